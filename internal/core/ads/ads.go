@@ -26,7 +26,7 @@ const (
 type Subscriptions struct {
 	phase     phase
 	heard     bool
-	version   string // version of the last acknowledged response, on any stream
+	version   string // version of the last acknowledged response; it outlives the stream
 	rejected  *string
 	nonce     string
 	responses uint64
@@ -37,15 +37,15 @@ type Subscriptions struct {
 }
 
 type subscription struct {
-	watchers int // 0 after the last watcher has left, see Unwatch
+	watchers int // if 0, the resource stays subscribed until the stream ends, see Unwatch
 	has      bool
 	body     []byte
 	err      error
 	timer    Timer
-	asked    uint64 // value of heards when the timer was started
+	asked    uint64 // value of heards when the timer was started; if it is unchanged when the timer fires, the server sent nothing
 }
 
-// New returns an empty set.
+// New returns an empty set of subscriptions.
 func New() *Subscriptions {
 	return &Subscriptions{wanted: make(map[string]*subscription)}
 }
@@ -55,15 +55,16 @@ type Actions struct {
 	Stop    []Timer
 	Start   []Timer // when one of these fires, Expired must be called
 	Deliver []Named
-	Fail    []Failure // resources without a good version, and why
+	Fail    []Failure // resources that have no good version, and why
 	Kept    []Failure // resources with a good version whose update was rejected
 	Send    *Request  // replaces a request that was not sent yet (see Replacing); may be nil
-	Later   bool      // Send may wait, because it rejects a version that was already rejected
-	Renew   bool      // end the stream and open another one; this is no failure
+	Later   bool      // Send may be delayed, because the server repeats a version that was already rejected
+	Renew   bool      // end the stream and open another one, which is not a failure
 }
 
 // Timer limits the wait for a resource. ID distinguishes it from earlier timers of the same
-// resource. Short means that the resource was missing before and may arrive soon.
+// resource. If Short is set, the wait is short: the resource was missing before and may arrive
+// soon.
 type Timer struct {
 	Name  string
 	ID    uint64
@@ -89,9 +90,9 @@ type Rejected struct{ error }
 
 func (r Rejected) Unwrap() error { return r.error }
 
-// Request is a request to the server. Names lists all resources, sorted. Version is the version of
-// the last good response, or empty before the first response on the stream. Reject is the reason
-// for a NACK.
+// Request is a discovery request, an ACK or a NACK. Names lists all resources, sorted. Version is
+// the version of the last good response, or empty before the first response on the stream. Reject
+// is the reason for a NACK.
 type Request struct {
 	Names   []string
 	Version string
@@ -101,8 +102,9 @@ type Request struct {
 	answers uint64
 }
 
-// Replacing merges r with unsent, an earlier request that was not sent and may be nil. If both
-// acknowledge the same response and unsent is a NACK, the result is also a NACK.
+// Replacing returns the request to send instead of r and of unsent, an earlier request that is
+// still in the send queue, or nil. If both acknowledge the same response and unsent is a NACK, the
+// result is also a NACK.
 func (r *Request) Replacing(unsent *Request) *Request {
 	if unsent == nil || unsent.Reject == "" || unsent.answers != r.answers {
 		return r

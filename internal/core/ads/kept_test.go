@@ -9,7 +9,8 @@ func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
 
-// Before the first response on a new stream, nothing shows that a missing resource may arrive soon.
+// A response from a healthy stream would let the resource wait a short time. Before the first
+// response on a new stream, it fails at once.
 func TestAMissingResourceFailsAtOnceOnANewStream(t *testing.T) {
 	s := New()
 	s.Opened()

@@ -4,16 +4,16 @@ package ads
 // uses (gRFC A71). The servers are in order of preference. All resources in use come from one
 // server.
 //
-// The first server is always asked. The next one is asked when the last one asked cannot be reached
-// and has not sent all resources. Once a server has sent all resources, it is used, and the servers
-// behind it are no longer asked.
+// The client is always subscribed to the first server. The next one is asked when the last one
+// asked cannot be reached and has not sent all resources. Once a server has sent all resources, it
+// is used, and the servers behind it are no longer asked.
 //
 // gRFC A71 returns to an earlier server when it sends its first resource. Servers waits until no
 // resource is missing and at least one is good, so that an incomplete server does not replace a
 // working one.
 type Servers struct {
-	// reachabilityOnly means that the next server is asked even if no resource is missing (gRFC
-	// A95).
+	// reachabilityOnly is gRFC A95's rule: the next server is asked as soon as the last one asked is
+	// unreachable, even if no resource is missing.
 	reachabilityOnly bool
 
 	states []serverState

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestServers runs the scenarios in testdata/servers. Each command is an event. Its output is which
-// servers are used, by number from 0, and which one is selected:
+// TestServers runs the scenarios in testdata/servers. Each command is an event. The output lists,
+// as indexes from 0, the servers that the client subscribes to and the one whose resources it uses:
 //
 //	servers N [reachability]      creates N servers, optionally with the rule of gRFC A95
 //	lost I, answered I            server I is unreachable or reachable

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Opened is called when a stream was opened. It requests all resources.
+// Opened is called after a stream has opened. It requests all resources.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
 	s.phase, s.heard, s.nonce, s.rejected = open, false, "", nil
@@ -23,9 +23,9 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Outset returns the first request on a second stream that will replace the first. It is nil
-// without subscriptions. When the second stream replaces the first, Closed(nil) and Opened are
-// called.
+// Outset returns the first request for a second stream, which is opened while the first is still in
+// use. It is nil without subscriptions. Once the second stream replaces the first, the caller calls
+// Closed(nil) and Opened.
 func (s *Subscriptions) Outset() *Request {
 	if len(s.wanted) == 0 {
 		return nil
@@ -38,8 +38,8 @@ func (s *Subscriptions) Outset() *Request {
 //
 // The end of a stream without a response is a failure, and err is the reason. After a response it
 // is no failure, because servers end streams to rebalance their clients (gRFC A57). err is nil if
-// the client itself has renewed the stream. Timers continue. Otherwise, a server that ends each
-// stream early would delay them forever.
+// the client itself has renewed the stream. Timers keep running: if they were restarted, a server
+// that ends each stream early would delay them forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
@@ -59,8 +59,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// Heard is called when a response with another type of resource has arrived. Resources that failed
-// because the last stream failed become pending again.
+// Heard is called when a response about another type of resource arrives. It shows that the stream
+// works, so resources that failed only because the last stream failed become pending again.
 func (s *Subscriptions) Heard() {
 	s.heard = true
 	s.heards++
@@ -75,14 +75,14 @@ func (s *Subscriptions) Heard() {
 	s.failure = nil
 }
 
-// Await restarts the timers that expired before the server had responded on this stream. Their
-// resources do not count as missing until the timers expire again.
+// Await restarts the timers that expired before the server responded on this stream. Their
+// resources are reported as missing only if the timers expire again.
 func (s *Subscriptions) Await() Actions {
 	return s.await(func(error) bool { return true })
 }
 
-// Again restarts the timers that expired with ErrSilent. It must be called before Heard and
-// Received.
+// Again is called when a server responds after it was reported as silent. It restarts the timers
+// that expired with ErrSilent. The caller must call it before Heard and Received.
 func (s *Subscriptions) Again() Actions {
 	return s.await(func(err error) bool { return errors.Is(err, ErrSilent) })
 }
@@ -90,7 +90,7 @@ func (s *Subscriptions) Again() Actions {
 func (s *Subscriptions) await(which func(why error) bool) Actions {
 	var a Actions
 	if s.phase == down {
-		return a // Opened starts the timers
+		return a // Opened will start the timers
 	}
 	for _, name := range s.names() {
 		w := s.wanted[name]
@@ -120,8 +120,8 @@ var errTwice = errors.New("the response contains it more than once")
 
 // Received is called when a response has arrived. Deliver contains the good resources that have
 // changed, even if others are invalid. Send is the ACK or NACK. Resources without a subscription
-// are ignored, and resources with the same name are rejected. A resource that is not in the
-// response stays pending, because a response need not be complete.
+// are ignored, and resources with the same name are rejected. A requested resource that is not in
+// the response stays pending, because a response need not be complete.
 //
 // Some servers repeat a response after a NACK. If the client replied to each one at once, both
 // sides would be in a busy loop. The NACK of a version that was already rejected is therefore sent
@@ -186,7 +186,7 @@ func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	}
 }
 
-// These limit the invalid resources that a NACK lists, and the bytes of each reason.
+// These limit how many invalid resources a NACK lists, and the bytes of each reason.
 const (
 	maxReasons = 20
 	maxReason  = 500

@@ -2,17 +2,17 @@ package ads
 
 import "errors"
 
-// These limit the resources that are kept without watchers.
+// These limit the resources that stay subscribed although they have no watcher.
 const (
 	maxKept      = 100
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of a resource. Deliver or Fail contains the resource's current state, for
-// the new watcher only.
+// Watch adds a watcher of a resource. If the state of the resource is known, it is in Deliver or
+// Fail, which are meant only for the new watcher.
 //
 // mayCome means that the resource may arrive soon, although it was missing when its last watcher
-// left. Its failure is then delayed by a short timer.
+// left. A short timer then delays its failure.
 func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -44,9 +44,10 @@ func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 }
 
 // Unwatch removes a watcher of a resource. Without watchers, the resource stays subscribed until
-// the stream ends. After an unsubscription, the server might not send it again on the same stream:
-// two requests may be merged, an outdated request may be ignored, and some servers do not send a
-// resource twice. If too many resources have no watcher, the stream is renewed.
+// the stream ends. The reason: after an unsubscription, the server might not send the resource
+// again on the same stream, because requests may be merged, an outdated request may be ignored, and
+// some servers do not send a resource twice. If too many resources have no watcher, the stream is
+// renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]

@@ -7,7 +7,7 @@
 // "If an underlying cluster appears more than once in the list of clusters, only one discovery
 // mechanism entry should be created for it, in the earliest position in the list in which it is
 // seen." A cluster that cannot be resolved becomes an entry with an error, so that the other
-// clusters can be used. According to gRFC A37, the whole list would fail.
+// clusters can be used. In this, the package differs from gRFC A37, which lets the whole list fail.
 package clusters
 
 import (
@@ -20,15 +20,15 @@ const (
 	// MaxDepth is the maximum number of clusters on a path. "The tree of aggregate clusters has a
 	// depth limit of 16."
 	MaxDepth = 16
-	// MaxClusters is the maximum number of clusters, including aggregates. gRFC A37 has no limit,
-	// but each entry costs a priority and possibly a resolver.
+	// MaxClusters is the maximum number of clusters, including aggregates. gRFC A37 has no limit, but
+	// each mechanism needs a priority and possibly a resolver.
 	MaxClusters = 256
 )
 
 // Cluster describes a cluster, as far as it is known.
 type Cluster struct {
 	Children []string
-	// Err says why the cluster cannot be used. Children are then ignored.
+	// Err is the reason why the cluster cannot be used. If it is set, Children are ignored.
 	Err     error
 	Waiting bool
 }
@@ -41,12 +41,13 @@ type Entry struct {
 	Parent string
 	Index  int
 	Err    error
-	// Waiting means that the cluster is not known yet. Later, it may become several entries.
+	// Waiting means that the cluster has not been received yet. Once it has been, it may turn out to
+	// be an aggregate and become several entries.
 	Waiting bool
 }
 
-// Resolve returns the discovery mechanisms of the cluster named first. There is at least one. asked
-// lists the names that were passed to find, in order.
+// Resolve returns the discovery mechanisms of the cluster named first; there is at least one. asked
+// lists the names that Resolve passed to find, in order.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
 	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
@@ -63,8 +64,8 @@ type resolution struct {
 	list   []Entry
 	asked  []string
 	seen   map[string]*place
-	deep   map[string]int // indexes in list of the clusters that no path has reached within MaxDepth so far
-	gone   map[int]bool   // indexes in list that are left out, because a shorter path was found
+	deep   map[string]int // clusters that are too deep on all paths so far, and the indexes of their errors in list
+	gone   map[int]bool   // indexes in list of errors to omit, because the cluster was later found on a shorter path
 	listed map[string]bool
 	full   bool
 }
@@ -75,8 +76,8 @@ type place struct {
 	cut   bool
 }
 
-// visit adds the discovery mechanisms of e's cluster. way is the path to the cluster. cut reports
-// whether a descendant was left out because its path is too long.
+// visit adds the discovery mechanisms of e's cluster. way is the path from the first cluster to e.
+// cut reports whether a descendant was left out because its path is too long.
 func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	if slices.Contains(way, e.Name) {
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))

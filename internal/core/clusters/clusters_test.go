@@ -92,8 +92,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A cluster that is too deep on one path is listed if another path is short enough, and so are its
-// descendants.
+// leaf and below are 17th on the path that is visited first. They must be listed, because another
+// path is short enough.
 func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
 	for n := 2; n < 16; n++ {
@@ -115,7 +115,8 @@ func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	}
 }
 
-// If the shorter path to a cluster is found later, all descendants of the cluster are still listed.
+// The path that is visited first ends above leaf, because it is too long. A shorter path to the
+// same cluster follows, so leaf must be listed.
 func TestTooDeepBelowTheFirstChild(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
 	for n := 2; n < 14; n++ {
@@ -151,7 +152,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// Clusters that are too deep count towards the limit, too.
+// Clusters that are omitted because of MaxDepth count towards MaxClusters, too.
 func TestWidthBeyondTheDepth(t *testing.T) {
 	var children []string
 	for i := range 10_000 {
@@ -178,7 +179,7 @@ func TestLongNamesAreCut(t *testing.T) {
 	}
 }
 
-// A cluster that a shorter path reaches later counts once.
+// A cluster that is too deep on one path and not on another counts once towards MaxClusters.
 func TestWidthOfWhatWasTooDeepAtFirst(t *testing.T) {
 	var children []string
 	for i := range 120 {

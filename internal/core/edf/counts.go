@@ -2,9 +2,9 @@ package edf
 
 import "math"
 
-// Counts returns how often each of size entries was picked between two positions. picks is the
-// number of picks between the positions. An entry of weight w whose Left has changed from l to m in
-// time t was picked m - l + w·t times. These numbers sum to picks, which determines t:
+// Counts returns how often each of the first size entries was picked between two positions that are
+// picks apart. An entry of weight w whose Left has changed from l to m in time t was picked m - l +
+// w·t times. These numbers sum to picks, which determines t:
 //
 //	weights 3 and 1, both Left 1, after 5 picks Left 1 and 2/3
 //	    4 = 0 + 3·t,  1 = -1/3 + 1·t  for  t = (5 + 1/3) / 4

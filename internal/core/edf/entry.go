@@ -21,11 +21,12 @@
 //	weights 3 1 3  ->  0 2 0 2 0 1 2, repeated
 package edf
 
-// Entry is one endpoint of a scheduler.
+// Entry is one element of the sequence, for example an endpoint.
 type Entry struct {
 	// Weight is the number of times the entry is picked in a number of picks equal to the sum of
 	// all weights. 0 counts as 1. The sum of all weights must be below 2^32.
 	Weight uint32
-	// Left is the fraction of its first interval that the entry waits. 0 counts as Full.
+	// Left is the share of its first interval that the entry still waits before its first pick. 0
+	// counts as Full.
 	Left Left
 }

@@ -11,7 +11,7 @@ type Scratch struct {
 	spare  []uint64
 	counts []uint32
 	due    []uint32
-	marks  []uint64 // one bit for each entry; all are 0 between uses
+	marks  []uint64 // a bit set over the entries, all zero between uses
 	seq    Sequence
 	table  []uint32
 }
@@ -57,7 +57,7 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	return x
 }
 
-// due returns the classes with a deadline at most length after q.end. It has no branch that
+// due returns the classes that have a deadline within length after q.end. It avoids branches that
 // processors often mispredict.
 func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)

@@ -14,8 +14,7 @@ import "math/bits"
 // such values on unchanged.
 type Left uint64
 
-// Full is the Left of an entry that waits its whole interval, such as an entry that was just
-// picked.
+// Full is the Left of an entry that waits its whole interval, as each entry does after its pick.
 const Full Left = 1 << 62
 
 // RandomLeft returns a Left that is uniformly distributed over (0, 1]. random must return
@@ -27,13 +26,14 @@ func RandomLeft(random func(n uint64) uint64) Left { return Left(random(uint64(F
 type Position struct {
 	now  uint64
 	last int
-	skip uint64 // number of picks of the sequence before the start
+	skip uint64 // number of picks of the sequence before this position; 0 unless it is a start
 }
 
-// startOf returns the position that the Lefts of the entries describe. carried reports whether
-// Lefts above Full are valid at this position. They are valid if they belong to the first of the
-// entries whose deadline is the next unit of time, as in the result of Lefts. This may not hold if
-// weights or the order have changed. Lefts above Full then count as Full.
+// startOf returns the position that the Lefts of the entries describe. A Left above Full marks an
+// entry that was already picked at the next unit of time. carried reports whether these marks are
+// valid. They are if the entries that have them precede all others with that deadline, as in the
+// result of Lefts. This may not hold if weights or the order have changed. Lefts above Full then
+// count as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
 	p = Position{last: -1}
 	waiting := false
@@ -73,8 +73,8 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 	return left
 }
 
-// After returns the position after the first taken picks of a stretch. Its now is one unit before
-// the deadline of the last of these picks.
+// After returns the position after the first taken picks of a stretch, as of one unit of time
+// before the deadline of the last of these picks.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}

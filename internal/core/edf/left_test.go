@@ -21,8 +21,8 @@ func TestRandomLeft(t *testing.T) {
 	}
 }
 
-// A factor that all weights have in common changes neither the start nor the picks, also if some
-// deadlines are the next unit of time.
+// Multiplying all weights by the same factor changes neither the start position nor the picks, even
+// if an entry is due at the next unit of time.
 func TestACommonFactorChangesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 2_000 {

@@ -11,13 +11,13 @@ import (
 // A class consists of the entries with the same weight and phase. Classes are numbered in the order
 // of their first members.
 type Sequence struct {
-	// deadlines contains the first deadline of each class that is not in a stretch yet. It is not a
-	// field of class, because a stretch reads all deadlines but few of the other fields.
+	// deadlines contains the first deadline of each class that is not in a stretch yet. It is separate
+	// from classes, because computing a stretch reads every deadline but few other fields.
 	deadlines []uint64
 	classes   []class
 
-	// If each class has one member, class numbers equal entry indexes and the following fields are
-	// nil. Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
+	// If each class has one member, class numbers equal entry indexes and members and bounds are nil.
+	// Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
 	members []uint32
 	bounds  []uint32
 	classOf []uint32
@@ -30,15 +30,15 @@ type Sequence struct {
 type class struct {
 	step   uint64 // 2^62 / weight, rounded down
 	weight uint32 // weight of the entries, divided by the greatest common divisor of all weights
-	slack  uint32 // (deadline minus its exact value) · weight; less than weight
+	slack  uint32 // how much the rounded deadline exceeds the exact one, times weight; less than weight
 }
 
 func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
 
-// leftAt returns the Left of class c, in (0, Full], when exactly the deadlines up to now have been
-// picked.
+// leftAt returns the Left of class c, in (0, Full], at a time when all its deadlines up to now have
+// been picked.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))

@@ -8,14 +8,14 @@ import (
 const (
 	// maxCycle is the longest period, in picks, that is stored and reused.
 	maxCycle = 64 << 10
-	// minCycle is the minimum number of picks in a stretch that is reused. Shorter periods are
-	// repeated, because each reuse costs an allocation.
+	// minCycle is the minimum number of picks in a stretch that is reused. A shorter period is
+	// repeated within the stretch, because each reuse costs an allocation.
 	minCycle = 512
 	never    = ^uint64(0)
 )
 
-// FirstSize returns the number of picks in the first stretch for a number of entries. It is part of
-// the cost of a new scheduler.
+// FirstSize returns the number of picks to compute when a scheduler is created. It is small,
+// because it adds to the cost of a new scheduler.
 func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
 
 // LaterSize returns the number of picks in later stretches. It is large enough that visiting each
@@ -23,7 +23,7 @@ func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10
 // a pick for long.
 func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
 
-// Stretch is a part of the sequence. It is never modified.
+// Stretch is a run of consecutive picks. It is never modified.
 type Stretch struct {
 	Picks  []uint32
 	Begin  uint64
@@ -57,8 +57,8 @@ func (q *Sequence) length(size uint64) uint64 {
 	return length
 }
 
-// keep appends picks to the cycle. The first picks are kept without a copy, so a stretch that is a
-// whole period is never copied.
+// keep appends picks to the cycle. It keeps the first slice itself, so a stretch that is a whole
+// period is not copied.
 func (q *Sequence) keep(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks

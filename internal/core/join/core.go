@@ -46,15 +46,15 @@ type Answer struct {
 	// Content holds the endpoints. Two answers are the same if their contents are equal. nil means
 	// that there is no answer.
 	Content any
-	// Why says why no call can be made with the answer. It is "" if calls can be made.
+	// Why is the reason why no call can succeed with this answer, or "" if calls can succeed.
 	Why string
-	// Version is the source's version of the answer. Names holds the DNS lookups that the answer
-	// was made from. Both may change while the content stays the same.
+	// Version is the source's version of the answer. Names holds the DNS lookups that the answer was
+	// made from. Both may change although the content does not.
 	Version string
 	Names   any
 }
 
-// Kept is the answer or the list that was stored for a mechanism when the channel became idle.
+// Kept is the answer or the list of a mechanism that was stored when the channel became idle.
 type Kept struct {
 	Answer Answer
 	Parts  []Mechanism
@@ -62,21 +62,22 @@ type Kept struct {
 	Confirmed time.Time
 }
 
-// Hears lists the requests that a source accepts.
+// Hears describes which notifications a source accepts: requests for re-resolution, and reports of
+// failing endpoints.
 type Hears struct {
 	LookAgain bool
 	Failures  bool
 }
 
-// Config configures a Core.
+// Config is the configuration of a Core.
 type Config struct {
 	Patience time.Duration
-	// Kept returns what is stored for a mechanism, if anything. It must return no list for a
-	// mechanism that is itself in a list.
+	// Kept returns the stored answer or list of a mechanism, if there is one. For a mechanism that is
+	// itself in a list, it must not return a list.
 	Kept func(ID) (Kept, bool)
 }
 
-// Phase is the progress of a mechanism to its first answer.
+// Phase says how far a mechanism is on the way to its first answer.
 type Phase int
 
 // The phases of a mechanism.
@@ -86,7 +87,6 @@ const (
 	Answered // an answer or a list is in use, perhaps a stored one or one that another source sent
 )
 
-// String describes the phase for users.
 func (p Phase) String() string {
 	return [...]string{Outstanding: "no answer yet", Failed: "failed", Answered: "answered"}[p]
 }
@@ -95,11 +95,11 @@ type origin int
 
 const (
 	own         origin = iota
-	memory             // the mechanism's own source, which answered before the channel was idle
-	predecessor        // the source of the mechanism that had the same name in the previous list
+	memory             // this mechanism's own source, before the channel became idle
+	predecessor        // the source of the mechanism that had this name in the previous list
 )
 
-// Trouble is a problem of a source.
+// Trouble is a problem of a source: a failure or a doubt (see Core.Doubted).
 type Trouble struct {
 	Text  string
 	Since time.Time
@@ -119,15 +119,15 @@ type mechanism struct {
 	phase  Phase
 	answer Answer // empty before the first answer and while a list is in use
 	from   origin
-	until  time.Time // if from is predecessor: when the source of the answer last confirmed it
-	number int       // number of the last answer, its own or inherited, or 0
+	until  time.Time // if from is predecessor, the time at which the inherited answer was last known to be valid
+	number int       // sequence number of the last answer, its own or inherited, or 0
 	err    string
 
 	parts  []*mechanism
 	next   []*mechanism
 	listed bool
 
-	complaint Trouble // the failure of the source, until the source answers again
+	complaint Trouble // the last failure; empty after the next answer
 	lost      Trouble // why the source cannot confirm its answer at present
 	heard     time.Time
 	lastError string
@@ -136,13 +136,13 @@ type mechanism struct {
 	waits   waits
 	hush    time.Duration
 	trying  string
-	overdue bool // trying has been shown in the errors of calls
-	told    bool // the source has heard that the channel refused its answer
+	overdue bool // the errors of calls already say what the mechanism is trying
+	told    bool // the source knows that the channel refused its answer
 }
 
-// Core is the state of a channel's mechanisms. Each event is a method that returns the actions to
-// execute, in order. Next, Look and Said are not events. Events of a removed mechanism have no
-// effect.
+// Core is the state of a channel's mechanisms. Its methods are events that return the actions to
+// execute, in order, except Next, Look and Said, which are queries. Events of a removed mechanism
+// have no effect.
 type Core struct {
 	config  Config
 	list    []*mechanism
@@ -198,7 +198,7 @@ func (c *Core) start(m *mechanism, heir *mechanism) {
 	c.do(a)
 }
 
-// at begins an event of a mechanism. It returns nil if the event must be ignored.
+// at sets the time of an event and returns its mechanism, or nil if the event must be ignored.
 func (c *Core) at(now time.Time, id ID) *mechanism {
 	c.now = now
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
@@ -207,8 +207,8 @@ func (c *Core) at(now time.Time, id ID) *mechanism {
 	return nil
 }
 
-// Started is called when a source was started. Answers that it sent during its start take effect
-// now.
+// Started is called after a source was started, and after the answers that it sent during the
+// start. The channel is notified of them only now.
 func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	m := c.byID[id]
 	c.starting--
@@ -258,8 +258,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.take()
 }
 
-// Said returns the answer of a mechanism, and whether the mechanism has answered. While a list is
-// in use, the answer is empty.
+// Said returns the answer in use of a mechanism, and whether there is one. The answer is empty if
+// the mechanism uses a list.
 func (c *Core) Said(id ID) (Answer, bool) {
 	m := c.byID[id]
 	if m == nil || m.phase != Answered {
@@ -268,8 +268,9 @@ func (c *Core) Said(id ID) (Answer, bool) {
 	return m.answer, true
 }
 
-// repeats reports whether a changes nothing: m's source sent the same answer before, the channel
-// accepted it, and calls have seen no failure of the source since.
+// repeats reports whether answer a of m's source changes nothing. This is the case if m already
+// uses the same answer, the channel accepted it, and no call has failed because of the source
+// since.
 func (c *Core) repeats(m *mechanism, a Answer) bool {
 	return m.phase == Answered && m.from != predecessor && !c.refused && len(m.all()) == 0 &&
 		m.answer.Content == a.Content && !m.failsStill()
@@ -292,7 +293,7 @@ func (c *Core) put(m *mechanism, a Answer, from origin) {
 	c.drop(m, before)
 }
 
-// Failed is called when a source has no answer, or cannot confirm its last one.
+// Failed is called when a source has failed: it has no answer, or cannot confirm its last one.
 func (c *Core) Failed(now time.Time, id ID, why string) []Action {
 	if m := c.at(now, id); m != nil {
 		c.fail(m, why)
@@ -304,7 +305,8 @@ func (c *Core) fail(m *mechanism, why string) {
 	switch {
 	case m.phase == Answered:
 		if m.holds() && m.from == own {
-			// Until this failure, the source has not contradicted its answer, even if it polls.
+			// The source would have reported a change before this failure, so its answer was valid until
+			// now, even if the source only polls.
 			c.do(Action{Kind: Confirm, ID: m.id, At: c.now})
 		}
 		if c.complain(m, why, m.consequence()) && m.answer.Why != "" {
@@ -325,8 +327,8 @@ func (c *Core) fail(m *mechanism, why string) {
 	c.turn()
 }
 
-// recall uses the stored answer of m, whose source has failed before its first answer. It reports
-// whether there is one.
+// recall puts the stored answer or list of m into use, because its source has failed before its
+// first answer. It reports whether something was stored.
 func (c *Core) recall(m *mechanism, why string) bool {
 	k, some := c.config.Kept(m.id)
 	if !some {
@@ -372,8 +374,8 @@ func (m *mechanism) said() Answer {
 
 // Doubted is called when a source can no longer tell whether its last answer is still valid, for
 // example because it lost its connection to the server. why is empty when the source can tell
-// again. confirmed is the time at which the answer was last known to be valid. It is zero if that
-// time is unknown here, because other events confirm the answer. Unlike a failure, a doubt does not
+// again. confirmed is the time at which the answer was last known to be valid. It is zero if this
+// source confirms its answer by calls of Confirmed instead. Unlike a failure, a doubt does not
 // affect calls.
 func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []Action {
 	m := c.at(now, id)
@@ -401,8 +403,8 @@ func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []
 	return c.take()
 }
 
-// Rejected is called when a source has refused an update from its server. The last answer stays
-// valid.
+// Rejected is called when a source has refused an invalid update from its server. The last answer
+// stays valid.
 func (c *Core) Rejected(now time.Time, id ID, why string) {
 	if m := c.at(now, id); m != nil {
 		m.wrong(why, now)
@@ -410,9 +412,9 @@ func (c *Core) Rejected(now time.Time, id ID, why string) {
 }
 
 // LookAgain is called when the channel requests a re-resolution without naming a mechanism. If
-// there are several mechanisms, the request is ignored. Otherwise, a failing endpoint from a
-// management server would cause DNS lookups for as long as it fails. gRFC A37 has
-// ignore_reresolution_requests for the same reason.
+// there are several mechanisms, the request is ignored. Otherwise, an endpoint of one mechanism
+// (from a management server, for example) would cause DNS lookups of another for as long as it
+// fails. gRFC A37 has ignore_reresolution_requests for the same reason.
 func (c *Core) LookAgain() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].id, false)
@@ -421,7 +423,7 @@ func (c *Core) LookAgain() []Action {
 }
 
 // EndpointsFail is called when endpoints of a mechanism fail. It requests a re-resolution from the
-// source, unless ignored is set.
+// source unless ignored is set, and reports the failure to sources that accept such reports.
 func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
 		if !ignored {
@@ -455,7 +457,7 @@ func (c *Core) Closed(now time.Time) []Action {
 		}
 	}
 	for _, m := range all {
-		if m.begun { // a source that is still starting is stopped in Started or NotStarted
+		if m.begun { // Started or NotStarted stops a source that is still starting
 			c.stop(m)
 		}
 	}

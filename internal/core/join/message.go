@@ -14,15 +14,15 @@ type Message struct {
 	Name string
 }
 
-// MessageKind determines what the channel does with a Message.
+// MessageKind says what the channel does with a Message.
 type MessageKind int
 
 // The kinds of messages.
 const (
 	Nothing MessageKind = iota
 	Await               // calls wait for a source, and nothing has been sent yet
-	Report              // no mechanism has answered, and at least one has failed
-	Send                // an update: at least one mechanism has answered
+	Report              // no mechanism has answered, and at least one has failed: calls fail
+	Send                // an update; at least one mechanism has answered
 )
 
 // Shown is a mechanism in a Message.
@@ -36,7 +36,8 @@ type Shown struct {
 	Trouble          string
 }
 
-// Explained adds the source's present problem to why, the reason why no call can be made.
+// Explained returns why, the reason why no call can succeed, followed by the source's present
+// problem.
 func (s *Shown) Explained(why string) string {
 	if why == "" || s.Trouble == "" {
 		return why
@@ -73,7 +74,7 @@ func (c *Core) Next() Message {
 	}
 }
 
-// next returns the kind of message that fits the present state. It never returns Nothing.
+// next returns the kind of message that describes the present state. It never returns Nothing.
 func (c *Core) next(list []*mechanism) MessageKind {
 	some, failed := false, false
 	first := Failed // the phase of the first mechanism that has not failed
@@ -127,8 +128,8 @@ func whyNone(list []*mechanism) string {
 	return "no part has an address: " + strings.Join(causes, "; ")
 }
 
-// awaited returns an Await message about the first mechanism that has waited long enough to be
-// shown in the errors of calls. If there is none, it returns no message.
+// awaited returns an Await message about the first mechanism whose first answer is overdue, so that
+// the errors of calls say what they wait for. If there is no such mechanism, the message is empty.
 func awaited(list []*mechanism) Message {
 	for _, m := range list {
 		if m.phase == Outstanding && m.overdue {
@@ -139,13 +140,13 @@ func awaited(list []*mechanism) Message {
 }
 
 // Taken is called after each message. taken reports whether the channel accepted it. After a
-// refusal, Taken asks each source whose answer was in the update for a re-resolution, but only once
-// until the channel accepts an update again. It does not ask the source of the mechanism told,
-// which learns of the refusal in another way.
+// refusal, it requests a re-resolution from each source whose answer was in the update, except from
+// the source of the mechanism told, which learns of the refusal in another way. No source gets a
+// second request before the channel has accepted an update.
 //
 // The result refused reports whether the channel refused endpoints that looked usable. It is false
-// if the update contained a mechanism without usable addresses, because that explains the refusal
-// and its source knows.
+// if the update contained a mechanism without usable addresses, because its source already knows
+// the reason for the refusal.
 func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	c.refused = false
@@ -164,7 +165,7 @@ func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	c.refused = true
 	for _, m := range list {
 		if m.phase != Answered {
-			continue // its answer was not in the refused update
+			continue // the refused update had no answer from this mechanism
 		}
 		if m.id != told && !m.told {
 			c.ask(m)

@@ -10,9 +10,9 @@ import (
 )
 
 // The oracle follows the table in docs/waits.md and the guarantees in the package comment. After
-// each event it computes from the state of all mechanisms what the channel should have received:
-// slow, but simple. Refusals, doubts, re-resolution, confirmations, the log, and the texts about
-// sources that have not answered are left to scenarios.
+// each event, it computes from the state of all mechanisms what the channel must have received.
+// This is slow, but simple. Only the scenarios test refusals, doubts, re-resolution, confirmations,
+// the log, and the texts about sources that have not answered.
 
 var schedules = flag.Int("schedules", 4_000, "number of random schedules to compare with the oracle")
 
@@ -76,8 +76,8 @@ func (o *oracle) answered(m *theirs, a Answer) {
 	m.heard()
 	o.answers++
 	m.answered = o.answers
-	// A repeated answer is not stored again: another mechanism of the same name may have stored
-	// another one meanwhile.
+	// A repeated answer must not be stored again, because another mechanism of the same name may have
+	// stored its own in the meantime.
 	repeats := m.phase == Answered && !m.inherited && m.answer == a && m.parts == nil && m.next == nil && (a.Why == "" || m.trouble == "")
 	m.phase, m.answer, m.inherited, m.recalled, m.err, m.trouble = Answered, a, false, false, "", ""
 	m.parts, m.next = nil, nil
@@ -199,7 +199,8 @@ func (o *oracle) settle(now time.Time) {
 	}
 }
 
-// mayFollow is the row of docs/waits.md about a list that waits to replace what is in use.
+// mayFollow implements the row of docs/waits.md about a list that waits to replace the endpoints in
+// use.
 func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	is := func(list []*theirs, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *theirs) bool { return p.phase == phase })

@@ -8,10 +8,10 @@ import (
 const errPartOfPart = "it is a part and gives a list of parts: want these in the list that it is in"
 
 // Replaced is called when a source has answered with a list of mechanisms, which has at least one
-// entry and distinct names. The list replaces the source's previous answer or list. An entry with
-// the name and the source of a previous one continues it. An entry with the same name and another
-// source inherits the last answer until its own source has answered. A source that is itself in a
-// list must not send one: that is a failure.
+// entry and distinct names. The list replaces the source's previous answer or list. If a previous
+// list had a mechanism with the name and the source of an entry, that mechanism continues. If it
+// had one with the same name and another source, the entry inherits that one's last answer until
+// its own source answers. If the mechanism is itself in a list, its answer counts as a failure.
 func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	m := c.at(now, id)
 	switch {
@@ -29,20 +29,21 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.take()
 }
 
-// split stores the list that m's source has sent. The list is used at once if no wait is necessary.
+// split stores the list of mechanisms that m's source has sent, and uses it at once unless it must
+// wait (see ForList).
 func (c *Core) split(m *mechanism, list []Mechanism) {
 	c.spoke(m)
 	before := m.all()
 	fresh := c.replace(m, list)
 	if len(fresh) > 0 && m.waits[ForList] == over {
-		m.waits[ForList] = notBegun // earlier lists have used up the limit
+		m.waits[ForList] = notBegun // earlier lists used up the limit, but this one has a new source
 	}
 	switch {
 	case slices.Equal(m.next, m.parts):
 		m.next = nil
 		c.end(m, ForList)
 	case m.parts == nil && m.phase != Answered:
-		m.parts = []*mechanism{} // there is no answer to keep in use until the list is ready
+		m.parts = []*mechanism{} // m has no answer that could stay in use until the list is ready
 	}
 	m.phase, m.err, m.listed = Answered, "", true
 	c.drop(m, before)
@@ -81,8 +82,9 @@ func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	return fresh
 }
 
-// find returns the mechanism of a previous list that has the name and the source of m. If there is
-// none, it returns heir, the mechanism of the same name that answered last. m inherits its answer.
+// find looks in the previous lists for the mechanism that has the name and the source of m. If
+// there is none, it returns in heir the mechanism with the same name that answered last, whose
+// answer m inherits.
 func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	for _, p := range before {
 		switch {
@@ -105,7 +107,8 @@ func (c *Core) inherit(p, from *mechanism) {
 	}
 }
 
-// turn puts into use each next list that no longer has to wait.
+// turn replaces the list in use by the next one, for each mechanism whose next list no longer has
+// to wait.
 func (c *Core) turn() {
 	has := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Nothing is sent until the first mechanism that has not failed answers, or the wait for it is
-// over. Then the channel gets the mechanisms that have answered or failed or, if none has answered,
-// the reasons.
+// The channel receives nothing until the first mechanism that has not failed answers, or the wait
+// for it is over. It then receives the mechanisms that have answered or failed or, if none has
+// answered, the reasons.
 func TestNextFollowsTheRule(t *testing.T) {
 	r := rand.New(rand.NewPCG(37, 74))
 	counts := make(map[MessageKind]int)
@@ -85,8 +85,8 @@ func count(phases []Phase, of Phase) (n int) {
 	return n
 }
 
-// A mechanism that a new list keeps gets the outlier detection of the new list, and keeps its
-// answer.
+// A mechanism that is also in the new list keeps its answer, but uses the new list's outlier
+// detection.
 func TestANewListChangesOutlierDetection(t *testing.T) {
 	now := time.Unix(0, 0)
 	c, _ := New(Config{Patience: Patience, Kept: func(ID) (Kept, bool) { return Kept{}, false }}, []Mechanism{{Name: "whole"}})

@@ -7,8 +7,8 @@ const (
 	staysInUse = "; the endpoints from before stay in use"
 )
 
-// complain records a failure of m. If the text is new, it logs the text and the consequence as a
-// warning, and returns true.
+// complain records that the source of m failed. If the text differs from the last one, complain
+// logs it with the consequence, and returns true.
 func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	m.wrong(text, c.now)
 	if m.complaint.Text == text {
@@ -30,11 +30,11 @@ func (m *mechanism) consequence() string {
 }
 
 // failsStill reports whether calls fail because of m: its last answer has no usable endpoint, and
-// its source has failed since.
+// its source has failed after sending it.
 func (m *mechanism) failsStill() bool { return m.answer.Why != "" && m.complaint.Text != "" }
 
-// well is called when the last answer of m has proved valid. It ends the failure. It also ends a
-// doubt, unless the source must end the doubt itself (see Doubted).
+// well records that the last answer of m is valid now. This ends a failure, and a doubt unless the
+// source must end the doubt itself (see Doubted).
 func (c *Core) well(m *mechanism) {
 	if m.failsStill() {
 		c.touch(m)
@@ -55,9 +55,9 @@ func (c *Core) over(m *mechanism, t *Trouble) {
 
 func (m *mechanism) wrong(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
-// confirmedUntil returns the time at which the answer of m was last known to be valid. A polling
-// source confirms its answer each time it polls. Other sources would have reported a change, so
-// their answer is valid until they report a failure or a doubt.
+// confirmedUntil returns the time at which the answer of m was last known to be valid. A source
+// that polls confirms its answer with each poll. Any other source reports changes at once, so its
+// answer is valid until it reports a failure or a doubt.
 func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	switch {
 	case m.phase != Answered:

@@ -5,10 +5,10 @@ import "time"
 // Wait is a reason to wait. docs/waits.md lists all waits.
 type Wait int
 
-// The waits of this package.
+// The waits of a Core.
 const (
 	// ForFirst is the wait for the first mechanism that has not failed, while the channel has no
-	// endpoints. When that mechanism answers, the timer continues, but has no effect.
+	// endpoints. Its timer is not stopped when that mechanism answers, but then has no effect.
 	ForFirst Wait = iota
 	// ForList is the wait of a new list until it is ready: one of its mechanisms has answered, and
 	// all others have answered or failed. Until then, the previous endpoints stay in use. There is
@@ -19,8 +19,8 @@ const (
 	ForList
 	// ForWord is the wait for a source's first answer before the stored answer is used.
 	ForWord
-	// ForCalls and ForLog begin when a source is started. If it has not answered when they end, the
-	// errors of calls, and later the log, say what the source waits for.
+	// ForCalls and ForLog begin when a source reports what it waits for before its first answer. When
+	// ForCalls is over, the errors of calls contain this text; when ForLog is over, it is logged.
 	ForCalls
 	ForLog
 )
@@ -29,11 +29,11 @@ const (
 	// Patience is the default of Config.Patience. It applies to channels without a failover
 	// timeout.
 	Patience = 10 * time.Second
-	// Hush is the limit of ForWord. It is shorter than a connection attempt, which may hang for 20
-	// s in gRPC, so that calls need not wait for that.
+	// Hush is the limit of ForWord. It is much shorter than gRPC's limit of 20 s for a connection
+	// attempt, because calls should not wait for a server that hangs if there is a stored answer.
 	Hush = 2 * time.Second
-	// HushOfPart is the limit for a mechanism in a stored list. Its source is started only after
-	// the source of the list has used up Hush, so the limit is short. It suffices for a DNS lookup.
+	// HushOfPart is the limit of ForWord for a mechanism in a stored list. Calls have already waited
+	// for Hush, because the source of the list did not answer. The limit suffices for a DNS lookup.
 	HushOfPart = 200 * time.Millisecond
 	// CallsSayAfter is the limit of ForCalls.
 	CallsSayAfter = 200 * time.Millisecond
@@ -55,7 +55,7 @@ func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	return c.config.Patience
 }
 
-// Timer identifies a timer by its wait and its mechanism, which is 0 for ForFirst.
+// Timer identifies a timer by its wait and its mechanism. The mechanism is 0 for ForFirst.
 type Timer struct {
 	Wait Wait
 	ID   ID
@@ -77,7 +77,7 @@ func (c *Core) begin(w Wait, m *mechanism) {
 	c.do(Action{Kind: StartTimer, ID: id, Timer: Timer{w, id}, After: c.limit(w, m)})
 }
 
-// end ends the given waits of m. A wait that has not begun will not begin later.
+// end stops the timers of the given waits of m, and resets the waits, so that they can begin again.
 func (c *Core) end(m *mechanism, list ...Wait) {
 	of, id := c.of(m)
 	for _, w := range list {
@@ -95,7 +95,7 @@ func (c *Core) of(m *mechanism) (*waits, ID) {
 	return &m.waits, m.id
 }
 
-// spoke ends the waits for m's first answer. It is called when the source has answered or failed.
+// spoke ends the waits for m's first answer, because the source has answered or failed.
 func (c *Core) spoke(m *mechanism) {
 	c.end(m, ForWord, ForCalls, ForLog)
 	m.trying = ""
@@ -128,8 +128,8 @@ func (c *Core) Waited(now time.Time, t Timer) []Action {
 	return c.take()
 }
 
-// Trying is called when a source reports what it waits for. text is "" when the wait has ended.
-// Once the source has answered or failed, the call has no effect.
+// Trying is called when a source reports what it waits for (text), or that this wait has ended
+// (text is ""). Once the source has answered or failed, the call has no effect.
 func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Outstanding || m.trying == text {

@@ -2,9 +2,9 @@ package names
 
 import "slices"
 
-// Lingering keeps values that are missing from a few answers. A DNS name may return some of its
-// addresses each time; without Lingering, good connections would be closed. It is not safe for
-// concurrent use.
+// Lingering keeps values that are missing from a few answers. Some DNS servers return only a part
+// of a name's addresses in each answer. Without Lingering, the client would then close good
+// connections. It is not safe for concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
@@ -13,9 +13,8 @@ type item[K comparable, V any] struct {
 	misses int // number of consecutive answers without the value
 }
 
-// Next processes an answer and returns the current values: those in the answer, and those that are
-// missing from fewer than after answers in a row. Values keep their position, and new ones are
-// appended.
+// Next adds an answer and returns the current values. A value is dropped when after answers in a
+// row do not contain it. Values keep their position, and new ones are appended.
 //
 //	after 2:  a b  ->  a b
 //	          c b  ->  a b c   first answer without a
@@ -46,7 +45,7 @@ func (s *Lingering[K, V]) Next(after int, answer []V, key func(V) K) []V {
 	return s.Values()
 }
 
-// Clone returns a copy.
+// Clone returns an independent copy.
 func (s *Lingering[K, V]) Clone() Lingering[K, V] { return Lingering[K, V]{slices.Clone(s.items)} }
 
 // Values returns the kept values in order.

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Hold is how long an answer waits for names without a result. It is shorter than the failover
-// timeout, which limits a channel's wait for its first answer (docs/waits.md).
+// Hold is how long an answer waits for names whose lookup has not ended. It is shorter than the
+// failover timeout, which limits a channel's wait for its first answer (docs/waits.md).
 const Hold = 5 * time.Second
 
 // Name is the state of one name of a Set.
@@ -35,7 +35,7 @@ type Name struct {
 // still are.
 type Held struct{ Until time.Time }
 
-// Lose records a failed lookup.
+// Lose records a failed lookup at the time now.
 func (h *Held) Lose(now time.Time) {
 	if h.Until.IsZero() {
 		h.Until = now
@@ -45,7 +45,7 @@ func (h *Held) Lose(now time.Time) {
 // Set is the state of several names whose addresses form one answer.
 type Set struct {
 	names  []Name
-	beside bool // the answer also contains addresses that belong to no name
+	beside bool // the answer also contains addresses without a name, such as those given literally
 
 	unheard int
 	flawed  int
@@ -54,7 +54,7 @@ type Set struct {
 }
 
 // New returns a set in which no name has a result. names may contain addresses from an earlier set.
-// beside means that the answer also contains addresses that belong to no name.
+// beside means that the answer also contains addresses without a name, which need no lookup.
 func New(names []Name, beside bool) *Set {
 	return &Set{names: names, beside: beside, unheard: len(names)}
 }
@@ -87,26 +87,26 @@ func (s *Set) hear(i int, n Name) (news bool) {
 	return !last.equal(n)
 }
 
-// equal ignores Held, which follows from the other fields.
+// equal does not compare Held, which follows from the other fields.
 func (n Name) equal(other Name) bool {
 	same := n.heard == other.heard && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
 }
 
-// Late records that Hold has expired. It reports whether a name still has no result.
+// Late is called when Hold is over. It reports whether the lookup of any name has not ended.
 func (s *Set) Late() bool {
 	s.late = true
 	return s.unheard > 0
 }
 
-// Ready reports whether to pass on an answer or an error. It is true if each name has a result.
-// Once Hold has expired, one result or one address that belongs to no name suffices.
+// Ready reports whether it is time to pass on an answer or an error. Before Late, each name needs a
+// result. After it, one result or one address without a name suffices.
 func (s *Set) Ready() bool {
 	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
 }
 
-// Fails reports whether to pass on an error instead of an answer. some means that the answer
-// contains an endpoint.
+// Fails reports whether to pass on an error instead of an answer. some reports whether the answer
+// would contain an endpoint.
 func (s *Set) Fails(some bool) bool {
 	well := s.beside || s.unheard+s.flawed < len(s.names)
 	if !some || !s.passed && !well || s.passed && s.flawed == len(s.names) {
@@ -116,11 +116,11 @@ func (s *Set) Fails(some bool) bool {
 	return false
 }
 
-// Names returns the names in the order of the target.
+// Names returns the names in the order that New received.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws describes the failed lookups. It is "" if there are none. called returns the name that
-// users see for the name with index i.
+// Flaws describes the failed lookups, or is "" if there are none. called returns the text by which
+// users know the name with index i.
 func (s *Set) Flaws(called func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {

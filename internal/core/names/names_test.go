@@ -24,8 +24,8 @@ type event struct {
 	passed    bool
 }
 
-// history is the oracle: after each event, it applies the rules in the package comment to all
-// events so far.
+// history is the oracle. It keeps all events, and derives the expected answer from them by the
+// rules in the package comment.
 type history struct {
 	remembered []Name
 	beside     bool

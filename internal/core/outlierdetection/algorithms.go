@@ -67,9 +67,9 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 }
 
 // Failed ejects an endpoint after consecutive failures, like Envoy. The policy counts the failures,
-// and calls Failed when the count reaches the limit. It resets the count then, when a call succeeds
-// that began after the first failure, and at each Sweep while the endpoint is ejected. Calls that
-// fail during an ejection began before it.
+// and calls Failed when the count reaches the limit. It resets the count after that call of Failed,
+// when a call succeeds that began after the first failure, and at each Sweep while the endpoint is
+// ejected. If a call fails during an ejection, it began before the ejection, so it is ignored.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.ejected || c.full() {
@@ -79,13 +79,14 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.settle()
 }
 
-// enough reports whether an endpoint had at least volume calls. At least one call is necessary,
-// because otherwise there is no rate.
+// enough reports whether an endpoint had at least volume calls. An endpoint without calls never has
+// enough, because it has no rate.
 func enough[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }
 
-// rounding is larger than the rounding error of a rate. It keeps equal rates from being outliers.
+// rounding is larger than the rounding error of a rate. Without it, one of several equal rates
+// could count as an outlier.
 const rounding = 1e-12
 
 func rate(part, of uint64) float64 { return float64(part) / float64(of) }

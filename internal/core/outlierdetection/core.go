@@ -24,9 +24,9 @@ type Config struct {
 	FailurePercentageEjection   *FailurePercentageEjection
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
-	// ReportEmptied makes the policy report to its parent that no usable endpoint is left, instead
-	// of letting calls fail (see Phase). An endpoint must then answer a call after its ejection
-	// before it counts as usable again (see Unproven).
+	// ReportEmptied makes the policy report to its parent that no usable endpoint is left, so that the
+	// parent can use another priority (see Phase). After its ejection, an endpoint must then answer a
+	// call before it counts as usable again (see Unproven).
 	ReportEmptied bool
 }
 
@@ -38,7 +38,7 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32
 }
 
-// FailurePercentageEjection ejects endpoints whose share of failed calls exceeds Threshold.
+// FailurePercentageEjection ejects endpoints whose share of failed calls exceeds Threshold percent.
 type FailurePercentageEjection struct {
 	Threshold             uint32
 	EnforcementPercentage uint32
@@ -75,17 +75,17 @@ type Endpoint[T any] struct {
 	ejected    bool // A50's ejection timestamp is set
 	ejectedAt  time.Time
 	by         Algorithm
-	ended      bool  // the calls that led to the ejection ended with UNAVAILABLE
-	lost       bool  // ended is set, and the connection of those calls is lost
+	ended      bool  // the ejection followed a call that ended with UNAVAILABLE
+	lost       bool  // ended is set, and the connection of that call is lost
 	multiplier int64 // A50's ejection time multiplier
 	unproven   bool
-	doubt      int // index in Core.doubted plus 1, or 0
+	doubt      int // index in Core.doubted plus 1; 0 if the endpoint is not in it
 	epoch      uint64
 	told       bool
 }
 
-// Ejected reports whether the endpoint is ejected. The child policy may not see the ejection (see
-// Told).
+// Ejected reports whether the endpoint is ejected. The ejection may be hidden from the child policy
+// (see Told).
 func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
 // Told reports whether the child policy sees the endpoint as ejected.
@@ -112,11 +112,12 @@ func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Outcome lists what has changed, in order.
+// Outcome lists the changes, in order.
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
-	// Doubts holds the endpoints whose Epoch, Doubted or Unproven may have changed.
+	// Doubts holds the endpoints for which Epoch, Doubted or Unproven may return another value than
+	// before.
 	Doubts []*Endpoint[T]
 }
 
@@ -137,23 +138,23 @@ type Core[T any] struct {
 	config    Config
 	random    func() uint32
 	endpoints []*Endpoint[T]
-	doubted   []*Endpoint[T] // endpoints that are ejected, or have not answered a call since their ejection, in any order
+	doubted   []*Endpoint[T] // all endpoints whose Doubted is true, in any order
 	counts    counts
-	tells     bool           // the child policy sees ejections
-	touched   []*Endpoint[T] // endpoints whose Told may be out of date
+	tells     bool           // the child policy sees ejections (see Phase)
+	touched   []*Endpoint[T] // endpoints whose Told may have to change
 	started   time.Time      // A50's timer start timestamp, or zero
 	phase     Phase
 	outcome   Outcome[T]
-	looked    int // number of endpoints that tell has visited, for tests
+	looked    int // number of endpoints that tell has visited; a test limits it
 }
 
 type counts struct {
 	ejected    int
 	unproven   int
 	connecting int
-	returning  int // connecting again; they were ejected because their connection was lost
+	returning  int // reconnecting; they were ejected because calls ended with their connection
 	connected  int
-	lost       int // connected; they were ejected because an earlier connection was lost
+	lost       int // connected again; they were ejected because calls ended with their earlier connection
 	sound      int
 }
 
@@ -211,7 +212,7 @@ func (c *Core[T]) forget(e *Endpoint[T]) {
 	e.multiplier = 0
 }
 
-// Next returns the time of the next Sweep, and whether there is one.
+// Next returns the time of the next Sweep. runs is false if there is none.
 func (c *Core[T]) Next() (at time.Time, runs bool) {
 	if c.started.IsZero() {
 		return time.Time{}, false
@@ -272,7 +273,7 @@ func (c *Core[T]) count(e *Endpoint[T], by int) {
 	}
 }
 
-// Take returns what has changed since the last Take.
+// Take returns the changes since the last Take.
 func (c *Core[T]) Take() Outcome[T] {
 	outcome := c.outcome
 	c.outcome = Outcome[T]{}

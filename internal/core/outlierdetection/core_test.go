@@ -11,7 +11,7 @@ import (
 
 func never() uint32 { return 0 }
 
-// The policy may report failures of an endpoint that has just been removed.
+// The policy may call Failed for an endpoint that was just removed. This must not eject anything.
 func TestFailuresOfARemovedEndpoint(t *testing.T) {
 	c := core.New[string](never)
 	config := outlierscenario.Default()
@@ -56,8 +56,8 @@ func TestLongEjectionTimes(t *testing.T) {
 	}
 }
 
-// When the child has failed, an unproven endpoint that was connecting still is one unproven
-// endpoint, and one that was sound no longer is.
+// NoneConnects must not change the number of unproven endpoints: the one that is connecting was
+// counted before. The other endpoint is then no longer sound.
 func TestNoneConnects(t *testing.T) {
 	c := core.New[string](never)
 	config := outlierscenario.Default()

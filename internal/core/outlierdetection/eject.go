@@ -34,8 +34,8 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, by})
 }
 
-// full reports whether "the maximum % of an address list that can be ejected" is reached. A single
-// endpoint may always be ejected.
+// full reports whether the limit that A50 calls "the maximum % of an address list that can be
+// ejected" is reached. A single endpoint may always be ejected.
 func (c *Core[T]) full() bool {
 	ejected := c.counts.ejected
 	return ejected > 0 && uint64(ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))

@@ -6,5 +6,5 @@ func (e *Endpoint[T]) IsConnected() bool { return e.connection == Connected }
 
 func (c *Core[T]) Looked() int { return c.looked }
 
-// Listed returns how many endpoints the core keeps as ejected or unproven.
+// Listed returns the number of endpoints in the core's list of ejected and unproven endpoints.
 func (c *Core[T]) Listed() int { return len(c.doubted) }

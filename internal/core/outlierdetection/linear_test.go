@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An ejection looks only at the endpoint itself. Only the last possible ejection looks at all
-// ejected endpoints.
+// An ejection visits only the endpoint itself. The exception is the ejection of the last sound
+// endpoint, which visits all ejected ones.
 func TestAnEjectionIsLinear(t *testing.T) {
 	const n = 1000
 	for _, emptied := range []bool{false, true} {

@@ -114,8 +114,8 @@ func (o *oracle) advance(d time.Duration) {
 	o.now = end
 }
 
-// timer follows the steps of gRFC A50 for a timer that fires. So do the functions of the two
-// algorithms.
+// timer follows the steps that gRFC A50 lists for the interval timer. successRate and
+// failurePercentage follow the steps of the two algorithms.
 func (o *oracle) timer() {
 	start := o.now
 	o.timerStart = &start
@@ -138,7 +138,7 @@ func (o *oracle) timer() {
 		}
 		after := e.ejection.Add(min(o.config.BaseEjectionTime*time.Duration(e.multiplier), max(o.config.BaseEjectionTime, o.config.MaxEjectionTime)))
 		if o.now.After(after) {
-			e.ejection, e.row = nil, 0 // calls that ended since the ejection had begun before it
+			e.ejection, e.row = nil, 0 // the ejection is over; e.row can only count calls that began before it
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Phase is the condition of a priority, judged by its calls. It changes only if
-// Config.ReportEmptied is set.
+// Phase describes whether the calls of a priority succeed. It changes only if Config.ReportEmptied
+// is set.
 //
 // In a priority with few endpoints, all of them may soon be ejected. If the child policy saw that,
 // calls would fail although there may be no other priority, and A50's timer would return all
@@ -23,8 +23,8 @@ import (
 //	          Emptied after the next Sweep, or immediately if all connected endpoints were
 //	          ejected by calls that ended with their connection
 //
-// When endpoints answer, the phase becomes Usable again (see judge). The loss of the last
-// connection does not change it.
+// The phase becomes Usable again when endpoints have answered calls (see judge). The loss of the
+// last connection does not change the phase.
 type Phase uint8
 
 // The phases of a priority.
@@ -42,23 +42,23 @@ func (c *Core[T]) Phase() Phase { return c.phase }
 // Interval returns the time within which the parent must send a call to a HalfOpen priority.
 func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
 
-// Connection is the condition of an endpoint's connection.
+// Connection is the state of an endpoint's connection.
 type Connection uint8
 
-// The conditions of a connection.
+// The states of a connection.
 const (
 	Connecting Connection = iota // no attempt has failed since the endpoint was last Connected
 	Connected
 	Broken // an attempt has failed since the endpoint was last Connected
-	Absent // no child connects to the endpoint
+	Absent // no child policy connects to the endpoint
 )
 
 func (c Connection) String() string {
 	return [...]string{"connecting", "connected", "broken", "absent"}[c]
 }
 
-// Connection records the condition of an endpoint's connection. A Broken connection stays Broken
-// while it reconnects, until it is Connected.
+// Connection records the state of an endpoint's connection. Once it is Broken, it stays so during
+// further attempts, until the endpoint is Connected.
 func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	before := e.connection
 	if before == now || before == Broken && now == Connecting {
@@ -74,8 +74,8 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.settle()
 }
 
-// NoneConnects is called when the child policy has failed. Endpoints that are Connecting then only
-// wait for their next attempt, so they become Broken.
+// NoneConnects is called when the child policy reports TRANSIENT_FAILURE. Connecting endpoints then
+// become Broken: their attempts have failed, and they only wait for the next one.
 func (c *Core[T]) NoneConnects() {
 	if !c.tells || !c.config.ReportEmptied || c.counts.connecting == 0 {
 		return

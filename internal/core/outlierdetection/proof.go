@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// When the ejection time of an endpoint is over, nobody knows yet whether the endpoint answers
-// calls. With Config.ReportEmptied, it is therefore unproven until it answers one. The same holds
+// The end of an ejection does not show that the endpoint answers calls again. With
+// Config.ReportEmptied, the endpoint is therefore unproven until it answers a call. The same holds
 // for an endpoint that connects after a failed attempt while the Phase is Emptied or HalfOpen:
 //
 //	Sweep at 50s, its 30s are over    ->  uneject a, which is unproven
 //	Answered(a)                       ->  a is no longer unproven
 //
-// An unproven endpoint may be picked. It counts as failed in Phase and in the READY share, and its
-// multiplier does not decrease.
+// An unproven endpoint may be picked. Phase and the READY share do not count it as working, and its
+// ejection time multiplier does not decrease.
 
-// Unproven reports whether the endpoint has yet to answer a call after its ejection.
+// Unproven reports whether the endpoint has not answered a call since its ejection ended.
 func (e *Endpoint[T]) Unproven() bool { return e.unproven }
 
 // Doubted reports whether the endpoint is ejected, or has not answered a call since its ejection.
-// The policy counts its answers in this case.
+// While Doubted is true, the policy sets Answers and Refusals.
 func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 
 // Epoch returns a number that grows when the endpoint is ejected, when the Phase becomes Emptied,
@@ -27,10 +27,10 @@ func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 // show whether the endpoint has recovered.
 func (e *Endpoint[T]) Epoch() uint64 { return e.epoch }
 
-// Unproven returns the number of endpoints that have yet to answer a call after their ejection.
+// Unproven returns the number of unproven endpoints.
 func (c *Core[T]) Unproven() int { return c.counts.unproven }
 
-// Answered is called when a call that began in the current Epoch was answered.
+// Answered is called when an endpoint has answered a call that began in its current Epoch.
 func (c *Core[T]) Answered(e *Endpoint[T]) {
 	if e.unproven && e.present {
 		c.set(e, false, false)
@@ -46,7 +46,7 @@ func (c *Core[T]) set(e *Endpoint[T], ejected, unproven bool) {
 		c.touched = append(c.touched, e)
 	}
 	c.count(e, -1)
-	byTime := e.ejected && unproven // an answer during the ejection is proof, too, so the epoch stays the same
+	byTime := e.ejected && unproven // the ejection ended with its time, not because of an answer; calls that began during it still count, so the epoch stays the same
 	e.ejected, e.unproven = ejected, unproven
 	c.count(e, 1)
 	c.list(e)
@@ -75,11 +75,12 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 	}
 }
 
-// judge ends the ejection of endpoints that have answered calls since the Phase became Emptied,
-// unless more than one in ten of their calls failed in the last interval. Other endpoints with
-// calls are ejected for another ejection time. The first interval after the Phase became Emptied is
-// skipped, because too few calls may have begun in it. judge reports whether some endpoint is sound
-// (see Phase). If so, other ejections may end as well when their time is over.
+// judge runs at each Sweep while the Phase is Emptied or HalfOpen. The first time, it only makes
+// the Phase HalfOpen, because too few calls may have begun since the Phase became Emptied. Later,
+// it ends the ejection of each endpoint that has answered calls, unless more than one in ten of its
+// calls failed in the last interval. For other ejected endpoints with calls, the ejection time
+// begins again. judge reports whether some endpoint is sound (see Phase). Only then may other
+// ejections end when their time is over.
 func (c *Core[T]) judge(now time.Time) (back bool) {
 	if c.phase == Emptied {
 		c.phase = HalfOpen

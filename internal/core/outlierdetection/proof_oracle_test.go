@@ -9,8 +9,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// proofOracle is a simple implementation of ReportEmptied, from docs/a50.md. Endpoints are ejected
-// only by failures in a row.
+// proofOracle is a simple implementation of the rules for ReportEmptied in docs/a50.md. Endpoints
+// are ejected only after failures in a row.
 type proofOracle struct {
 	config core.Config
 	order  []string
@@ -27,7 +27,7 @@ type doubtful struct {
 	ejectedAt         time.Time
 	multiplier        int
 	row, rowBegan     int
-	epoch             int // calls prove the endpoint only if they begin after this tick
+	epoch             int // only calls that begin after this tick count as proof
 	lastLost          bool
 	byLoss, gone      bool
 	calls             []*underWay
@@ -46,9 +46,10 @@ func (o *proofOracle) sound(d *doubtful) bool {
 	return !d.ejected && !d.unproven && d.connection != "broken"
 }
 
-// settle computes the phase. The priority is "not emptied while an endpoint that is neither ejected
-// nor unproven connects and has not failed". Without a connected endpoint, it is emptied only if an
-// endpoint reconnects that was "ejected by calls that ended with its connection".
+// settle computes the phase from two sentences of docs/a50.md. The priority is "not emptied while
+// an endpoint that is neither ejected nor unproven connects and has not failed". Without a
+// connected endpoint, it is emptied only if an endpoint reconnects that was "ejected by calls that
+// ended with its connection".
 func (o *proofOracle) settle() {
 	var sound, doubted, connected, lost, returning int
 	for _, d := range o.of {
@@ -147,7 +148,7 @@ func (o *proofOracle) connect(name, how string) {
 		return
 	}
 	if d.connection == "connected" && now != "connected" && d.ejected {
-		d.gone = true // the calls that ejected the endpoint were on this connection
+		d.gone = true // the endpoint was ejected because of calls on this connection
 	}
 	if d.connection == "broken" && now == "connected" && o.phase != "usable" && !d.ejected && !d.unproven {
 		d.unproven = true
@@ -187,7 +188,7 @@ func (o *proofOracle) timer() {
 	switch o.phase {
 	case "emptied":
 		o.phase = "half-open"
-	case "half-open": // "comes back with the endpoints that answered, however few"
+	case "half-open": // docs/a50.md: "comes back with the endpoints that answered, however few"
 		for _, d := range o.of {
 			switch {
 			case d.answers > 0 && 10*d.refusals <= d.answers+d.refusals:

@@ -40,7 +40,8 @@ func randomList(r *rand.Rand) []string {
 	return all[:r.IntN(len(all)+1)]
 }
 
-// Both draw the same random numbers, so an extra draw on either side is noticed.
+// The core and the oracle draw from equal random sequences. If one of them draws once too often,
+// their ejections differ.
 func TestAgainstTheOracle(t *testing.T) {
 	ejections := 0
 	for seed := range uint64(600) {

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// alone runs scenarios on the core. Package outlierdetection runs the same scenarios on the policy.
+// alone runs the scenarios on the core only. Package outlierdetection runs the same scenarios on
+// the whole policy.
 type alone struct {
 	core   *core.Core[counted]
 	config core.Config
@@ -36,7 +37,7 @@ type call struct {
 	number   int
 	epoch    uint64
 	doubted  bool
-	counts   time.Time // when the call counts as answered; zero if never
+	counts   time.Time // when the call counts as answered, or zero if never
 	endpoint *core.Endpoint[counted]
 }
 
@@ -128,7 +129,7 @@ func (a *alone) answered(c *call) {
 func (a *alone) Connect(endpoint, how string) {
 	e := a.known[endpoint]
 	if how == "connect" && e.Told() && !e.IsConnected() {
-		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child learns of it before the core does
+		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child policy is notified before the core
 	}
 	a.core.Connection(e, map[string]core.Connection{"connect": core.Connected, "disconnect": core.Connecting, "refuse": core.Broken}[how])
 	a.settle()

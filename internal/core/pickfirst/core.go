@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// AttemptDelay is how long an attempt may run before the next address is tried in parallel (gRFC
-// A61, "Connection Attempt Delay").
+// AttemptDelay is the time after which the next address is tried, although the attempt on the
+// current one has not ended (gRFC A61, "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
 // ShortLived is the lifetime below which a connection is short-lived, counted from its handshake.
-// After the first such connection, the policy reconnects on request, as in A62. From the second in
-// a row on, there is a backoff, which A62 does not have. Without it, clients would reconnect as
-// fast as they can to a server that accepts connections and then crashes.
+// After the first such connection, the policy reconnects on request, as in A62. After the second
+// one in a row, it waits for a backoff, which A62 does not have. Without it, clients would
+// reconnect without a pause to a server that accepts connections and then crashes.
 const ShortLived = time.Second
 
 // ErrShortLived is the error of an address with two or more short-lived connections in a row.
@@ -74,20 +74,20 @@ const (
 	StartTimer
 	// StopTimer stops the timer if it is running.
 	StopTimer
-	// Publish publishes State with a picker. The picker for Ready picks the subchannel of address
-	// Index; for TransientFailure, it fails calls with Err; for Connecting, it makes calls wait;
-	// for Idle, it makes calls wait and requests ExitIdle.
+	// Publish publishes State with a picker. In READY, the picker picks the subchannel of address
+	// Index. In TRANSIENT_FAILURE, it fails calls with Err. In CONNECTING, calls wait. In IDLE, they
+	// wait and the picker requests ExitIdle.
 	Publish
 	// WatchHealth registers a health listener on the subchannel of address Index, which is
 	// connected.
 	WatchHealth
 	// Resolve requests a re-resolution.
 	Resolve
-	// Backoff starts the backoff for Count failed attempts on address Index. When it ends, IDLE
-	// must be reported for the address. Until then, the subchannel must not be connected.
+	// Backoff starts the backoff for Count failed attempts on address Index. Until it ends, the policy
+	// must not connect the subchannel. Then it must report IDLE for the address.
 	Backoff
-	// Renew replaces the subchannel of address Index with a new one, which has no backoff, and
-	// connects it.
+	// Renew replaces the subchannel of address Index with a new one and connects it. The new
+	// subchannel has no backoff.
 	Renew
 )
 
@@ -106,16 +106,16 @@ type Core struct {
 	subs []subchannel
 	out  []Action
 
-	next int32 // address whose turn it is in a pass; len(subs) after the last turn
-	left int32 // number of further failures until the pass or the round ends
+	next int32 // index of the address whose turn is next in a pass, or len(subs)
+	left int32 // number of further failures until the pass or, after it, the round of retries ends
 
 	since time.Duration
 
 	phase     Phase
 	published State
-	passing   bool // some address has not had its turn in this pass
-	health    bool // READY requires that the server reports that it is healthy
-	held      bool // while connected: a pass had failed before, and the server is not healthy yet
+	passing   bool // some addresses have not had their turn in this pass
+	health    bool // a connection must also be healthy before READY is published
+	held      bool // while connected: TRANSIENT_FAILURE stays published, because a pass had failed and the server is not healthy yet
 }
 
 type subchannel struct {
@@ -128,14 +128,14 @@ type subchannel struct {
 // Phase returns the current phase.
 func (c *Core) Phase() Phase { return c.phase }
 
-// take returns the actions of an event. It drops the slice, so that an idle Core is small.
+// take returns the actions of an event. It does not reuse the slice, so that an idle Core is small.
 func (c *Core) take() []Action {
 	out := c.out
 	c.out = nil
 	return out
 }
 
-// noAddress is the index of actions that are not about an address.
+// noAddress is the index in actions that do not concern an address.
 const noAddress = 0
 
 func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}) }
@@ -147,8 +147,8 @@ func (c *Core) add(a Action) {
 	c.out = append(c.out, a)
 }
 
-// publish publishes a state that differs from the last one. TRANSIENT_FAILURE is always published,
-// because its error may be new.
+// publish publishes a state if it differs from the last one. TRANSIENT_FAILURE is always published,
+// because the error of calls may differ.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {
 		return

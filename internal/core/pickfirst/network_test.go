@@ -52,7 +52,7 @@ type network struct {
 
 	since map[string]time.Duration
 	short map[string]bool
-	ended map[string]time.Duration // for an address with several short connections in a row: when the last one ended
+	ended map[string]time.Duration // time of the last disconnection of each address that had several short connections in a row
 }
 
 func newNetwork(health bool) *network {

@@ -46,8 +46,8 @@ func judge(n *network, before string, lines []string) error {
 	return nil
 }
 
-// sticky: after a pass in which all addresses failed ("resolve" in the history), the state is
-// TRANSIENT_FAILURE until it is READY, or IDLE because a connection has ended.
+// sticky checks that the state stays TRANSIENT_FAILURE after a pass in which all addresses failed
+// ("resolve" in the history). It may only become READY, or IDLE after a connection has ended.
 func sticky(n *network, _ string, _ []string) error {
 	failed := false
 	for _, line := range n.history {
@@ -101,8 +101,8 @@ func keepsConnection(_ *network, before string, lines []string) error {
 	return nil
 }
 
-// oneConnection: beside a READY subchannel there is no other, and READY is published only with a
-// READY subchannel.
+// oneConnection checks that a READY subchannel is the only subchannel, and that READY is published
+// only while there is one.
 func oneConnection(n *network, _ string, _ []string) error {
 	for address, s := range n.states {
 		if s == core.Ready && len(n.made) != 1 {
@@ -115,8 +115,8 @@ func oneConnection(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// retriesForEver: after a pass in which all addresses failed, each address is connected when its
-// backoff ends or, if the list has changed, when its turn comes.
+// retriesForEver checks that after a pass in which all addresses failed, each address is connected
+// when its backoff ends or, if the list has changed, when its turn comes.
 func retriesForEver(n *network, _ string, _ []string) error {
 	last := slices.Index(n.history, "resolve")
 	for i, line := range n.history {
@@ -138,8 +138,8 @@ func retriesForEver(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// resolvesOnce: there is one re-resolution when a connection is lost, one when all addresses have
-// failed in a pass, and one for each later round of failures.
+// resolvesOnce checks that there is one re-resolution when a connection is lost, one when all
+// addresses have failed in a pass, and one for each later round of failures.
 func resolvesOnce(n *network, _ string, _ []string) error {
 	size, failures, counting := 0, 0, false
 	for i, line := range n.history {
@@ -167,7 +167,7 @@ func resolvesOnce(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// neverStuck: the policy is IDLE, is connected, or waits for an event that will come.
+// neverStuck checks that the policy is IDLE or connected, or waits for an event that will come.
 func neverStuck(n *network, _ string, _ []string) error {
 	if n.published() == "IDLE" || len(n.names) == 0 || n.timer != 0 {
 		return nil
@@ -181,8 +181,8 @@ func neverStuck(n *network, _ string, _ []string) error {
 	return fmt.Errorf("no event is pending")
 }
 
-// backsOff: after two or more short connections in a row, the address is connected again only after
-// gRPC's shortest backoff.
+// backsOff checks that an address with two or more short connections in a row is connected again
+// only after gRPC's shortest backoff.
 func backsOff(n *network, _ string, lines []string) error {
 	for address, at := range n.ended {
 		if slices.Contains(lines, "connect "+address) && n.now < at+800*time.Millisecond {
@@ -192,8 +192,8 @@ func backsOff(n *network, _ string, lines []string) error {
 	return nil
 }
 
-// recovers: whatever has happened, the policy is soon READY if one address works, even if all
-// others fail.
+// recovers checks that the policy is soon READY if one address works, whatever has happened before
+// and even if all other addresses fail.
 func recovers(n *network, good string) error {
 	n.health = false
 	for range 20 {

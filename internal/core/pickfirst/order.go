@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Shuffle returns a random order of endpoints in which heavier ones tend to come first (gRFC A113:
-// by the key u^(1/w), descending). A weight of 0 counts as 1. random contains a number for each
-// endpoint, uniformly distributed in [0, 1). While the numbers and weights of two endpoints stay
-// the same, so does their order.
+// Shuffle returns a random order of endpoints, given as indexes. Endpoints with a larger weight
+// tend to come first (gRFC A113: endpoints are sorted by u^(1/w), descending). A weight of 0 counts
+// as 1. random contains the u of each endpoint, uniformly distributed in [0, 1). The relative order
+// of two endpoints depends only on their own numbers and weights.
 func Shuffle(weights []uint32, random []float64) []int {
 	keys := make([]float64, len(weights))
 	order := make([]int, len(weights))
 	for i, w := range weights {
-		// The logarithm gives the same order as the key. For large weights, keys are close to 1,
-		// where the logarithm is more precise.
+		// Sorting by log(u)/w gives the same order as by u^(1/w). For large weights, u^(1/w) is close to
+		// 1, where the logarithm is more precise.
 		keys[i] = math.Log(random[i]) / float64(max(w, 1))
 		order[i] = i
 	}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// begin starts a pass: each address has one turn, in order. A turn ends when the attempt has
-// failed, or after AttemptDelay. The attempt itself continues after AttemptDelay (A61).
+// begin starts a pass, in which each address is tried once, in order. The next address is tried
+// when the attempt has failed, or after AttemptDelay. The attempt itself continues after
+// AttemptDelay (A61).
 func (c *Core) begin() {
 	c.passing = true
 	c.next, c.left = 0, int32(len(c.subs))
@@ -16,8 +17,8 @@ func (c *Core) begin() {
 	c.attempt()
 }
 
-// attempt begins the turn of the next address. The turn of an address in backoff ends at once. The
-// last turn needs no timer, because no address follows.
+// attempt tries the next address. An address in backoff counts as failed at once. The last address
+// needs no timer, because none follows.
 func (c *Core) attempt() {
 	c.do(StopTimer, noAddress)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -45,8 +46,8 @@ func (c *Core) fail(sub *subchannel) {
 	}
 }
 
-// failedInPass handles a failure in a pass. An earlier address may have failed, because attempts
-// overlap.
+// failedInPass handles the failure of address i in a pass. As attempts overlap, i need not be the
+// address that was tried last.
 func (c *Core) failedInPass(i int) {
 	c.fail(&c.subs[i])
 	if i == int(c.next) {
@@ -57,10 +58,10 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// endIfAllFailed ends the pass if all addresses have had their turns and failed. last is the
-// address that failed last. From then on, each subchannel connects again when its own backoff ends.
-// Unlike in A62, no pass follows, because grpc-go has a backoff for each subchannel (decision 9 in
-// docs/scenarios.md).
+// endIfAllFailed ends the pass if all addresses have been tried and have failed. last is the
+// address that failed last. After the pass, each subchannel connects again when its own backoff
+// ends. Unlike in A62, no pass follows, because grpc-go has a backoff for each subchannel (decision
+// 9 in docs/scenarios.md).
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.left > 0 {
 		return
@@ -75,8 +76,8 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// endRound publishes the failure and requests a re-resolution. After a failed pass, it is called
-// each time that len(c.subs) further attempts have failed (A61).
+// endRound publishes the failure and requests a re-resolution. It is called when a pass has failed,
+// and then each time that len(c.subs) further attempts have failed (A61).
 func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
 	c.publish(TransientFailure, noAddress, c.failure(c.subs[last].err))
@@ -85,13 +86,13 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // a parent with several endpoints adds their number
+		return errors.New(reason(last)) // a policy that uses pick_first for several endpoints adds how many there are
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
-// reason returns the text of err, but not err itself, because a status in it would fail calls that
-// wait for ready. err is nil if outlier detection has ejected the endpoint.
+// reason returns the text of err. err itself is not used, because a status error would also fail
+// calls that wait for ready. err is nil if outlier detection has ejected the endpoint.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

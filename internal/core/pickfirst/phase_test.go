@@ -7,8 +7,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// An empty list ends all attempts and the connection. The phase after a failed pass lasts until a
-// connection succeeds and, if health counts, until the server is healthy.
+// An empty list ends all attempts and the connection. If a pass has failed before, the phase stays
+// PhaseRetrying until a connection succeeds and, with health checks, until the server is healthy.
 func TestPhaseAfterAnEmptyList(t *testing.T) {
 	refused := errors.New("refused")
 	for _, test := range []struct {

@@ -31,7 +31,7 @@ func changeOf(before, now State) change {
 }
 
 // Report is called when the subchannel of address i has a new state. The address must still be in
-// the list. at is the time since a fixed, arbitrary moment. err is set for TransientFailure.
+// the list. at is a monotonic time with an arbitrary origin. err is set for TransientFailure.
 func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	before := c.subs[i].state
 	what := changeOf(before, now)
@@ -58,9 +58,9 @@ func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	return c.take()
 }
 
-// ended is called when a connection has ended. stood means that it was not short-lived. From the
-// second short-lived connection in a row on, the subchannel counts as failed until its backoff
-// ends.
+// ended is called when the connection of address i has ended. stood is false if the connection was
+// short-lived. After the second short-lived connection in a row, the subchannel counts as failed
+// until its backoff ends.
 func (c *Core) ended(i int, stood bool) {
 	sub := &c.subs[i]
 	if stood {
@@ -116,7 +116,7 @@ func (c *Core) reportRetrying(i int, what change) {
 	}
 }
 
-// connected keeps the subchannel of address i, which is connected, and shuts down all others.
+// connected keeps the connected subchannel of address i, and shuts down all others.
 func (c *Core) connected(i int) {
 	c.held = c.phase == PhaseRetrying
 	c.phase = PhaseReady
@@ -136,8 +136,9 @@ func (c *Core) ready(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// rest is called when the connection has ended. The policy then waits for ExitIdle. It requests a
-// re-resolution, because servers close connections to make clients resolve their name again.
+// rest is called when the connection in use has ended. The policy does not reconnect until
+// ExitIdle. It requests a re-resolution, because servers close connections to make clients resolve
+// their name again.
 func (c *Core) rest(i int) {
 	c.phase, c.held = PhaseIdle, false
 	c.settle(i)

@@ -1,8 +1,9 @@
 package pickfirst
 
-// Update replaces the list of addresses. The new list is in the order in which addresses are tried,
-// without duplicates. from contains, for each new address, its index in the old list, or -1. An
-// empty list makes calls fail with ErrNoAddresses. An unchanged list has no effect.
+// Update replaces the list of addresses. from has an entry for each address of the new list, in the
+// order in which they are tried: its index in the old list, or -1 for a new address. The new list
+// must not contain duplicates. An empty list makes calls fail with ErrNoAddresses. An unchanged
+// list has no effect.
 //
 // The caller must shut down the subchannels of the old addresses in dropped before it executes the
 // actions.
@@ -34,9 +35,9 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.take()
 }
 
-// isSame reports whether the list is unchanged, so that a running pass continues. If frequent
-// updates began a new pass each time, an address that does not respond would keep the next one from
-// being tried.
+// isSame reports whether the list is unchanged. If so, a running pass continues. Otherwise,
+// frequent updates would begin a new pass each time, and while the first address does not respond,
+// the next one would never be tried.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -59,7 +60,7 @@ func (c *Core) keeps(from []int) bool {
 }
 
 // replace replaces the list. It returns the indexes of removed addresses with a subchannel, and
-// sets c.next to the new index of its address.
+// adjusts c.next, so that it refers to the same address.
 func (c *Core) replace(from []int) (dropped []int) {
 	old := c.subs
 	turn := int(c.next)
@@ -85,8 +86,8 @@ func (c *Core) replace(from []int) (dropped []int) {
 	return dropped
 }
 
-// empty is called when the list is empty. It drops the connection. TRANSIENT_FAILURE stays until a
-// connection is READY.
+// empty handles an empty list: calls fail with ErrNoAddresses. After a failed pass, the phase stays
+// PhaseRetrying until a connection is READY.
 func (c *Core) empty() {
 	switch {
 	case c.held:
@@ -98,8 +99,8 @@ func (c *Core) empty() {
 	c.publish(TransientFailure, noAddress, ErrNoAddresses)
 }
 
-// connect begins the first pass. again publishes CONNECTING even if it was the last state, because
-// a parent expects a state after an update.
+// connect begins the first pass. With again, CONNECTING is published even if it was published
+// before, because a parent expects a state after an update.
 func (c *Core) connect(again bool) {
 	c.phase = PhaseConnecting
 	if again {
@@ -118,8 +119,8 @@ func (c *Core) reconnect() {
 	c.connect(true)
 }
 
-// Fail is called with an error of the resolver. Calls fail with err unless a known address may
-// still work.
+// Fail is called with an error of the resolver. It makes calls fail with err, unless one of the
+// known addresses may still work.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
 		c.publish(TransientFailure, noAddress, err)
@@ -127,7 +128,7 @@ func (c *Core) Fail(err error) []Action {
 	return c.take()
 }
 
-// ExitIdle connects an IDLE policy.
+// ExitIdle begins to connect if the policy is IDLE.
 func (c *Core) ExitIdle() []Action {
 	if c.phase == PhaseIdle && len(c.subs) > 0 {
 		c.connect(false)
@@ -144,5 +145,6 @@ func (c *Core) TimerFired() []Action {
 	return c.take()
 }
 
-// SetHealth sets whether READY requires a healthy server. It takes effect with the next connection.
+// SetHealth sets whether READY requires a healthy server. A change takes effect with the next
+// connection.
 func (c *Core) SetHealth(on bool) { c.health = on }

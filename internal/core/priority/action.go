@@ -13,8 +13,8 @@ type Action struct {
 	// Child is the name of the child that the action applies to. It is "" for PublishEmpty and
 	// MakeStandby.
 	Child string
-	// After is the duration of the timer to start. In PublishTimeout, it is how long the child had
-	// to connect.
+	// After is the duration of the timer to start. In PublishTimeout, it is the time that the child
+	// had to connect.
 	After  time.Duration
 	Jitter time.Duration
 }
@@ -26,18 +26,18 @@ type Kind int
 const (
 	// Create builds a child. An Update follows.
 	Create Kind = iota
-	// Update passes a child its configuration and endpoints. Then Reported or Refused must be
-	// called for each report of the child during the update, and finally Updated.
+	// Update passes a child its configuration and endpoints. The caller then calls Reported or Refused
+	// for each report of the child during the update, and finally Updated.
 	Update
 	Destroy
 	ExitIdle
 
-	// MakeStandby asks for a call of StandbyDue after the pending state was published, so that
-	// calls need not wait for the creation of a standby.
+	// MakeStandby asks the caller to call StandbyDue after it has published the pending state. Calls
+	// then need not wait until a standby is created.
 	MakeStandby
 
 	// StartFailover starts the failover timer of a child, and StopFailover stops it. When it fires,
-	// FailoverTimerFired must be called. The other timers work in the same way.
+	// FailoverTimerFired must be called. The following pairs do the same for other timers.
 	StartFailover
 	StopFailover
 	StartDeactivation
@@ -61,7 +61,7 @@ const (
 var ErrEmpty = errors.New("priority policy has empty priority list")
 
 // TimeoutError is the error of calls after the failover timer of the child in use has fired. It is
-// no status error, which would also fail calls that wait for ready.
+// not a status error, because that would also fail calls that wait for ready.
 type TimeoutError struct {
 	Child string
 	After time.Duration

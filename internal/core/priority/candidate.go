@@ -2,8 +2,8 @@ package priority
 
 import "slices"
 
-// reorder is called when an update may have changed the order of the priorities. It has no effect
-// if the priorities down to the one in use are the same as before.
+// reorder is called when an update may have changed the order of the priorities. It does nothing if
+// the priorities down to the one in use are the same as before.
 //
 // Otherwise, each child that the update has put above the child in use becomes a candidate until it
 // is READY. With Config.FastFailover or a failback delay, no call waits for a candidate while the
@@ -36,8 +36,8 @@ func (c *Core) reorder(before []string) {
 	}
 }
 
-// standsAside reports whether a priority is a candidate (see reorder) that gets no calls yet,
-// because the priority in use, which is lower, is READY or reconnecting.
+// standsAside reports whether a priority is a candidate (see reorder) that is skipped, because the
+// lower priority in use is READY or reconnecting.
 func (c *Core) standsAside(priority int) bool {
 	child := c.tier(priority)
 	candidate := c.asides() && c.candidates[c.config.Priorities[priority]] || child != nil && child.late
@@ -48,10 +48,9 @@ func (c *Core) standsAside(priority int) bool {
 	return inUse.connectivityState() == Ready || inUse.seenReady && inUse.hasTime()
 }
 
-// comesLate reports whether calls would leave the priority in use, which is good or small, and wait
-// for a higher one that is connecting, although the choice does not belong to an update. In A56,
-// this never happens. Here it could, if a poor priority above the connecting one has just run out
-// of time to connect.
+// comesLate reports whether calls would leave the priority in use, although it is good or small,
+// and wait for a higher one that is connecting. Only an update may cause that in A56. Here it could
+// also happen when a poor priority above the connecting one runs out of time to connect.
 func (c *Core) comesLate(priority int) bool {
 	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
 		return false
@@ -69,8 +68,9 @@ func (c *Core) noCandidate(child *child) {
 	child.late = false
 }
 
-// asideOf corrects a choice for which calls would wait. aside is the first candidate for which
-// standsAside is true, or none. If there is one, calls wait for it instead, because it is higher.
+// asideOf corrects the choice of a priority that would make calls wait. aside is the first
+// candidate that standsAside has skipped, or none. If calls have to wait anyway, they wait for
+// aside, which is higher.
 func (c *Core) asideOf(aside, chosen int) int {
 	if aside == none || chosen == c.currentPriority || c.tier(chosen).connectivityState() == Ready || c.tier(chosen).poor() {
 		return chosen
@@ -78,8 +78,8 @@ func (c *Core) asideOf(aside, chosen int) int {
 	return aside
 }
 
-// heldBack reports whether a missing child must not be created yet. This is so if the failback
-// delay protects a lower priority, and a priority above the missing one may take over first.
+// heldBack reports whether a missing child must not be created yet: the failback delay protects a
+// lower priority, and a priority above the missing one may still take over.
 func (c *Core) heldBack(priority int) bool {
 	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }

@@ -10,34 +10,34 @@ type child struct {
 
 	reported State
 	tier     Tier
-	below    bool // too small a share is READY, see weigh
+	below    bool // too small a share of the child is READY (see weigh)
 	atMark   bool
-	lost     bool // the child reconnects; it was poor before, or calls to all of its endpoints had failed when it lost its connections
-	// wellUntil is the value of Core.reports after the last report in which the child was good or
-	// small.
+	lost     bool // the child reconnects, and was poor or not Usable when it lost its connections
+	// wellUntil orders children by their last good or small report: it is the value of Core.reports
+	// after that report.
 	wellUntil int
 	// seenReady means that the child was READY after its last failure.
 	seenReady bool
 	// seenReadyOrIdle means that the child was READY or IDLE after its last failure. An expired
 	// failover timer counts as a failure.
 	seenReadyOrIdle bool
-	// standby means that another child could receive calls when this one was created.
+	// standby means that calls could already use another child when this one was created.
 	standby bool
 	late    bool
 	single  bool
 
 	// refused means that the child has refused its last update while it was neither READY nor IDLE,
-	// and has not reported since. Its state is then TRANSIENT_FAILURE. Neither reported nor the
-	// timers change.
+	// and has not reported since. It then counts as TRANSIENT_FAILURE, but the field reported and the
+	// timers stay the same.
 	refused bool
 
-	// failover is fired from the timer's expiry until the child reports a state other than
-	// CONNECTING. During this time, the child's state is TRANSIENT_FAILURE.
+	// failover is fired from the timer's expiry until the child reports a state other than CONNECTING.
+	// In the meantime, the child counts as TRANSIENT_FAILURE.
 	failover timer
 	given    time.Duration
 
 	deactivation timer
-	removed      bool // it runs because the child is no longer configured
+	removed      bool // the deactivation timer runs because the child is no longer configured
 
 	// failback runs while a READY child waits to take over from a lower priority. It is fired when
 	// the wait is over.
@@ -46,8 +46,8 @@ type child struct {
 	woken    bool
 
 	served bool
-	flaps  int   // failures since it was last steady
-	steady timer // runs while the child is in use again after a failure; when it fires, the child is steady
+	flaps  int   // number of failures since the child was last steady (see flap)
+	steady timer // runs while the child is in use after a failure; when it fires, the child is steady
 
 	headStart timer // runs while the child is a first near group that is neither READY nor IDLE
 }
@@ -77,7 +77,8 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	if !child.good() {
 		c.failWhileWaiting(child)
 	}
-	// A child may report its condition only after it has lost its connections.
+	// The report that the child is not Usable may arrive only after the child has lost its
+	// connections.
 	emptied := state == Connecting && child.seenReady && tier.Condition != Usable
 	child.lost = (lost || emptied) && (state == Connecting || state == Idle)
 	switch state {
@@ -124,7 +125,7 @@ func (c *Core) createChild(name string) *child {
 	return child
 }
 
-// update adds the Update action of a child. A refusal of the previous update no longer counts.
+// update adds the Update action of a child. It forgets that the child refused the previous update.
 func (c *Core) update(child *child) {
 	child.refused = false
 	c.do(Update, child.name)
@@ -153,9 +154,9 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate starts the timer after which a child is destroyed. A running timer continues (A56,
-// "Child Lifetime Management"), unless the child has been removed from the configuration in the
-// meantime and removed children are kept for a shorter time.
+// deactivate starts the timer after which a child is destroyed (A56, "Child Lifetime Management").
+// A timer that is already running continues, unless the child has just been removed from the
+// configuration and removed children are kept for a shorter time.
 func (c *Core) deactivate(child *child, removed bool) {
 	retention := c.config.ChildRetention
 	if removed {

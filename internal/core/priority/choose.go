@@ -2,7 +2,7 @@ package priority
 
 import "slices"
 
-// choosePriority chooses the priority in use. It takes A56's choice unless that is poor (see
+// choosePriority chooses the priority in use. It uses A56's choice unless that child is poor (see
 // orderOfLastResorts). When it returns, one of these holds:
 //
 //   - The choice is complete, and its priority is in use and published.
@@ -35,10 +35,11 @@ func (c *Core) choosePriority() {
 
 // choiceOfA56 is ChoosePriority in A56's pseudo-code ("Algorithm for Choosing a Priority"), in the
 // same order and with the same names. The failback delay and Config.FastFailover are additions. If
-// made is true, it has created a child, and must be called again after that child's update.
+// made is true, it has created a child and chosen nothing, and must be called again after that
+// child's update.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
-	// aside is the first candidate that gets no calls yet (see standsAside). lazy means that a
-	// priority was skipped that may still connect.
+	// aside is the first candidate that standsAside has skipped. lazy means that a skipped priority
+	// may still connect.
 	aside, lazy := none, false
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
@@ -53,7 +54,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		// The child exists: reactivate it if needed.
 		c.maybeReactivate(child)
-		// The pseudo-code has neither this condition nor the next two.
+		// This check and the next two are not in the pseudo-code.
 		if c.failbackDelayed(priority, child) {
 			continue
 		}
@@ -115,7 +116,7 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 }
 
 // publish adds the action that publishes the state of a child, unless that state is already
-// published. nil means that there are no priorities.
+// published. child is nil if there are no priorities.
 func (c *Core) publish(child *child) {
 	tried := c.onTrial(child)
 	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {

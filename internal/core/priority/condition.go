@@ -1,12 +1,12 @@
 package priority
 
-// Condition describes how the calls of a child end. The child's outlier detection reports it. A
-// child can receive calls in any Condition; orderOfLastResorts decides whether they should go to
-// another child.
+// Condition describes whether the calls of a child succeed, as reported by the child's outlier
+// detection. A child in any Condition can receive calls; orderOfLastResorts decides whether they go
+// to another child.
 type Condition uint8
 
 const (
-	// Usable means that calls succeed, as far as is known. In A56, all children are Usable.
+	// Usable means that calls are not known to fail. In A56, all children are Usable.
 	Usable Condition = iota
 	// Emptied means that calls to all endpoints of the child fail.
 	Emptied
@@ -15,15 +15,16 @@ const (
 	HalfOpen
 )
 
-// Tier is what a child reports in addition to its connectivity state.
+// Tier is the part of a child's report that gRPC's connectivity states cannot express.
 type Tier struct {
 	Condition Condition
-	// ReadyPart is the share of the child's weight that is READY. UnprovenPart is a further share
-	// that is READY after an ejection; a few calls must show whether its endpoints have recovered.
+	// ReadyPart is the share of the child's weight that is READY. UnprovenPart is a further share that
+	// is READY, but whose endpoints were ejected before; a few calls must show whether they have
+	// recovered.
 	ReadyPart, UnprovenPart float64
 }
 
-// The following methods define good, small, failing and poor, the terms of orderOfLastResorts.
+// The methods below define the terms good, small, failing and poor.
 
 // good reports whether a child is READY and has no problem.
 func (ch *child) good() bool {
@@ -41,14 +42,14 @@ func (ch *child) failing() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
 }
 
-// poor reports whether a child is small or failing, or reconnects after it was. A child whose
-// endpoints all failed calls before it lost its connections is poor, too.
+// poor reports whether a child is small or failing, or reconnects after it was. So is a child that
+// reconnects if calls to all of its endpoints had failed when it lost its connections.
 func (ch *child) poor() bool {
 	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
 }
 
-// hasTime reports whether a child may still become READY: it is IDLE, or it is connecting and its
-// failover timer has not fired.
+// hasTime reports whether calls may wait for a child to become READY: it is IDLE, or it is
+// connecting and its failover timer is running.
 func (ch *child) hasTime() bool {
 	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
 }
@@ -61,8 +62,9 @@ func (c *Core) Poor(name string) (tier Tier, poor bool) {
 	return Tier{}, false
 }
 
-// weigh records whether too small a share of a child is READY. Once the share has been below
-// MinReady, it must reach MinReadyRecovery, so that small changes do not move calls back and forth.
+// weigh records whether too small a share of a child is READY. After a share below MinReady, the
+// child needs MinReadyRecovery to count as large enough again. Otherwise, small changes would move
+// calls back and forth.
 func (c *Core) weigh(child *child) {
 	mark := c.config.MinReady
 	if child.below {
@@ -72,19 +74,18 @@ func (c *Core) weigh(child *child) {
 	child.atMark = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
 }
 
-// rounding is more than a rounding error, and less than the share of one endpoint.
+// rounding is more than the rounding error of a share, and less than the share of one endpoint.
 const rounding = 1e-12
 
-// triable reports whether a few calls can show that a child has recovered. This is so if it is
-// half-open, or if its READY share would suffice with the endpoints that have not answered a call
-// since their ejection.
+// triable reports whether a few trial calls could show that a child has recovered. Either it is
+// half-open, or its READY share would suffice if the unproven endpoints were counted.
 func (ch *child) triable() bool {
 	return ch.failing() && ch.tier.Condition == HalfOpen || ch.small() && ch.atMark
 }
 
-// onTrial returns the children that get a few calls although they are not in use. Without these
-// calls, they could never recover. They are the triable children above the child in use and, if
-// that child is not good, also those below it that are not deactivated.
+// onTrial returns the children that get a few trial calls although they are not in use. Without
+// these calls, nothing could show that they have recovered. They are the triable children above the
+// child in use and, if that child is not good, also those below it that are not deactivated.
 func (c *Core) onTrial(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {

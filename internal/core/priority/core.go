@@ -22,34 +22,34 @@ type Config struct {
 	// Priorities are the names of children in descending order of priority, each at most once (A56,
 	// "LB Policy Configuration").
 	Priorities []string
-	// Of holds, for each entry of Priorities, the number of the source's priority that the entry
-	// belongs to, in non-decreasing order. Priorities with the same number are near groups (see
-	// groups.go). If Of is nil, each priority has its own number, as in A56.
+	// Of holds a number for each entry of Priorities, in non-decreasing order. Priorities with the
+	// same number are the near groups of one priority of the source (see groups.go). If Of is nil,
+	// each priority has its own number, as in A56.
 	Of []int
-	// FailoverTimeout is how long the choice waits for a child that is connecting.
+	// FailoverTimeout is how long calls wait for a child that is connecting.
 	FailoverTimeout time.Duration
 	// ChildRetention is how long a child is kept after a higher priority has taken over.
-	// RemovedChildRetention is how long a child is kept after it was removed from the
-	// configuration. With 0, it is destroyed immediately.
+	// RemovedChildRetention is how long a child is kept after it was removed from the configuration. 0
+	// means that it is destroyed immediately.
 	ChildRetention        time.Duration
 	RemovedChildRetention time.Duration
 	// FailbackDelay is how long a child must be READY before it takes over from a lower priority
 	// that is in use and READY. It is 0 in A56.
 	FailbackDelay time.Duration
-	// MinReady is the share of a child's weight that must be READY. If the share falls below
+	// MinReady is the share of a child's weight that must be READY. After the share has fallen below
 	// MinReady, calls avoid the child until its share reaches the larger of MinReady and
 	// MinReadyRecovery. Both are 0 in A56.
 	MinReady, MinReadyRecovery float64
 	// WarmStandby is how many priorities below the one in use are connected before they are needed.
 	// It is 0 in A56.
 	WarmStandby int
-	// FastFailover makes the choice skip a child that has lost its connections while a lower
+	// FastFailover means that calls do not wait for a child that has lost its connections if a lower
 	// priority is READY. It does not apply to the children in Single, which have at most one
 	// connection. It is false in A56.
 	FastFailover bool
 	Single       []string
-	// FailbackJitter is the maximum of the random time that is added to each failback delay, so
-	// that clients return at different times.
+	// FailbackJitter is the upper limit of a random time that is added to each failback delay, so that
+	// not all clients return at the same time.
 	FailbackJitter time.Duration
 	// MaxFailbackDelay limits the failback delay of a child that fails repeatedly. If it is less
 	// than FailbackDelay, the delay does not grow.
@@ -64,12 +64,12 @@ type Core struct {
 	children   map[string]*child
 	actions    []Action
 
-	// currentPriority is the index of the priority in use, or none. It keeps its value during a
-	// choice, because the failback delay depends on it. An update changes it to the new index of
-	// the child in use.
+	// currentPriority is the index of the priority in use, or none. A choice does not change it before
+	// it ends, because the failback delay depends on it. An update changes it to the new index of the
+	// child in use.
 	currentPriority int
 	candidates      map[string]bool
-	waitingFor      *child // child that the current choice has created; its update must end before the choice continues
+	waitingFor      *child // a child that the current choice has created; the choice continues after the child's update
 	standbyAsked    bool   // MakeStandby was returned, and StandbyDue has not been called since
 
 	published *child // the child in use; nil before the first publication and after PublishEmpty
@@ -99,9 +99,9 @@ func (c *Core) InUse() string {
 // order. The caller must not modify the slice.
 func (c *Core) OnTrial() []string { return c.tried }
 
-// State returns the state that a child counts as, and whether the child exists. A child whose
-// failover timer has fired or that has refused its update counts as TRANSIENT_FAILURE. Otherwise
-// its last report counts, or CONNECTING before the first one.
+// State returns the state with which the choice counts a child, and whether the child exists. It is
+// TRANSIENT_FAILURE if the failover timer of the child has fired or the child has refused its
+// update. Otherwise it is the last reported state, or CONNECTING before the first report.
 func (c *Core) State(name string) (State, bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -119,7 +119,7 @@ func (c *Core) Given(name string) time.Duration {
 }
 
 // BeginUpdate begins an update. It deactivates the children that are no longer configured, and
-// updates all others (A56, "Configuration Updates"). No priority is chosen before EndUpdate.
+// updates the others (A56, "Configuration Updates"). No priority is chosen before EndUpdate.
 func (c *Core) BeginUpdate(config Config) []Action {
 	c.updating = true
 	before := c.config.Priorities
@@ -155,8 +155,9 @@ func (c *Core) EndUpdate() []Action {
 	return c.choose()
 }
 
-// Updated is called when an Update action was executed, after Reported or Refused for each report
-// of the child during the update. If a choice has created the child, the choice continues.
+// Updated is called when an Update action was executed, after the calls of Reported or Refused for
+// the child's reports during the update. If a choice created the child, Updated continues that
+// choice.
 func (c *Core) Updated(name string) []Action {
 	if c.waitingFor == nil || c.waitingFor.name != name {
 		return nil
@@ -175,9 +176,9 @@ func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	return c.choose()
 }
 
-// Refused is called when a child has refused its update. If its last report is READY or IDLE, the
-// child stays in use, and counts is false. Otherwise, the refusal counts as a report of
-// TRANSIENT_FAILURE until the child's next report or update.
+// Refused is called when a child has refused its update. If the last report of the child is READY
+// or IDLE, the refusal is ignored, and counts is false. Otherwise, the child counts as
+// TRANSIENT_FAILURE until its next report or update.
 func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
@@ -226,12 +227,12 @@ func (c *Core) SteadyTimerFired(name string) []Action {
 	return c.take()
 }
 
-// choose chooses a priority. During an update, and while a choice waits for a child that it has
-// created, it does nothing.
+// choose makes a new choice. It does nothing during an update, and while a choice waits for the
+// update of a child that it has created.
 func (c *Core) choose() []Action {
 	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()
-		c.ofUpdate = c.ofUpdate && c.waitingFor != nil // an unfinished choice continues in Updated
+		c.ofUpdate = c.ofUpdate && c.waitingFor != nil // if the choice is unfinished, Updated continues it
 	}
 	return c.take()
 }

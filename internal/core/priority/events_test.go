@@ -7,8 +7,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// Events of a child that does not exist have no effect. The same applies to a timer that was
-// stopped while it fired.
+// Events of a child that does not exist must have no effect, nor must timers that fire although
+// they were stopped.
 func TestLateEventsHaveNoEffect(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))

@@ -1,12 +1,12 @@
 package priority
 
-// failbackDelayed reports whether a child may not be used yet because of the failback delay. This
-// is so if the priority in use is lower and good, and the child has not yet been good for
-// Config.FailbackDelay and a random part of Config.FailbackJitter.
+// failbackDelayed reports whether a child may not be used yet because of the failback delay. It may
+// not if the priority in use is lower and good, and the child has not yet been good for
+// Config.FailbackDelay plus a random part of Config.FailbackJitter.
 //
-// A CONNECTING child is delayed as well, so that a flapping child does not take calls from a READY
-// one. An IDLE child is made to connect, because it gets no call that would do that. If no priority
-// is in use, there is no delay.
+// The delay also applies to a CONNECTING child. Otherwise, a flapping child would take calls from a
+// READY one. An IDLE child is made to connect, because no call reaches it. If no
+// priority is in use, there is no delay.
 func (c *Core) failbackDelayed(priority int, child *child) bool {
 	if !c.protected(priority) || child.failback == fired || child.atOnce {
 		return false
@@ -19,8 +19,8 @@ func (c *Core) failbackDelayed(priority int, child *child) bool {
 	return true
 }
 
-// protected reports whether the failback delay keeps a priority from taking over from the one in
-// use.
+// protected reports whether the failback delay protects the priority in use from being replaced by
+// the given one.
 func (c *Core) protected(priority int) bool {
 	return c.config.FailbackDelay+c.config.FailbackJitter > 0 && c.currentPriority > priority && c.tier(c.currentPriority).good()
 }
@@ -33,7 +33,7 @@ func (c *Core) stopFailback(child *child) {
 }
 
 // endFailback stops the failback timers of the given priority and of all lower ones. For the lower
-// ones, it also sets the number of flaps to 0.
+// ones, it also resets the number of flaps.
 func (c *Core) endFailback(priority int) {
 	for p, childName := range c.config.Priorities {
 		child, ok := c.children[childName]

@@ -4,8 +4,8 @@ import "time"
 
 // A child flaps if it fails soon after it has recovered. A flap is counted when calls have to leave
 // the child, and when the child fails during its failback delay. With each flap the failback delay
-// doubles, up to Config.MaxFailbackDelay. A child that has been in use for Config.MaxFailbackDelay
-// is steady, and its count returns to 0.
+// doubles, up to Config.MaxFailbackDelay. After a child has been in use for
+// Config.MaxFailbackDelay, it is steady, and its flaps are forgotten.
 
 func (c *Core) failbackDelay(child *child) time.Duration {
 	delay := c.config.FailbackDelay
@@ -15,9 +15,9 @@ func (c *Core) failbackDelay(child *child) time.Duration {
 	return delay
 }
 
-// noteFlaps is called when a priority is chosen. If calls leave another priority that was good,
-// this counts as a flap of that priority. For the chosen one, noteFlaps starts the steady timer. If
-// it is higher, endFailback sets the count of the other to 0 again.
+// noteFlaps is called when a priority is chosen. If the calls leave a priority that was good while
+// it was in use, it counts a flap of that priority. For the chosen one, it starts the steady timer.
+// If the chosen one is higher, endFailback resets the count of the one that was left.
 func (c *Core) noteFlaps(priority int) {
 	if previous := c.currentPriority; previous != none && previous != priority {
 		if left, ok := c.children[c.config.Priorities[previous]]; ok {
@@ -35,8 +35,8 @@ func (c *Core) noteFlaps(priority int) {
 	}
 }
 
-// failWhileWaiting is called when a child is not good. If the child was waiting to take over, it
-// stops the failback timer and counts a flap.
+// failWhileWaiting is called when a child is not good. If the child was waiting for the end of its
+// failback delay, it stops the timer and counts a flap.
 func (c *Core) failWhileWaiting(child *child) {
 	if child.failback != stopped {
 		c.flap(child)

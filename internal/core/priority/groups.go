@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Near groups are priorities with the same number (Config.Of). They come from one priority of the
-// source, and differ in how far their endpoints are from the client. Config.WarmStandby counts
-// numbers, not groups.
+// Near groups are priorities with the same number in Config.Of. They come from one priority of the
+// source, and differ in how far their endpoints are from the client. Together, they count as one
+// priority in Config.WarmStandby.
 //
 // Near groups do not wait for their failover timers one after the other. If the first group is not
-// READY within headStart, the others are started as standbys. When the failover timer of the first
-// group fires, each of them is therefore usually READY, or has failed:
+// READY within headStart, the others are started as standbys. Each of them has therefore usually
+// become READY or failed when the failover timer of the first group fires:
 //
 //	a and b have one number; headStart of a is over  ->  create b, start b's failover timer
 //
 // The head start begins when the first group is created, when it leaves READY or IDLE, or when
 // another group becomes the first.
 
-// headStart is how long the first near group connects before the others do.
+// headStart is how long the first near group connects before the other groups start.
 const headStart = time.Second
 
 // number returns the number of a priority. Without near groups, this is its index.
@@ -41,20 +41,21 @@ func (c *Core) leader(priority int) int {
 	return priority
 }
 
-// late reports whether the head start is over in the near groups of a priority.
+// late reports whether the near groups of a priority need not wait any longer for the head start of
+// the first group.
 func (c *Core) late(priority int) bool {
 	first := c.tier(c.leader(priority))
 	return first != nil && first.headStart == fired
 }
 
-// hastens reports whether a standby is needed although the priority in use is not READY: both are
-// near groups of one number, their head start is over, and calls wait.
+// hastens reports whether a standby is needed although the priority in use is not READY. This is so
+// if both are near groups of one priority, its head start is over, and calls wait.
 func (c *Core) hastens(inUse, standby int) bool {
 	return c.number(standby) == c.number(inUse) && c.late(inUse) && c.stateOf(inUse) != Idle
 }
 
-// race starts the head start of a first near group that is neither READY nor IDLE. For any other
-// child, it stops the head start.
+// race starts the head start timer of a first near group that is neither READY nor IDLE. For any
+// other child, it stops the timer.
 func (c *Core) race(child *child) {
 	switch runs := child.reported != Ready && child.reported != Idle && c.leads(child.name); {
 	case runs && child.headStart == stopped:

@@ -114,8 +114,8 @@ func (w *watch) check(scenario.Step) {
 	}
 }
 
-// A timer may fire after it was stopped, because Stop cannot always prevent that. It then does
-// nothing.
+// A timer that was stopped may fire nevertheless, because the stop can come too late. The event
+// must then have no effect.
 func TestLateTimers(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
@@ -134,8 +134,8 @@ func TestLateTimers(t *testing.T) {
 	}
 }
 
-// A child whose READY share is exactly MinReady is good enough, whatever the rounding errors. Here
-// a locality of weight 1 is READY, and seven tenths of one of weight 2.
+// A child with a READY share of exactly MinReady is large enough, whatever the rounding errors.
+// Here, a locality of weight 1 and seven tenths of one of weight 2 are READY.
 func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
 	for _, reported := range []core.State{core.Connecting, core.Ready} {
 		config := scenario.DefaultConfig("a", "b")

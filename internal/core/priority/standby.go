@@ -18,11 +18,11 @@ func (c *Core) lastStandby(inUse int) int {
 	return last
 }
 
-// keepStandbys stops the deactivation of standbys if the priority in use is READY, or if its head
+// keepStandbys keeps standbys from being destroyed if the priority in use is READY, or if its head
 // start is over. It makes IDLE standbys connect, unless the priority in use is IDLE itself.
 //
-// The failover timer of a standby works as in A56. A standby whose timer fires before it is needed
-// has failed.
+// The failover timer of a standby works as in A56: if it fires before calls need the standby, the
+// standby has failed.
 func (c *Core) keepStandbys(inUse int) {
 	state := c.stateOf(inUse)
 	for i, childName := range c.standbys(inUse) {
@@ -74,7 +74,7 @@ func (c *Core) stateOf(priority int) State {
 	return c.children[c.config.Priorities[priority]].connectivityState()
 }
 
-// Standby reports whether a child is connected although it is not needed yet.
+// Standby reports whether a child is connected only in case that a higher priority fails.
 func (c *Core) Standby(name string) bool {
 	if c.updating || c.currentPriority == none {
 		return false
@@ -96,8 +96,8 @@ func (c *Core) wake(child *child) {
 }
 
 // passes reports whether Config.FastFailover skips a priority because a lower one is good or small.
-// It skips a child that reconnects, a standby that was never connected, and an IDLE child below a
-// skipped one. Candidates are skipped by standsAside instead.
+// A priority is skipped if it reconnects, if it is a standby that was never connected, or if it is
+// IDLE and below a skipped one. standsAside decides whether candidates are skipped.
 func (c *Core) passes(priority int) bool {
 	child := c.tier(priority)
 	return c.config.FastFailover && c.readyBelow(priority) &&
@@ -109,8 +109,8 @@ func (c *Core) passed(priority int) bool {
 }
 
 // hasLost reports whether a child is connecting because it has lost its connections, or is a
-// standby that was never connected. A child with a single connection does not count: it also loses
-// the connection when the server closes it gracefully, and is usually connected again one handshake
+// standby that was never connected. A child with a single connection does not count. A server may
+// close this connection gracefully, and the child is then usually connected again one handshake
 // later.
 func (ch *child) hasLost() bool {
 	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.single || ch.standby && !ch.seenReadyOrIdle)

@@ -8,7 +8,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// If an update removes all priorities, a standby that was requested before is not created.
+// An update removes all priorities while a standby is requested. The standby must not be created.
 func TestNoStandbyOfPrioritiesThatAreGone(t *testing.T) {
 	config := scenario.DefaultConfig("a", "b")
 	config.WarmStandby = 1

@@ -131,7 +131,7 @@ func (t *target) updateChild(name string) {
 		break
 	}
 	if refused && accepted && c.reported != nil && c.reported.State == core.TransientFailure {
-		c.last = c.reported.Err() // the child's own error counts again
+		c.last = c.reported.Err() // the refusal is over, so calls get the child's own error again
 	}
 	t.inside = before
 	t.act(t.core.Updated(name))

@@ -1,5 +1,5 @@
 // Package weightedroundrobin decides which endpoints have children, which children receive calls
-// with which weights, and when a new picker is made (gRFC A34). It is a state machine without
+// with which weights, and when a new picker is published (gRFC A34). It is a state machine without
 // goroutines, a clock or gRPC types. Package edf computes the sequence of picks. An update is a
 // sequence of calls:
 //
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// State is a connectivity state.
+// State is a connectivity state of gRPC, without SHUTDOWN.
 type State uint8
 
 // The states, in the order of precedence: the policy is in the first state that any child is in.
@@ -30,7 +30,8 @@ const (
 
 // Config is the part of the configuration that this package needs.
 type Config struct {
-	// StartRandom makes a new child start at a random point of its interval between two picks.
+	// StartRandom makes each new child start at a random point of its interval between two picks,
+	// instead of at the beginning.
 	StartRandom bool
 	SlowStart   SlowStart
 }
@@ -39,9 +40,9 @@ type Config struct {
 type Child[T any] struct {
 	Attached T
 
-	weight, before uint32 // in the current update and in the last one; at least 1
+	weight, before uint32 // in the current update and in the one before it; at least 1
 	state          State
-	failed         bool // the child has failed and has not been READY since
+	failed         bool // the child has failed, and has not become READY since
 	unproven       bool
 	readySince     time.Time
 	update         uint64
@@ -62,7 +63,7 @@ type Core[T any] struct {
 	previous []*Child[T]
 	count    [states]int
 	sum      uint64
-	told     *Child[T] // if all children have failed, calls get the error of this child
+	told     *Child[T] // the child whose error calls get if all children have failed; see Failed
 	updates  uint64
 
 	publication
@@ -82,18 +83,18 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.updates++
 	c.stale = c.stale || config != c.config
 	c.config = config
-	// The caller may still use the old slice.
+	// Begin allocates a new slice, because the caller may still use the old one.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 }
 
-// Which describes a child that Endpoint returns.
+// Which tells how Endpoint found the child that it returns.
 type Which int
 
 // The values of Which.
 const (
 	NewChild Which = iota // created for this endpoint
 	Known                 // has existed since an earlier update
-	Again                 // has already been returned in this update, for a duplicate
+	Again                 // already returned in this update, for a duplicate of the endpoint
 )
 
 // Endpoint returns the child for the next endpoint of an update. Duplicates of an endpoint share a
@@ -112,7 +113,8 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	return child, which
 }
 
-// Same is like Endpoint, for an endpoint whose child was in the last update.
+// Same is Endpoint for callers that know the child of the endpoint from the last update. It needs
+// no lookup.
 func (c *Core[T]) Same(child *Child[T], weight uint32) Which {
 	if child.update == c.updates {
 		child.weight = addSaturating(child.weight, weight)
@@ -128,9 +130,9 @@ func (c *Core[T]) Same(child *Child[T], weight uint32) Which {
 // update.
 func (c *Core[T]) Previous() []*Child[T] { return c.previous }
 
-// Endpoints is called after the last endpoint. It returns the children to remove, whose further
-// reports must not be passed to Reported, and the sum of the given weights. If the sum exceeds
-// math.MaxUint32, it scales the weights down.
+// Endpoints is called after the last endpoint. It returns the children to remove, whose later
+// reports must not be passed to Reported, and the sum of the given weights. If this sum exceeds
+// math.MaxUint32, the weights of the children are scaled down.
 func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 	for key, child := range c.children {
 		if len(c.children) == len(c.order) {
@@ -172,8 +174,8 @@ func (c *Core[T]) fitWeights() (given uint64) {
 }
 
 // Reported is called when a child reports a state. It returns true if the policy must make the
-// child connect. Endpoints are connected even without calls, so that the policy can serve as a warm
-// standby. now is needed only for READY.
+// child connect. An IDLE endpoint is connected even if there are no calls, so that the policy can
+// serve as a warm standby. now is needed only for READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
@@ -192,16 +194,16 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.told == nil || c.told.state != TransientFailure {
 			c.told = child
 		}
-		// The first failure of a child changes Parts. Once all children have failed, each further
-		// failure may change the error of calls.
+		// Parts changes when a child fails for the first time. Later failures matter only if all children
+		// have failed, because the error of calls may then change.
 		c.stale = c.stale || c.published == TransientFailure || !child.failed
 		child.failed = true
 	}
 	return state == Idle
 }
 
-// State returns READY if any child is READY, else CONNECTING if any is CONNECTING, else IDLE if any
-// is IDLE, else TRANSIENT_FAILURE.
+// State returns the state of the policy: READY if any child is READY, else CONNECTING if any is
+// CONNECTING, else IDLE if any is IDLE, else TRANSIENT_FAILURE.
 func (c *Core[T]) State() State {
 	for state, n := range c.count {
 		if n > 0 {
@@ -211,8 +213,8 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Unproven records whether an endpoint must answer a call before Parts counts it as READY. This is
-// so after an ejection (docs/a50.md).
+// Unproven records whether an endpoint must answer a call before Parts counts it as READY. Outlier
+// detection requires this after an ejection (docs/a50.md).
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	c.stale = c.stale || child.unproven != unproven
 	child.unproven = unproven
@@ -224,10 +226,10 @@ func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 // READY endpoints, and unproven is the share of unproven ones, which ready does not include. failed
 // is the share of all endpoints that have failed.
 //
-// An endpoint that is connecting belongs to neither ready nor unproven. Otherwise, the READY share
-// would be too small while the policy starts, grows or reconnects. An unproven endpoint that
-// reconnects counts as failed, because a lost connection does not show that the endpoint has
-// recovered.
+// An endpoint that is connecting and has not failed counts in neither ready nor unproven.
+// Otherwise, the READY share would drop whenever endpoints are added or reconnect. An unproven
+// endpoint that reconnects counts as failed, because a lost connection does not show that the
+// endpoint has recovered.
 func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	var good, doubtful, bad uint64
 	for _, child := range c.order {
@@ -245,7 +247,7 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 }
 
 // Failed returns the child whose error calls get, or nil if there is no child. It returns the same
-// child until that child recovers, so that the error does not keep changing.
+// child until that child recovers, so that the error does not change with each failure.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.told != nil && c.told.state == TransientFailure {
 		return c.told

@@ -13,7 +13,7 @@ type Address struct{ Addr, ServerName string }
 // Key identifies an endpoint by the set of its addresses.
 type Key struct {
 	smallest Address
-	others   string // sorted
+	others   string // the other addresses, sorted
 }
 
 // KeyOf returns the key of an endpoint with at least one address. It may sort the slice.

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// PickerInterval times the number of READY children is the minimum time between two pickers. If
-// 10,000 endpoints connect at the same time, this means a new picker every 10 ms instead of 10,000
-// pickers. Until the next picker, endpoints that have just connected get no calls, and a call that
-// picks an endpoint without a connection waits.
+// PickerInterval limits how often pickers are built: the minimum time between two is PickerInterval
+// times the number of READY children. If 10,000 endpoints connect at the same time, there is a new
+// picker every 10 ms instead of 10,000 pickers. Until the next picker, endpoints that have just
+// connected get no calls, and a call that picks an endpoint without a connection waits.
 const PickerInterval = time.Microsecond
 
-// FewChildren is the largest number of children for which a picker costs less than a timer.
+// FewChildren is the largest number of children for which building a picker costs less than
+// starting a timer to delay it. Up to this number, there is no delay.
 const FewChildren = 256
 
 type publication struct {
@@ -23,13 +24,14 @@ type publication struct {
 	growing   bool // a READY child is in its slow-start window
 }
 
-// End ends an update. The state becomes due at once, unless the picker would stay the same.
+// End ends an update. A state is then due at once, unless the policy is READY and the picker would
+// be the same.
 func (c *Core[T]) End() { c.urgent = c.stale || c.published != Ready }
 
-// Outdated makes a new picker due, at the latest after PickerInterval.
+// Outdated makes a new picker due. PickerInterval may delay it.
 func (c *Core[T]) Outdated() { c.stale = true }
 
-// Due reports whether a state must be published, and when. The zero time means at once.
+// Due reports whether a state must be published, and when. A zero time means at once.
 func (c *Core[T]) Due() (at time.Time, due bool) {
 	if !c.begun || c.urgent || c.published != c.State() {
 		return time.Time{}, true

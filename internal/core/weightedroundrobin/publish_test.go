@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// update updates a core to endpoints a, b, c and so on with these weights.
+// update runs an update of core to endpoints a, b, c and so on, one for each weight.
 func update(core *Core[int], weights ...uint32) (children []*Child[int]) {
 	core.Begin(core.config, len(weights))
 	for i, weight := range weights {
@@ -37,7 +37,7 @@ func TestChangesOfManyEndpointsAreBatched(t *testing.T) {
 	}
 }
 
-// An update with the same endpoints and weights keeps the picker.
+// An update that changes neither endpoints nor weights must not cause a new picker.
 func TestAnUpdateIsPublishedIfItChangesThePicker(t *testing.T) {
 	for _, test := range []struct {
 		about   string
@@ -65,8 +65,8 @@ func TestAnUpdateIsPublishedIfItChangesThePicker(t *testing.T) {
 	}
 }
 
-// Once all endpoints have failed, each further failure may change the error of calls. A failure
-// does not undo another change that is yet to be published.
+// If all endpoints have failed, a further failure is published, because the error of calls may
+// change. Otherwise, it is not, but an earlier change that is not published yet stays due.
 func TestAFurtherFailureIsPublished(t *testing.T) {
 	core := New[int]()
 	children := update(core, 1, 1, 1)
@@ -87,7 +87,7 @@ func TestAFurtherFailureIsPublished(t *testing.T) {
 	}
 }
 
-// The failed share is that of all endpoints, also if their weights have been scaled down to fit.
+// Parts must return the failed share of all endpoints, even if their weights have been scaled down.
 func TestFailedPart(t *testing.T) {
 	for _, weight := range []uint32{1, 5, math.MaxUint32} {
 		core := New[int]()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// An endpoint that connects does not count, unless it has failed and has not been READY since.
+// An endpoint that is CONNECTING does not count, unless it failed before and has not been READY
+// since.
 func TestReadyPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
@@ -41,8 +42,8 @@ func TestReadyPart(t *testing.T) {
 	}
 }
 
-// When an endpoint fails for the first time, the READY share is published again. Later failures
-// change nothing.
+// The first failure of an endpoint changes the READY share, so it is published. Further failures
+// are not.
 func TestAFailureIsPublishedOnce(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 2)

@@ -13,16 +13,16 @@ type SlowStart struct {
 	MinWeightPercent float64
 }
 
-// slowStartSteps is the number of steps in a window. It makes the load of an endpoint grow
-// smoothly.
+// slowStartSteps is the number of steps in which a weight grows during a window. It is large enough
+// that the load grows smoothly.
 const slowStartSteps = 50
 
-// slowStartScale multiplies all weights during a window, so that fractions of weight 1 are
-// integers.
+// slowStartScale is a factor for all weights while a child is in its window. It makes fractions of
+// a weight of 1 representable as integers.
 const slowStartScale = 1000
 
-// Factor returns the fraction of its weight that an endpoint has after it has been READY for a
-// time.
+// Factor returns the fraction of its weight that an endpoint gets when it has been READY for a
+// given time.
 func (s SlowStart) Factor(ready time.Duration) float64 {
 	if ready >= s.Window {
 		return 1
@@ -36,8 +36,8 @@ func (s SlowStart) Step() time.Duration {
 	return max(s.Window/slowStartSteps, time.Millisecond)
 }
 
-// slowStartWeight returns a fraction of a weight, multiplied by scale. It is at least 1, so that
-// the endpoint gets some calls.
+// slowStartWeight returns a fraction of a weight, multiplied by scale. The result is at least 1, so
+// that the endpoint gets some calls.
 func slowStartWeight(weight, scale uint32, factor float64) uint32 {
 	return max(1, uint32(float64(weight)*float64(scale)*factor))
 }

@@ -13,13 +13,13 @@ func addSaturating(a, b uint32) uint32 {
 	return sum
 }
 
-// scaleDown scales the weight of one of n endpoints, so that the weights of all, which add up to
-// sum, add up to at most math.MaxUint32. sum must be greater than that. A result is rounded down,
-// but is at least 1:
+// scaleDown scales the weight of one of n endpoints whose weights add up to sum. sum must exceed
+// math.MaxUint32; the scaled weights of all n endpoints do not. A result is rounded down, but is at
+// least 1:
 //
 //	weights 4294967295 4294967295 1  ->  2147483645 2147483645 1
 func scaleDown(weight uint32, sum uint64, n int) uint32 {
-	// A result that is raised to 1 adds at most 1 to the sum.
+	// Raising a result from 0 to 1 adds 1 to the sum, so n is subtracted from the limit.
 	room := uint64(math.MaxUint32 - uint32(n))
 	high, low := bits.Mul64(uint64(weight), room)
 	scaled, _ := bits.Div64(high, low, sum)

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Balance describes the zones between which calls are balanced (docs/near.md). The shares of the
-// zones replace the configured weights. They depend on the capacity that has not failed.
+// Balance describes the zones between which calls are balanced (docs/near.md). Each zone gets a
+// share of the calls that depends on the capacity in it that has not failed. These shares replace
+// the configured weights.
 type Balance struct {
 	Zones []Zone
 	Own   int // index of the client's zone, or -1 if it is not in Zones
@@ -21,19 +22,19 @@ type Zone struct {
 	Capacities map[string]float64
 }
 
-// Step limits how often shares are computed. They are computed again when a zone's share of all
-// capacity has changed by Step, has become 0 or is no longer 0.
+// Step limits how often shares are computed. They are computed again when a zone's share of the
+// total capacity has changed by Step, has become 0, or is no longer 0.
 const Step = 1. / 64
 
 // ReserveRetention is how long a child without a share is kept. gRFC A56 keeps an unused priority
-// for the same time.
+// equally long.
 const ReserveRetention = 15 * time.Minute
 
 const allCalls = 1 << 30
 
 type balanced struct {
 	*Balance
-	parts   []float64         // each zone's share of all capacity at the last computation
+	parts   []float64         // each zone's share of the total capacity when calls were last balanced
 	weights map[string]uint32 // weights of the children with a share; nil if no zone has capacity
 }
 
@@ -49,14 +50,15 @@ func (c *Core) SetBalance(b *Balance) {
 	}
 }
 
-// SetFailedPart records which share of a READY child's weight has failed.
+// SetFailedPart records the failed share of a READY child's weight, from 0 to 1.
 func (c *Core) SetFailedPart(name string, part float64) {
 	if child, ok := c.children[name]; ok {
 		child.failed = part
 	}
 }
 
-// Rebalance computes the shares again if necessary. It is called after reports and updates.
+// Rebalance computes the shares again if the capacity of a zone has changed enough (see Step). It
+// is called after reports and updates.
 func (c *Core) Rebalance() (actions []Action) {
 	if c.balanced.Balance == nil || !c.moved() {
 		return nil
@@ -75,7 +77,7 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// left returns the capacity of a child that has not failed. A child that does not exist counts as
+// left returns how much of a child's capacity has not failed. A child that does not exist counts as
 // intact.
 func (c *Core) left(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
@@ -88,7 +90,7 @@ func (c *Core) left(name string, capacity float64) float64 {
 	}
 }
 
-// capacity returns, for each zone, the capacity that has not failed. The function left returns the
+// capacity returns the capacity of each zone that has not failed, and a function that returns the
 // same for a child. If all capacity has failed, both ignore failures.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
@@ -156,9 +158,9 @@ func (c *Core) setReserve(name string) []Action {
 	return []Action{{Kind: Return, Child: name}}
 }
 
-// reserveEnded is called when the retention of a reserve is over. A reserve that has failed is
-// kept: without it, its zone would seem to be intact and would get a share. A reserve that receives
-// calls because no child with a share is READY is kept as well.
+// reserveEnded is called when the retention of a reserve is over. It destroys the reserve, with two
+// exceptions. If a failed reserve were destroyed, its zone would seem to be intact and would get a
+// share. And a reserve may be receiving calls, because no child with a share is READY.
 func (c *Core) reserveEnded(name string) []Action {
 	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure || slices.Contains(c.In(Ready), name) {
 		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}
@@ -170,8 +172,8 @@ func (c *Core) reserveEnded(name string) []Action {
 // Balanced reports whether calls are balanced between zones.
 func (c *Core) Balanced() bool { return c.balanced.Balance != nil }
 
-// Weight returns the weight of a child. If calls are not balanced between zones, this is given. The
-// weight of a reserve is its share of all capacity.
+// Weight returns the weight of a child. This is given, the configured weight, if calls are not
+// balanced between zones. The weight of a reserve is its share of all capacity.
 func (c *Core) Weight(name string, given uint32) uint32 {
 	if c.balanced.weights == nil {
 		return given
@@ -192,5 +194,5 @@ func (c *Core) Weight(name string, given uint32) uint32 {
 	return 1
 }
 
-// IsReserve reports whether an existing child has no share.
+// IsReserve reports whether an existing child is a reserve (see SetBalance).
 func (c *Core) IsReserve(name string) bool { return c.children[name].reserve }

@@ -17,9 +17,9 @@ type byZone struct {
 	did   []string
 }
 
-// update updates the core. In "a=3 b=2+1 c=1x4", zone a has one child of capacity 3, zone b has the
-// children b and b1 of 2 and 1, and zone c has 4 callers instead of 1. The client is in the first
-// zone.
+// update parses zones and updates the core. In "a=3 b=2+1 c=1x4", zone a has one child of capacity
+// 3, zone b has the children b and b1 of 2 and 1, and zone c has 4 callers instead of 1. The client
+// is in the first zone.
 func (c *byZone) update(zones string) {
 	b := &Balance{}
 	c.names = nil
@@ -87,12 +87,12 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	c := &byZone{}
 	for i, step := range []struct{ do, want string }{
 		{"update a=3 b=2 c=1", "CONNECTING a 100; create a"},
-		{"a READY 0.6667", "READY a 100; create b"}, // the load U of a is 1/4, so 3/4 of the calls stay; b has spare capacity and connects
+		{"a READY 0.6667", "READY a 100; create b"}, // U of a is 1/4 and L is 1/3, so 3/4 of the calls stay; b has spare capacity and connects
 		{"b READY", "READY a 75 b 25"},
 		{"a READY 0.3333", "READY a 100; keep b"},
 		{"a READY 0.6667", "READY a 75 b 25; take b"},
 		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3 and 1/3: only b has spare capacity
-		{"a CONNECTING", "READY b 100"},                // after a failure, CONNECTING still counts as failed
+		{"a CONNECTING", "READY b 100"},                // after a failure, a child in CONNECTING counts as failed
 		{"b READY 0.5", "READY b 100; create c"},
 		{"c READY", "READY b 50 c 50"},
 		{"b TRANSIENT_FAILURE", "READY c 100; keep b"},
@@ -130,7 +130,7 @@ func TestBalanceInSteps(t *testing.T) {
 	c.update("a=100 b=100 c=100")
 	for _, step := range []struct {
 		failed string
-		want   float64 // percent of the calls that stay in zone a
+		want   float64 // the share of calls that stay in zone a, in percent
 	}{
 		{"0", 100},
 		{"0.02", 100},
@@ -162,8 +162,8 @@ func TestBalanceInSteps(t *testing.T) {
 	}
 }
 
-// While a child with a share connects, its calls go to reserves that are READY, in proportion to
-// their capacity that has not failed.
+// While a child with a share is connecting, its calls go to READY reserves, in proportion to the
+// capacity that has not failed.
 func TestReservesStandIn(t *testing.T) {
 	c := &byZone{}
 	c.update("a=1 b=1+1 c=4")
@@ -182,8 +182,8 @@ func TestReservesStandIn(t *testing.T) {
 	}
 }
 
-// On random schedules: no call waits or fails while a child is READY, a share is out of date by no
-// more than one Step, and a reserve that has failed is not destroyed.
+// TestBalanceAtRandom runs random schedules. No call may wait or fail while a child is READY, no
+// share may be out of date by more than one Step, and no failed reserve may be destroyed.
 func TestBalanceAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &byZone{}

@@ -55,7 +55,7 @@ type Core struct {
 }
 
 type child struct {
-	state    State // the state that counts, unless refused is set
+	state    State // the state with which the choice counts the child, unless refused is set
 	refused  bool  // the child has refused its last update and has not reported since
 	retained bool
 	woken    bool // Wake has returned the child since its last report
@@ -63,7 +63,8 @@ type child struct {
 	failed   float64
 }
 
-// out reports whether the child usually receives no calls, because it is retained or a reserve.
+// out reports whether the child receives no calls as long as other children are READY, because it
+// is retained or a reserve.
 func (ch *child) out() bool { return ch.retained || ch.reserve }
 
 func (ch *child) counts() State {
@@ -74,7 +75,7 @@ func (ch *child) counts() State {
 }
 
 // Update sets the configured children. A child that is no longer configured is destroyed after the
-// retention time. The policy must publish after an update.
+// time retention. The policy must publish after an update.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
@@ -106,7 +107,7 @@ func (c *Core) configure(name string) (actions []Action) {
 	case ch == nil && c.isReserve(name):
 		return nil
 	case ch == nil:
-		// If all other children have failed, calls wait for the new one.
+		// A new child is CONNECTING. If all other children have failed, calls wait for it.
 		c.children[name] = &child{state: Connecting}
 		actions = append(actions, Action{Kind: Create, Child: name})
 	case ch.retained:
@@ -130,8 +131,9 @@ func (c *Core) RetentionEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report records a state that a child has reported, and reports whether the state counts. After a
-// failure, CONNECTING does not count: calls would otherwise wait for a child that never connects.
+// Report records a child's report. counts is false if the child keeps its previous state for the
+// aggregation. This is the case for CONNECTING after a failure: otherwise, calls would wait for a
+// child that never connects.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -163,7 +165,7 @@ func (c *Core) Refuse(name string) {
 
 func (c *Core) changed(child *child, before State) {
 	now := child.counts()
-	// The READY share changes when a child fails or recovers.
+	// A child that fails or recovers changes the READY share, which is published with the state.
 	failure := before != now && (before == TransientFailure || now == TransientFailure)
 	if !child.retained && (before == c.published || now == c.published || failure || c.State() != c.published) {
 		c.stale = true
@@ -210,9 +212,9 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the IDLE children that the policy must make connect, sorted. While another child is
-// READY or CONNECTING, they receive no call that would do that. Each child is returned at most once
-// after each of its reports.
+// Wake returns the IDLE children that the policy must make connect, sorted. They receive no call
+// that would make them connect while another child is READY or CONNECTING. Wake returns a child at
+// most once after each of its reports.
 func (c *Core) Wake() []string {
 	if all := c.State(); all != Ready && all != Connecting {
 		return nil
@@ -224,7 +226,7 @@ func (c *Core) Wake() []string {
 	return idle
 }
 
-// CountsAs returns the state that counts for an existing child.
+// CountsAs returns the state with which the aggregation counts an existing child.
 func (c *Core) CountsAs(name string) State { return c.children[name].counts() }
 
 // Has reports whether a child is configured.

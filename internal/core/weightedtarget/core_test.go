@@ -12,7 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// runner runs a scenario on the core. Package weightedtarget runs the same ones on the policy.
+// runner runs the scenarios on the core only. Package weightedtarget runs the same scenarios on the
+// whole policy.
 type runner struct {
 	core    Core
 	weights map[string]string

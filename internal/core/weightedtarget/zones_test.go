@@ -63,7 +63,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// If all clients divide their calls by their shares, the load of a zone is proportional to its
+// If all clients divide their calls as Shares says, the load of each zone is proportional to its
 // capacity.
 func TestTheLoadOfAllCallers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
