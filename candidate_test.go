@@ -40,17 +40,18 @@ func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.update(topology.Join(settings, topology.Targets(parts)))
 }
 
-// An update adds an unreachable priority above the one in use. No call waits for it. It gets the
-// calls when it has connected and the failback delay is over.
+// An update adds a priority above the one in use, and its endpoints do not answer yet. No call
+// waits for the new priority. It gets the calls only when it has connected and the failback delay
+// has passed.
 func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.want("before", "a")
-		h.keep = without("n0")
+		h.pending = setOf("n0")
 		h.put(recommended, "n", "a", "b")
 		if n := h.waiting(15 * time.Second); n > 0 {
 			t.Errorf("%d of 3000 calls waited", n)
 		}
-		h.keep = nil
+		h.pending = nil
 		h.settle()
 		h.want("it answers, and the delay runs", "a")
 		h.calls(30 * time.Second)
@@ -63,7 +64,7 @@ func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	inFleetWith(t, settings, func(h *fleet) {
 		h.put(settings, "b")
 		h.want("a is gone", "b")
-		h.keep = without("a0")
+		h.pending = setOf("a0")
 		h.put(settings, "a", "b")
 		if n := h.waiting(15 * time.Second); n > 0 {
 			t.Errorf("%d of 3000 calls waited", n)
@@ -77,14 +78,14 @@ func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 30 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
 		h.calls(2 * time.Second)
-		h.keep = without("a0")
+		h.pending = setOf("a0")
 		h.lose("a0")
 		h.want("a is lost", "b")
-		h.keep = nil
+		h.pending = nil
 		h.settle()
 		h.put(settings, "a", "b", "c")
 		h.want("an update appends c while a waits", "b")
-		h.keep = without("a0")
+		h.pending = setOf("a0")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
 		h.settle()
 		h.put(settings, "a", "b", "c", "d")

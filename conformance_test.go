@@ -132,8 +132,8 @@ func (c *conformant) picked() string {
 	return "a"
 }
 
-// want checks the published state and the result of a pick. An error must contain the text pick. It
-// must not be a status error, which would end wait-for-ready calls.
+// want checks the last published state and the result of a pick. If the pick fails, its error must
+// contain pick, and must not be a status error, because that would end wait-for-ready calls.
 func (c *conformant) want(state connectivity.State, pick string) {
 	c.Helper()
 	synctest.Wait()
@@ -226,7 +226,7 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 	})
 }
 
-// Reports that are queued when Close is called are not published after the child is closed.
+// Reports that are queued when Close is called are not published after Close has closed the child.
 func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.mustUpdate()
@@ -289,7 +289,8 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 	}
 }
 
-// A policy has no goroutines. With one, this bubble would never end, because p is not closed.
+// A policy starts no goroutines. This policy is never closed, so the bubble would not end if one of
+// its goroutines were still running.
 func TestPoliciesRunNoGoroutine(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		p := c.policy
@@ -375,11 +376,10 @@ func TestCallsReachTheChildren(t *testing.T) {
 	})
 }
 
-// A child gets its endpoints. A policy with several children removes the first element of each
-// endpoint's path, which names the child. Other policies leave the path unchanged. The addresses
-// are also in ResolverState.Addresses, which children such as those of base.NewBalancerBuilder
-// read. Endpoints go to the same child even if gRPC's proxy resolver replaces the addresses
-// (decision 10 of docs/scenarios.md).
+// A child gets its endpoints, also in ResolverState.Addresses, because children such as those of
+// base.NewBalancerBuilder read only addresses. A policy with several children removes its child's
+// name from the front of each endpoint's path. If gRPC's proxy resolver replaces the addresses, the
+// endpoints still go to the same child (decision 10 of docs/scenarios.md).
 func TestChildrenGetEndpoints(t *testing.T) {
 	eachParent(t, func(c *conformant) {
 		c.mustUpdate()
@@ -411,8 +411,8 @@ type wrongConfig struct {
 	serviceconfig.LoadBalancingConfig
 }
 
-// A policy rejects a configuration of the wrong type. It continues with its earlier configuration.
-// Without one, calls fail with that error.
+// A policy rejects a configuration of the wrong type and continues with its earlier one. If it has
+// no earlier configuration, calls fail with the error of the rejection.
 func TestAConfigurationOfAnotherType(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		wrong := func() {
@@ -439,8 +439,9 @@ func TestAConfigurationOfAnotherType(t *testing.T) {
 	})
 }
 
-// A child that rejects its update counts as failed. The policy returns and publishes its error. If
-// the child is READY or IDLE, the policy continues to use it and returns no error.
+// A child that rejects its update counts as failed, and the policy returns and publishes the
+// child's error. But if the child is READY or IDLE, the policy continues to use it and returns no
+// error.
 func TestAChildThatFailsItsUpdate(t *testing.T) {
 	no := status.Error(codes.Internal, "no good")
 	eachParent(t, func(c *conformant) {

@@ -85,8 +85,8 @@ func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grp
 	}
 }
 
-// The ServiceConfig of Options applies. gRPC ignores its default service config, because our
-// resolvers send one.
+// Options.ServiceConfig applies. grpc.WithDefaultServiceConfig does not, because gRPC ignores it if
+// the resolver sends a service config, as ours do.
 func TestTheServiceConfigIsThatOfOptions(t *testing.T) {
 	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
 	for name, test := range map[string]struct {

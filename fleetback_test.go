@@ -23,9 +23,9 @@ type crowd struct {
 	t       *testing.T
 	clients []*fleet
 	calls   map[string]int
-	moved   int // clients whose call changed its priority in this second
+	moved   int // clients whose call in this second went to another priority than the call before
 	last    []string
-	due     map[int][]*lbtest.SubConn // connections, by the step in which they become READY
+	due     map[int][]*lbtest.SubConn // subchannels, by the number of steps until they become READY
 }
 
 var firstTier = []string{"a0", "a1"}
@@ -117,8 +117,9 @@ func (c *crowd) connect() {
 	synctest.Wait()
 }
 
-// A thousand clients lose a priority and reconnect, all at once or at random times. No backend gets
-// more than 1.2 times its share of the calls, and the clients return over the whole window.
+// A thousand clients lose a priority, which later reconnects at once or at random times. In each
+// second, no backend gets more than 1.2 times its share of the calls, and at most a tenth of the
+// clients return to the priority.
 func TestAThousandClientsComeBack(t *testing.T) {
 	for name, within := range map[string]time.Duration{"at the same moment": 0, "as their backoffs end": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {

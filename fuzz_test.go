@@ -38,8 +38,8 @@ func FuzzTarget(f *testing.F) {
 }
 
 // FuzzServiceConfig checks that a service config is either rejected with a one-line error, or
-// merged with the other options. gRPC must accept the result, which must still have each of its
-// fields.
+// merged with the other options. gRPC must accept the merged config, and it must still have the
+// user's fields.
 func FuzzServiceConfig(f *testing.F) {
 	for _, seed := range []string{
 		"", `{}`, `{"methodConfig":[{"name":[{"service":"a"}],"timeout":"1s"}]}`, `{"METHODCONFIG":null}`, `{"retryThrottling":{}}`, `{"loadBalancingConfig":[]}`,

@@ -118,8 +118,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 					logged[recommended] = r.messages(false)
 				})
 			}
-			// The longest backoff with its jitter of a fifth. The two runs may differ by this much
-			// by chance.
+			// Backoffs have random jitter, so the two runs may differ by one backoff: at most 10 s
+			// plus a fifth.
 			const backoff = 12 * time.Second
 			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
 				t.Errorf("%d calls failed, want at most %d", failed[true], most)
@@ -131,8 +131,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 	}
 }
 
-// gRPC servers close connections with too many pings. The log says so once. With ServerKeepalive,
-// nothing is logged.
+// gRPC servers close connections that send too many pings. The client logs this once. If the
+// servers use Options.ServerKeepalive, nothing is logged.
 func TestServersThatRefuseKeepalivePings(t *testing.T) {
 	o := understudy.Recommended()
 	for name, test := range map[string]struct {

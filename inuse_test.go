@@ -44,8 +44,8 @@ func (l *listener) take() []string {
 	return lines
 }
 
-// wants compares the recorded lines with prefixes. It ignores CONNECTING, which is not always
-// reported.
+// wants checks that each recorded line begins with the element of want at the same index. It skips
+// lines with CONNECTING, because that state is not always reported.
 func (l *listener) wants(t *testing.T, want ...string) {
 	t.Helper()
 	got := slices.DeleteFunc(l.take(), func(line string) bool { return strings.Contains(line, " CONNECTING ") })

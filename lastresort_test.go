@@ -17,11 +17,11 @@ import (
 // the calls (docs/tiers.md). proof_test.go tests endpoints that have recovered and must first
 // answer some calls.
 
-// Half of the endpoints of one priority are READY, which is less than MinReady. Another priority
-// answers only with errors. The first one is preferred.
+// Priority a answers only with errors. Half of b is READY, which is less than MinReady. Calls go to
+// b.
 func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.6}, func(h *fleet) {
-		h.keep = without("b1")
+		h.pending = setOf("b1")
 		h.bad["a0"], h.bad["a1"] = true, true
 		h.calls(5 * time.Second)
 		h.lose("b1")
@@ -62,8 +62,8 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 	return in
 }
 
-// Calls wait while the priority in use reconnects for 50 ms. Only trial calls to a higher priority,
-// which answers with errors, do not wait.
+// Priority a answers with errors, so b is in use. While b reconnects for 50 ms, only trial calls go
+// to a, and all other calls wait.
 func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings topology.Settings
@@ -89,12 +89,12 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	}
 }
 
-// The priority above the one in use fell below MinReady and then lost all connections. Calls still
-// wait while the priority in use reconnects.
+// The first priority fell below MinReady and then lost its last connection, so the second one is in
+// use. Calls wait while the second one reconnects.
 func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)
-		h.keep = without("a0", "a1")
+		h.pending = setOf("a0", "a1")
 		h.lose("a1")
 		h.want("half of a is READY", "b")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
@@ -105,8 +105,8 @@ func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	}, 2, 1)
 }
 
-// A client makes one call every eleven seconds, less than one per interval of outlier detection. It
-// still leaves a priority that answers with errors.
+// A client makes a call only every eleven seconds, which is longer than an interval of outlier
+// detection. It nevertheless leaves a priority that answers with errors.
 func TestACallEachElevenSeconds(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true

@@ -28,16 +28,16 @@ func (h *fleet) want(what, tier string) {
 	}
 }
 
-func without(endpoints ...string) map[string]bool {
-	keep := map[string]bool{}
+func setOf(endpoints ...string) map[string]bool {
+	set := map[string]bool{}
 	for _, e := range endpoints {
-		keep[e] = true
+		set[e] = true
 	}
-	return keep
+	return set
 }
 
-// If fewer endpoints are READY than MinReady requires, calls go to the next priority, and later
-// return. No call fails or waits.
+// If fewer endpoints are READY than MinReady requires, calls go to the next priority. They return
+// when enough endpoints are READY again. No call fails or waits.
 func TestTooLittleOfATierIsLeft(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":                  {MinReady: 0.6},
@@ -46,12 +46,12 @@ func TestTooLittleOfATierIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFleetWith(t, settings, func(h *fleet) {
 				h.want("all are READY", "a")
-				h.keep = without("a0", "a1", "a2")
+				h.pending = setOf("a0", "a1", "a2")
 				h.lose("a0", "a1")
 				h.want("three of five are READY", "a")
 				h.lose("a2")
 				h.want("two of five are READY", "b")
-				h.keep = nil
+				h.pending = nil
 				h.settle()
 				h.want("all are READY again", "a")
 			}, 5, 5)
@@ -63,7 +63,7 @@ func TestTooLittleOfATierIsLeft(t *testing.T) {
 // do not count as failed.
 func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &fleet{t: t, keep: without("a1", "a2", "a3", "a4")}
+		h := &fleet{t: t, pending: setOf("a1", "a2", "a3", "a4")}
 		h.start(topology.Settings{MinReady: 0.6}, 5, 5)
 		defer h.policy.Close()
 		h.want("one of five is READY, the others connect", "a")
@@ -77,7 +77,7 @@ func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 
 func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
-		h.keep = without("a2", "a3", "a4", "a5", "a6")
+		h.pending = setOf("a2", "a3", "a4", "a5", "a6")
 		for i := 2; i < 7; i++ {
 			address := resolver.Address{Addr: fmt.Sprintf("a%d", i)}
 			h.given[0].Endpoints = append(h.given[0].Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
@@ -93,7 +93,7 @@ func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2e9) // a shorter connection counts as failed
-		h.keep = without("a0")
+		h.pending = setOf("a0")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
 		h.settle()
 		h.want("one of two reconnects", "a")
@@ -113,10 +113,10 @@ func TestATierAtItsMark(t *testing.T) {
 			for i := test.kept; i < test.of; i++ {
 				lost = append(lost, fmt.Sprint("a", i))
 			}
-			h.keep = without(lost...)
+			h.pending = setOf(lost...)
 			h.lose(lost...)
 			h.want(fmt.Sprintf("%d of %d are READY, MinReady is %v", test.kept, test.of, test.mark), "a")
-			h.keep = without(append(lost, "a0")...)
+			h.pending = setOf(append(lost, "a0")...)
 			h.lose("a0")
 			h.want("one fewer is READY", "b")
 		}, test.of, 5)

@@ -191,11 +191,11 @@ func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer
 	})
 }
 
-// All endpoints in the client's zone answer with errors. Several endpoints are ejected one by one,
-// and the zone with spare capacity gets their calls. They return when their ejections end (gRFC
-// A50). If the zone has only one endpoint, the channel does not connect the other zones of the
-// priority. The whole priority counts as failed, and calls go to the next priority, which has the
-// other zones.
+// All endpoints in the client's zone answer with errors. If there are several, they are ejected one
+// by one, the zone with spare capacity gets their calls, and they get calls again when their
+// ejections end (gRFC A50). If there is only one, no other zone of its priority is connected, so
+// the whole priority counts as failed, and calls go to the next priority, which has the other
+// zones.
 func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 	for zones, test := range map[string]struct {
 		others string
@@ -250,8 +250,8 @@ func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 	})
 }
 
-// A standby with Prefer "balance" connects twenty endpoints, and only in zones that get calls from
-// this client. The other zones are connected only when they are needed.
+// A standby with Prefer "balance" connects twenty endpoints. They are in the zones that get calls
+// from this client in normal operation. The other zones are connected only when they are needed.
 func TestAStandbyOfBalancedZones(t *testing.T) {
 	all := zones("/a: a0; /b: b0")
 	for i := range 30 {

@@ -19,7 +19,8 @@ const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"
 		"a": {"config": [{"understudy_pick_first": {}}]},
 		"b": {"config": [{"understudy_pick_first": {}}]}}}}]}}}`
 
-// A source's names for priorities do not apply to a nested priority policy.
+// A source's names for priorities apply only to the outermost priority policy. The log of a nested
+// one has the names in its own configuration.
 func TestAnInnerPriorityHasItsOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -43,8 +43,8 @@ func (h *fleet) failures() func() []string {
 	}
 }
 
-// reconnectsWell replaces the connection of a0 n times at the given age. TRANSIENT_FAILURE must not
-// be published.
+// reconnectsWell replaces the connection of a0 n times, each time at the given age. No call may
+// fail, so the channel must not publish TRANSIENT_FAILURE.
 func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duration) {
 	h.t.Helper()
 	for range n {
@@ -56,8 +56,8 @@ func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duratio
 	}
 }
 
-// The only priority keeps its calls when its endpoint is ejected. No call fails when the connection
-// is replaced.
+// There is only one priority, and its only endpoint is ejected. The priority keeps its calls, and
+// none fails when the connection is replaced.
 func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -87,7 +87,7 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	}, 1)
 }
 
-// A priority that works again gets its calls back, even if its connections are shorter than an
+// A priority that works again gets its calls back, even if none of its connections lasts for an
 // interval of outlier detection.
 func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
@@ -112,8 +112,8 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	}
 }
 
-// A priority whose endpoint is ejected has no connection for an hour and then reconnects. After two
-// intervals, it gets all calls again.
+// The only endpoint of the first priority is ejected, works again, and then has no connection for
+// an hour. Two intervals after it has reconnected, the priority has all its calls again.
 func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -157,7 +157,7 @@ func TestAConnectionThatHungTakesItsTierAlong(t *testing.T) {
 			if callsFirst {
 				loses()
 			}
-			h.keep = without("a0")
+			h.pending = setOf("a0")
 			h.settle()
 			if in, _ := h.calls(time.Second); in["b"] != 200 {
 				t.Errorf("%s first: calls %v, want all at b", first, in)

@@ -21,15 +21,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// fleet is a fake channel with the policies of a target. Endpoints in keep do not connect. Calls to
-// endpoints in bad fail.
+// fleet is a fake channel with the policies of a target. Connection attempts to endpoints in pending
+// do not end, and calls to endpoints in bad fail.
 type fleet struct {
-	t      *testing.T
-	cc     *lbtest.ClientConn
-	policy balancer.Balancer
-	bad    map[string]bool
-	keep   map[string]bool
-	given  []topology.Target
+	t       *testing.T
+	cc      *lbtest.ClientConn
+	policy  balancer.Balancer
+	bad     map[string]bool
+	pending map[string]bool
+	given   []topology.Target
 }
 
 // inFleet calls f with a fleet. The first priority has parts[0] endpoints named a0, a1 and so on.
@@ -89,7 +89,7 @@ func (h *fleet) update(tree topology.Tree) {
 func (h *fleet) settle() {
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
-		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.keep[sc.Addresses[0].Addr] {
+		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.pending[sc.Addresses[0].Addr] {
 			sc.Report(connectivity.Ready, nil)
 			synctest.Wait()
 			sc.ReportHealth(connectivity.Ready, nil)

@@ -72,7 +72,8 @@ func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 			h.reconnect("a1")
 		})
 		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.in)
-		// In some rounds the ejection of a0 has just ended, so a0 gets calls.
+		// At some of the reconnections, the ejection of a0 has just ended, so the call goes to a0
+		// and does not wait.
 		if got.moves > 0 || got.in["b"] > 0 || elsewhere > 20 {
 			t.Errorf("%d moves, calls %v, %d did not wait, want all to wait", got.moves, got.in, elsewhere)
 		}

@@ -31,8 +31,8 @@ func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	}
 }
 
-// An endpoint loses its connection every 15 s and reconnects. These reconnections do not all end
-// the backoff of the others.
+// An endpoint loses its connection every 15 s and reconnects. The other endpoints are unreachable. A
+// connection may end their backoff, but not every one of the first endpoint does.
 func TestAnEndpointThatFlapsMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

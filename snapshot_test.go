@@ -87,7 +87,7 @@ func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 	return policy
 }
 
-// Policies make snapshots only while the tree is watched.
+// Policies make snapshots only while someone watches the tree.
 func TestWhatATreeLooksLike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// ends makes a server close a connection, and the endpoint reconnect. It returns the endpoint of a
-// call made meanwhile, or "" if that call waits.
+// ends reports the loss of an endpoint's connection, and 50 ms later that it is READY again. It
+// returns the endpoint of a call made in between, or "" if that call waits.
 func (h *fleet) ends(endpoint string) string {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -51,14 +51,14 @@ func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	}, 1, 1)
 }
 
-// If a priority has lost both of its connections, calls go to the next priority. This is true even
-// if one of its endpoints was ejected.
+// If a priority has lost both of its connections, calls go to the next priority, even if one of the
+// two endpoints was ejected.
 func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)
 		h.bad["a1"] = true
 		h.calls(time.Second) // ejects a1
-		h.keep = without("a0", "a1")
+		h.pending = setOf("a0", "a1")
 		h.cc.SubConn("a1").Report(connectivity.Connecting, nil)
 		h.settle()
 		if to := h.ends("a0"); to != "b0" {

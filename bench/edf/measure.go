@@ -11,7 +11,7 @@ import (
 type cell struct {
 	name             string
 	serial, parallel float64 // ns per pick
-	serialRatio      float64 // ratios to the floor in the same round
+	serialRatio      float64 // ratios to the floor's times, measured alternately
 	parallelRatio    float64
 	allocs           float64
 }
@@ -80,8 +80,8 @@ func measure(c contestant, span time.Duration) cell {
 	}
 }
 
-// onAllCores runs n iterations of loop on all cores. The cores take small portions in turn, so that
-// all of them end at about the same time.
+// onAllCores runs n iterations of loop on all cores. Each core repeatedly takes a small number of
+// them, so that all cores end at about the same time.
 func onAllCores(loop func(int), n int) {
 	portion := max(1, n/256)
 	var taken atomic.Int64

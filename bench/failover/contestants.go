@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// contestant is a library, or one of its settings. Its channels know two groups of backends.
+// contestant is a library with certain settings. Its channels have two groups of backends.
 type contestant struct {
 	name        string
 	connections int
@@ -61,7 +61,7 @@ func contestants() []contestant {
 		{"grpc-go pick_first, DNS", 1, stock("pick_first", looksUp)},
 		{baseline, 4, stock("round_robin", fixed)},
 		{baseline + ", DNS", 4, stock("round_robin", looksUp)},
-		{baseline + ", told of the second tier when asked", 2, stock("round_robin", told)},
+		{baseline + ", told of the second tier when asked", 2, stock("round_robin", switching)},
 	}
 }
 
@@ -79,9 +79,9 @@ func fixed(l *lab) (string, resolver.Builder) {
 	return "fixed:///both", r
 }
 
-// told returns a target that switches from the first to the second group when a connection fails,
-// like a resolver without delay.
-func told(l *lab) (string, resolver.Builder) {
+// switching returns a target whose resolver sends the first group and, when gRPC asks for
+// re-resolution, at once the second group.
+func switching(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))
 	var once sync.Once

@@ -44,8 +44,8 @@ func exitOn(err error) {
 	}
 }
 
-// compare prints a table. All contestants run in each round, so that a slow minute of the machine
-// affects all of them.
+// compare prints a table. Each round measures all contestants once, so that a slow minute of the
+// machine affects all of them.
 func compare(only string, channels, rounds int, during func(func())) error {
 	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
 	if len(all) == 0 {

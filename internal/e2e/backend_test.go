@@ -35,7 +35,8 @@ import (
 	_ "github.com/understudy-lb/understudy"
 )
 
-// roles are programs that this test binary runs instead of tests if roleVariable names one.
+// roles has the programs that this test binary can run instead of its tests. The environment
+// variable roleVariable selects one.
 var roles = map[string]func() error{
 	"backend": runBackendProcess,
 	"proxied": runProxiedClient,
@@ -84,7 +85,7 @@ type server struct {
 	grpc    *grpc.Server
 	health  *health.Server
 	address string
-	// failures is the number of next calls that fail with err.
+	// failures is the number of calls, from the next one on, that fail with err.
 	failures atomic.Int64
 	err      error
 	hangs    atomic.Bool   // calls hang until their deadline

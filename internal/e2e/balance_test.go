@@ -51,8 +51,8 @@ func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, 
 	return parts
 }
 
-// Three zones have 3, 2 and 1 backends and equally many clients. Each backend gets a sixth of all
-// calls. When a zone loses a backend, some of its calls go to other zones.
+// Three zones have 3, 2 and 1 backends, and an equal number of clients each. Each backend gets a
+// sixth of all calls. When a zone loses a backend, some calls of its clients go to other zones.
 func TestBalanceOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -134,7 +134,7 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	}
 }
 
-// near reports whether got and want have the same keys, and shares that differ by at most by.
+// near reports whether got and want have the same keys, and no share differs by more than by.
 func near(got, want map[string]float64, by float64) bool {
 	for name := range got {
 		if _, ok := want[name]; !ok {

@@ -45,7 +45,8 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
 		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5")))
 		synctest.Wait()
-		// call makes ten calls per second until something is logged, but not more than most.
+		// call makes ten calls per second, and stops after most calls or as soon as a line is
+		// logged.
 		call := func(most int) (log string, err error) {
 			for range most {
 				_, err = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})

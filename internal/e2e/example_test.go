@@ -20,8 +20,8 @@ type example struct {
 	deadline time.Duration
 }
 
-// readExample reads the options of examples/client from its source, which must use the recommended
-// ones. It adds RetryMethods, because these calls may be repeated.
+// readExample reads the deadline from the source of examples/client, and checks that this client
+// uses Recommended. It adds the test's method to RetryMethods.
 func readExample(t *testing.T) example {
 	t.Helper()
 	source, err := os.ReadFile("../../examples/client/main.go")

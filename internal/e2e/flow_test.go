@@ -79,8 +79,8 @@ func (f *flow) call(cc *grpc.ClientConn, deadline time.Duration) {
 	f.heard = make(chan struct{})
 }
 
-// since returns the calls that have ended, from the nth on. The channel is closed when the next one
-// ends.
+// since returns the calls that have ended, from the nth on. The returned Go channel is closed when
+// the next call ends.
 func (f *flow) since(n int) ([]call, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +92,8 @@ func (f *flow) ended() int {
 	return len(all)
 }
 
-// await returns the first call from the nth on that wanted accepts. It waits for one if necessary.
+// await returns the first call from the nth on for which wanted is true. If there is none yet, it
+// waits.
 func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) call {
 	t.Helper()
 	late := time.After(limit)
@@ -137,8 +138,8 @@ func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	}
 }
 
-// until waits until wanted has accepted a hundred calls in a row. It returns the time that this
-// took.
+// until waits until wanted has been true for a hundred calls in a row, and returns the time that
+// this took.
 func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
 	t.Helper()
 	begin, first := time.Now(), f.ended()

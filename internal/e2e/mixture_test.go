@@ -113,9 +113,9 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "srv")
 	found.kill()
 	awaitName(ctx, t, cc, "dns")
-	// While the endpoints of EDS fail, the channel must not look up the last name again. gRPC's DNS
-	// resolver would do so 30 s after the first lookup. The test waits longer than that, and counts
-	// lookups of SRV records to measure the time.
+	// While the endpoints of EDS fail, the channel must not look up backup.test again. gRPC's own
+	// DNS resolver would do so 30 s after the first lookup. To find out whether ours does, the test
+	// must wait for more than 30 s. It does not sleep, but waits for enough lookups of SRV records.
 	const enough = 8 // lookups of SRV records, at least 4.5 s apart
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)
@@ -145,7 +145,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	}
 }
 
-// An entry that fails does not affect the others. Its error names it.
+// An entry of the target that fails does not affect the others. Its error names the entry.
 func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -189,8 +189,8 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	added := time.Now()
 	stop := waiting(t, cc)
 	awaitName(ctx, t, cc, "second")
-	// The limit is long, because the machine may be busy. TestABackendThatIsAddedAndRemoved checks
-	// the exact one.
+	// The limit is generous, because the machine may be busy. TestABackendThatIsAddedAndRemoved
+	// checks the exact time.
 	if took, most := time.Since(added), refresh*11/10+15*time.Second; took > most {
 		t.Errorf("the second backend was used after %v, want %v at most", took, most)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints maps each of
-// these zones to the client zone in the hints of its endpoints.
+// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. Each endpoint of a
+// zone z in hints has the hint to serve the clients of zone hints[z].
 func zonesByEDS(t *testing.T, hints map[string]string) string {
 	c := &endpointv3.ClusterLoadAssignment{ClusterName: "shop"}
 	for zone, n := range map[string]int{"a": 1, "b": 2} {
@@ -38,8 +38,8 @@ func zonesByEDS(t *testing.T, hints map[string]string) string {
 	return manager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
 }
 
-// The client's zone comes from a bootstrap file or from the target. A zone with too few endpoints
-// is joined with the next group. Hints select endpoints.
+// The client's zone comes from a bootstrap file or from the target. If its zone has too few
+// endpoints, calls also go to the next group. Hints select endpoints independently of their zones.
 func TestNearFirstByEDS(t *testing.T) {
 	for _, test := range []struct {
 		what, query string

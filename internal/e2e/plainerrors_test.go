@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// errFinal wraps a status. gRPC would end even wait-for-ready calls with it.
 var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
 
 // gRPC ends even wait-for-ready calls with an error that wraps a status. No source or policy may
@@ -68,7 +67,8 @@ var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *l
 
 func init() { balancer.Register(finalStub) }
 
-// policyUnderTest is a policy and its configuration. %[1]s is the child policy.
+// policyUnderTest is a policy and its configuration, in which %s is replaced by the configuration
+// of the child policy.
 type policyUnderTest struct {
 	name, config string
 	path         []string
@@ -139,10 +139,10 @@ var mishaps = map[string]mishap{
 	}},
 }
 
-// refusing marks a ClientConn that is closing.
+// refusing is the inner ClientConn of a channelOf that is closing.
 type refusing struct{ balancer.ClientConn }
 
-// channelOf is a channel whose NewSubConn fails with errFinal while its embedded ClientConn is a
+// channelOf is a fake channel. Its NewSubConn fails with errFinal if its inner ClientConn is a
 // refusing.
 type channelOf struct{ *lbtest.ClientConn }
 

@@ -20,7 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sourceErrors has the errors that gRPC gets for each fault of a source.
+// sourceErrors has a function for each fault of a source. The function causes the fault, and
+// returns the errors that gRPC receives.
 var sourceErrors = map[string]func(*testing.T) []error{
 	"eds: the server is down": func(t *testing.T) []error {
 		return reported(t, "refused", given.Builder(eds.Scheme), "eds://"+nobodyAt(t)+"/c", nil)

@@ -29,7 +29,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// story is a source that the test controls, and a network in memory.
+// story has a source that the test controls, and a network in memory.
 type story struct {
 	toldtest.Source
 	sick   *bufconn.Listener
@@ -91,15 +91,17 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	return s, toldtest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
-// at returns an endpoint. dial behaves according to the last number of its address.
+// at returns an endpoint. The last number of its address determines what dial does: 1 refuses the
+// connection, 2 hangs, and 3 connects to a backend that is NOT_SERVING.
 func at(priority uint32, locality, address string) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
 }
 
 var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
 
-// which matches addresses of endpoints. Any of them may be the last that failed.
-var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
+// anyAddress matches the addresses of endpoints. The test replaces them, because any of the endpoints
+// may be the last one that failed.
+var anyAddress = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
 // The errors of calls and the log name each priority and its problem.
 func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
@@ -156,13 +158,14 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 					waits <- cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{}, grpc.WaitForReady(true))
 				}()
 				err := cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
-				if got := which.ReplaceAllString(status.Convert(err).Message(), "10.0.x.1:"); status.Code(err) != codes.Unavailable || got != test.err {
+				if got := anyAddress.ReplaceAllString(status.Convert(err).Message(), "10.0.x.1:"); status.Code(err) != codes.Unavailable || got != test.err {
 					t.Errorf("calls fail with %v, want UNAVAILABLE and\n%s", err, test.err)
 				}
 				synctest.Wait()
-				// When the policy reports that p1 is in use, p1 may already have failed.
+				// The policy may log the switch to p1 before or after it learns that p1 has failed,
+				// so both states are correct.
 				log := strings.ReplaceAll(s.log.take(), "state=TRANSIENT_FAILURE", "state=CONNECTING")
-				if got := which.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
+				if got := anyAddress.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
 					t.Errorf("logged\n%swant\n%s", got, test.log)
 				}
 				s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)

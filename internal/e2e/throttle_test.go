@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// If a backend answers all calls with UNAVAILABLE, retries soon become fewer.
+// If a backend answers all calls with UNAVAILABLE, retry throttling soon reduces the retries.
 func TestRetriesAreThrottled(t *testing.T) {
 	t.Parallel()
 	e := readExample(t)

@@ -17,7 +17,8 @@ import (
 
 const version = "v0.1.0"
 
-// world is the machine that the pages see, with the released modules, and the command on the PATH.
+// world is the environment of the pages' commands: the released modules, and understudy on the
+// PATH.
 type world struct {
 	dir string // the pages write only below it
 	env []string
@@ -70,7 +71,7 @@ func goEnv(ctx context.Context) (map[string]string, error) {
 	return env, json.Unmarshal(out, &env)
 }
 
-// shareModules links the modules in the cache shared into the cache own, except for ours.
+// shareModules links all modules in the cache shared, except ours, into the cache own.
 func shareModules(shared, own string) error {
 	ours := strings.Split(modproxy.Root, "/")[:2]
 	for _, part := range []string{"", "cache/download"} {

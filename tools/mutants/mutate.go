@@ -16,7 +16,7 @@ type mutant struct {
 	file, pkg      string
 	line           int
 	function       *ast.FuncDecl // nil outside of functions
-	from, to       string        // the text of the line
+	from, to       string        // the line before and after the change
 	original, code []byte        // of the file
 	set            *token.FileSet
 
@@ -26,8 +26,8 @@ type mutant struct {
 
 func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
 
-// String returns the name of the mutant in its room. The name contains the function and the text of
-// the line, and not its number. It stays the same when other lines change.
+// String returns the name of the mutant: its function and the text of its line. The name has no
+// line number, so that it stays the same when other lines change.
 func (m *mutant) String() string {
 	function := "package"
 	if m.function != nil {

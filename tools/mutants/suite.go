@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// longest limits the time of a build, and of the tests of a package without a mutant.
+// longest is the timeout of a build, and of a package's tests without a mutant.
 const longest = 10 * time.Minute
 
 type suite struct {
-	dir   string // of the package
+	dir   string // the directory of the package
 	flags []string
-	limit time.Duration // the tests hang if they take longer; 0 if it is not yet known
+	limit time.Duration // the timeout of the tests; 0 before the first run
 	fails bool          // the tests fail even without a mutant, so they show nothing
 }
 
@@ -42,7 +42,8 @@ func suitesOf(patterns []string) ([]*suite, error) {
 }
 
 // run runs the tests of a program with one of its mutants. The first time, it also runs them
-// without a mutant, and does not use tests that fail then.
+// without a mutant. If they fail then, they cannot show anything about mutants, and run reports all
+// mutants as survived.
 func (s *suite) run(p *program, number int) (fate, error) {
 	test, err := p.test(s)
 	if err != nil || test == "" {

@@ -15,16 +15,16 @@ import (
 	"strings"
 )
 
-// A woven program contains many mutants, because a build takes much longer than most tests. Each
-// changed function is there twice, and the original calls the copy if the environment variable
-// MUTANT has the number of the mutant:
+// A woven program contains many mutants, because a build takes much longer than most tests. For
+// each mutant, it has a changed copy of the function. The original function calls the copy if the
+// environment variable MUTANT has the number of the mutant:
 //
 //	func (c *Child) State() State { return c.state }
 //
 //	func (c *Child) State() State { switch mutant { case 7: return c.State_7() }; return c.state }
 //	func (c *Child) State_7() State { return c.state + 1 }
 
-// chooser is a file that is added to the package.
+// chooser is the source of an additional file that reads the number of the mutant.
 const chooser = `package %s
 
 import (
@@ -35,8 +35,8 @@ import (
 var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
 
-// weave returns a program with all mutants that compile, and marks the others. It leaves out
-// mutants outside of functions.
+// weave returns a program with all mutants that compile, and marks the others. Mutants outside of
+// functions cannot be woven.
 func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 	for {
 		p := &program{scratch: scratch, replace: map[string]string{}}
