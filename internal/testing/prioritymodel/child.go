@@ -21,7 +21,7 @@ type child struct {
 	lastError string
 
 	failoverAt  time.Duration // when the failover timer fires
-	given       time.Duration // the last duration of the failover timer
+	given       time.Duration // the duration with which the failover timer was last started
 	expired     bool          // the failover timer has fired, and the child has reported only CONNECTING since then
 	mayStart    bool          // the child has been READY or IDLE more recently than TRANSIENT_FAILURE
 	destroyAt   time.Duration
@@ -37,7 +37,7 @@ type child struct {
 	late     bool          // calls must not move to the child while it connects, even without fastFailover and a failback delay
 	waits    bool          // the child is good, but the failback delay has not ended
 	failures int           // failures since the child was last in use for long enough
-	steadyAt time.Duration // when the child has been in use for so long that its failures no longer count
+	steadyAt time.Duration // the time after which the child has been in use for so long that its failures no longer count
 	lateAt   time.Duration // when the other near groups of its priority start
 
 	failoverBefore time.Duration // row p-reactivated: failoverAt when the child was deactivated

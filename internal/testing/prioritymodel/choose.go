@@ -29,9 +29,9 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(what, report)
 }
 
-// onTrial returns the children that get a few trial calls: half-open children, and small ones that
-// would have enough READY endpoints if the unproven endpoints counted. The child in use,
-// deactivated children, and children below a good child in use get none.
+// onTrial returns the children that get a few trial calls: half-open children, and children that
+// would have enough READY endpoints if the unproven ones counted. The child in use, deactivated
+// children, and children below a good child in use get none.
 func (m *Model) onTrial(inUse *child, priority int) []string {
 	var names []string
 	for p, name := range m.config.Priorities {
@@ -43,8 +43,8 @@ func (m *Model) onTrial(inUse *child, priority int) []string {
 	return names
 }
 
-// choose chooses a priority, unless a configuration update is being applied. Reports of children
-// that it updates do not start it again.
+// choose chooses a priority. It does nothing while a configuration update is being applied, or
+// while it is already running and a child that it updates reports a state.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
 		return

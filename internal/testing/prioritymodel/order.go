@@ -35,7 +35,7 @@ func (c *child) reconnecting() bool {
 	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
 }
 
-// tell makes an IDLE child connect, once until its next report.
+// wake calls ExitIdle of an IDLE child, at most once between two of its reports.
 func (c *child) tell() {
 	if c.connectivityState() == Idle && !c.woken {
 		c.woken = true
@@ -43,8 +43,8 @@ func (c *child) tell() {
 	}
 }
 
-// mark updates lacking. It becomes true when fewer endpoints are READY than MinReady requires, and
-// false when MinReadyRecovery is reached, if that is higher.
+// updateLacking sets lacking when fewer endpoints are READY than MinReady requires, and clears it
+// when MinReadyRecovery is reached, if that is higher.
 func (c *child) mark() {
 	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
@@ -65,10 +65,10 @@ func (c *child) wouldDo() bool {
 	return 1-c.reported.Missing+c.reported.Unproven+rounding >= least
 }
 
-// choice is the state of ChoosePriority.
+// choice has the variables of one run of ChoosePriority.
 type choice struct {
 	*Model
-	before int      // the priority in use before the choice, or none after a change of priorities
+	before int      // the priority in use before the choice; none if the priorities have changed
 	tiers  []*child // the child of each priority; nil if it does not exist or must not be chosen
 	passed bool     // fastFailover has skipped a priority
 }

@@ -76,9 +76,9 @@ func (m *Model) standsBy(name string) bool {
 	return c != nil && (c.good() || c.small())
 }
 
-// rate updates the time when a child may take over. good is its previous value. When the child
-// becomes good, the failback delay and the jitter begin. If it stops being good before they end,
-// this counts as a failure.
+// rate updates the time when a child may take over. good reports whether the child was good before.
+// When the child becomes good, the failback delay and the jitter begin. If it stops being good
+// before they end, this counts as a failure.
 func (c *child) rate(good bool) {
 	switch {
 	case !good && c.good():
@@ -190,14 +190,14 @@ func (t *choice) candidate(priority int) bool {
 	return inUse.ready() || inUse.reconnecting()
 }
 
-// always reports whether every added priority is a candidate. It is, with fastFailover or a
-// failback delay.
+// always reports whether every added priority is a candidate, as with fastFailover or a failback
+// delay.
 func (t *choice) always() bool {
 	return t.config.FastFailover || t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
 }
 
 // late reports whether the choice would move calls from a working priority to a higher one that is
-// still connecting. An update may do so.
+// still connecting. Only the choice after an update may do that.
 func (t *choice) late(chosen int) bool {
 	if t.force || t.before <= chosen || len(t.Rows) > 0 { // rows change this behaviour
 		return false

@@ -117,7 +117,8 @@ func (c *child) Update() {
 	}
 }
 
-// refused handles the error of a child's update. The reports in that update come first.
+// refused handles the error of a child's update, after the reports that the child made in that
+// update.
 func (c *child) refused(err string) {
 	m := c.m
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
@@ -140,7 +141,7 @@ func (c *child) refuseLater(err string) {
 	}
 }
 
-// say makes a policy report. If later is set, it queues the report.
+// say makes a policy report a state. If later is set, the model handles the report later.
 func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	s.Said = r
 	if later {

@@ -17,7 +17,7 @@ import (
 func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		standbys int
-		steps    string // seconds and events
+		steps    string // the steps, each as a time in seconds and an event
 		want     bool
 	}{
 		"failover, update":  {1, "1 failover, 1 update, 11 failover, 13 judged", true},
@@ -128,7 +128,7 @@ func TestAFailoverUpToAConnectingChild(t *testing.T) {
 	}
 }
 
-// At the time of an update, a log line may mean a priority from before or after the update.
+// In the instant of an update, a log line may name a priority from before or after the update.
 func TestWhichOfTwoPrioritiesALineNamesIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		later  time.Duration

@@ -106,8 +106,8 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 		delete(w.gone, address)
 		w.ever[address] = true
 	}
-	// When the channel has refused an answer without usable endpoints, the source looks again and
-	// sends the same answer.
+	// The channel may have refused an answer without usable endpoints. The source then sends the
+	// same answer again.
 	again = w.known != nil && truth.String() == w.known.String()
 	if !again {
 		w.knownAt, w.repeated = now, 0
@@ -126,8 +126,8 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	return again
 }
 
-// oftenEnough is the limit of equal answers after an event. Each endpoint that appears or
-// disappears may cause a re-resolution.
+// oftenEnough equal answers after an event are a fault. Fewer may be correct, because each endpoint
+// that appears or disappears may cause a re-resolution.
 const oftenEnough = 20
 
 func (w *World) toldAgain() {

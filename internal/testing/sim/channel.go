@@ -210,7 +210,8 @@ func (c *channel) check() {
 	}
 }
 
-// meet records that another priority came into use during an update. The caller holds the lock.
+// meet records whether the priority in use changed at the time of the last update. The caller holds
+// the lock.
 func (c *channel) meet() {
 	if c.lastMove.Equal(c.lastUpdate) {
 		c.met = c.lastUpdate

@@ -98,8 +98,8 @@ func (w *World) endWithCore() bool {
 	return true
 }
 
-// healCalls makes calls to a backend succeed. Without outlier detection, the channel would not
-// notice that they fail.
+// healCalls makes calls to a backend succeed. It is needed without outlier detection, because the
+// channel would not notice that they fail.
 func (w *World) healCalls(address string) {
 	w.mu.Lock()
 	c := w.conditions[address]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A dial over a link that fails meanwhile succeeds when the link works again.
+// A link fails during a dial. The dial succeeds when the link works again.
 func TestALinkIsCutOffDuringADial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const host = "10.0.0.1:443"

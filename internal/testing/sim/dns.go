@@ -27,8 +27,8 @@ const (
 	longestResolve = 2 * time.Minute  // at most, between two lookups
 )
 
-// Build starts lookups of a name like gRPC's resolver: at once, when asked, and with a backoff
-// after a failure.
+// Build starts the lookups of a name. Like gRPC's resolver, it looks the name up at once, on
+// request, and with a backoff after a failure.
 func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	name, port, err := net.SplitHostPort(target.Endpoint())
 	if err != nil {

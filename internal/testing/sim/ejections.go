@@ -89,7 +89,7 @@ func (w *World) voluminous(addresses []string, within time.Duration, volume uint
 	return n
 }
 
-// out returns how many of the endpoints other than but are certainly ejected.
+// out returns how many of the endpoints, not counting except, are certainly ejected.
 func (w *World) out(d detection, addresses []string, but string) (n int) {
 	for _, address := range addresses {
 		if address != but && w.isOut(d, address) {
@@ -132,7 +132,8 @@ func (w *World) emptiedLine(m []string) string {
 	case "a few calls show whether its endpoints are well again": // endpoints may now come back without a log line
 		w.phased = time.Now().Add(longestUnrest)
 	}
-	// A new connection has no health status yet.
+	// Shortly after the channel has opened or has received an update, its connections are new and
+	// have no health status yet.
 	if m[1] != w.shown || time.Since(w.openedAt) < time.Second || time.Since(w.knownAt) < time.Second {
 		return ""
 	}

@@ -74,8 +74,8 @@ func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	return failed, succeeded, all
 }
 
-// row returns the highest possible number of consecutive failures. A success ends them only if its
-// attempt was sent after the first failure.
+// row returns the highest possible number of consecutive failures. A success interrupts them only
+// if its attempt was sent after the first failure.
 func (c *condition) row() (longest int) {
 	n, sent := 0, time.Time{}
 	for _, e := range slices.Backward(c.ended) {

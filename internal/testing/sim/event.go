@@ -8,7 +8,7 @@ import (
 
 type event struct {
 	name   string
-	weight int // the average, around which each simulation draws its own
+	weight int // the average weight; each simulation draws its own
 	do     func(*World)
 }
 

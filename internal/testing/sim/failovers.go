@@ -88,8 +88,8 @@ func number(text string) int {
 	return n
 }
 
-// now reports whether the child has reported at the current time. The order of such events is
-// unknown.
+// now reports whether the child's last report is from the current instant. The order of
+// simultaneous events is unknown.
 func (s *seen) now() bool { return time.Since(s.told) == 0 }
 
 // named returns the children with this number and title, or the reason why there are none. At the
@@ -138,8 +138,8 @@ func (c *channel) titled(child, title string, t tree) bool {
 	return some && !slices.ContainsFunc(localities, lacks) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
-// poor reports whether a READY child has reported that its calls should go elsewhere, or may have
-// fewer READY endpoints than minReady requires.
+// poor reports whether a READY child has reported that its calls should go to another priority, or
+// may have fewer READY endpoints than minReady requires.
 func (s *seen) poor(with settings) bool {
 	return s.tier.Condition != shell.Usable || s.tier.ReadyPart < with.recovery
 }

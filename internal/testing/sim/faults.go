@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// mishap is a fault of the endpoints of one priority. If strike and again are nil, it is a setting
-// of the client.
+// mishap is a fault of the endpoints of one priority or, if strike and again are nil, a setting of
+// the client.
 type mishap struct {
 	name   string
 	strike func(w *World, tier []string)
@@ -125,8 +125,9 @@ func (w *World) endConnections(tier []string) {
 		if small {
 			w.judge.away = time.Now().Add(time.Second + 10*w.link.Delay)
 		}
-		// While an endpoint reconnects, its priority may be too small, and another priority may
-		// fail. With fastFailover, calls leave a priority that has lost all connections.
+		// Calls may move to another priority and return. With minReady, the priority may be too
+		// small while an endpoint reconnects. With fastFailover, calls leave a priority that has
+		// lost all connections.
 		if w.settings.minReady > 0 || several && w.settings.fast {
 			w.judge.resets++
 		}

@@ -82,7 +82,7 @@ func (h *hosts) Restore() {
 // An address is removed after the second lookup that lacks it.
 func (h *hosts) Lag() time.Duration { return 2*h.refresh*11/10 + time.Second }
 
-// A lookup without an answer and the pause after it may have to end before Lag begins.
+// Recovery is the sum of Lag, a lookup that times out, and the pause after it.
 func (h *hosts) Recovery() time.Duration { return resolveTimeout + h.refresh*11/10 + h.Lag() }
 
 func (h *hosts) Fixed() bool { return true }

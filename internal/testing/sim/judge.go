@@ -66,8 +66,8 @@ func (j *judge) now() moment { return moment{time.Now(), j.made} }
 // happen records an event after which calls may fail for a while.
 func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
-// told handles an update of the channel. A priority with the same endpoints as before counts as the
-// same.
+// updated handles an update of the channel. A priority whose number and endpoints are the same as
+// before keeps its recorded results.
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
@@ -203,8 +203,8 @@ func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 	}
 }
 
-// answering returns an endpoint that has answered since the given time, so that the channel must
-// know it, and how the channel knows. It returns "" if there is none.
+// answering returns an endpoint that the channel must have known to answer at a given time, and the
+// reason why it must have known this. It returns "" if there is none.
 func (j *judge) answering(since time.Time) (address, why string) {
 	for _, r := range j.tiers {
 		for _, address := range r.endpoints {
@@ -228,9 +228,10 @@ func (j *judge) cutShort(c *condition, at time.Time) bool {
 }
 
 // proven reports whether the channel must have known at a given time that an endpoint answers. The
-// endpoint must have been connected. If a call has succeeded after a failure, another one must have
-// succeeded in a later interval, at least an interval ago. Otherwise, each endpoint of the priority
-// that has failed a call must have answered a later one.
+// endpoint must have been connected for two seconds. If it has answered after a failure, it must
+// have answered again in a later interval of outlier detection, and another interval must have
+// passed. Otherwise, each endpoint of the priority that has failed a call must have answered a
+// later one.
 func (j *judge) proven(r *tierState, c *condition, address string, at time.Time) bool {
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || at.Sub(begin) < 2*time.Second {
@@ -252,7 +253,8 @@ func (j *judge) patience(r *tierState) time.Duration {
 	return j.w.settings.patience(len(j.tiers)) + time.Duration(len(r.endpoints)+2)*byTarget.interval
 }
 
-// calls returns how many calls this takes: eleven for each trial.
+// calls returns how many calls the channel may need to try each endpoint of a priority: eleven for
+// each trial.
 func (j *judge) calls(r *tierState) int { return 11 * (len(r.endpoints) + 1) }
 
 func (j *judge) unsent(c *call, err error) {

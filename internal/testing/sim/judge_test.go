@@ -85,8 +85,8 @@ func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
 	})
 }
 
-// Failed calls are not blamed while no priority answers, or before the channel can know that
-// another priority answers again.
+// Failed calls break no rule while no priority answers, or before the channel can know that another
+// priority answers again.
 func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)

@@ -99,16 +99,17 @@ func (k *kube) Publish(truth Truth) {
 func (k *kube) Fail(r *rand.Rand) string { return k.api.fail(trouble(1 + r.IntN(int(troubles)-1))) }
 func (k *kube) Restore()                 { k.api.restore() }
 
-// The longest times: to write all slices, between two deletions of a Service's slices, and before
-// the Service is created again.
+// kubeWrites is the longest time to write all slices, kubeApart the longest time between two
+// deletions of slices of one Service, and kubeAgain the longest time until a deleted Service is
+// created again.
 const (
 	kubeWrites = 8 * time.Second
-	kubeApart  = 3 * time.Second // at most 9 s for four slices, while deleted slices still count
+	kubeApart  = 3 * time.Second // at most 9 s for the four slices of a Service, less than the 10 s for which the first one still counts
 	kubeAgain  = 8 * time.Second
 )
 
 // Lag is the sum of the controller's time, the 10 s for which deleted slices count, and the time to
-// begin a new watch if one has ended meanwhile.
+// begin a new watch if the old one has ended.
 func (k *kube) Lag() time.Duration { return kubeWrites + 10*time.Second + 3*time.Second }
 
 // Recovery is the sum of two backoffs, a watch of a version that no longer exists, and the time for
@@ -203,8 +204,8 @@ func (k *kube) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// again deletes a Service slice by slice, and creates it again while its last deleted slice still
-// counts.
+// recreate deletes the slices of a random Service one by one. The controller writes them again
+// while the last one still counts.
 func (k *kube) again(ctx context.Context) {
 	all := k.api.names()
 	service := k.api.get(all[k.rand.IntN(len(all))]).service
@@ -232,8 +233,8 @@ func (k *kube) again(ctx context.Context) {
 	pause(kubeAgain)
 }
 
-// deletes reports whether a Service may be missing because the controller has deleted it. Only new
-// watches notice.
+// deletes reports whether a new watch may find a Service without slices, because the controller has
+// deleted it.
 func (k *kube) deletes() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -94,7 +94,7 @@ func (w *World) toldLine(m []string) string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// The line comes before the update, which must match it.
+	// The product logs this line before the update, which is compared with it.
 	w.announced = m[2] + " in " + m[3]
 	return ""
 }

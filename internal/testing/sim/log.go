@@ -13,7 +13,7 @@ type Log struct {
 	begin  time.Time
 	lines  []string
 	broken []string
-	// repeated is the last text given to Repeat, and times is how often it came.
+	// repeated is the last text given to Repeat, and times is how often it was given again.
 	repeated string
 	times    int
 }
@@ -28,7 +28,7 @@ func (l *Log) Event(format string, args ...any) {
 	l.add("", format, args...)
 }
 
-// Repeat adds a line, unless what is the same as last time. It then only counts the repetition.
+// Repeat adds a line. If what is the same as in the previous call, it only counts the repetition.
 func (l *Log) Repeat(what, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -132,7 +132,8 @@ func pairMark(names []string) string {
 	return "pair: " + strings.Join(in, "+")
 }
 
-// sights are the faults that may coincide, in the order of their names.
+// sights has the faults that a backend can have. Each two of them are a mark, which a simulation
+// reaches when two backends have them at the same time.
 var sights = []struct {
 	name string
 	is   func(c *condition) bool
@@ -153,7 +154,7 @@ const sourceSight = "source"
 func sightMark(a, b string) string { return "together: " + a + ", " + b }
 
 // eventNames repeats the names of all events. A test that used the events themselves would count as
-// one that sleeps.
+// a test that sleeps, because they wait.
 var eventNames = []string{
 	"backend up", "priority up", "everything up", "resume", "source works", "backend down",
 	"priority down", "reset", "half open", "go away", "blackhole", "priority blackhole",

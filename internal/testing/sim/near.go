@@ -138,7 +138,8 @@ func (n nearby) split(tier Tier) (groups Truth) {
 	return groups
 }
 
-// ranking returns a function for the distance of an endpoint.
+// ranking returns a function that returns the rank of an endpoint by its distance: 0 is the
+// nearest.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	if n.prefer != "hints" {
 		return func(zone, address string) int {
@@ -173,8 +174,8 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	return func(string, string) int { return 3 }
 }
 
-// part returns the localities of a priority at the given distances. It divides the weight of a
-// locality in proportion to the usable endpoints.
+// part returns the localities of a priority with the endpoints of the given ranks. It divides the
+// weight of a locality in proportion to the usable endpoints.
 func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
 	const finer = 1 << 20 // more precise than the weights of localities
 	all := func(string) bool { return true }

@@ -39,7 +39,7 @@ type host struct {
 	dials    int
 }
 
-// NewNetwork returns a network without hosts. It calls event to log events of connections.
+// NewNetwork returns a network without hosts. It reports the events of connections to event.
 func NewNetwork(event func(format string, args ...any)) *Network {
 	return &Network{event: event, hosts: make(map[string]*host)}
 }

@@ -48,7 +48,8 @@ func TestABackendThatStopsBeforeItServes(t *testing.T) {
 	})
 }
 
-// Accepted connections stay open.
+// A listener that closes resets the connections that wait to be accepted. Accepted connections stay
+// open.
 func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewNetwork(func(string, ...any) {})

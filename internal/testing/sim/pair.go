@@ -20,7 +20,8 @@ type pair struct {
 	done            chan struct{}
 }
 
-// choosePair sets two faults that occur together. If calls fail, only outlier detection notices.
+// choosePair sets two faults that occur together. It turns outlier detection on, because without it
+// the channel does not notice failing calls.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
@@ -119,7 +120,7 @@ func (w *World) episode() {
 	w.sustain(all)
 	w.markPair(all)
 	loses := slices.ContainsFunc(all, func(s *struck) bool { return s.name == "ends" || s.name == "resets" })
-	if !loses || !w.settings.fast && w.settings.failback == 0 { // otherwise a priority that has just lost its connection may get no calls
+	if !loses || !w.settings.fast && w.settings.failback == 0 { // otherwise a priority that has just lost its connections may get no calls
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")

@@ -16,7 +16,7 @@ func (w *World) right(truth Truth) []int {
 			continue
 		}
 		all = append(all, i)
-		tried := tier.detection().ejects() && good < there // a few calls try the other endpoints
+		tried := tier.detection().ejects() && good < there // outlier detection tries the ejected endpoints with a few calls
 		if there >= w.settings.minReady || tried {
 			some = append(some, i)
 		}

@@ -198,8 +198,8 @@ type quiet struct {
 	known     time.Time
 }
 
-// newQuiet returns what is expected now. It also records the priority in use, which later failovers
-// are compared with.
+// newQuiet returns the expected behaviour. It also records the priority in use, because later
+// failovers are compared with it.
 func (w *World) newQuiet() quiet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,13 +230,13 @@ func (w *World) newQuiet() quiet {
 	return q
 }
 
-// sure reports whether the endpoints in use are certain. The caller holds the lock.
+// sure reports whether it is certain which endpoints get calls. The caller holds the lock.
 func (q quiet) sure(w *World) bool {
 	uncertain := func(address string) bool { return w.connects(address) && !w.answers(address) }
 	return len(q.right) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
 
-// disturbed reports whether the channel has received an update meanwhile.
+// disturbed reports whether the channel has received an update since q was created.
 func (w *World) disturbed(q quiet) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

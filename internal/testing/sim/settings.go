@@ -16,7 +16,8 @@ type settings struct {
 
 	failover, failback, slowStart time.Duration
 
-	// longestFailback is at least failback. The delay doubles while a priority comes and goes.
+	// longestFailback limits the failback delay, which doubles while a priority comes and goes. It
+	// is at least failback.
 	longestFailback time.Duration
 	// jitter is the window of a random delay, which the model of gRFC A56 does not predict.
 	jitter time.Duration
@@ -173,7 +174,7 @@ func (s settings) patience(priorities int) time.Duration {
 	return time.Duration(priorities)*s.failover + s.keepalive + s.keepaliveTimeout + s.longestAttempt() + s.longestBackoff() + 5*time.Second
 }
 
-// rest is how long changes may continue after patience, apart from ejections.
+// rest returns how long failback delays and slow start may last after patience.
 func (s settings) rest() time.Duration {
 	return max(s.failback, s.longestFailback) + s.jitter + s.slowStart
 }

@@ -2,7 +2,7 @@ package sim
 
 import "math"
 
-// share is a fraction of the calls. One of its endpoints gets it.
+// share is a fraction of the calls that goes to a single one of its endpoints.
 type share struct {
 	endpoints []string
 	part      float64

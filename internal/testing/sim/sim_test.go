@@ -45,8 +45,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// longestLife limits the real time of a simulation. A simulated day takes a few seconds. Without
-// the limit, a simulation that waits for something that never comes would not end.
+// longestLife limits the real time of a simulation, which takes a few seconds for a simulated day.
+// Otherwise, a simulation that waits for something that never happens would not end.
 const longestLife = 10 * time.Minute
 
 func live(t *testing.T, seed uint64, pair string) bool {

@@ -79,7 +79,7 @@ func (s *records) Restore() {
 
 func (s *records) Lag() time.Duration { return 2*s.refresh*11/10 + time.Second }
 
-// A lookup without an answer and the pause after it may have to end before Lag begins.
+// Recovery is the sum of Lag, a lookup that times out, and the pause after it.
 func (s *records) Recovery() time.Duration { return 30*time.Second + s.refresh*11/10 + s.Lag() }
 
 // Fixed returns false, because an empty priority has no records.

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// teller wraps a resolver builder and observes the updates of its resolvers.
+// observingBuilder wraps a resolver builder and observes the updates of its resolvers.
 type teller struct {
 	resolver.Builder
 	channel *channel
@@ -30,8 +30,8 @@ func (t *teller) Build(target resolver.Target, cc resolver.ClientConn, opts reso
 	return t.Builder.Build(target, &toldConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
 }
 
-// toldConn observes the updates of a channel. It inserts a tap above the priority policy and one
-// below.
+// observingConn observes the updates of a channel. It inserts a tap above the priority policy, and
+// one above each of its children.
 type toldConn struct {
 	resolver.ClientConn
 	channel *channel
@@ -62,7 +62,7 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	c.mu.Unlock()
 	size := 0
 	for _, e := range state.Endpoints {
-		if !stateattr.IsReserve(e) { // the endpoint also has another position, in which it counts
+		if !stateattr.IsReserve(e) { // the endpoint occurs again elsewhere, and is counted there
 			size++
 		}
 	}

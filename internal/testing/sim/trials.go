@@ -2,8 +2,9 @@ package sim
 
 import "time"
 
-// tokens limit the trial calls to a priority that fails. They grow with each call and with time.
-// Several trials may come together, because calls run concurrently.
+// tokens is a token bucket that limits the trial calls to a failing priority. It fills with calls
+// and with time. It can hold several tokens, because concurrent calls may be trials at the same
+// time.
 type tokens struct {
 	n    float64
 	last moment

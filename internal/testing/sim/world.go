@@ -202,8 +202,8 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	return w, w.dial()
 }
 
-// breakSource lets the sources of some channels fail before they open. Only a list of sources waits
-// for one of them after another has answered.
+// breakSource makes the source of some channels fail before they open. A list of sources fails more
+// often, because only there may a channel wait for one source after another has answered.
 func (w *World) breakSource(kind string) {
 	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
 		w.failSource()
@@ -276,7 +276,8 @@ func (w *World) channelNow() *channel {
 
 func (w *World) detects() bool { return w.known.detects() }
 
-// rest is how long changes may continue after settleTime. The caller holds the lock.
+// rest returns how long ejections, failback delays and slow start may last after settleTime. The
+// caller holds the lock.
 func (w *World) rest() time.Duration {
 	longest := time.Duration(0)
 	for _, tier := range w.known {
@@ -285,13 +286,15 @@ func (w *World) rest() time.Duration {
 	return w.settings.rest() + longest
 }
 
-// settleTime is the longest time until nothing changes any more. The caller holds the lock.
+// settleTime returns how long it may take after an event until the right priority is in use. The
+// caller holds the lock.
 func (w *World) settleTime() time.Duration {
 	wait := w.settings.patience(max(len(w.truth), len(w.known)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
-			// When the deadlines of calls pass, the server resets their streams. Keepalive counts
-			// this as activity.
+			// Calls hang, and packets are lost in one direction. When a call reaches its deadline,
+			// the server resets its stream. Keepalive takes this for activity, and notices the lost
+			// packets later.
 			return 2 * wait // one for the deadline of an earlier call, and one as usual
 		}
 	}
