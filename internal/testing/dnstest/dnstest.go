@@ -18,12 +18,12 @@ type Server struct {
 	tcp     net.Listener
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	news    *sync.Cond // signaled for each question
-	answers map[Question]Answer
-	asked   map[Question]int
-	open    map[net.Conn]bool
-	silent  bool
+	mu        sync.Mutex
+	questions *sync.Cond // signaled for each question
+	answers   map[Question]Answer
+	asked     map[Question]int
+	open      map[net.Conn]bool
+	silent    bool
 }
 
 type Question struct{ Name, Type string }
@@ -70,7 +70,7 @@ func StartAt(address string) (*Server, error) {
 
 func start(udp net.PacketConn, tcp net.Listener) *Server {
 	s := &Server{udp: udp, tcp: tcp, answers: make(map[Question]Answer), asked: make(map[Question]int), open: make(map[net.Conn]bool)}
-	s.news = sync.NewCond(&s.mu)
+	s.questions = sync.NewCond(&s.mu)
 	s.running.Go(s.serveUDP)
 	s.running.Go(s.serveTCP)
 	return s
@@ -118,7 +118,7 @@ func (s *Server) Await(name, kind string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for until := s.asked[Question{name, kind}] + n; s.asked[Question{name, kind}] < until; {
-		s.news.Wait()
+		s.questions.Wait()
 	}
 }
 
@@ -184,7 +184,7 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	question := Question{strings.TrimSuffix(q.Name.String(), "."), strings.TrimPrefix(q.Type.String(), "Type")}
 	s.mu.Lock()
 	s.asked[question]++
-	s.news.Broadcast()
+	s.questions.Broadcast()
 	a, silent := s.answers[question], s.silent
 	known := a.Records != nil
 	for other, b := range s.answers {

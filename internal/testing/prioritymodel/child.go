@@ -118,7 +118,7 @@ func (c *child) track(r Report) {
 	}
 	c.reported, c.refusal, c.woken = r, "", false
 	c.hurry()
-	c.mark()
+	c.updateLacking()
 	c.rate(good)
 }
 

@@ -36,7 +36,7 @@ func (c *child) reconnecting() bool {
 }
 
 // wake calls ExitIdle of an IDLE child, at most once between two of its reports.
-func (c *child) tell() {
+func (c *child) wake() {
 	if c.connectivityState() == Idle && !c.woken {
 		c.woken = true
 		c.exitIdle()
@@ -45,7 +45,7 @@ func (c *child) tell() {
 
 // updateLacking sets lacking when fewer endpoints are READY than MinReady requires, and clears it
 // when MinReadyRecovery is reached, if that is higher.
-func (c *child) mark() {
+func (c *child) updateLacking() {
 	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
 	switch {
@@ -151,7 +151,7 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 			continue
 		}
 		if t.candidate(priority) && !child.ready() && !child.poor() {
-			child.tell()
+			child.wake()
 			passed := t.notWaitedFor(child, priority, t.passed)
 			t.passed = t.passed || passed
 			t.tiers[priority] = nil
@@ -162,7 +162,7 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 			continue
 		}
 		if !child.poor() && t.notWaitedFor(child, priority, t.passed) {
-			child.tell()
+			child.wake()
 			t.passed = true
 			stood = stood || slices.Contains(t.candidates, childName)
 			continue
@@ -192,7 +192,7 @@ func (t *choice) heldBack(child *child, priority int) bool {
 		child.waits = t.now < child.readyLongAt
 		return child.waits
 	}
-	child.tell()
+	child.wake()
 	return true
 }
 
@@ -251,7 +251,7 @@ func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
 		case p < poor, p > chosen && (row == 2 || row == 3):
 		case ok:
 			c.MaybeReactivate()
-			c.tell()
+			c.wake()
 		case !slices.ContainsFunc(t.config.Priorities[:p], t.mayConnect):
 			t.create(name, early)
 			return true

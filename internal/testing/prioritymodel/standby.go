@@ -33,7 +33,7 @@ func (m *Model) keepStandbys(inUse *child) {
 			standby.MaybeReactivate()
 		}
 		if inUse.connectivityState() != Idle && !standby.deactivated() {
-			standby.tell()
+			standby.wake()
 		}
 	}
 }

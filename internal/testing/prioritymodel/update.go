@@ -20,7 +20,7 @@ func (m *Model) BeginUpdate(config Config) {
 	m.config = config
 	for _, c := range m.children {
 		good := c.good()
-		c.mark()
+		c.updateLacking()
 		c.waits = c.waits && c.good()
 		c.rate(good)
 		c.hurry()

@@ -33,7 +33,7 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 				c := &channel{
 					w:          &World{settings: settings{failover: 10 * time.Second, standbys: test.standbys}},
 					priorities: []string{"a", "b"},
-					told:       tree{priorities: []string{"a", "b"}},
+					update:     tree{priorities: []string{"a", "b"}},
 					truth:      make(Truth, 2),
 					model:      prioritymodel.New(nil),
 					unheard:    make(map[string]prioritymodel.Report),
@@ -115,7 +115,7 @@ func TestAFailoverUpToAConnectingChild(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &World{Log: newLog()}
 				c := &channel{
-					w: w, priorities: []string{"a", "b", "c"}, told: tree{priorities: []string{"a", "b", "c"}}, truth: make(Truth, 0),
+					w: w, priorities: []string{"a", "b", "c"}, update: tree{priorities: []string{"a", "b", "c"}}, truth: make(Truth, 0),
 					children: map[string]*seen{"a": test.above, "b": {state: connectivity.Connecting}, "c": test.left},
 				}
 				pass(time.Minute)
@@ -142,8 +142,8 @@ func TestWhichOfTwoPrioritiesALineNamesIsNotJudged(t *testing.T) {
 				begin := time.Now()
 				weights := map[string]map[string]uint32{"old": {"sim/b": 1}, "new": {"sim/b": 1}}
 				c := &channel{
-					priorities: []string{"a", "new"}, told: tree{priorities: []string{"a", "new"}, weights: weights},
-					before: []string{"a", "old"}, toldBefore: tree{priorities: []string{"a", "old"}, weights: weights},
+					priorities: []string{"a", "new"}, update: tree{priorities: []string{"a", "new"}, weights: weights},
+					before: []string{"a", "old"}, updateBefore: tree{priorities: []string{"a", "old"}, weights: weights},
 					children: map[string]*seen{
 						"a":   {state: connectivity.Connecting, since: begin},
 						"new": {state: failing, since: begin},

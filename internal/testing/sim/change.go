@@ -79,8 +79,8 @@ func (t Truth) serving() []string {
 	return all
 }
 
-// told records an update of the channel and reports whether it equals the last one.
-func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool) {
+// received records an update of the channel and reports whether it equals the last one.
+func (w *World) received(c *channel, t tree, truth Truth, endpoints int) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c != w.channel { // the channel is about to close
@@ -88,7 +88,7 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 		return false
 	}
 	c.mu.Lock()
-	c.toldBefore, c.told, c.truth = c.told, t, truth
+	c.updateBefore, c.update, c.truth = c.update, t, truth
 	c.detects = c.detects || truth.detects()
 	c.settled = c.settled && !w.moves(truth)
 	c.mu.Unlock()
@@ -117,10 +117,10 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	}
 	w.before, w.known, w.knownOf = w.known, truth, t.numbers()
 	if w.judge != nil {
-		w.judge.told(truth)
+		w.judge.updated(truth)
 	}
 	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // before that, the update may come from one of several sources alone
-		w.lastTold = now
+		w.lastReceived = now
 	}
 	w.Log.Event("update of the channel: %v", truth)
 	return again
@@ -130,7 +130,7 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 // that appears or disappears may cause a re-resolution.
 const oftenEnough = 20
 
-func (w *World) toldAgain() {
+func (w *World) receivedAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.faulty != "" || time.Since(w.wellSince) < w.source.Recovery() {
@@ -141,12 +141,12 @@ func (w *World) toldAgain() {
 	}
 }
 
-// checkTold compares the channel's last update with the source.
-func (w *World) checkTold() {
+// checkUpdate compares the channel's last update with the source.
+func (w *World) checkUpdate() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.faulty != "" {
-		kept := time.Since(w.lastTold) < time.Hour
+		kept := time.Since(w.lastReceived) < time.Hour
 		w.disagree(w.known == nil && kept && time.Since(w.openedAt) > time.Minute, "nothing, although an earlier answer is kept")
 		return
 	}
@@ -158,7 +158,7 @@ func (w *World) checkTold() {
 	if time.Since(w.changedAt) < lag || time.Since(w.openedAt) < lag {
 		return
 	}
-	w.lastTold = time.Now()
+	w.lastReceived = time.Now()
 	want, of := w.settings.near.groups(w.settings.sees(w.source.Sees(w.truth)))
 	nothing := w.known == nil && len(want.serving()) == 0 // such an answer is reported as an error
 	w.disagree(!nothing && (!want.same(w.known) || !slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
@@ -167,7 +167,7 @@ func (w *World) checkTold() {
 // disagree reports a difference when it begins, and not again while it lasts.
 func (w *World) disagree(disagree bool, what string) {
 	if disagree && !w.disagrees {
-		w.Log.Break(ruleTold, "the channel has received %s", what)
+		w.Log.Break(ruleContent, "the channel has received %s", what)
 	}
 	w.disagrees = disagree
 }

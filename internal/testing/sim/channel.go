@@ -25,35 +25,35 @@ type channel struct {
 
 	order sync.Mutex // held while a report is handled
 
-	mu         sync.Mutex
-	begin      time.Time // when the model's clock was last advanced
-	told       tree      // the last update
-	toldBefore tree
-	model      *prioritymodel.Model
-	children   map[string]*seen
-	state      connectivity.State // the last published state
-	picker     balancer.Picker
-	disagreed  int // seconds since the model and the policy last agreed
-	priorities []string
-	before     []string
-	lastUpdate time.Time
-	inUpdate   bool
-	said       []prioritymodel.Report          // reports of children that the model creates next
-	unheard    map[string]prioritymodel.Report // last reports of children that the model has not created yet
-	truth      Truth                           // of the last update
-	detects    bool                            // the channel detects outliers or once did
-	failovers  int
-	lastMove   time.Time // the time of the last failover
-	met        time.Time // when an update last coincided with a failover or with a child that only the policy had created
-	settled    bool      // nothing has changed since the last quiet period
+	mu           sync.Mutex
+	begin        time.Time // when the model's clock was last advanced
+	update       tree      // the last update
+	updateBefore tree
+	model        *prioritymodel.Model
+	children     map[string]*seen
+	state        connectivity.State // the last published state
+	picker       balancer.Picker
+	disagreed    int // seconds since the model and the policy last agreed
+	priorities   []string
+	before       []string
+	lastUpdate   time.Time
+	inUpdate     bool
+	said         []prioritymodel.Report          // reports of children that the model creates next
+	unheard      map[string]prioritymodel.Report // last reports of children that the model has not created yet
+	truth        Truth                           // of the last update
+	detects      bool                            // the channel detects outliers or once did
+	failovers    int
+	lastMove     time.Time // the time of the last failover
+	met          time.Time // when an update last coincided with a failover or with a child that only the policy had created
+	settled      bool      // nothing has changed since the last quiet period
 }
 
 type seen struct {
-	state  connectivity.State
-	picker balancer.Picker
-	tier   shell.Tier // what the child reports about its endpoints
-	since  time.Time
-	told   time.Time
+	state      connectivity.State
+	picker     balancer.Picker
+	tier       shell.Tier // what the child reports about its endpoints
+	since      time.Time
+	reportedAt time.Time
 }
 
 var lastID atomic.Int64
@@ -81,9 +81,9 @@ func (c *channel) updating() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
-	c.before, c.priorities, c.lastUpdate = c.priorities, c.told.priorities, time.Now()
+	c.before, c.priorities, c.lastUpdate = c.priorities, c.update.priorities, time.Now()
 	c.meet()
-	c.model.BeginUpdate(c.w.settings.model(c.told, c.truth))
+	c.model.BeginUpdate(c.w.settings.model(c.update, c.truth))
 	c.inUpdate = true
 }
 
@@ -153,7 +153,7 @@ func (c *channel) reported(child string, s balancer.State) {
 	if is.since.IsZero() || is.state != s.ConnectivityState {
 		is.since = time.Now()
 	}
-	is.told = time.Now()
+	is.reportedAt = time.Now()
 	is.state, is.picker, is.tier = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
 	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - is.tier.ReadyPart, Unproven: is.tier.UnprovenPart}
 	if is.tier.Condition != shell.Usable {

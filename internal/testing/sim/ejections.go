@@ -90,9 +90,9 @@ func (w *World) voluminous(addresses []string, within time.Duration, volume uint
 }
 
 // out returns how many of the endpoints, not counting except, are certainly ejected.
-func (w *World) out(d detection, addresses []string, but string) (n int) {
+func (w *World) out(d detection, addresses []string, except string) (n int) {
 	for _, address := range addresses {
-		if address != but && w.isOut(d, address) {
+		if address != except && w.isOut(d, address) {
 			n++
 		}
 	}

@@ -90,7 +90,7 @@ func number(text string) int {
 
 // now reports whether the child's last report is from the current instant. The order of
 // simultaneous events is unknown.
-func (s *seen) now() bool { return time.Since(s.told) == 0 }
+func (s *seen) now() bool { return time.Since(s.reportedAt) == 0 }
 
 // named returns the children with this number and title, or the reason why there are none. At the
 // time of an update there may be several, because the update may not have reached the policy yet.
@@ -102,13 +102,13 @@ func (c *channel) named(index, title string) (children []string, wrong string) {
 			children = append(children, priorities[i])
 		}
 	}
-	add(c.priorities, c.told)
+	add(c.priorities, c.update)
 	if time.Since(c.lastUpdate) == 0 {
-		add(c.priorities, c.toldBefore) // a second simultaneous update has not reached the policy yet
-		add(c.before, c.toldBefore)
+		add(c.priorities, c.updateBefore) // a second simultaneous update has not reached the policy yet
+		add(c.before, c.updateBefore)
 	}
 	if len(children) == 0 {
-		wrong = fmt.Sprintf("p%d %s is not one of %v", i, title, c.told.priorities)
+		wrong = fmt.Sprintf("p%d %s is not one of %v", i, title, c.update.priorities)
 	}
 	return children, wrong
 }

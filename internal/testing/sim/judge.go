@@ -68,7 +68,7 @@ func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
 // updated handles an update of the channel. A priority whose number and endpoints are the same as
 // before keeps its recorded results.
-func (j *judge) told(truth Truth) {
+func (j *judge) updated(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
 	var order []string

@@ -34,7 +34,7 @@ func newJudged(t *testing.T) judged {
 		w.conditions[address] = &condition{up: true}
 	}
 	w.addresses = []string{firstTier, secondTier}
-	w.judge.told(Truth{flat([]string{firstTier}), flat([]string{secondTier})})
+	w.judge.updated(Truth{flat([]string{firstTier}), flat([]string{secondTier})})
 	pass(time.Hour)
 	return judged{t, w}
 }

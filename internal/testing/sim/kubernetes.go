@@ -151,7 +151,7 @@ func (k *kube) control(ctx context.Context) {
 		case <-k.wake:
 		case <-time.After(time.Duration(30+k.rand.IntN(270)) * time.Second):
 			if k.rand.IntN(2) == 0 {
-				k.again(ctx)
+				k.recreate(ctx)
 				break
 			}
 			k.mu.Lock()
@@ -206,7 +206,7 @@ func (k *kube) rest(ctx context.Context, most time.Duration) {
 
 // recreate deletes the slices of a random Service one by one. The controller writes them again
 // while the last one still counts.
-func (k *kube) again(ctx context.Context) {
+func (k *kube) recreate(ctx context.Context) {
 	all := k.api.names()
 	service := k.api.get(all[k.rand.IntN(len(all))]).service
 	all = slices.DeleteFunc(all, func(name string) bool { return k.api.get(name).service != service })

@@ -33,7 +33,7 @@ var lines = []line{
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: no priority can take calls: (.*)$`), (*World).noneLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without any$`), (*World).againLine},
-	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).toldLine},
+	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).updateLine},
 	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver answered without addresses(; .*)?$`), (*World).emptyLine},
 	{regexp.MustCompile(`^failover: dns:///h(\d):50051: its resolver answered without addresses(; .*)?$`), (*World).emptyHostLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).keptLine},
@@ -88,7 +88,7 @@ func (w *World) said(level, text string) {
 	w.Log.Break(ruleNames, "%q: unknown log line", text)
 }
 
-func (w *World) toldLine(m []string) string {
+func (w *World) updateLine(m []string) string {
 	if m[1] != w.target {
 		return ""
 	}
@@ -108,7 +108,7 @@ func (w *World) keptLine(m []string) string {
 		return err.Error()
 	}
 	w.mu.Lock()
-	last, changed := w.lastTold, w.changedAt
+	last, changed := w.lastReceived, w.changedAt
 	w.mu.Unlock()
 	if strings.Contains(m[1], "nothing was heard") && time.Since(changed) < settling {
 		return "" // a new channel may take the file for incomplete
@@ -224,7 +224,7 @@ func (w *World) rejectedLine(m []string) string {
 	}
 	wrong := ""
 	for _, name := range children {
-		i := slices.Index(c.told.priorities, name)
+		i := slices.Index(c.update.priorities, name)
 		if i < 0 || i >= len(c.truth) || len(c.truth[i].Serving()) == 0 || c.truth[i].failsInPart() {
 			return ""
 		}

@@ -95,8 +95,8 @@ var bounds = []mark{
 	{markBackoff, "dialBackend, from the time since the last failure"},
 	{markTwoMinutes, "dialBackend, the same where the longest backoff is 120 s"},
 	{markShort, "call, from its result"},
-	{markPatience, "told, from the time of the first update"},
-	{markHush, "told, the same"},
+	{markPatience, "received, from the time of the first update"},
+	{markHush, "received, the same"},
 	{markSecondServer, "watch, from its connections"},
 }
 

@@ -71,7 +71,7 @@ func regionOf(zone string) string {
 
 // placeOf splits "region/zone". The region is "" if it is unknown.
 func placeOf(zone string) (region, name string) {
-	if region, name, told := strings.Cut(zone, "/"); told {
+	if region, name, found := strings.Cut(zone, "/"); found {
 		return region, name
 	}
 	return regionOf(zone), zone

@@ -204,7 +204,7 @@ func (w *World) inBurst(do func()) {
 func (w *World) checkHealed() {
 	for begin := time.Now(); !w.rested(); pass(w.pair.each) {
 		if time.Since(begin) > 100*longestUnrest {
-			w.Log.Break(ruleTold, "the world does not settle")
+			w.Log.Break(ruleContent, "the world does not settle")
 			return
 		}
 	}

@@ -18,7 +18,7 @@ const (
 	ruleFailover = "each counted failover is a real one"
 	ruleShares   = "shares match the weights within one percentage point in quiet periods"
 	ruleEjected  = "outlier detection ejects endpoints whose calls fail"
-	ruleTold     = "the channel has its source's content"
+	ruleContent  = "the channel has its source's content"
 	ruleAgain    = "the channel does not keep receiving identical updates"
 	ruleServer   = "the second management server is not used once the first serves again"
 	ruleStandby  = "standbys are connected in quiet periods"

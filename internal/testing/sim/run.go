@@ -90,7 +90,7 @@ const longestUnrest = 2 * time.Hour
 func (w *World) quiet() {
 	for begin := time.Now(); w.unsettled(); pass(5 * time.Second) {
 		if time.Since(begin) > longestUnrest {
-			w.Log.Break(ruleTold, "the channel still receives new updates %v after the last event", longestUnrest)
+			w.Log.Break(ruleContent, "the channel still receives new updates %v after the last event", longestUnrest)
 			return
 		}
 	}
@@ -125,7 +125,7 @@ func (w *World) watch(done <-chan struct{}) {
 			return
 		case <-ticker.C:
 			w.channelNow().check()
-			w.checkTold()
+			w.checkUpdate()
 			w.checkEjections()
 			w.lookAround()
 		}

@@ -99,17 +99,17 @@ type World struct {
 	truth      Truth
 	history    []Truth
 
-	happened  time.Time
-	known     Truth // the last update of the channel; nil before the first one
-	knownOf   []int // for each priority in known, its index in the source
-	before    Truth
-	knownAt   time.Time
-	repeated  int
-	openedAt  time.Time
-	lastTold  time.Time            // the last update of any channel while the source worked
-	gone      map[string]time.Time // when each address was removed from the channel
-	ever      map[string]bool      // addresses that any channel had
-	announced string
+	happened     time.Time
+	known        Truth // the last update of the channel; nil before the first one
+	knownOf      []int // for each priority in known, its index in the source
+	before       Truth
+	knownAt      time.Time
+	repeated     int
+	openedAt     time.Time
+	lastReceived time.Time            // the last update of any channel while the source worked
+	gone         map[string]time.Time // when each address was removed from the channel
+	ever         map[string]bool      // addresses that any channel had
+	announced    string
 
 	faulty     string // the current fault of the source; "" for none
 	wellSince  time.Time
@@ -228,7 +228,7 @@ func (w *World) dial() error {
 	observer := &observer{sentTo: w.sentTo, ended: w.attemptEnded, failover: c.failover}
 	var overheard []resolver.Builder
 	for _, b := range w.builders {
-		overheard = append(overheard, &teller{b, c})
+		overheard = append(overheard, &observingBuilder{b, c})
 	}
 	w.mu.Lock()
 	w.channels = append(w.channels, c)

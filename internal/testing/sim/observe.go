@@ -17,22 +17,22 @@ import (
 )
 
 // observingBuilder wraps a resolver builder and observes the updates of its resolvers.
-type teller struct {
+type observingBuilder struct {
 	resolver.Builder
 	channel *channel
 }
 
-func (t *teller) OverrideAuthority(target resolver.Target) string {
+func (t *observingBuilder) OverrideAuthority(target resolver.Target) string {
 	return t.Builder.(resolver.AuthorityOverrider).OverrideAuthority(target)
 }
 
-func (t *teller) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
-	return t.Builder.Build(target, &toldConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
+func (t *observingBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	return t.Builder.Build(target, &observingConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
 }
 
 // observingConn observes the updates of a channel. It inserts a tap above the priority policy, and
 // one above each of its children.
-type toldConn struct {
+type observingConn struct {
 	resolver.ClientConn
 	channel *channel
 
@@ -40,7 +40,7 @@ type toldConn struct {
 	trees map[*serviceconfig.ParseResult]tree
 }
 
-func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
+func (c *observingConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	if strings.Contains(text, awaiting.Config) { // the config has no policy to observe
 		return c.ClientConn.ParseServiceConfig(text)
 	}
@@ -53,7 +53,7 @@ func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	return result
 }
 
-func (c *toldConn) UpdateState(state resolver.State) error {
+func (c *observingConn) UpdateState(state resolver.State) error {
 	if awaiting.Is(state) { // the update only makes calls wait; it has no endpoints
 		return c.ClientConn.UpdateState(state)
 	}
@@ -66,10 +66,10 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 			size++
 		}
 	}
-	again := c.channel.w.told(c.channel, t, t.truth(state.Endpoints), size)
+	again := c.channel.w.received(c.channel, t, t.truth(state.Endpoints), size)
 	err := c.ClientConn.UpdateState(state)
 	if again && err == nil {
-		c.channel.w.toldAgain()
+		c.channel.w.receivedAgain()
 	}
 	return err
 }
