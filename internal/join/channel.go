@@ -26,14 +26,15 @@ import (
 // ChannelConfig is the configuration of a Channel.
 type ChannelConfig struct {
 	Config
-	// ServiceConfig is the user's service config in JSON, without load balancing. It may be "".
+	// ServiceConfig is the user's service config in JSON. It must not configure load balancing. It may
+	// be "".
 	ServiceConfig string
 	Logger        *slog.Logger
 	InUse         *stateattr.InUseReporter
 	Settings      topology.Settings
 }
 
-// Channel is the resolver.Resolver of a channel.
+// Channel implements resolver.Resolver for one channel.
 type Channel struct {
 	Join
 	config  *ChannelConfig
@@ -63,8 +64,8 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.do(c.core.LookAgain()) })
 }
 
-// endpointsFail is called when connections to endpoints of a child of understudy_priority fail. An
-// unknown child is ignored.
+// endpointsFail is called when connections to endpoints fail. child is the child of
+// understudy_priority to which the endpoints belong. An unknown child is ignored.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
@@ -75,7 +76,7 @@ func (c *Channel) tell(m core.Message) error {
 	switch m.Kind {
 	case core.Send:
 		return c.send(m.List)
-	case core.Report: // A status error would fail calls that wait for ready.
+	case core.Report: // ReportError gets a plain error, because a status error would fail calls that wait for ready.
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)
 		c.teller.Tell(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
@@ -136,8 +137,9 @@ func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	return c.parsed
 }
 
-// near returns which endpoints of a mechanism are preferred. The channel's setting takes precedence
-// over the mechanism's hints, which apply if the client's location is known.
+// near returns the configuration that decides which endpoints of a mechanism are preferred. A
+// setting of the channel takes precedence. Otherwise, the hints in the mechanism's answer decide,
+// if the client's location is known.
 func (c *Channel) near(s *slot) topology.Near {
 	settings := c.config.Settings
 	if settings.Prefer != "" {
@@ -150,9 +152,8 @@ func (c *Channel) near(s *slot) topology.Near {
 	return topology.Near{}
 }
 
-// tree returns the tree of a mechanism. All endpoints get the server name of the mechanism: a
-// source must not choose the name that certificates are verified against, unless the user trusts
-// it.
+// tree returns the tree of a mechanism. Certificates of all endpoints are verified against the
+// mechanism's server name. A source may choose this name only if the user trusts it (TrustNames).
 func (c *Channel) tree(m *core.Shown) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
@@ -175,7 +176,7 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 			c.noticed = true
 			logger.Warning(c.line(m.Name, "outlier_detection of the cluster has no effect with pickFirst"))
 		}
-		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // cannot fail: the list was checked on arrival
+		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // the error is always nil, because the list was checked on arrival
 		tree = tree.WithOutlierDetection(o)
 	}
 	return tree
@@ -206,11 +207,11 @@ func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	}
 }
 
-// naming assigns the names of a mechanism's child policies. A mechanism in a list takes over the
+// naming holds the names of a mechanism's child policies. A mechanism in a list takes over the
 // naming of the mechanism that had the same name in the previous list, so that names do not change.
 type naming struct {
-	child      string // prefix of the children's names, for an answer with localities
-	plain      string // name of the only child, for an answer of a gRPC resolver
+	child      string // prefix of the children's names, if the answer has priorities and localities
+	plain      string // name of the only child, if the endpoints come from a gRPC resolver
 	translator topology.Translator
 	placeless  bool
 	unnamed    string
@@ -226,8 +227,8 @@ func (j *Join) newNaming(s *slot) *naming {
 	return n
 }
 
-// prefix returns the prefix for the names of a mechanism's children: the name of the mechanism,
-// with a number if the names could otherwise equal those of another mechanism's children.
+// prefix returns the prefix for the names of a mechanism's children. This is the name of the
+// mechanism, with a number if another mechanism's children could otherwise have the same names.
 func (j *Join) prefix(name string) string {
 	given := name
 	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == given })
@@ -261,8 +262,8 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 	return s.translator.Tree(c)
 }
 
-// plainTree returns the tree for an answer of a gRPC resolver. It omits endpoints without an
-// address.
+// plainTree returns the tree for an answer that comes from a gRPC resolver. It omits endpoints
+// without an address.
 func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	part := topology.Target{Name: s.plain}
 	if part.Name == "" {
@@ -284,11 +285,11 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	return topology.Targets([]topology.Target{part})
 }
 
-// nameOf returns the name of priority n of a mechanism for display. title is its name among the
-// priorities of that mechanism.
+// nameOf returns the name by which users know priority n of a mechanism. title is the priority's
+// own name.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
-		return "" // the number of the priority is shown instead
+		return "" // users see the number of the priority instead
 	}
 	if title == topology.Nowhere || title == "" {
 		title = fmt.Sprintf("priority %d", n)
@@ -299,9 +300,9 @@ func nameOf(mechanism string, n int, title string) string {
 	return mechanism + ": " + title
 }
 
-// logRefusal logs that the channel has refused endpoints. A priority without endpoints also makes
-// the channel return an error, but the policies report that priority, and the channel uses the
-// others.
+// logRefusal logs the error with which the channel refused endpoints. It ignores
+// balancer.ErrBadResolverState: a priority without endpoints causes that error, but the policies
+// report it themselves, and the channel uses the other priorities.
 func (j *Join) logRefusal(err error) {
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", j.config.Scheme, j.config.Target, err)

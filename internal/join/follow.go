@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Found is the result of one discovery mechanism.
+// Found is the state of one discovery mechanism that has answered or failed.
 type Found struct {
 	Name             string
 	Answer           *topology.Checked
@@ -15,10 +15,10 @@ type Found struct {
 	Trouble          string
 }
 
-// News is the information that a channel with the same target would have received.
+// News is the information that a channel with the same target would have at a given time.
 type News struct {
-	// Found holds the mechanisms that have answered or failed, in priority order. While none has
-	// answered, it is empty and Why says what has failed or what the target waits for.
+	// Found holds the mechanisms that have answered or failed, in priority order. Until one has
+	// answered, Found is empty, and Why contains the failures or what the target waits for.
 	Found   []Found
 	Why     string
 	Waiting []string
@@ -31,8 +31,8 @@ type follower struct {
 	told bool
 }
 
-// Follow runs the mechanisms of a target without a channel. It calls news after each change until
-// Close. The calls do not overlap. news may call Close, and must not block.
+// Follow runs the mechanisms of a target without a channel. Until Close, it calls news after each
+// change. The calls do not overlap. news may call Close, and must not block.
 func Follow(config Config, news func(News)) (*Join, error) {
 	f := &follower{news: news}
 	f.config, f.to, f.settled = config, f, f.passOn
@@ -56,8 +56,8 @@ func (f *follower) tell(m core.Message) error {
 	return nil
 }
 
-// passOn calls news with the last message and the present problems of all sources. A channel
-// receives these problems only before its first answer.
+// passOn calls news. It adds the present problems of all sources to the last message, because
+// messages contain them only until the first answer.
 func (f *follower) passOn() {
 	troubles := make(map[string]string)
 	var waiting []string

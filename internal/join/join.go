@@ -2,9 +2,9 @@
 // channel's discovery mechanisms, runs timers, stores the last good answers, logs, and updates the
 // channel or another consumer.
 //
-// Events run one at a time. A report of a source is queued as an event, and the source does not
-// wait for it. Sources may block, so the calls of sources have a queue of their own. Close may be
-// called from anywhere, even from an update or from a source. After Close, no source is started.
+// Events run one at a time. A report from a source is queued as an event, so the source does not
+// wait. Calls to sources have a queue of their own, because sources may block. Close may be called
+// from anywhere, even from inside an update or from a source. After Close, no source is started.
 package join
 
 import (
@@ -30,12 +30,12 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Config is the configuration of Start and Follow. It must not change.
+// Config is the configuration of a Join. It must not change after Start or Follow.
 type Config struct {
 	// Scheme is the scheme of the target. It prefixes errors and log lines.
 	Scheme string
 	Target string
-	// Hide removes the passwords and tokens of the target from a text. It may be nil.
+	// Hide returns a text without the passwords and tokens of the target. It may be nil.
 	Hide func(string) string
 	// Patience limits how long a slow mechanism delays the others. 0 means core.Patience.
 	Patience time.Duration
@@ -60,13 +60,14 @@ type Mechanism struct {
 	Key any
 }
 
-// partKey is the Key of a mechanism in a list, which is identified by its name.
+// partKey is the Key of a mechanism in a list. It consists of the Key of the mechanism whose source
+// sent the list, and of the name.
 type partKey struct {
 	whole any
 	part  string
 }
 
-// consumer receives the messages of core.Core. Both methods are called in events.
+// consumer receives the messages of core.Core. Its methods are called in events.
 type consumer interface {
 	tell(core.Message) error
 	close()
@@ -76,21 +77,21 @@ type consumer interface {
 type Join struct {
 	config Config
 	events serial.Serializer // guards the fields below that are not atomic
-	calls  serial.Serializer // runs the calls of sources, one at a time
+	calls  serial.Serializer // runs the calls to sources, one at a time
 	closed atomic.Bool
 
 	core    *core.Core
 	slots   map[core.ID]*slot
-	retired []core.ID // mechanisms whose slots are removed after this batch of events
+	retired []core.ID // mechanisms whose slots are removed at the end of this batch of events
 	timers  map[core.Timer]*serial.Timer
 	to      consumer
 	settled func()  // called after each batch of events; may be nil
-	caller  *caller // the call of Update whose answer the channel is receiving; may be nil
+	caller  *caller // the running call of Update whose answer is being passed to the channel, or nil
 
 	lookAgain serial.Slot
 	live      *live.Channel
 	shown     atomic.Pointer[[]live.Source]
-	vain      error // why the only source could not be started
+	vain      error // if the only source could not be started, the reason
 	ended     bool
 }
 
@@ -103,14 +104,14 @@ type slot struct {
 	tree  topology.Tree
 	noted string
 
-	gone atomic.Bool // set when the mechanism is removed; reports of its source are then ignored
+	gone atomic.Bool // set when the mechanism is removed; later reports of its source are ignored
 
-	// The following fields are used only in calls of sources.
-	started        *discovery.Started // nil before the start and after the end of the source
+	// The following fields are used only in j.calls, the queue of calls to sources.
+	started        *discovery.Started // nil before the source was started, and after it was stopped
 	asks, failures serial.Slot
 }
 
-// caller is a call of Update that waits for the channel's response.
+// caller is a call of Receiver.Update that returns the channel's response.
 type caller struct {
 	id      core.ID
 	verdict atomic.Pointer[error]
@@ -142,7 +143,7 @@ func (j *Join) start() error {
 	if j.vain != nil {
 		j.Close()
 	}
-	return j.vain // safe to read: the event that wrote it has ended
+	return j.vain // no lock is needed: the event that wrote vain has ended
 }
 
 // given converts a mechanism for core.Core. m is nil for a mechanism in a list.
@@ -157,8 +158,8 @@ func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	return core.Mechanism{Name: p.Name, Source: source, OutlierDetection: p.OutlierDetection, Given: m}
 }
 
-// Close stops the sources. It may be called from an update or from a source, so it does not wait
-// for these to return. In this case, the sources are stopped later.
+// Close stops the sources. It does not wait for updates and calls to sources that are running,
+// because it may be called from inside them. Sources are then stopped after these have returned.
 func (j *Join) Close() {
 	j.closed.Store(true)
 	j.calls.Run(func() {
@@ -178,7 +179,8 @@ func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 	return func() { j.do(actions(time.Now())) }
 }
 
-// flush passes the messages of core.Core to the consumer. It is called after each batch of events.
+// flush passes the messages of core.Core to the consumer. It is called at the end of each batch of
+// events.
 func (j *Join) flush() {
 	for _, id := range j.retired {
 		delete(j.slots, id)
@@ -272,8 +274,8 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.live.Note(line)
 }
 
-// note logs the notes of an answer, and why no call can be made with it. It does not log the same
-// text twice in a row.
+// note logs the notes in an answer, and the reason if no call can be made with it. It does not log
+// the same text twice in a row.
 func (j *Join) note(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
@@ -332,8 +334,8 @@ func saidOf(a core.Answer) (s lastgood.Said) {
 	return s
 }
 
-// confirm records when said was known to be valid. If said is empty, this applies to the stored
-// answer.
+// confirm records in the store that the answer in said was valid at the given time. If said has
+// none, the stored answer was.
 func confirm(key any, said lastgood.Said, at time.Time) {
 	if said.Answer == nil {
 		lastgood.Process.Confirm(key, at)
@@ -342,9 +344,9 @@ func confirm(key any, said lastgood.Said, at time.Time) {
 	}
 }
 
-// Stable removes the local address of a connection from err, so that the same failure always has
-// the same text. Errors of package net contain it, as in "read udp 127.0.0.1:51234->127.0.0.1:53:
-// i/o timeout".
+// Stable returns err with the local addresses of connections removed from its text. Errors of
+// package net contain them, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o timeout", so the
+// text would differ each time.
 func Stable(err error) error {
 	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
 }

@@ -51,7 +51,8 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// A source that was closed or did not start does not count as running (lastgood.AtWork).
+// lastgood.AtWork must count neither sources that were closed nor sources that could not be
+// started.
 func TestNoSourceStaysAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := lastgood.Process.AtWork()
@@ -83,8 +84,8 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 	})
 }
 
-// If a source sends answers faster than the channel takes them, it does not wait, and the channel
-// gets only the first and the last answer.
+// A source sends answers faster than the channel takes them. The source must not wait, and the
+// channel must get only the first and the last answer.
 func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
@@ -111,7 +112,8 @@ func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	})
 }
 
-// An answer is sent to the channel only if its content is new. Its identity does not matter.
+// The channel gets an answer only if its content is new. Whether its Identity is new does not
+// matter.
 func TestTheSameContentUnderAnotherIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{}
@@ -152,8 +154,9 @@ func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// Close returns even while the source is being called and the channel is being updated. Afterwards,
-// the channel gets nothing, not even an answer that is already queued.
+// Close is called while a call to the source and an update of the channel are running. It must not
+// wait for them, and afterwards the channel must get nothing, not even an answer that is already
+// queued.
 func TestNothingIsToldAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &blocking{asked: make(chan struct{}), release: make(chan struct{})}

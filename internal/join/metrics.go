@@ -24,9 +24,9 @@ const (
 	gaveNone   result = "failed"
 )
 
-// count counts a report of a source. A mechanism in a list is counted under the name of the
-// mechanism whose source sent the list, because a management server may invent any number of names,
-// and each name in a metric takes memory.
+// count counts a report of a source in the metrics. A mechanism in a list is counted under the name
+// of the mechanism whose source sent the list: a management server may send any number of names,
+// and each value of a label takes memory.
 func (j *Join) count(s *slot, r result) {
 	if j.config.Recorder == nil || j.closed.Load() || s.gone.Load() {
 		return

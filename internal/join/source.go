@@ -33,7 +33,7 @@ func (j *Join) add(a *core.Action) *slot {
 	return s
 }
 
-// remembered returns earlier DNS lookups that a source may use when it starts.
+// remembered returns DNS lookups from earlier answers that a source may use when it starts.
 func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	now := time.Now()
 	said, age, there := lastgood.Process.Get(s.Key, now)
@@ -44,7 +44,7 @@ func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	case !a.At.IsZero():
 		age = 0
 	case !there:
-		age = lastgood.For // the entry has expired, so it is at least this old
+		age = lastgood.For // the stored answer has expired, so it is at least this old
 	}
 	return known.Since(time.Time{}, now.Add(-age))
 }
@@ -64,7 +64,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 				if j.vain = err; s.Name != "" {
 					j.vain = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 				}
-				j.closed.Store(true) // the only source did not start, so the channel must get no update
+				j.closed.Store(true) // the caller of Start gets an error, so the channel must not get an update
 			}
 			return actions
 		}))
@@ -139,7 +139,7 @@ type inlet struct {
 	join  *Join
 	slot  *slot
 	last  atomic.Pointer[heard]
-	waits atomic.Pointer[serial.Slot] // the queued answer; nil if another report has been queued since
+	waits atomic.Pointer[serial.Slot] // the queued answer; nil if none is queued, or if another report was queued after it
 }
 
 type heard struct {
@@ -154,7 +154,7 @@ func (h *heard) checked() *topology.Checked {
 	return h.Checked
 }
 
-// repeats reports whether a source has sent an answer again, perhaps with another identity.
+// repeats reports whether answer a has the same content as h. Their identities may differ.
 func (h *heard) repeats(a discovery.Answer) bool {
 	if a.Identity != "" && a.Identity == h.identity {
 		a.Identity = h.Identity
@@ -181,9 +181,9 @@ func (in *inlet) fail(err error, r result) {
 	})
 }
 
-// update checks an answer and queues it. Unless events are running, an answer of a gRPC resolver is
-// instead passed to the channel on the caller's stack, so that update can return the channel's
-// error.
+// update checks an answer and queues it. An answer from a gRPC resolver is instead passed to the
+// channel on the caller's stack, so that update can return the channel's error. If events are
+// already running, they handle it, and update returns nil.
 func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil
@@ -227,7 +227,7 @@ func (in *inlet) update(a discovery.Answer) error {
 func (j *Join) answered(s *slot, a core.Answer) {
 	last, some := j.core.Said(s.id)
 	if c, _ := last.Content.(*topology.Checked); some && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
-		a.Content = c // core.Core compares contents by their pointers
+		a.Content = c // core.Core compares contents by pointers, so an equal content must have the same one
 	}
 	j.do(j.core.Answered(time.Now(), s.id, a))
 }
@@ -244,8 +244,8 @@ func (in *inlet) parts(parts []discovery.Mechanism) {
 	in.say(func(now time.Time) []core.Action { return in.join.core.Replaced(now, in.slot.id, list) })
 }
 
-// put queues an answer in place of one that is still queued. Otherwise, a source that is faster
-// than the channel would fill the queue.
+// put queues an answer. If an earlier answer is still queued, the new one replaces it. Otherwise, a
+// source that is faster than the channel would fill the queue.
 func (in *inlet) put(a core.Answer) {
 	slot := in.waits.Load()
 	if slot == nil {

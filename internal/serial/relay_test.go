@@ -33,7 +33,8 @@ func tower(height int) (floors []*Serializer, ran *[]string) {
 	return floors, ran
 }
 
-// An event that is relayed through several serializers runs on one goroutine in all of them.
+// An event is relayed from one serializer to the next, through five of them. All must run their
+// events on the same goroutine.
 func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		floors, ran := tower(5)
@@ -45,8 +46,8 @@ func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	})
 }
 
-// If the serializer runs on a caller's stack, a relayed event runs on another goroutine, because
-// the caller may hold a lock that the event needs.
+// Relay must not run the event on a caller's stack, because the caller may hold a lock that the
+// event needs.
 func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	for name, call := range map[string]func(*Serializer){
 		"Do":  func(s *Serializer) { s.Do(func() {}) },
@@ -63,7 +64,8 @@ func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	}
 }
 
-// A relayed event does not wait until the serializer that relays it has run its other events.
+// The serializer below relays an event, and then runs a slow event of its own. The relayed event
+// must not wait for the slow one.
 func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var below, above Serializer
@@ -83,8 +85,8 @@ func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	})
 }
 
-// A relayed event also runs if another goroutine is the first to run the events of the serializer
-// above.
+// The goroutine of the serializer below is still busy after it has relayed an event. The event must
+// then run with the next event of the serializer above.
 func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var below, above Serializer

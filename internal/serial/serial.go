@@ -2,10 +2,10 @@
 // (updates, Close), its children (reports) and timers call it concurrently.
 //
 // Calls from children only queue an event. Children, including those of grpc-go, hold locks while
-// they report, so an event on their stack could call the child and deadlock. Updates, Close and
-// timers return when their event has run. ExitIdle and ResolverError only queue an event, because a
-// parent may call them from inside its UpdateState, on the stack of another event. No lock is held
-// while an event runs.
+// they report. An event on their stack could call the child and deadlock. Updates, Close and timers
+// return when their event has run. ExitIdle and ResolverError only queue an event, because a parent
+// may call them from inside its UpdateState, on the stack of another event. No lock is held while
+// an event runs.
 package serial
 
 import (
@@ -31,7 +31,7 @@ type Serializer struct {
 	// Only the goroutine that runs events uses the following fields.
 	background bool
 	hooks      *Hooks
-	relayed    *Serializer // serializer of the last event that a flush relayed; it may need a goroutine
+	relayed    *Serializer // serializer to which the last flush relayed an event; perhaps no goroutine runs its events yet
 }
 
 // Event is an action that a Serializer runs.
@@ -48,11 +48,11 @@ type awaited struct {
 	done chan struct{}
 }
 
-// Hooks are called before and after each batch of events. The rules of events apply to them.
+// Hooks are called before and after each batch of events. Like events, they run one at a time.
 type Hooks struct {
 	Begin func()
-	// Flush runs after a batch, when all events queued so far have run. Calls of Do return after
-	// it. It is for work that many events need only once.
+	// Flush runs at the end of a batch. It is for work that several events need only once. Do returns
+	// after it.
 	Flush func()
 }
 
@@ -63,7 +63,8 @@ func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 // running events, it starts one, which ends when the queue is empty.
 func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 
-// Queue is like Enqueue, for an event that is not a function. This saves an allocation.
+// Queue is like Enqueue, for a value that implements Event. This saves the allocation of a
+// function.
 func (s *Serializer) Queue(e Event) {
 	s.mu.Lock()
 	s.queue = append(s.queue, e)
@@ -75,10 +76,10 @@ func (s *Serializer) Queue(e Event) {
 	}
 }
 
-// Relay is like Queue, for an event of another serializer. A flush of s may call it only as its
-// last action. If s runs on a goroutine of this package, this goroutine then runs the events of the
-// other serializer. A report through a tree of policies therefore needs one goroutine with a large
-// stack, instead of one for each policy.
+// Relay is like Queue, for an event of another serializer. Only the Flush hook of s may call it, as
+// its last action. If s runs on a goroutine of this package, the same goroutine then runs the
+// events of the other serializer. A report that passes through a tree of policies therefore needs
+// one goroutine with a large stack, instead of one for each policy.
 func (s *Serializer) Relay(to *Serializer, e Event) {
 	if !s.background {
 		to.Queue(e)
@@ -91,7 +92,8 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 }
 
 // A Slot queues events of one kind, of which only the latest matters: a new event replaces a queued
-// one. Callers that do not wait therefore cannot fill the queue. The zero value is ready to use.
+// one. Callers therefore cannot fill the queue, although they do not wait. The zero value is ready
+// to use.
 type Slot struct {
 	mu     sync.Mutex
 	latest func()
@@ -116,9 +118,9 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 }
 
 // Run queues f and runs all queued events on its stack. If events are already running, on another
-// goroutine or further up this stack, Run returns at once, and f runs there. The caller must not
-// hold a lock that an event may need. A subchannel that reports to a policy without children calls
-// Run, for example.
+// goroutine or further up this stack, f runs there later, and Run returns at once. The caller must
+// not hold a lock that an event may need. It is meant for callers without locks, such as a
+// subchannel that reports to a policy without children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -152,10 +154,10 @@ func (s *Serializer) Do(f func()) {
 	}
 }
 
-// runFirst runs the queued events and f. The caller holds s.mu; runFirst unlocks it.
+// runFirst runs the queued events, then f. The caller must hold s.mu; runFirst unlocks it.
 func (s *Serializer) runFirst(f func()) {
 	s.draining = true
-	var one [1]Event // saves an allocation in the usual case, in which no event is queued
+	var one [1]Event // saves an allocation if the queue is empty, which is the usual case
 	batch := append(one[:0], Func(f))
 	if len(s.queue) > 0 {
 		batch = append(s.queue, Func(f))
@@ -180,11 +182,11 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// kept is the largest capacity of a slice that an empty queue keeps for reuse.
+// kept is the largest capacity of a slice that stays allocated while the queue is empty.
 const kept = 8
 
 // drain runs batches of events until the queue is empty. If it returns a serializer, the caller
-// must run the events of that one.
+// must drain that one, too.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {
@@ -201,7 +203,7 @@ func (s *Serializer) drain() (next *Serializer) {
 		batch, s.queue = s.queue, batch[:0]
 		s.mu.Unlock()
 		if next := s.relayed.ifIdle(); next != nil {
-			next.drainInBackground() // it must not wait for further events of s
+			next.drainInBackground() // next must not wait until s has run all its events
 		}
 		s.relayed = nil
 		s.runBatch(batch)
@@ -209,7 +211,7 @@ func (s *Serializer) drain() (next *Serializer) {
 	}
 }
 
-// ifIdle returns s if s has events that no goroutine runs. The caller must then run them.
+// ifIdle returns s if it has events and no goroutine runs them. The caller must then drain s.
 func (s *Serializer) ifIdle() *Serializer {
 	if s == nil {
 		return nil

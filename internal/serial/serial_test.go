@@ -22,7 +22,7 @@ func TestDoReturnsWhenAppliedAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// A child may call Enqueue while it holds a lock that the event needs.
+// A child calls Enqueue while it holds a lock that the event needs. This must not deadlock.
 func TestEnqueueNeverRunsOnTheCallersStack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -66,7 +66,7 @@ func TestDoWaitsForWhoeverIsDraining(t *testing.T) {
 	})
 }
 
-// Do returns even if each event queues another one.
+// Do must return even if each event queues another one.
 func TestDoIsNotKeptByOthersEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -151,8 +151,8 @@ func TestASlotKeepsTheLastEvent(t *testing.T) {
 	})
 }
 
-// Background is 0 once everything has run: the queued events, those that they queue in other
-// serializers, and those that Do leaves to a goroutine.
+// Background must not be 0 before everything has run: the queued events, events that they queue in
+// other serializers, and events that Do has left to a goroutine.
 func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()
@@ -181,8 +181,8 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	})
 }
 
-// When a timer fires, its event and those that are queued meanwhile run on the timer's goroutine.
-// Background counts it.
+// Background must count the goroutine of a timer that has fired. This goroutine also runs events
+// that are queued in the meantime.
 func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()

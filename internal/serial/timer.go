@@ -7,13 +7,13 @@ import "time"
 // of one serializer.
 type Timer struct{ current *time.Timer }
 
-// Start runs fired in an event of s after the given time. It replaces an earlier Start that has not
-// fired.
+// Start runs fired in an event of s after the given time. If the timer is already running, it is
+// restarted.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
 	var own *time.Timer
 	own = time.AfterFunc(after, func() {
-		background.Add(1) // this goroutine also runs events that are queued meanwhile
+		background.Add(1) // counted here, because the timer's goroutine also runs events that are queued in the meantime
 		defer background.Add(-1)
 		s.Run(func() {
 			if t.current == own {

@@ -29,7 +29,8 @@ func TestATimerRunsAnEvent(t *testing.T) {
 	})
 }
 
-// An event stops or restarts a timer that has just fired. The fired event then does nothing.
+// A timer fires, but before its event runs, another event stops or restarts the timer. The first
+// event must then do nothing.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	for name, again := range map[string]bool{"stopped": false, "started again": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,7 +39,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 			var fired []string
 			s.Do(func() { timer.Start(&s, time.Second, func() { fired = append(fired, "first") }) })
 			s.Do(func() {
-				time.Sleep(2 * time.Second) // the timer fires, and its event waits in the queue
+				time.Sleep(2 * time.Second) // the timer fires; its event waits until this one returns
 				timer.Stop()
 				if again {
 					timer.Start(&s, time.Second, func() { fired = append(fired, "second") })

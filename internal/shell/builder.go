@@ -14,8 +14,8 @@ import (
 // Spec describes a policy. C is its configuration, a type of package lbconfig.
 type Spec[C any] struct {
 	Name string
-	// Default returns the configuration for an update without one. If Default is nil, such an
-	// update is an error.
+	// Default returns the configuration to use if an update has none. If Default is nil, an update
+	// without a configuration fails.
 	Default func() *C
 	New     func(*Shell) Policy[C]
 }
@@ -42,7 +42,7 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &lb[C]{fallback: b.spec.Default}
-	opts.Target.URL = printable.HideTarget(opts.Target.URL) // only logs and metrics show the target
+	opts.Target.URL = printable.HideTarget(opts.Target.URL) // users see the target in logs and metrics, so its secrets are removed
 	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
 	p.above, _ = cc.(*Instance)
 	p.policy = b.spec.New(&p.Shell)
@@ -53,8 +53,8 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	return p
 }
 
-// PartsOf returns the policy inside a balancer that a Spec has built, or nil for other balancers.
-// It is for tests.
+// PartsOf returns the Policy that uses the Shell of a balancer. It returns nil if b was not built
+// by a Spec. It is for tests.
 func PartsOf(b balancer.Balancer) PolicyMethods {
 	s, ok := b.(interface{ added() PolicyMethods })
 	if !ok {

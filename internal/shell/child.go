@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Child is a child of a policy. Its own policy may be replaced by one of another type. It is used
-// in events, and not after Close.
+// Child is a child of a policy. Its policy can be replaced by one of another type. Its methods must
+// be called in events, and not after Close.
 //
 // During a replacement, the child has two policies. The pending policy takes over when it reports a
 // state other than CONNECTING, or when the current policy is no longer READY.
@@ -43,8 +43,8 @@ const timersEach = 6
 // Handlers are a policy's callbacks for a child.
 type Handlers struct {
 	Reported func(c *Child, state balancer.State)
-	// Refused is called when the child has refused its update. failed is the state that counts
-	// until the child reports or accepts an update. If Refused is nil, Reported is called with this
+	// Refused is called when the child has refused its update. failed is the state to use for the
+	// child until it reports or accepts an update. If Refused is nil, Reported is called with this
 	// state, and later with the child's own state when the child accepts an update.
 	Refused func(c *Child, failed balancer.State)
 	// Title returns the child's title for errors and logs. If it is nil or returns "", the child's
@@ -84,28 +84,29 @@ func (c *Child) title() string {
 	return fmt.Sprintf("child %q", c.name)
 }
 
-// Exists reports whether the child has ever been updated, so that it has a policy.
+// Exists reports whether the child has a policy, which the first Update builds.
 func (c *Child) Exists() bool { return c.current != nil }
 
 // State returns the last reported state, or CONNECTING before the first report.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused reports whether the child counts as failed because it has refused its last update. Its
-// next report ends this.
+// Refused reports whether the child counts as failed because it has refused its last update. It is
+// false again after the child's next report.
 func (c *Child) Refused() bool { return c.refused }
 
-// LastError returns the child's last known error, or nil.
+// LastError returns the child's latest known error, even if the child has recovered since, or nil.
 func (c *Child) LastError() error { return c.failed }
 
 // Update passes the child its policy, configuration and endpoints. A policy of another type takes
-// over gracefully. The child's reports during the update are handled before its error.
+// over gracefully. Reports that the child sends during the update are handled before the error that
+// it returns.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	before := c.refused
 	c.refused = false
 	err := c.update(policy, state)
 	if err == nil {
 		if before {
-			c.noteFailure(c.state) // its own report counts again
+			c.noteFailure(c.state) // the refusal is over, so the error in its own last report counts again
 		}
 		if before && c.handlers.Refused == nil {
 			c.handlers.Reported(c, c.state)
@@ -141,11 +142,11 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		state = WithEndpoints(state, state.Endpoints)
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // latest is the current policy, perhaps only since this update
+	if latest != c.pending { // latest is the current policy; if it was pending, it has taken over during this update
 		return err
 	}
-	// The error counts for the current policy, and is ignored while that policy serves. The pending
-	// policy may never report a state, so the error also becomes its state.
+	// The current policy counts as refusing, but only if it is not READY or IDLE. The pending policy
+	// may never report a state, so the error also becomes its state.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -181,7 +182,7 @@ func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	return i
 }
 
-// Reported implements Owner, for both policies.
+// Reported implements Owner. i is the current or the pending policy.
 func (c *Child) Reported(i *Instance, state balancer.State) {
 	switch i {
 	case c.current:
@@ -221,7 +222,8 @@ func (c *Child) noteFailure(state balancer.State) {
 	}
 }
 
-// ErrUntold is the error of a failed child whose picker does not report its error (see FailureOf).
+// ErrUntold is the error of a failed child whose error is unknown, because its picker does not
+// reveal it (see FailureOf).
 var ErrUntold = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
 // ResolveNow implements Owner.
@@ -233,7 +235,7 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts or restarts a timer of the child. Timers are numbered from 0 to timersEach-1.
+// StartTimer starts or restarts a timer of the child. timer is its number, from 0 to timersEach-1.
 // When the timer fires, fired runs in an event.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.ends[timer] = time.Now().Add(after)
@@ -248,14 +250,15 @@ func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
 // StopTimer stops a timer of the child.
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 
-// ResolverError passes an error of the resolver to the pending policy, or else to the current one.
+// ResolverError passes an error of the resolver to the pending policy or, if there is none, to the
+// current one.
 func (c *Child) ResolverError(err error) {
 	if latest := c.latest(); latest != nil {
 		latest.ResolverError(err)
 	}
 }
 
-// ExitIdle makes the pending policy connect, or else the current one.
+// ExitIdle makes the pending policy connect or, if there is none, the current one.
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()

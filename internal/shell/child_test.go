@@ -113,8 +113,8 @@ func TestUpdateReturnsThePolicysError(t *testing.T) {
 	})
 }
 
-// When a child changes to a policy of another type, the old policy serves until the new one is no
-// longer CONNECTING, or until it is itself no longer READY (row P16 of docs/scenarios.md).
+// A child changes to a policy of another type. The old policy must serve until the new one is no
+// longer CONNECTING, or until the old one is no longer READY (row P16 of docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(oldStub, newStub *lbtest.Stub)
@@ -150,8 +150,8 @@ func TestGracefulSwitch(t *testing.T) {
 	}
 }
 
-// If the new policy refuses its first update and reports nothing, calls fail with its error as soon
-// as the old one is no longer READY. They do not wait.
+// The new policy refuses its first update and reports nothing. When the old policy is no longer
+// READY, calls must fail with the error of the new one, instead of waiting.
 func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
@@ -171,7 +171,8 @@ func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	})
 }
 
-// The same holds if the new policy reports CONNECTING before it refuses the update.
+// The new policy reports CONNECTING before it refuses the update. As above, calls must fail with
+// its error.
 func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -190,8 +191,8 @@ func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// If the type changes again while the second policy connects, the third policy replaces the second,
-// and the first stays in use.
+// The type changes again while the second policy is connecting. The third policy must replace the
+// second, and the first must stay in use.
 func TestSwitchAgainWhileSwitching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y, z := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}, &lbtest.StubBuilder{PolicyName: "z"}
@@ -240,7 +241,8 @@ func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
 	}
 }
 
-// The error of a picker is not a status error, with which even wait-for-ready calls would fail.
+// Failed must not keep a status error, because a status error would also fail calls that wait for
+// ready.
 func TestFailedIsNeverAStatusError(t *testing.T) {
 	state := Failed(fmt.Errorf("the resolver failed: %w", status.Error(codes.NotFound, "no such thing")))
 	_, err := state.Picker.Pick(balancer.PickInfo{})
@@ -249,7 +251,8 @@ func TestFailedIsNeverAStatusError(t *testing.T) {
 	}
 }
 
-// A new policy that refuses one update and accepts the next has not failed.
+// A new policy refuses one update and accepts the next. It must then count as connecting, not as
+// failed.
 func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := errors.New("no good")
@@ -274,8 +277,9 @@ func (nobody) Name() string { return "nobody" }
 
 func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
-// If the type changes and the builder returns no policy, the pending policy is closed nevertheless.
-// A return to its type is then another change of type.
+// The type changes twice: to a pending policy, and then to one whose builder returns nil. The
+// pending policy must be closed. If the child changes back to the pending policy's type, that
+// policy must be built again.
 func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}

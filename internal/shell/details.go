@@ -22,17 +22,17 @@ type Priority struct {
 type PriorityChild struct {
 	CountsAs priority.State
 	Since    time.Time
-	// Priority is the index of the child, or -1 if it is no longer a priority.
+	// Priority is the child's index in the list of priorities, or -1 if it is no longer in the list.
 	Priority  int
 	Endpoints int
-	// Why is the problem of the child: why it has failed or, while it recovers, why it last failed.
+	// Why is the reason why the child has failed, or why it last failed if it has not recovered yet.
 	// It is "" if the child is READY and has no problem.
 	Why string
-	// Failover is when the child will count as failed, Failback when it will take over from the
-	// priority in use, and Deactivation when it will be closed. Each is zero if its timer is not
-	// running.
+	// Failover is the time at which the child will count as failed, Failback the time at which it will
+	// take over from the priority in use, and Deactivation the time at which it will be closed. Each
+	// is zero if the timer is not running.
 	Failover, Failback, Deactivation time.Time
-	Standby                          bool // connected although it is not needed yet
+	Standby                          bool // connected only in case that a higher priority fails
 }
 
 // OutlierDetection is the type of Snapshot.Details in package outlierdetection.
@@ -50,15 +50,15 @@ type Ejected struct {
 
 // WeightedTarget is the type of Snapshot.Details in package weightedtarget.
 type WeightedTarget struct {
-	// Scheduled returns the number of calls that each child has been assigned since watching began.
-	// It may be called at any time and does not block.
+	// Scheduled returns the number of calls assigned to each child since someone began to watch the
+	// policy. It may be called at any time and does not block.
 	Scheduled func() []uint64
 }
 
 // Target is the type of ChildSnapshot.Details in package weightedtarget.
 type Target struct {
 	Weight   uint32               // 0 if the child is no longer configured or has no share
-	CountsAs weightedtarget.State // may differ from the state that the child has reported
+	CountsAs weightedtarget.State // the state with which the policy counts the child; may differ from the reported one
 }
 
 // WeightedRoundRobin is the type of Snapshot.Details in package weightedroundrobin.
@@ -70,5 +70,5 @@ type WeightedRoundRobin struct {
 type Endpoint struct {
 	Addresses []resolver.Address // must not be modified
 	Weight    uint32             // configured weight, without slow start
-	Record    *Record            // calls while the policy was watched; still changing
+	Record    *Record            // counts the calls while the policy is watched; it is not a copy, so it keeps changing
 }

@@ -26,8 +26,8 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 	return groups
 }
 
-// firstStray describes the first endpoint that belongs to no known child. It is slow, because it
-// copies paths.
+// firstStray describes the first endpoint that belongs to no known child. It copies each path, so
+// it is slow.
 func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {
@@ -37,7 +37,7 @@ func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) st
 	return ""
 }
 
-// LogOnce logs a warning if *said is false, and then sets *said.
+// LogOnce logs a warning unless *said is true, and sets *said.
 func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	if !*said {
 		*said = true
@@ -51,9 +51,9 @@ func Only(endpoints []resolver.Endpoint, state resolver.State) resolver.State {
 	return state
 }
 
-// WithEndpoints returns state with the given endpoints. The field Addresses gets their addresses,
-// because policies from base.NewBalancerBuilder use only that field. Policies that have a Shell do
-// not use it, so Child.Update sets it only for others.
+// WithEndpoints returns a copy of state with the given endpoints, and with their addresses in the
+// field Addresses. Policies from base.NewBalancerBuilder use only that field. Policies that have a
+// Shell do not use it, so Child.Update calls WithEndpoints only for other policies.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0
 	for _, endpoint := range endpoints {

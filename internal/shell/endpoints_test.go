@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// WithEndpoints allocates once, however many endpoints there are: an update of 10,000 endpoints
-// passes it twice.
+// WithEndpoints must allocate only once, for any number of endpoints. An update of 10,000 endpoints
+// calls it twice.
 func TestWithEndpointsAllocatesOnce(t *testing.T) {
 	endpoints := make([]resolver.Endpoint, 1000)
 	for i := range endpoints {

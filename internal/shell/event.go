@@ -1,7 +1,7 @@
 package shell
 
-// Event queues f to run in an event, unless the policy is closed before that. Event does not block,
-// so the caller may be on any goroutine and hold any lock.
+// Event queues f to run in an event. If the policy is closed before that, f does not run. Event
+// does not block and may be called on any goroutine, even while the caller holds a lock.
 func (s *Shell) Event(f func()) {
 	s.serial.Enqueue(func() {
 		if !s.closed {

@@ -22,9 +22,9 @@ type Owner interface {
 	ResolveNow()
 }
 
-// Instance is a child policy together with its ClientConn. There may be tens of thousands, so it is
-// small. Its exported methods must be called in events, except those of balancer.ClientConn. For a
-// child whose policy may change its type, there is Child.
+// Instance is a child policy together with its ClientConn. There may be tens of thousands of
+// Instances, so each is small. Its exported methods must be called in events, except those of
+// balancer.ClientConn. If the policy may change its type, use Child.
 type Instance struct {
 	balancer.ClientConn
 
@@ -36,7 +36,7 @@ type Instance struct {
 	past  *past
 
 	mu       sync.Mutex
-	remember bool // record subchannels, because the policy's Close may leave some open
+	remember bool // record subchannels, because Close of the policy may leave some open
 	closed   bool
 	said     *report
 	last     *report
@@ -48,7 +48,7 @@ type report struct {
 	next  *report
 }
 
-// reports holds used reports for reuse, because 10,000 endpoints that connect make 30,000 reports.
+// reports holds used reports for reuse: 10,000 endpoints that connect send 30,000 reports.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
 // Build builds the policy. It returns false if the builder has returned nil.
@@ -63,9 +63,9 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 // State returns the last reported state, or CONNECTING before the first report.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the policy and returns its error. An error that makes the child count as failed
-// (see Shell.Refused) is handled like a report of TRANSIENT_FAILURE. name is the child's name in
-// errors and logs.
+// Update updates the policy and returns the policy's error. An error that makes the child count as
+// failed (see Shell.Refused) is handled like a report of TRANSIENT_FAILURE. name is the child's
+// name in errors and logs.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
 	if err == nil {
@@ -79,8 +79,8 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 }
 
 // update updates the policy. It returns the error without a status (see Plain). When it returns,
-// all reports before and during the update have been handled: A56 calls child.Update() and then
-// looks at the child's state.
+// all reports from before and during the update have been handled, because A56 looks at the child's
+// state directly after child.Update().
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.takeAll()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
@@ -88,7 +88,7 @@ func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolv
 	return Plain(err)
 }
 
-// UpdateState queues a report. It must not handle the report now, because the policy may hold
+// UpdateState queues a report. It cannot handle the report at once, because the policy may hold
 // locks.
 func (i *Instance) UpdateState(state balancer.State) {
 	i.say(state)
@@ -108,7 +108,8 @@ func (i *Instance) say(state balancer.State) {
 	i.mu.Unlock()
 }
 
-// taking is the event for one report. It has no effect if the report was handled before.
+// taking is the event that handles one report. It has no effect if an update has already handled
+// the report.
 type taking Instance
 
 func (t *taking) Run() { (*Instance)(t).take() }
@@ -209,22 +210,23 @@ func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 // ExitIdle makes the policy connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// ResetBackoff implements BackoffResetter. It has no effect on policies of other modules.
+// ResetBackoff implements BackoffResetter. It has no effect on policies that do not implement
+// BackoffResetter, such as those of other modules.
 func (i *Instance) ResetBackoff() {
 	if r, ok := i.lb.(BackoffResetter); ok {
 		r.ResetBackoff()
 	}
 }
 
-// Connect makes the policy connect, and handles what the policy reports meanwhile. If the policy is
-// CONNECTING at once, its parent does not publish IDLE.
+// Connect makes the policy connect, and handles the reports that the policy sends during the call.
+// If one of them is CONNECTING, the parent need not publish IDLE first.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.takeAll()
 }
 
-// Remove closes the policy after its parent has published another state, because calls use its
-// subchannels until then. It makes the parent ignore reports from now on.
+// Remove makes the parent ignore further reports, and closes the policy after the parent has
+// published its next state. Until then, calls still use the policy's subchannels.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true

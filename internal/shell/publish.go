@@ -6,11 +6,11 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish requests that the policy's state is published once, after the current batch of events or,
-// in an update, after the end of the update.
+// Publish requests that the policy's state is published. This happens once, after the current batch
+// of events or, during an update, at its end.
 func (s *Shell) Publish() { s.stale = true }
 
-// Updating reports whether Begin has been called and End has not returned.
+// Updating reports whether an update is running: Begin has been called, and End has not returned.
 func (s *Shell) Updating() bool { return s.updating }
 
 func (s *Shell) endBatch() {
@@ -25,8 +25,8 @@ func (s *Shell) endBatch() {
 	s.began.Store(0)
 }
 
-// flush publishes the policy's state if that is due, or starts a timer for it. It is called after
-// each batch of events.
+// flush publishes the policy's state if it is due now, or starts a timer if it is due later. It is
+// called after each batch of events.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:
@@ -62,7 +62,7 @@ func (s *Shell) wake(at time.Time) {
 		return
 	}
 	s.wakeAt = at
-	s.timer.Start(&s.serial, time.Until(at), func() {}) // flush runs after this empty event
+	s.timer.Start(&s.serial, time.Until(at), func() {}) // the event itself does nothing, but flush runs after it
 }
 
 func (s *Shell) publish(state balancer.State) {

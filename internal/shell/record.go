@@ -10,19 +10,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Record counts the calls to an endpoint. All users of the endpoint share it. All calls have the
-// same Done function, so that counting allocates nothing. It is safe for concurrent use.
+// Record counts the calls to an endpoint. All users of the endpoint share one Record. All calls use
+// the same Done function, so counting does not allocate. It is safe for concurrent use.
 type Record struct {
 	started, ended, failed atomic.Uint64
 	recent                 [slots]slot
 	done                   func(balancer.DoneInfo)
 }
 
-// A slot counts the calls that end within the same two seconds. It may miss a call while it is
-// being reused.
+// A slot counts the calls that end within the same two seconds. It may miss a call that ends while
+// the slot is being reused.
 const (
 	slotSeconds = 2
-	slots       = RecentSeconds/slotSeconds + 1 // one more, which is being filled
+	slots       = RecentSeconds/slotSeconds + 1 // one more than RecentSeconds needs, because the latest is still being filled
 )
 
 type slot struct {
@@ -37,7 +37,7 @@ const RecentSeconds = 10
 // Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // calls that ended with a status code in the set trouble
+	Failed uint64 // calls that ended with one of the status codes in trouble
 	codes  uint32
 }
 
@@ -56,8 +56,8 @@ func (r Recent) Codes() (all []codes.Code) {
 	return all
 }
 
-// trouble is the set of status codes of a backend that fails. Others, such as NOT_FOUND, are normal
-// answers.
+// trouble is the set of status codes that indicate a failing backend. Others, such as NOT_FOUND,
+// are normal answers.
 const trouble = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
 	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted
 
@@ -106,7 +106,7 @@ func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 
 // Calls returns how many calls have started, ended, and ended with an error.
 func (r *Record) Calls() (started, ended, failed uint64) {
-	failed, ended = r.failed.Load(), r.ended.Load() // in this order, so that failed ≤ ended ≤ started
+	failed, ended = r.failed.Load(), r.ended.Load() // in this order, because other goroutines may count in the meantime: failed ≤ ended ≤ started must hold
 	return r.started.Load(), ended, failed
 }
 
@@ -116,10 +116,10 @@ type Recorded struct {
 	Record *Record
 }
 
-// Picks returns how many calls the endpoint has received, including calls through other pickers.
+// Picks returns the number of calls to the endpoint, including calls through other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
-// Pick picks and counts the call.
+// Pick calls the wrapped picker and counts the call.
 func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := p.Picker.Pick(info)
 	if err != nil {

@@ -34,15 +34,15 @@ func (a *AllFailed) Unwrap() error { return a.One }
 // Refused handles the error of a child that has refused its update. It returns the error of calls
 // to the child, and whether the child counts as failed because of err.
 //
-// A child whose last report is READY or IDLE stays in use. If the child has reported
-// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, refusal is nil, because the
-// reported error is more specific.
+// A child whose last report is READY or IDLE stays in use. refusal is nil if the child has reported
+// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState: the reported error is then more
+// specific.
 //
 // child is the child's title in errors and logs, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
 	who := s.name + ": " + child
 	refusal = &Refusal{who, Plain(err)}
-	if s.updating { // outside an update, no caller can receive the error
+	if s.updating { // without an update, there is no caller that could receive the error
 		s.Refuse(refusal)
 	}
 	says := !errors.Is(err, balancer.ErrBadResolverState)
@@ -64,9 +64,9 @@ func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 type refusals []error
 
-// join returns the first error that is not balancer.ErrBadResolverState, with the number of other
-// errors. If there is none, it returns balancer.ErrBadResolverState itself, because gRPC compares
-// with ==.
+// join returns the first error that is not balancer.ErrBadResolverState, and adds the number of
+// other errors to it. If there is none, it returns balancer.ErrBadResolverState itself, because
+// gRPC compares errors with ==.
 func (r refusals) join() error {
 	for _, err := range r {
 		if errors.Is(err, balancer.ErrBadResolverState) {

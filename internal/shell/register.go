@@ -2,8 +2,8 @@ package shell
 
 import "google.golang.org/grpc/balancer"
 
-// builders holds the constructor of each registered policy by the policy's own name. The
-// constructor's argument is the name to build the policy under.
+// builders maps the name of each registered policy to a constructor of builders. The constructor's
+// argument is the name that the policy will have.
 var builders = make(map[string]func(name string) balancer.Builder)
 
 // Register registers a policy under its own name. It must be called from an init function.

@@ -54,15 +54,15 @@ type PolicyMethods interface {
 	ExitIdle()
 }
 
-// Scheduled is implemented by policies that decide when to publish their state. Others call
-// Shell.Publish.
+// Scheduled is implemented by policies that decide themselves when their state is published. Other
+// policies call Shell.Publish.
 type Scheduled interface {
-	// Due reports whether to publish State, and when. The zero time means at once.
+	// Due reports whether State must be published, and when. A zero time means at once.
 	Due() (at time.Time, due bool)
 }
 
-// Settler is implemented by policies that have work to do after each batch of events, and once
-// after Close.
+// Settler is implemented by policies that have work to do after each batch of events. Settled is
+// also called once after Close.
 type Settler interface {
 	Settled(closed bool)
 }
@@ -95,10 +95,10 @@ type Shell struct {
 	closed     bool
 	settled    bool
 	stale      bool
-	strays     bool // some endpoints of the last update belong to no child
+	strays     bool // some endpoints of the last update belonged to no child
 	grouper    hierarchy.Grouper
 	refusals   refusals
-	removed    []*Instance // closed after the next flush, when they get no more calls
+	removed    []*Instance // removed children; they are closed after the next flush, when no call uses them any longer
 
 	published balancer.State
 	since     time.Time
@@ -106,10 +106,10 @@ type Shell struct {
 	wakeAt    time.Time
 
 	channel *stateattr.Channel
-	above   *Instance     // this policy as a child of another policy that has a Shell, or nil
+	above   *Instance     // the Instance of this policy in its parent, if the parent also has a Shell, or nil
 	ending  bool          // publishing is the last action of the batch of events
 	live    *live.Channel // nil unless the debug page is enabled
-	unwatch func()        // set for the topmost policy of a channel on the debug page
+	unwatch func()        // stops watching this policy; set only for the topmost policy of a channel
 	watch
 }
 
@@ -137,7 +137,8 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// Reports that other goroutines queue between the two events are handled there.
+	// A second event, so that reports from other goroutines that were queued in the meantime are
+	// handled before End.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {
@@ -162,8 +163,8 @@ func (s *Shell) end() error {
 	return err
 }
 
-// refuse makes calls fail with err if there has been no valid configuration. Otherwise, the calls
-// would wait forever.
+// refuse makes calls fail with err if there has never been a valid configuration. Otherwise, these
+// calls would wait forever.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -211,7 +212,7 @@ type BackoffResetter interface {
 // ResetBackoff makes all subchannels below the policy connect now, instead of after their backoff.
 // It does not block.
 //
-// grpc.ClientConn.ResetConnectBackoff is not used, because it has a data race with the creation of
+// It does not use grpc.ClientConn.ResetConnectBackoff, which has a data race with the creation of
 // subchannels (grpc-go 1.85).
 func (s *Shell) ResetBackoff() {
 	s.Event(func() {

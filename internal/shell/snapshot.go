@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Snapshot is the state of a policy at one time. It is immutable.
+// Snapshot is the state of a policy at a point in time. It is immutable.
 type Snapshot struct {
 	Policy   string
 	Channel  *stateattr.Channel
@@ -40,14 +40,14 @@ type ChildSnapshot struct {
 // Watchable is implemented by policies that can be watched. All policies that have a Shell are
 // Watchable.
 type Watchable interface {
-	// Watch makes Snapshot available, for this policy and all policies below it, until stop is
-	// called. It does not wait for the first snapshot.
+	// Watch makes this policy and all policies below it take snapshots until stop is called. It does
+	// not wait for the first snapshot.
 	Watch() (stop func())
-	// Snapshot returns the last snapshot. It is nil before the first one, and while nobody watches.
-	// It does not block.
+	// Snapshot returns the latest snapshot. It is nil if the policy is not watched, or before the
+	// first snapshot. It does not block.
 	Snapshot() *Snapshot
 	// Busy returns the time at which the policy began to handle the current batch of events. It is
-	// zero if there is none or nobody watches. It does not block.
+	// zero if no event is running or the policy is not watched. It does not block.
 	Busy() time.Time
 }
 
@@ -62,8 +62,8 @@ type Watcher interface {
 	Watched(on bool)
 }
 
-// snapshotInterval, multiplied by the number of children, is the minimum time between two
-// snapshots.
+// snapshotInterval limits the cost of snapshots. The minimum time between two is snapshotInterval
+// times the number of children.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
@@ -80,7 +80,7 @@ type watch struct {
 // Watch implements Watchable.
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // lookAround runs after this empty event
+	s.serial.Enqueue(func() {}) // the event itself does nothing, but lookAround runs after it
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
@@ -119,12 +119,12 @@ func (s *Shell) lookAround() {
 	s.snapshot.Store(next)
 }
 
-// tell notifies the policy that it is watched, or no longer is. The policy publishes its state if
-// that changes.
+// tell notifies the policy that watching begins or ends. The policy may want to publish another
+// picker then, so flush runs.
 func (s *Shell) tell(watched bool) {
 	if w, ok := s.parts.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // flush runs after this empty event
+		s.serial.Enqueue(func() {}) // the event itself does nothing, but flush runs after it
 	}
 }
 

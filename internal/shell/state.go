@@ -23,8 +23,8 @@ func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
-// Failing returns a picker whose calls fail with err. err must not contain a status, which would
-// also fail calls that wait for ready.
+// Failing returns a picker that makes calls fail with err. err must not contain a status, because a
+// status error would also fail calls that wait for ready.
 func Failing(err error) balancer.Picker { return &failing{err} }
 
 type failing struct{ err error }
@@ -36,7 +36,8 @@ func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 func (f *failing) Failure() error { return f.err }
 
 // FailureOf returns the error that a picker's calls fail with, or nil if it is unknown. It does not
-// call Pick, because a picker of another module may start a connection or count a call.
+// call Pick, because this could have side effects: a picker of another module may start a
+// connection or count a call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -44,9 +45,9 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
-// Plain returns err without a status: an error with the same text if err contains a status, and
-// otherwise err. If a picker returned a status, gRPC would fail even calls that wait for ready.
-// errors.Is gives the same for the result as for err.
+// Plain returns err itself if it contains no status, and otherwise an error with the same text and
+// no status. If a picker returned a status, gRPC would fail even calls that wait for ready.
+// errors.Is has the same results for the returned error as for err.
 func Plain(err error) error {
 	if err == nil {
 		return nil
@@ -57,7 +58,8 @@ func Plain(err error) error {
 	return plain{err}
 }
 
-// plain does not embed the error, whose methods would reveal the status.
+// plain holds the error in a field instead of embedding it, because its methods would reveal the
+// status.
 type plain struct{ err error }
 
 func (p plain) Error() string { return p.err.Error() }

@@ -6,31 +6,32 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Tier describes the endpoints below a policy beyond its connectivity state. The policy's picker
-// carries it to the parent.
+// Tier describes the endpoints below a policy in more detail than a connectivity state. The
+// policy's picker carries it to the parent.
 type Tier struct {
-	// Condition is not Usable if calls should go to another priority.
+	// Condition says whether calls should go to another priority: they should unless it is Usable.
 	Condition Condition
 	// Interval is the maximum time between two trial calls while the policy is HalfOpen.
 	Interval time.Duration
-	// Failures names the status codes that calls fail with, such as "INTERNAL". It is "" if the
-	// policy is Usable, or if they are unknown.
+	// Failures names the status codes that calls fail with, such as "INTERNAL". It is "" if the policy
+	// is Usable, or if the status codes are unknown.
 	Failures string
-	// ReadyPart is the READY share of all weight that is not CONNECTING.
+	// ReadyPart is the share of the weight that is READY, where weight that is CONNECTING is not
+	// counted.
 	ReadyPart float64
-	// UnprovenPart is a further share of that weight: it is READY, but its endpoints have not
-	// answered a call since their ejection.
+	// UnprovenPart is a further share of the same weight. It is READY, but its endpoints were ejected
+	// and have not answered a call since.
 	UnprovenPart float64
-	// FailedPart is the failed share of all weight, even if it is CONNECTING. Only package
-	// weightedroundrobin sets it.
+	// FailedPart is the share of the weight that has failed, where weight that is CONNECTING is
+	// counted. Only package weightedroundrobin sets it.
 	FailedPart float64
 }
 
-// Condition describes how calls to the endpoints below a policy end.
+// Condition describes whether calls to the endpoints below a policy succeed.
 type Condition uint8
 
 const (
-	// Usable means that calls succeed, as far as is known.
+	// Usable means that calls are not known to fail.
 	Usable Condition = iota
 	// Emptied means that calls to all endpoints fail. The policy should get calls only if no other
 	// is better.

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Tree holds the snapshots of a policy and of the policies below it. They may be from different
-// times.
+// Tree holds the snapshots of a policy and of all policies below it. The snapshots may have been
+// taken at different times.
 type Tree struct {
 	*Snapshot // nil before the first snapshot
 	Busy      time.Time
@@ -44,7 +44,7 @@ func (s *Shell) begin() {
 	}
 }
 
-// attach puts the policy on the debug page if it is the topmost one of a channel.
+// attach shows the policy on the debug page if it is the topmost policy of a channel.
 func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.On() || s.live != nil {
 		return
@@ -59,7 +59,7 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	}
 	s.live = known
 	s.unwatch = s.Watch()
-	s.begin() // the batch began before the policy was watched
+	s.begin() // the policy was not watched yet when this batch began, so its beginning is recorded now
 	var owner any
 	if s.Options.ChannelzParent != nil {
 		owner = s.Options.ChannelzParent
@@ -70,7 +70,7 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)
-		last.Busy = time.Time{} // the current batch of events is Close itself
+		last.Busy = time.Time{} // the policy is only busy with Close itself
 		s.live.Retire(last)
 		s.unwatch()
 	}

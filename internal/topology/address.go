@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CanonicalAddress returns the canonical form of an address, or what is wrong with it. An address
-// is host:port or unix:/path. Equal addresses have the same canonical form.
+// CanonicalAddress returns the canonical form of an address (host:port or unix:/path), or a
+// description of the mistake in it. Equal addresses have the same canonical form.
 func CanonicalAddress(address string) (canonical, problem string) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {
@@ -30,8 +30,8 @@ func CanonicalAddress(address string) (canonical, problem string) {
 	return net.JoinHostPort(host, port), ""
 }
 
-// CanonicalHost returns the canonical form of a host, or what is wrong with it. Equal hosts have
-// the same canonical form, because IPv6 addresses get their shortest form.
+// CanonicalHost returns the canonical form of a host, or a description of the mistake in it. Equal
+// hosts have the same form: IPv6 addresses, for example, are shortened.
 func CanonicalHost(host string) (canonical, problem string) {
 	if host == "" {
 		return "", "address is empty, want an IP address or a host name"
@@ -52,8 +52,8 @@ func CanonicalHost(host string) (canonical, problem string) {
 	return host, nameProblem(strings.TrimSuffix(host, "."))
 }
 
-// ipv4Problem returns why a host of digits and dots is not an IPv4 address. It rejects forms that
-// only some resolvers accept.
+// ipv4Problem describes why a host of digits and dots is not a valid IPv4 address. It also rejects
+// forms that only some resolvers accept.
 func ipv4Problem(host string) string {
 	if _, err := netip.ParseAddr(host); err != nil {
 		return fmt.Sprintf("address %.100q is no IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
@@ -61,7 +61,8 @@ func ipv4Problem(host string) string {
 	return ""
 }
 
-// nameProblem returns why a host without a trailing dot is not a valid DNS name (RFC 1035, 2.3.4).
+// nameProblem describes why a host (without a trailing dot) is not a valid DNS name (RFC 1035,
+// 2.3.4).
 func nameProblem(host string) string {
 	const maxName, maxLabel = 253, 63
 	if len(host) > maxName {

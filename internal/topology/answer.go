@@ -49,9 +49,9 @@ var (
 	errEmpty       = errors.New("its answer holds no endpoint, and does not say that this is meant (Answer.Empty)")
 )
 
-// CheckSome returns an error if an answer has no endpoint and is not marked as Empty. Most such
-// answers are mistakes. For example, gRPC's DNS resolver returns one when a name briefly does not
-// exist.
+// CheckSome returns an error if an answer has no endpoint and is not marked as Empty. Such an
+// answer is usually a mistake. For example, gRPC's DNS resolver sends one when a name does not
+// exist for a short time.
 func CheckSome(a *Answer) error {
 	none := errEmpty
 	switch {
@@ -70,8 +70,8 @@ func CheckSome(a *Answer) error {
 	return &Invalid{none.Error()}
 }
 
-// Equal reports whether a and other are known to have the same content. It ignores versions. A
-// false result does not prove that the contents differ.
+// Equal reports whether a and other are known to have the same content. It ignores versions. If it
+// returns false, the contents may still be the same.
 func Equal(a, other *Answer) bool {
 	switch {
 	case a == other:
@@ -84,7 +84,7 @@ func Equal(a, other *Answer) bool {
 	return EqualContent(a, other)
 }
 
-// EqualContent is like Equal, but it compares all fields instead of the identities.
+// EqualContent is like Equal, but compares the contents even if the answers have identities.
 func EqualContent(a, other *Answer) bool {
 	return equalTexts(a, other) && a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
 		slices.EqualFunc(a.Priorities, other.Priorities, equalPriorities) &&
@@ -113,7 +113,7 @@ func equalEndpoints(e, other *Endpoint) bool {
 
 // Size returns the approximate size of an answer in bytes. Equal answers have the same size.
 func Size(a *Answer) int {
-	const answer, locality, endpoint, address = 300, 100, 280, 50 // including the spare capacity of slices
+	const answer, locality, endpoint, address = 300, 100, 280, 50 // the sizes include the spare capacity of slices
 	n := answer + len(a.Why)
 	for _, note := range a.Notes {
 		n += len(note)
@@ -138,13 +138,14 @@ func Size(a *Answer) int {
 	return n
 }
 
-// Invalid is the error for an answer that breaks a rule. The whole answer is rejected.
+// Invalid is the error of an answer that breaks a rule and is therefore rejected as a whole.
 type Invalid struct{ text string }
 
 // Error describes the broken rule in one line.
 func (e *Invalid) Error() string { return e.text }
 
-// Refused makes metrics count the answer as refused (see discovery.Refused).
+// Refused implements the interface by which metrics count the answer as refused (see
+// discovery.Refused).
 func (*Invalid) Refused() bool { return true }
 
 func whyAll(a *Answer) string {
@@ -155,9 +156,9 @@ func whyAll(a *Answer) string {
 	return whyNone(&all)
 }
 
-// whyNone returns why no endpoint of a priority can receive calls, such as:
+// whyNone describes why no endpoint of a priority can receive calls, as in:
 //
-//	no endpoint can take calls: 1 draining, 2 unhealthy
+// no endpoint can take calls: 1 draining, 2 unhealthy
 func whyNone(p *Priority) string {
 	counts, known := make(map[Health]int), 0
 	for _, l := range p.Localities {

@@ -47,7 +47,7 @@ func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// The default weight of a locality is the sum of its endpoints that can take calls.
+// If a locality has no weight, its weight is the sum of the weights of its usable endpoints.
 func TestTheWeightOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=0: a*3 b!*4", "0 eu weight=0: c!", "0 sa weight=9: d*2")
 	tree, err := new(topology.Translator).Translate(answer)

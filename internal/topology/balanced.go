@@ -17,12 +17,12 @@ type zone struct {
 	listed       bool // the zone has endpoints, perhaps only unhealthy ones
 }
 
-// spread configures how the calls of a group are balanced between zones.
+// spread is the configuration for balancing the calls of a group between zones.
 type spread struct {
 	own      string // the client's zone, or "" if it is not in zones
 	zones    map[string]lbconfig.BalanceZone
 	of       map[string]inZone
-	reserves bool // the group also has the next group's localities, as reserves
+	reserves bool // the group also contains the localities of the next group, as reserves
 }
 
 type inZone struct {
@@ -30,23 +30,23 @@ type inZone struct {
 	capacity uint64
 }
 
-// balanced splits a priority into two groups. The first group keeps calls in the client's zone as
-// far as that loads all endpoints equally. The second group has the zones that get no calls in the
-// first group. These zones are also reserves of the first group: they get calls when enough of its
-// endpoints have failed.
+// balanced splits a priority into two groups. In the first one, calls stay in the client's zone as
+// far as all endpoints can still get the same load. The second group consists of the zones that get
+// no calls in the first group. They are also its reserves: they get calls when enough endpoints of
+// the first group have failed.
 func (n Near) balanced(p *Priority) []group {
 	if n.Place.Zone == "" {
 		return []group{{Priority: *p}}
 	}
 	zones := zonesOf(p)
 	shares, first := n.shares(zones)
-	var spare uint64 // capacity of the zones without calls in the first group
+	var spare uint64 // total capacity of the zones that get no calls in the first group
 	for i, z := range zones {
 		if shares[i] == 0 {
 			spare += z.capacity
 		}
 	}
-	// The second group has no callers of its own, so its zones share the calls by capacity.
+	// The second group is configured without callers, so its zones share the calls by capacity.
 	second := &spread{zones: make(map[string]lbconfig.BalanceZone), of: first.of}
 	share, rest := group{name: "balanced", spread: first}, group{name: "other zones", spread: second}
 	for i, z := range zones {
@@ -71,13 +71,14 @@ func (n Near) balanced(p *Priority) []group {
 	return []group{share, rest}
 }
 
-// fraction converts a share of 0 to 1 to a weight of up to 2^30.
+// fraction converts a share from 0 to 1 to a weight of up to 2^30. The weight is at least 1.
 func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
 
 // key identifies the zone. Zones with the same name in different regions have different keys.
 func (z *zone) key() string { return LocalityName(z.region, z.name, "") }
 
-// shares returns each zone's share of the calls, and the matching configuration of the policy.
+// shares returns the share of the calls that each zone gets, and the configuration that makes the
+// policy use these shares.
 func (n Near) shares(zones []zone) ([]float64, *spread) {
 	s := &spread{zones: make(map[string]lbconfig.BalanceZone), of: make(map[string]inZone)}
 	own := -1
@@ -105,7 +106,7 @@ func (n Near) shares(zones []zone) ([]float64, *spread) {
 	return weightedtarget.Shares(capacity, callers, own)[:len(zones)], s
 }
 
-// without returns the zones that have callers but are not in zones.
+// without returns the names of the zones that have callers but are not in zones.
 func (n Near) without(zones []zone) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(n.Callers)) {

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// partsOf describes groups and the percentage of each locality: "balanced: r/a 50.00 r/c 50.00;
-// other zones: r/b 100.00".
+// partsOf describes groups and the percentage of calls that each locality gets, as in "balanced:
+// r/a 50.00 r/c 50.00; other zones: r/b 100.00".
 func partsOf(groups []group) string {
 	var lines []string
 	for _, g := range groups {
@@ -63,7 +63,7 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// If clients in all zones balance their calls, each endpoint gets the same load.
+// The clients of all zones balance their calls. Each endpoint must get the same load.
 func TestBalancedCallersOfAllZones(t *testing.T) {
 	load := make(map[string]float64)
 	for _, zone := range []string{"a", "b", "c"} {

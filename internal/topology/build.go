@@ -11,12 +11,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/inorder"
 )
 
-// path is the path of a locality's endpoints: the child of the priority policy, and the locality.
+// path is the path of a locality's endpoints: the name of a child of the priority policy, and the
+// name of the locality.
 type path [2]string
 
-// built has the endpoints of a locality that were last sent, and their attributes by weight. The
-// next answer reuses them, so the policies recognize unchanged values by their pointers. Addresses
-// and attributes are never modified.
+// built holds the endpoints of a locality as they were last sent to the channel, and their
+// attributes by weight. The next update reuses them, so that policies recognize unchanged values by
+// their pointers. Addresses and attributes are never modified.
 type built struct {
 	endpoints  []resolver.Endpoint
 	attributes map[uint32]*attributes.Attributes

@@ -11,7 +11,7 @@ const maxWeight = math.MaxUint32
 
 type place struct{ priority, locality, endpoint int }
 
-// held is the best endpoint so far for an address.
+// held is the best endpoint found so far with a given address.
 type held struct {
 	place
 	health Health
@@ -50,8 +50,9 @@ func each(a *Answer, f func(place, *Endpoint)) {
 	}
 }
 
-// checkAnswer returns the weights of an answer's localities, or an *Invalid. The addresses of
-// endpoints that cannot receive calls are not checked, because the client does not connect to them.
+// checkAnswer checks the rules for answers. It returns the weights of the answer's localities, or
+// an *Invalid. The addresses of endpoints that cannot receive calls are not checked, because the
+// client does not connect to them.
 func checkAnswer(a *Answer, skip map[place]bool, n news) (weights [][]uint32, err error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
@@ -80,9 +81,8 @@ func checkAnswer(a *Answer, skip map[place]bool, n news) (weights [][]uint32, er
 	return weights, nil
 }
 
-// checkLocality returns the weight of a locality. The default is the sum of the weights of its
-// endpoints that can receive calls. If there are none, the weight is 1, which keeps the locality in
-// the tree.
+// checkLocality checks a locality and returns its weight. The default is the sum of the weights of
+// its usable endpoints or, if there are none, 1, so that the locality stays in the tree.
 func checkLocality(l *Locality, at place, skip map[place]bool, n news) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {

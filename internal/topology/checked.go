@@ -9,20 +9,21 @@ import (
 // Checked is a valid answer. It must not change.
 type Checked struct {
 	*Answer
-	// Endpoints is the number of endpoints that can receive calls. If it is 0, Unusable is the
-	// reason. For endpoints from a gRPC resolver, Unusable is always "".
+	// Endpoints is the number of endpoints that can receive calls. If it is 0, Unusable is the reason.
+	// Unusable is always "" for endpoints from a gRPC resolver.
 	Endpoints int
 	Unusable  string
 	Size      int
 
-	skip    map[place]bool // duplicates of other endpoints' first addresses
-	weights [][]uint32     // by priority and locality
+	skip    map[place]bool // endpoints to skip, because another endpoint has the same first address
+	weights [][]uint32     // weights of the localities, by priority
 }
 
 // Check checks an answer. It returns an *Invalid if the answer breaks the rules.
 func Check(a *Answer) (*Checked, error) { return CheckAfter(a, nil) }
 
-// CheckAfter is like Check, but faster if most of the answer was already in last. last may be nil.
+// CheckAfter is like Check, but skips the endpoints that were already checked in last, the previous
+// answer. last may be nil.
 func CheckAfter(a *Answer, last *Checked) (*Checked, error) { return check(a, newsOf(a, last)) }
 
 func check(a *Answer, n news) (*Checked, error) {
@@ -45,8 +46,9 @@ func check(a *Answer, n news) (*Checked, error) {
 	return c, nil
 }
 
-// Plain returns the answer in the form that the channel uses. Every locality has its weight, no
-// endpoint is listed twice, and endpoints of a gRPC resolver form one priority with one locality.
+// Plain returns the answer in the form that the channel uses. Default weights are filled in,
+// duplicate endpoints are removed, and endpoints of a gRPC resolver form one priority with one
+// locality.
 func (c *Checked) Plain() Answer {
 	a := *c.Answer
 	if a.Resolved != nil {
@@ -54,7 +56,7 @@ func (c *Checked) Plain() Answer {
 		for _, r := range a.Resolved {
 			var e Endpoint
 			for _, address := range r.Addresses {
-				if strings.HasPrefix(address.Addr, "/") { // from gRPC's unix resolver
+				if strings.HasPrefix(address.Addr, "/") { // gRPC's unix resolver gives a path without "unix:"
 					address.Addr = "unix:" + address.Addr
 				}
 				e.Addresses = append(e.Addresses, address.Addr)

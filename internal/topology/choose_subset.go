@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// subsetItem describes an endpoint. Items with the same Key belong to the same endpoint. Rank is a
-// hash of the endpoint's first address with the client's seed.
+// subsetItem is an endpoint for chooseSubset. Items with the same Key are duplicates of one
+// endpoint. Rank is a hash of the endpoint's first address and the client's seed.
 type subsetItem[K comparable] struct {
 	Rank uint64
 	Key  K
 }
 
-// chooseSubset reports which items are in the subset (gRFC A68). It chooses the items with the
-// lowest ranks and, among equal ranks, the first ones. Items with the same key count as one. The
-// rank of an item never changes. An item therefore leaves the subset only when it is removed, or
-// when a new item with a lower rank replaces it.
+// chooseSubset reports which items are in the subset (gRFC A68). These are the items with the
+// lowest ranks and, among equal ranks, the first ones. Items with the same key count as one. As the
+// rank of an item never changes, an item leaves the subset only when it is removed, or when a new
+// item with a lower rank replaces it.
 //
 //	size 2: a:30 b:10 c:20  ->  b c
 //	        b:10 c:20 d:15  ->  b d    the removal of a changes nothing; d replaces c

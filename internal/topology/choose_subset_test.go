@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oracle chooses one item after another, as in gRFC A68.
+// oracle chooses the items one after another, as gRFC A68 describes it.
 func oracle(items []subsetItem[int], size int) []bool {
 	chosen, left := make([]bool, len(items)), slices.Clone(items)
 	for range size {
@@ -31,7 +31,7 @@ func TestChooseAgreesWithTheOracle(t *testing.T) {
 	for range 20_000 {
 		items := make([]subsetItem[int], r.IntN(12))
 		for i := range items {
-			items[i] = subsetItem[int]{uint64(r.IntN(6)), r.IntN(10)} // so few values that some are equal
+			items[i] = subsetItem[int]{uint64(r.IntN(6)), r.IntN(10)} // few possible values, so that ranks and keys collide
 		}
 		size := 1 + r.IntN(8)
 		if got, want := chooseSubset(items, size), oracle(items, size); !slices.Equal(got, want) {

@@ -7,7 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// The names of the policies in a tree. This package must not import the policies.
+// The names of the policies in a tree are repeated here, because this package must not import the
+// policies.
 const (
 	priorityName           = "understudy_priority"
 	outlierDetectionName   = "understudy_outlier_detection"
@@ -17,19 +18,19 @@ const (
 	pickFirstName          = "understudy_pick_first"
 )
 
-// retention disables the retention of removed children. A removed child cannot return, because
-// names are never reused.
+// retention is how long a removed child is kept. Names of children are never reused, so a removed
+// child cannot return.
 const retention lbconfig.Duration = 0
 
-// startPoint makes each client start at a random endpoint. Otherwise, all clients would send their
-// first calls to the heaviest endpoint.
+// startPoint makes each client begin with a random endpoint. Otherwise, the first calls of all
+// clients would go to the endpoint with the largest weight.
 const startPoint = lbconfig.StartRandom
 
 type priorityChild struct {
 	name               string
-	title              string // name for users
+	title              string // name that users see
 	cluster            string
-	further            bool // the child has the same priority at the source as the child before it
+	further            bool // the child belongs to the same priority of the source as the child before it
 	why                string
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
@@ -43,7 +44,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
-	number, split := -1, false // number is the index of the source's current priority
+	number, split := -1, false // number is the source's priority to which the current child belongs
 	for _, p := range priorities {
 		if split = split || p.further; !p.further {
 			number++
@@ -56,7 +57,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 		}
 	}
 	if !split {
-		top.SourcePriorities = nil // the default if no priority is split
+		top.SourcePriorities = nil // no priority is split, so the default is the same
 	}
 	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
 	if err != nil {
@@ -65,8 +66,8 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	return encoded
 }
 
-// policy returns the configuration of the child of understudy_outlier_detection. Each locality has
-// the policy leaf.
+// policy returns the policy of one priority: understudy_outlier_detection and its descendants. Each
+// locality has the policy leaf.
 func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(p.localities))
 	for name, weight := range p.localities {

@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// channel runs the real policies on a fake channel. Connections to endpoints in down fail.
+// channel runs the real policies on a fake channel. Connections to the endpoints in down fail.
 type channel struct {
 	t          *testing.T
 	cc         *lbtest.ClientConn
@@ -115,7 +115,8 @@ func (c *channel) connect() {
 	})
 }
 
-// changes lists the endpoints with new (+) or closed (-) connections.
+// changes lists the endpoints whose connections were made (+) or closed (-) between two snapshots
+// of subchannels.
 func changes(before, after []*lbtest.SubConn) string {
 	var all []string
 	for _, sc := range after {
@@ -141,8 +142,8 @@ func (c *channel) picked(n int) string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// Updates add or remove a locality or a priority, or change weights. The remaining endpoints keep
-// their connections.
+// Updates add or remove a locality or a priority, or change weights. Endpoints that remain must
+// keep their connections.
 func TestConnectionsOutliveUpdates(t *testing.T) {
 	first := []string{"0 us: a b", "0 eu: c", "1 as: d"}
 	for _, test := range []struct {
@@ -186,7 +187,7 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 	}
 }
 
-// Updates add or remove drops, or remove the last locality. No connection is made, because the
+// Updates add or remove drops, or remove the last locality. No connection may be made, because the
 // shape of the tree never changes (decision 12 of docs/scenarios.md).
 func TestConnectionsOutliveDrops(t *testing.T) {
 	onChannel(t, func(c *channel) {
@@ -210,8 +211,8 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 	})
 }
 
-// The shares of zones change, but no endpoint moves to another child. A zone that gets a share is
-// connected and stays connected. Other connections stay open.
+// The shares of zones change, but no endpoint may move to another child. A zone that gets a share
+// must be connected and stay connected. All other connections must stay open.
 func TestConnectionsOutliveBalance(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}
@@ -247,7 +248,7 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 	})
 }
 
-// A near group is added above another one. The other group keeps its name and its connections. An
+// A near group is added above another one, which must keep its name and its connections. An
 // endpoint that moves to another group gets a new connection.
 func TestConnectionsOutliveNearGroups(t *testing.T) {
 	onChannel(t, func(c *channel) {

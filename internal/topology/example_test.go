@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// An answer with two priorities becomes a tree of policies.
 func ExampleTranslator() {
 	var translator topology.Translator
 	tree, err := translator.Translate(&discovery.Answer{Priorities: []discovery.Priority{
@@ -37,7 +36,7 @@ func ExampleTranslator() {
 	// 198.51.100.1:443 [child1 eu-west] 1
 }
 
-// Two targets, each with its own resolver, become two priorities.
+// Two targets, each with its own resolver, become the two priorities of one tree.
 func ExampleTargets() {
 	tree := topology.Targets([]topology.Target{
 		{Name: "us-east", Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}}},
@@ -51,7 +50,6 @@ func ExampleTargets() {
 	// 198.51.100.1:443 [eu-west /]
 }
 
-// A locality's name appears on the debug page, in metrics and in messages.
 func ExampleLocalityName() {
 	fmt.Println(topology.LocalityName("us-east", "a", ""))
 	fmt.Println(topology.LocalityName("", "", ""))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzAddress checks that an address is refused with one short line, or has a canonical form, whose
-// canonical form it is itself.
+// FuzzAddress checks that each address is either refused with one short line, or has a canonical
+// form that does not change when it is canonicalized again.
 func FuzzAddress(f *testing.F) {
 	for _, seed := range []string{
 		"10.0.0.1:443", "[2001:DB8:0:0::1]:1", "a.test.:80", "unix:/run/x", "unix:", "a", ":1", "a:0", "a:65536", "[fe80::1%eth0]:1", "1.2.3:4", "01.2.3.4:5", "a..b:1", "é.test:1",

@@ -2,7 +2,8 @@ package topology
 
 import "strings"
 
-// localityEscaper makes different localities have different names.
+// localityEscaper escapes the separator of names, so that different localities have different
+// names.
 var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // LocalityName returns the name of a locality in paths, configurations and messages:

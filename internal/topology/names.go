@@ -11,22 +11,23 @@ type member struct{ cluster, locality string }
 type child struct {
 	name    string
 	members []member
-	// addresses maps the address of each endpoint to whether the endpoint can receive calls. It is
-	// set only if localities do not identify a child, because a locality is in several priorities
-	// or the priorities are near groups.
+	// addresses maps the address of each endpoint to whether the endpoint can receive calls. It is set
+	// only if a locality can be in several children, because several priorities have it or because
+	// priorities are split into near groups.
 	addresses map[string]bool
 }
 
-// childNames names the children of understudy_priority, one for each priority. The names stay the
-// same in later updates (gRFC A56, "LB Policy Configuration"). The name of a removed child is never
-// reused.
+// childNames chooses the names of the children of understudy_priority, one for each priority. A
+// child keeps its name in later updates (gRFC A56, "LB Policy Configuration"). The name of a
+// removed child is never reused.
 type childNames struct {
 	next int
 	last []child
 }
 
-// assign returns the children for priorities, which are lists of members, and the state for the
-// next update. It does not modify n. addresses returns child.addresses of a priority.
+// assign returns the children for priorities, each of which is a list of localities, and the state
+// for the next update. It does not modify n. addresses returns the value of child.addresses for a
+// priority.
 //
 // Each priority takes the name of the previous child that had most of its members, unless an
 // earlier priority has taken that name. In a tie, it takes the name of the child at the same
@@ -38,8 +39,7 @@ type childNames struct {
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
 // If a locality was in several priorities, or if the priorities are near groups, a priority prefers
-// the child that had most of its addresses. The method turns then decides which priority takes its
-// name first.
+// the child that had most of its addresses. See turns for the order in which priorities choose.
 func (n childNames) assign(priorities [][]member, near bool, addresses func(priority int) map[string]bool) ([]child, childNames) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
@@ -76,10 +76,10 @@ func (n childNames) assign(priorities [][]member, near bool, addresses func(prio
 	return children, n
 }
 
-// turns returns the order in which priorities take names. Priorities with a usable endpoint at a
-// previous address come first, then those with another usable endpoint, then the others. Otherwise,
-// a priority whose endpoints are all draining could take the name and the connections of a lower
-// priority with the same locality.
+// turns returns the order in which priorities choose names. Priorities with a usable endpoint whose
+// address was in the previous update come first, then those with any usable endpoint, then the
+// others. Otherwise, a priority whose endpoints are all draining could take the name and the
+// connections of a lower priority with the same locality.
 func (n childNames) turns(children []child, holders map[member][]int) []int {
 	order, classes := make([]int, len(children)), make([]int, len(children))
 	for priority := range children {
@@ -129,7 +129,7 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the previous child whose name c takes, or -1 if c gets a new
+// bestHolder returns the index of the previous child whose name c takes over, or -1 if c gets a new
 // name.
 func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
 	held := make([]int, len(taken))

@@ -45,8 +45,8 @@ func addressLists(text string) func(priority int) map[string]bool {
 
 func nowhere(int) map[string]bool { return nil }
 
-// If a locality is in several priorities, its endpoints decide which priority keeps which name. A
-// priority with only draining endpoints does not take the name of a lower one.
+// A locality is in several priorities. Its endpoints decide which priority keeps which name. A
+// priority with only draining endpoints must not take the name of a lower one.
 func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
 	for _, test := range []struct{ title, before, at, after, then, want string }{
 		{"one joins above", "a, a", "1, 2", "z, a, a", "9, 1, 2", "child2 child0 child1"},

@@ -10,9 +10,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Near configures which endpoints of a priority are preferred. The zero value has no preference.
+// Near configures which endpoints of a priority are preferred because of their location. The zero
+// value has no preference.
 type Near struct {
-	// Prefer is "zone", "node", "hints", "balance" or "".
+	// Prefer is the option of the same name: "zone", "node", "hints", "balance" or "".
 	Prefer string
 	Place  location.Location
 	// MinEndpoints is the minimum number of usable endpoints in a near group. 0 means 1.
@@ -22,21 +23,21 @@ type Near struct {
 	Callers map[string]float64
 }
 
-// Near returns the preference in the settings. It must be called for each answer, because the
-// client's location may become known later.
+// Near returns the preference in the settings. Call it for each answer, because the client's
+// location may become known later.
 func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
 	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Location(), MinEndpoints: s.ZoneMinEndpoints}
 	if s.ZoneCallers != "" {
-		n.Callers, _ = location.Callers(s.ZoneCallers) // package options has checked the setting
+		n.Callers, _ = location.Callers(s.ZoneCallers) // the error is ignored, because package options has checked the setting
 	}
 	return n
 }
 
 // Lacks returns the fields that the preference needs, as in "zone or region", if no endpoint of the
-// answer has any of them. Otherwise, or if the client's location is unknown, it returns "".
+// answer has any of them. It returns "" if one has, or if the client's location is unknown.
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -69,8 +70,8 @@ func (n Near) Lacks(a *Answer) string {
 	return strings.Join(lacks, " or ")
 }
 
-// nearness is the distance of an endpoint from the client. Lower values are nearer. For "hints", it
-// is sameNode or elsewhere.
+// nearness is the distance of an endpoint from the client. Lower values are nearer. With "hints",
+// it is either sameNode (the hints prefer the endpoint) or elsewhere.
 type nearness int
 
 const (
@@ -86,7 +87,7 @@ var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRe
 type group struct {
 	Priority
 	of     int
-	name   string // name for users, such as "same zone", or "" if the priority was not split
+	name   string // name that users see, such as "same zone", or "" if the priority was not split
 	spread *spread
 }
 
@@ -144,7 +145,8 @@ func (n Near) groups(p *Priority) []group {
 	return groups
 }
 
-// nameOf returns a group's name for users. at is the nearness of its farthest endpoints.
+// nameOf returns the name of a group that users see. at is the nearness of the group's farthest
+// endpoints.
 func (n Near) nameOf(at nearness) string {
 	switch {
 	case n.Prefer != "hints":
@@ -155,8 +157,8 @@ func (n Near) nameOf(at nearness) string {
 	return "hinted"
 }
 
-// measure returns the nearness of each endpoint by locality. A locality without endpoints has one
-// value.
+// measure returns the nearness of each endpoint of each locality. For a locality without endpoints,
+// it returns a single value.
 func (n Near) measure(p *Priority) [][]nearness {
 	var hinted map[string]func(*Endpoint) bool
 	if n.Prefer == "hints" {
@@ -193,10 +195,10 @@ func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) boo
 	return elsewhere
 }
 
-// hints returns a function for each address family with usable hints. The function reports whether
-// the hints prefer an endpoint for this client. Hints for nodes are used if all usable endpoints of
-// the family have them and at least one names the client's node. Otherwise, hints for zones are
-// used under the same condition.
+// hints returns a function for each address family whose hints can be used. The function reports
+// whether an endpoint's hints prefer it for this client. Hints for nodes are used if all usable
+// endpoints of the family have them and at least one names the client's node. Otherwise, hints for
+// zones are used if the same holds for zones.
 func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	families := make(map[string][]*Endpoint)
 	for j := range p.Localities {
@@ -226,7 +228,7 @@ func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	return hinted
 }
 
-// family returns the address family of an endpoint's first address. It returns "" for a name or a
+// family returns the address family of an endpoint's first address, or "" if that is a name or a
 // path.
 func family(e *Endpoint) string {
 	if len(e.Addresses) == 0 {
@@ -243,8 +245,8 @@ func family(e *Endpoint) string {
 	return "IPv6"
 }
 
-// merge returns the group of each nearness. This is a farther nearness if too few endpoints at the
-// nearness itself can receive calls.
+// merge returns the group to which each nearness belongs. A nearness with too few usable endpoints
+// belongs to the next group.
 func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearness) {
 	var count [elsewhere + 1]int
 	for j := range p.Localities {
@@ -268,8 +270,8 @@ func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearnes
 	return into
 }
 
-// part returns the locality with only the endpoints that are in a group. The second result is false
-// if the locality does not belong to the group.
+// part returns a copy of the locality with only the endpoints whose nearness is in a group. It
+// returns false if the locality is not in the group.
 func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool) {
 	some := *l
 	some.Endpoints = nil
@@ -281,8 +283,8 @@ func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool)
 	return some, len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in(near[0])
 }
 
-// weigh reduces the weight of each locality in g to the share of its endpoints that are in g. The
-// endpoints of a group keep their weights relative to each other.
+// weigh adapts the weights of the localities in g. If only some endpoints of a locality are in g,
+// the locality gets the corresponding share of its weight, relative to the other localities in g.
 func weigh(g, whole *Priority) {
 	type share struct{ part, all uint64 }
 	shares, sum, partial := make([]share, len(g.Localities)), uint64(0), false

@@ -6,14 +6,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/inorder"
 )
 
-// news has the endpoints whose addresses were not in the last answer. The addresses of all other
-// endpoints are valid and distinct, because that answer was valid.
+// news lists the endpoints whose addresses must be checked, because the previous answer did not
+// contain them. The addresses of all other endpoints are valid and distinct, because the previous
+// answer was valid.
 type news struct {
-	all bool // more than fewNews endpoints are new
+	all bool // check all endpoints, because more than fewNews are new
 	few []place
 }
 
-// fewNews is the maximum length of news.few, because each new endpoint is compared with all others.
+// fewNews is the maximum length of news.few. Each new endpoint is compared with all others, so more
+// would be slow.
 const fewNews = 16
 
 func newsOf(a *Answer, last *Checked) news {
@@ -42,14 +44,15 @@ func newsOf(a *Answer, last *Checked) news {
 	return n
 }
 
-// covers reports whether the addresses of e were already checked in before.
+// covers reports whether checking the endpoint before in the previous answer also covers e.
 func covers(before, e *Endpoint) bool {
 	return slices.Equal(before.Addresses, e.Addresses) && (usable(before.Health) || !usable(e.Health))
 }
 
 func (n news) has(at place) bool { return n.all || slices.Contains(n.few, at) }
 
-// distinct reports whether the first addresses of all endpoints are known to be distinct.
+// distinct reports whether the first addresses of all endpoints are known to be distinct. If it
+// returns false, they may be distinct nevertheless.
 func (n news) distinct(a *Answer) bool {
 	if n.all {
 		return false

@@ -7,16 +7,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// OutlierDetection is a cluster's configuration of outlier detection (gRFC A50). It is immutable.
+// OutlierDetection is the configuration of outlier detection (gRFC A50) that a cluster contains. It
+// is immutable.
 type OutlierDetection struct {
 	config *lbconfig.OutlierDetection
 	json   string
 }
 
-// NewOutlierDetection wraps a configuration without a child policy. The configuration must not
-// change.
+// NewOutlierDetection wraps a configuration that has no child policy. The caller must not change
+// the configuration afterwards.
 func NewOutlierDetection(config *lbconfig.OutlierDetection) *OutlierDetection {
-	text, _ := json.Marshal(config) // cannot fail: config holds only numbers, durations and names
+	text, _ := json.Marshal(config) // the error is always nil, because config holds only numbers, durations and names
 	return &OutlierDetection{config, string(text)}
 }
 

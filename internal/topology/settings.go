@@ -15,9 +15,9 @@ func (s Settings) choice() *lbconfig.Priority {
 	return top
 }
 
-// outlierDetection returns the outlier detection policy of one priority. The policy is always
-// present. It ejects endpoints only if the channel enables it or, without a setting of the channel,
-// if the cluster configures it.
+// outlierDetection returns the outlier detection policy of one priority. Every priority has this
+// policy, but it ejects endpoints only if the channel's settings enable it or, if they do not
+// mention it, if the cluster configures it.
 func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Policy) lbconfig.Policy {
 	config := lbconfig.NewOutlierDetection()
 	switch {
@@ -31,8 +31,8 @@ func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Pol
 	return lbconfig.Named(outlierDetectionName, config)
 }
 
-// forFewEndpoints returns a configuration that works with two endpoints and a few calls per second.
-// The defaults of A50 are for large fleets.
+// forFewEndpoints returns a configuration that also works with two endpoints and a few calls per
+// second. The defaults of A50 need more of both.
 func forFewEndpoints() *lbconfig.OutlierDetection {
 	config := lbconfig.NewOutlierDetection()
 	config.MaxEjectionPercent = 100

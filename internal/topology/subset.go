@@ -8,13 +8,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// ofLocality identifies a locality by the path of its endpoints.
+// ofLocality identifies a locality. It is the path of the locality's endpoints.
 type ofLocality [2]string
 
 // subset returns the endpoints that this client connects to, in their order: at most Subset in each
-// locality (gRFC A68). Localities keep the weight of all their endpoints, so their shares do not
-// change. The choice ignores the weights of endpoints. Otherwise, more clients would choose a heavy
-// endpoint and also pick it more often, so its load would grow with the square of its weight.
+// locality (gRFC A68). The weight of a locality still includes all its endpoints, so that its share
+// of the calls does not change. The choice ignores the weights of endpoints. Otherwise, more
+// clients would choose a heavy endpoint and also pick it more often, so its load would grow with
+// the square of its weight.
 func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if s.Subset <= 0 || len(endpoints) <= s.Subset {
 		return endpoints
@@ -63,7 +64,7 @@ func (s Settings) subsetSeed() uint64 {
 	return s.ChannelSeed
 }
 
-// keyOf returns the key of an endpoint in its locality's policy.
+// keyOf returns the key by which the locality's policy identifies an endpoint.
 func keyOf(e resolver.Endpoint) identity.Key {
 	addresses := make([]identity.Address, len(e.Addresses))
 	for i, a := range e.Addresses {

@@ -37,8 +37,8 @@ func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses [
 	return addresses
 }
 
-// 1,000 clients use 20 of 5,000 endpoints each. No endpoint has many more clients than the average
-// of 4 (gRFC A68).
+// 1,000 clients use 20 of 5,000 endpoints each. An endpoint has 4 clients on average, and none may
+// have many more (gRFC A68).
 func TestSubsetsSpreadTheClients(t *testing.T) {
 	endpoints, clients := plain(upTo(5000)...), make(map[string]int)
 	for seed := range uint64(1000) {
@@ -60,9 +60,9 @@ func TestSubsetsSpreadTheClients(t *testing.T) {
 	t.Logf("most clients of an endpoint: %d; endpoints without: %.2f %%", most, float64(none)/50)
 }
 
-// 500 endpoints are replaced one after another. For each replaced endpoint of its subset, a client
-// makes about two connections: one to the endpoint with the next rank, and one to a new endpoint
-// with a lower rank.
+// 500 endpoints are replaced one after another. When an endpoint of its subset is replaced, a
+// client makes about two connections: one to the endpoint with the next rank, and later one to a
+// new endpoint with a lower rank.
 func TestARollingReplacementCostsTwoConnections(t *testing.T) {
 	made, lost := 0, 0
 	for seed := range uint64(5) {
@@ -139,8 +139,8 @@ func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	t.Logf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%", histogram[0], histogram[1], 100*apart)
 }
 
-// Each locality has its own subset. Duplicate endpoints count once. Order and weights do not
-// matter.
+// Each locality has its own subset. Duplicates of an endpoint count once. The order and the weights
+// of endpoints do not matter.
 func TestASubsetIsOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=7: a*9 b c d", "0 eu weight=1: e f*5", "1 us weight=2: g h i j")
 	settings := topology.Settings{Subset: 2, ChannelSeed: 3}

@@ -6,19 +6,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Target is one of several targets in priority order. Each target has its own resolver.
+// Target is one of several targets of a channel, each with its own resolver.
 type Target struct {
 	// Name is the name of the child of understudy_priority. It is valid UTF-8, differs from the
 	// other targets' names, and must not change between updates.
 	Name string
-	// Endpoints come from the target's resolver. They keep their attributes, including weights. The
-	// slice is not modified.
+	// Endpoints are the endpoints from the target's resolver. They keep their attributes, including
+	// weights. The slice is not modified.
 	Endpoints []resolver.Endpoint
 }
 
 // Targets returns the tree for targets in priority order. Each target becomes a priority with one
-// locality, which passes on requests for re-resolution. Targets may have duplicate addresses.
-// Targets may be called concurrently.
+// locality. The priority passes on requests for re-resolution. Targets may have duplicate
+// addresses. Targets may be called concurrently.
 func Targets(parts []Target) Tree {
 	const locality = Nowhere
 	var tree Tree

@@ -17,10 +17,11 @@ const million = lbconfig.Million
 // each channel needs its own Translator. The zero value is ready to use. It is not safe for
 // concurrent use.
 type Translator struct {
-	// Name is a prefix for the names of children, as in "NAME/child0". It distinguishes the
-	// children of the channel's discovery mechanisms (see Join).
+	// Name is a prefix for the names of children, as in "NAME/child0". It makes the names differ
+	// between the channel's discovery mechanisms (see Join).
 	Name string
-	// TrustNames verifies an endpoint's certificate against the endpoint's hostname, if it has one.
+	// TrustNames means that an endpoint's certificate is verified against the endpoint's hostname, if
+	// it has one.
 	TrustNames bool
 	// ServerName is the name that other certificates are verified against. "" means the channel's
 	// authority.
@@ -31,9 +32,9 @@ type Translator struct {
 	built map[path]built
 }
 
-// Translate returns the tree for an answer. If the answer has no priorities, all calls fail. The
-// tree omits endpoints that cannot receive calls, but keeps their localities and priorities. A
-// priority without endpoints counts as failed.
+// Translate returns the tree for an answer. With the tree of an answer without priorities, all
+// calls fail. The tree omits endpoints that cannot receive calls, but keeps their localities and
+// priorities. A priority without endpoints counts as failed.
 //
 // If the answer breaks a rule, Translate returns an *Invalid and keeps the state of the previous
 // answer.
@@ -45,7 +46,7 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 	return t.Tree(c), nil
 }
 
-// Tree is like Translate, for a checked answer.
+// Tree is like Translate, for an answer that Check has returned.
 func (t *Translator) Tree(c *Checked) Tree {
 	a, groups := t.Near.split(c.Answer)
 	if a != c.Answer {
@@ -68,7 +69,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 			title:              titleOf(p, groups[i].name),
 			further:            i > 0 && groups[i].of == groups[i-1].of,
 			cluster:            a.Service,
-			ignoreReresolution: true, // the source sends new addresses without requests
+			ignoreReresolution: true, // the source sends new addresses by itself
 			drops:              drops,
 			localities:         make(map[string]uint32, len(p.Localities)),
 			spread:             groups[i].spread,
@@ -92,7 +93,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 }
 
 // appendLocalities appends the endpoints of priority i to the tree, and sets the localities of
-// child. last has the endpoints of the last tree.
+// child. It reuses the endpoints in last, those of the last tree.
 func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild, last map[path]built) {
 	for j := range c.Priorities[i].Localities {
 		l := &c.Priorities[i].Localities[j]
@@ -104,8 +105,8 @@ func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *prio
 }
 
 // name returns the names of the children for an answer's priorities, and stores them for the next
-// answer. It identifies near groups by their addresses, because localities move when groups are
-// merged.
+// answer. It identifies near groups by their addresses, because a locality can move to another
+// group when groups are merged.
 func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	near := len(groups) > 0 && t.Near.Prefer != ""
 	below := make([]Priority, len(a.Priorities))
@@ -144,7 +145,8 @@ func addressesOf(p *Priority) map[string]bool {
 	return all
 }
 
-// titleOf returns a priority's name for users: its localities and, for a near group, its distance.
+// titleOf returns the name of a priority that users see: its localities and, for a near group, its
+// distance.
 func titleOf(p *Priority, near string) string {
 	var localities []string
 	for j := range p.Localities {

@@ -1,5 +1,5 @@
-// Package topology translates the answers of sources to the updates of a channel. An update has
-// endpoints, with their paths and weights, and the configuration of the policy tree.
+// Package topology translates the answers of sources to updates of a channel. An update consists of
+// endpoints, with their paths and weights, and of the configuration of the policy tree.
 //
 // The tree always has the same shape:
 //
@@ -34,13 +34,13 @@ type Tree struct {
 	// Endpoints are in priority order. Their attributes are the paths (package hierarchy) and the
 	// weights (grpc's experimental/balancer/weight).
 	Endpoints []resolver.Endpoint
-	// Why is the reason if no endpoint of the answer can receive calls, or "".
+	// Why is the reason why no endpoint of the answer can receive calls, or "" if some can.
 	Why string
 
 	priorities []priorityChild
 	settings   Settings
 	of, size   int  // number of endpoints before and after the choice of a subset, without reserves
-	reserves   bool // some endpoints are reserves of a higher priority
+	reserves   bool // some endpoints are also in a higher priority, as reserves
 }
 
 // Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
@@ -52,7 +52,7 @@ func (t Tree) Size() string {
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
 
-// IsPart reports whether endpoints are missing because the channel uses a subset.
+// IsPart reports whether the channel uses only a subset of the endpoints.
 func (t Tree) IsPart() bool { return t.size < t.of }
 
 // Config returns the value of loadBalancingConfig for a service config. Equal trees return equal
@@ -64,12 +64,12 @@ type TreePriority struct {
 	// Child is the name of the child of understudy_priority. It is the first element of the paths
 	// of its endpoints.
 	Child string
-	// Name is the name for users: the localities, such as "us-east/a, us-east/b", or the name of a
+	// Name is the name that users see: the localities, as in "us-east/a, us-east/b", or the name of a
 	// target.
 	Name string
 	// Cluster is the name of the priority's cluster, or "".
 	Cluster string
-	// Why is the reason if no endpoint of the priority can receive calls, or "".
+	// Why is the reason why no endpoint of the priority can receive calls, or "" if some can.
 	Why string
 }
 
@@ -107,7 +107,7 @@ func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 func Join(settings Settings, trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
-		joined = trees[0] // most channels have one tree, which is not copied
+		joined = trees[0] // not copied, because most channels have only one tree
 		trees = nil
 	}
 	for _, tree := range trees {
