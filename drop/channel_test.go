@@ -45,7 +45,7 @@ func await(ctx context.Context, t *testing.T, cc *grpc.ClientConn, want connecti
 	}
 }
 
-// A wait-for-ready call fails when it is dropped. Otherwise it waits.
+// A wait-for-ready call fails at once if the policy drops it. Otherwise, it waits for the endpoint.
 func TestWaitForReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -94,8 +94,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 			`call dropped by configuration, category "throttle"`: 0.4,
 			"passed": 0.4,
 		} {
-			// The bounds are five standard deviations, so the test fails by chance once in two
-			// million runs.
+			// The limit is five standard deviations, so the test fails by chance once in two million runs.
 			if diff := math.Abs(got[what]/n - share); diff > 5*math.Sqrt(share*(1-share)/n) {
 				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
 			}

@@ -44,7 +44,7 @@ type picker struct {
 // Tier returns the Tier of the child's picker.
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Pick drops a call or leaves it to the child's picker. A dropped call fails with a status error,
+// Pick drops the call or passes it to the child's picker. A dropped call fails with a status error,
 // which also ends wait-for-ready calls (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for i, c := range p.categories {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// A control plane may send new names of categories forever. Only the first names get their own
-// metric series.
+// A control plane sends new names of categories without end. Only the first names may get a metric
+// series of their own.
 func TestCategoriesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.Close()

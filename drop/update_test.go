@@ -59,8 +59,8 @@ func TestWhenThereIsAPicker(t *testing.T) {
 	})
 }
 
-// Some policies read only ResolverState.Addresses. If the resolver sets no addresses, these
-// policies get the addresses of the endpoints.
+// Some policies read only ResolverState.Addresses. If the resolver does not set that field, the
+// child must get the addresses of the endpoints in it.
 func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// BenchmarkCount compares counted and uncounted picks. docs/a50.md has the results.
+// BenchmarkCount compares picks of endpoints whose calls are counted with picks of endpoints whose
+// calls are not. The results are in docs/a50.md.
 func BenchmarkCount(b *testing.B) {
 	uncounted := benchmarked(nil)
 	c := lbconfig.NewOutlierDetection()
@@ -52,8 +53,8 @@ func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	return s
 }
 
-// The Done function of an endpoint is allocated once. Counting allocates only when consecutive
-// failures begin or end.
+// The Done function of an endpoint is allocated once. Otherwise, counting allocates only when
+// consecutive failures begin or end.
 func TestCountingAllocatesNothing(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()

@@ -15,16 +15,16 @@ import (
 type subConns struct {
 	rules     atomic.Pointer[rules] // nil while no calls are counted
 	listens   atomic.Bool
-	strangers atomic.Int64 // subchannels whose creator does not implement shell.CountedUser
+	strangers atomic.Int64 // number of subchannels whose creator does not implement shell.CountedUser, so that picks must be wrapped
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
 	lists     uint64 // incremented for each new list of endpoints
 	byAddress map[string][]bound
-	byText    map[text][]bound // built by alike when needed; only endpoints that share their Addr with another one
+	byText    map[text][]bound // cache of alike; contains only endpoints that share their Addr with another one
 }
 
-// text describes an address. Unlike the address, it can be a map key.
+// text describes an address. It is used as a map key, because an address cannot be one.
 type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
@@ -152,8 +152,9 @@ func (b *subConns) find(s *subConn) *endpoint {
 	return nil
 }
 
-// alike returns the endpoints with this text that share their Addr with others. Behind a proxy, all
-// endpoints have the same Addr. Without this index, bind would then take quadratic time.
+// alike returns the endpoints with the given text that share their Addr with other endpoints.
+// Behind a proxy, all endpoints share one Addr, so bind would take quadratic time without this
+// index.
 func (b *subConns) alike(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
@@ -169,8 +170,8 @@ func (b *subConns) alike(written text) []bound {
 	return b.byText[written]
 }
 
-// same reports whether two addresses with the same Addr are equal. Addresses whose attributes panic
-// in Equal are different.
+// same reports whether two addresses with the same Addr are equal. If Attributes.Equal panics, the
+// addresses count as different.
 func same(a, b resolver.Address) bool {
 	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })
 }
@@ -181,16 +182,16 @@ func (b *subConns) of(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// tell notifies the child whether the endpoint of s is ejected. It must run on the policy's
-// serializer.
+// tell notifies the child that the endpoint of s is ejected, or no longer is. It must run on the
+// policy's serializer.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())
 }
 
 // connection returns the state of the endpoint's best connection. An endpoint with several
-// addresses is Broken only if all of its connections are, because the child may try one after the
-// other.
+// addresses is Broken only if all of its connections are, because the child may try the addresses
+// one after another.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Absent + 1]int
 	for _, s := range p.of(e) {
@@ -207,7 +208,8 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	return core.Absent
 }
 
-// connectedTo tells the core the state of e's connection. It must run on the policy's serializer.
+// connectedTo updates the state of e's connection in the core. It must run on the policy's
+// serializer.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))
@@ -215,8 +217,8 @@ func (p *policy) connectedTo(e *endpoint) {
 	}
 }
 
-// setRules replaces the rules. If now is nil, calls are not counted. All subchannels get new
-// pickers when counting begins or ends.
+// setRules replaces the rules by which calls are counted. With nil, calls are not counted. When
+// counting begins or ends, all subchannels get new pickers.
 func (p *policy) setRules(now *rules) {
 	before := p.rules.Swap(now)
 	if (before == nil) == (now == nil) {

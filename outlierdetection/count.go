@@ -21,14 +21,14 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// enforcedAt bounds the number of metric series of ejectionsEnforced.
+// enforcedAt limits the number of metric series of ejectionsEnforced.
 var enforcedAt tally.Bound
 
 type rules struct {
 	failures codeSet
-	row      uint32        // number of consecutive failures that ejects an endpoint, or 0
+	row      uint32        // an endpoint is ejected after this number of consecutive failures; 0 disables this
 	interval time.Duration // a call without a deadline counts as answered after this time
-	proof    bool          // whether an endpoint must answer a call after its ejection
+	proof    bool          // an endpoint must answer a call after its ejection before it counts as usable
 }
 
 type codeSet uint32
@@ -44,16 +44,17 @@ func setOf(list ...codes.Code) codeSet {
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
 var (
-	// certain are the codes that count even if the client has received nothing. They occur when the
-	// server hangs or the connection is lost.
+	// certain is the set of codes that always count as failures. They also occur when the server hangs
+	// or the connection is lost, and the client then receives no bytes.
 	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
-	// defaultFailures are the codes that count by default. The last three count only if bytes were
-	// received, because the client itself also produces them, for example if a message is too
-	// large.
+	// defaultFailures is the set of codes that count as failures by default. The last three count only
+	// if bytes were received from the server, because the client itself also produces them, for
+	// example if a message is too large.
 	defaultFailures = certain | setOf(codes.Internal, codes.Unknown, codes.ResourceExhausted)
 )
 
-// rulesOf returns the rules of a configuration, or nil if calls need not be counted.
+// rulesOf returns the rules by which calls are counted, or nil if the configuration needs no
+// counts.
 func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil
@@ -92,7 +93,7 @@ func (r *rules) of(info balancer.DoneInfo) verdict {
 	case r.failures.has(code) && (info.BytesReceived || certain.has(code)):
 		return failure
 	case !info.BytesReceived:
-		return nothing // the client failed or cancelled the call
+		return nothing // the client itself ended the call
 	}
 	return success
 }

@@ -94,8 +94,8 @@ func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	})
 }
 
-// swap clears the counts of successes and failures, and keeps the count of consecutive failures.
-// reset clears all counts.
+// swap must clear the counts of successes and failures, but keep the count of consecutive failures.
+// reset must clear all counts.
 func TestCounter(t *testing.T) {
 	var c counter
 	c.successes.Add(3)
@@ -140,10 +140,10 @@ func TestMistakesInConfigurations(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{
-		`{"childPolicy": [{"pick_first": {}}]}`, // without an ejection algorithm, any child is allowed
+		`{"childPolicy": [{"pick_first": {}}]}`, // any child is allowed, because no ejection algorithm is configured
 		`{"interval": "0s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "interval": "1ms", ` + child + `}`,
-		`{"interval": "315576000000s", ` + child + `}`, // 10,000 years, the longest duration, disables A50
+		`{"interval": "315576000000s", ` + child + `}`, // 10,000 years, the longest duration, means that A50 is disabled
 		`{"consecutiveFailuresEjection": {}, "interval": "315576000000s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),

@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// No listed endpoint has the attributes of the subchannel's address. The subchannel belongs to the
-// only endpoint with this address.
+// A subchannel's address has attributes that no listed endpoint has. The subchannel must belong to
+// the only endpoint with the same Addr.
 func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -51,7 +51,8 @@ func TestSameAddresses(t *testing.T) {
 	}
 }
 
-// One outlier detection is the child of another. Both count the calls, whichever begins first.
+// The child of one outlier detection policy is another one. Both must count the calls, whichever of
+// them begins first.
 func TestOneBelowAnother(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
@@ -92,7 +93,7 @@ type part struct{ balancer.Picker }
 func (part) ReadyPart() float64 { return 0.25 }
 func (part) Failure() error     { return fmt.Errorf("down") }
 
-// A wrapped picker returns the Tier and Failure of the child's picker.
+// A picker that wraps the child's picker must have the same Tier and Failure.
 func TestWhatTravelsBesideThePicker(t *testing.T) {
 	for _, p := range []balancer.Picker{
 		&reporting{part{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},

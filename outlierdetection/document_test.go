@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// Each scenario and test in docs/a50.md exists, and each sentence that a scenario quotes is in
-// docs/a50.md.
+// Each scenario and test that docs/a50.md names must exist, and each sentence that a scenario
+// quotes must be in docs/a50.md.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a50.md",

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// endpoint is an entry of A50's map. An endpoint with several addresses has one entry (A61).
+// endpoint is an entry of A50's map. An endpoint with several addresses has a single entry (A61).
 type endpoint = core.Endpoint[counted]
 
 type key = identity.Key
@@ -20,22 +20,22 @@ type counted struct {
 	counter
 	name      string
 	addresses []resolver.Address
-	reserve   bool       // whether the child may leave the endpoint unconnected
-	list      uint64     // subConns.lists when the endpoint was last in a list; guarded by subConns.mu
+	reserve   bool       // the child may leave the endpoint unconnected
+	list      uint64     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
 	subConns  []*subConn // guarded by subConns.mu
 
-	// Each pick reads the following fields. They are on another cache line than the counters above,
-	// which calls write.
-	period   atomic.Pointer[period] // the period in which new calls begin
+	// Each pick reads the following fields. They are not on the same cache line as the counters above,
+	// which the end of each call writes.
+	period   atomic.Pointer[period] // the period to which calls that begin now belong
 	unproven atomic.Bool
 }
 
-// counter counts calls when they end. A50 swaps two buckets at each interval. This counter is read
-// and cleared instead, so a call costs a single addition.
+// counter counts calls when they end. A50 has two buckets and swaps them at each interval. Here,
+// the counts are read and cleared instead, so that a call costs only one addition.
 type counter struct {
 	successes, failures atomic.Uint64
 	row                 atomic.Uint32
-	since               atomic.Uint64 // number of the period that the first consecutive failure began
+	since               atomic.Uint64 // number of the period in which the first consecutive failure was counted
 	code                atomic.Uint32
 }
 
@@ -49,11 +49,12 @@ func (c *counter) reset() {
 }
 
 // list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
-// entries. It sets bound if the entries and their addresses are the same as in the last list.
+// entries. If the entries and their addresses are the same as in the last list, it sets p.bound,
+// because the subchannels need not be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
 	p.bound = p.listed != nil
-	var addresses []identity.Address // reused, because a key does not retain it
+	var addresses []identity.Address // reused for all endpoints; a key does not retain it
 	for _, given := range endpoints {
 		addresses = addresses[:0]
 		for _, a := range hierarchy.Addresses(given) {

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// When all endpoints are ejected, the policy reports the codes of their last failures: at most
-// three, the most frequent first.
+// When all endpoints are ejected, the policy must report the status codes of their last failures:
+// at most three, the most frequent first.
 func TestAnEmptiedTierSaysWhatItsCallsFailedWith(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()

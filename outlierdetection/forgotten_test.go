@@ -33,8 +33,8 @@ func (h *harness) fail(endpoint string) {
 	}
 }
 
-// An endpoint is no longer connected when the child shuts down its subchannel. If all others are
-// ejected, no endpoint can take calls.
+// The child shuts down the subchannel of the last endpoint that is not ejected. The policy must
+// then report that no endpoint can receive calls.
 func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -79,7 +79,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 			child.cc.UpdateAddresses(child.conns["b"], to)
 			synctest.Wait()
 		}
-		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // several addresses belong to no endpoint
+		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // a subchannel with several addresses belongs to no endpoint
 		h.wantHeard("a READY", "tier emptied")
 		move(resolver.Address{Addr: "b"})
 		if p := h.inside(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {

@@ -30,8 +30,8 @@ func (c *compared) Equal(other any) bool {
 
 func (c *compared) String() string { return c.to }
 
-// Behind a proxy, all endpoints have the same address and differ only in its attributes. The number
-// of comparisons in an update is linear in the number of endpoints.
+// Behind a proxy, all endpoints have the same address and differ only in its attributes. An update
+// must not compare each endpoint with each other one.
 func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 	const n = 400
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {

@@ -10,16 +10,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// period is a span of time in which calls to an endpoint begin. When a call ends, its effect
-// depends on when it began. A success ends consecutive failures only if the call began after the
-// first of them. An answer shows that an endpoint has recovered only if the call began after the
-// endpoint, or all endpoints of the priority, were ejected. Each of these events therefore begins a
-// new period, and the Done function of a call belongs to the period in which the call began.
+// period is a span of time in which calls to an endpoint begin. When a call ends, its period
+// determines what the result counts for. A success resets the count of consecutive failures only if
+// the call began after the first of them. An answer shows that an endpoint has recovered only if
+// the call began after the endpoint, or all endpoints of the priority, were ejected. The first
+// failure and such an ejection therefore begin a new period. The Done function of a call belongs to
+// the period in which the call began.
 type period struct {
 	policy   *policy
 	endpoint *endpoint
 	number   uint64
-	proof    *proof                  // nil if the endpoint does not need to answer a call first
+	proof    *proof                  // nil if no answer is needed to show that the endpoint has recovered
 	ended    func(balancer.DoneInfo) // the method count, allocated once
 }
 
@@ -27,8 +28,8 @@ type period struct {
 type proof struct {
 	epoch             uint64
 	answers, refusals atomic.Uint64
-	said              atomic.Bool // whether the core knows that a call was answered
-	watches           atomic.Bool // whether a call without a deadline is being timed
+	said              atomic.Bool // the core knows that a call was answered
+	watches           atomic.Bool // a call without a deadline is being timed (see watch)
 }
 
 func (p *policy) current(e *endpoint) *period {
@@ -38,7 +39,7 @@ func (p *policy) current(e *endpoint) *period {
 	return p.begin(e, func(now *period) {})
 }
 
-// begin begins a new period: a changed copy of the previous one.
+// begin begins a new period of e, which is a copy of the previous one with a change.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
@@ -77,7 +78,7 @@ func (b *period) count(info balancer.DoneInfo) {
 	switch r.of(info) {
 	case success:
 		counter.successes.Add(1)
-		// The value is usually 0. Not storing it again avoids contention between CPU cores.
+		// The count is usually 0 already. Not storing 0 again avoids contention between CPU cores.
 		if counter.row.Load() != 0 && b.number >= counter.since.Load() {
 			counter.row.Store(0)
 		}
@@ -96,8 +97,8 @@ func (b *period) count(info balancer.DoneInfo) {
 }
 
 // fail counts a consecutive failure, and ejects the endpoint when the count reaches r.row. The
-// count may exceed r.row already if an update has reduced r.row. If several calls end at the same
-// time, one of them resets the count and ejects the endpoint.
+// count may be larger, because an update may have reduced r.row. If several calls end at the same
+// time, only the one that resets the count ejects the endpoint.
 func (b *period) fail(r *rules) {
 	if r.row == 0 {
 		return
@@ -116,11 +117,11 @@ func (b *period) fail(r *rules) {
 	}
 }
 
-// unavailable reports whether the last failure was UNAVAILABLE, the status of calls whose
+// unavailable reports whether the last failure had the code UNAVAILABLE, as calls have whose
 // connection is lost.
 func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes.Unavailable }
 
-// answered counts an answered call. It tells the core about the first answer after the ejection.
+// answered counts an answered call. It notifies the core of the first answer after the ejection.
 func (b *period) answered() {
 	b.proof.answers.Add(1)
 	if !b.endpoint.Attached.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {
@@ -136,7 +137,7 @@ func (b *period) answered() {
 }
 
 // watch returns the Done function of a call. A call without a deadline may be an endless stream, so
-// it counts as answered after one interval. Only one such call is timed at a time.
+// it counts as answered after one interval. At most one call of an endpoint is timed at a time.
 func (b *period) watch(ctx context.Context) func(balancer.DoneInfo) {
 	r := b.policy.rules.Load()
 	if _, has := ctx.Deadline(); has || r == nil || !b.proof.watches.CompareAndSwap(false, true) {

@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// picker wraps the picker of a child that does not use shell.Counted. It counts calls, and replaces
-// the wrapped subchannel of a result by the parent's subchannel.
+// picker wraps the picker of a child that does not use shell.Counted. The child picks this policy's
+// wrapped subchannels. picker counts the calls and returns the parent's subchannels instead.
 type picker struct {
 	child  balancer.Picker
 	policy *policy
@@ -31,7 +31,7 @@ func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
 type counting struct {
 	subConn  *subConn
-	above    balancer.Picker // set if a parent policy counts calls, too
+	above    balancer.Picker // the picker of a parent policy that also counts calls, or nil
 	unproven bool
 }
 
@@ -58,13 +58,13 @@ type fixed struct{ result balancer.PickResult }
 
 func (f *fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) { return f.result, nil }
 
-// reporting adds a Tier for the parent to the child's picker.
+// reporting is the child's picker with a Tier for the parent.
 type reporting struct {
 	balancer.Picker
 	tier shell.Tier
 }
 
-// Tier returns the state of the whole policy.
+// Tier describes the endpoints of the whole policy.
 func (r *reporting) Tier() shell.Tier {
 	tier := r.tier
 	below := shell.TierOf(r.Picker)

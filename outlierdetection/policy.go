@@ -28,10 +28,10 @@ type policy struct {
 	core   *core.Core[counted]
 	phase  core.Phase
 	doubts bool
-	codes  string            // status codes of the failed calls, if all endpoints are ejected
-	known  map[key]*endpoint // nil while no calls are counted
+	codes  string            // status codes with which calls failed, if all endpoints are ejected
+	known  map[key]*endpoint // nil unless calls are counted
 	listed []*endpoint
-	bound  bool // the subchannels are assigned to the endpoints of listed
+	bound  bool // the subchannels are already assigned to the endpoints in listed
 	place  stateattr.Labels
 
 	subConns
@@ -75,7 +75,8 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 		p.bind(list)
 	}
 	for _, e := range list {
-		// The child will connect to an endpoint without a connection, unless it is a reserve.
+		// An endpoint without a connection counts as connecting, because the child will connect it. A
+		// reserve may stay unconnected.
 		if now := p.connection(e); now != core.Absent || e.Attached.reserve {
 			p.core.Connection(e, now)
 		}
@@ -87,7 +88,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 
 func (p *policy) End() {}
 
-// startTimer starts the timer for the next sweep. An update does not restart the interval.
+// startTimer starts the timer for the next sweep. An update does not restart a running interval.
 func (p *policy) startTimer() {
 	at, runs := p.core.Next()
 	if !runs {
@@ -106,7 +107,7 @@ func (p *policy) sweep() {
 		}
 		e.Unavailable = e.Attached.unavailable()
 		if e.Ejected() {
-			e.Attached.row.Store(0) // earlier failures do not count towards the next ejection
+			e.Attached.row.Store(0) // failures from before this ejection must not count towards the next one
 		}
 	}
 	p.core.Sweep(time.Now())
@@ -188,8 +189,8 @@ func (p *policy) failures() string {
 	return strings.Join(names, ", ")
 }
 
-// State returns the child's state. It wraps the picker if the parent needs the phase, or if the
-// child does not use shell.Counted.
+// State returns the child's state. The picker is wrapped only if the parent needs the phase, or if
+// the child does not use shell.Counted.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if p.strangers.Load() > 0 {

@@ -43,7 +43,7 @@ func atOnce(t *testing.T, child string) {
 		for i := range 50 {
 			for _, sc := range h.cc.Live() {
 				if sc.Connects() == 0 {
-					continue // before Connect, gRPC reports nothing
+					continue // gRPC reports no state before Connect
 				}
 				sc.Report([]connectivity.State{connectivity.Ready, connectivity.Idle}[i%2], nil)
 				sc.ReportHealth(connectivity.Ready, nil)

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// One endpoint is ejected, and the other one keeps losing its connection. While the other is in
-// backoff, the ejected one gets the calls.
+// One endpoint is ejected, and the other one loses its connection again and again. While the other
+// one is in backoff, the ejected one must get the calls.
 func TestTheLastOneDoesNotStayConnected(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(emptying(), endpointsOf("a", "b")...)

@@ -13,7 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may send new names forever. Only the first names get their own metric series.
+// A control plane sends new names without end. Only the first names may get a metric series of
+// their own.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		s := &lbtest.Recorder{}

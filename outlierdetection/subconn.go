@@ -42,8 +42,8 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 	}
 }
 
-// subConn is A50's subchannel wrapper. It passes connectivity and health on to the child. While its
-// endpoint is ejected, the health is TRANSIENT_FAILURE.
+// subConn is A50's subchannel wrapper. It passes connectivity and health on to the child, but
+// TRANSIENT_FAILURE as the health while its endpoint is ejected.
 type subConn struct {
 	balancer.SubConn
 	policy   *policy
@@ -53,21 +53,21 @@ type subConn struct {
 	mu        sync.Mutex
 	addresses []resolver.Address
 	state     connectivity.State
-	run       int                // counts changes of connectivity
-	healthy   connectivity.State // health in this run; IDLE before it is reported
+	run       int                // number of connectivity changes; identifies a connection
+	healthy   connectivity.State // health of this connection; IDLE before the first report
 	listener  func(balancer.SubConnState)
 	user      shell.CountedUser
 	shut      bool
 
-	// delivery is held while a listener of the child runs, so that the child receives states in
-	// order. After a new connectivity state, it never gets an ejection that belongs to an earlier
-	// connection. The methods that a listener may call do not acquire delivery, which avoids a
-	// deadlock. It also guards the fields below.
+	// delivery is held while a listener of the child runs, so that the child receives states in order.
+	// An ejection that belongs to an earlier connection is therefore never delivered after a new
+	// connectivity state. To avoid a deadlock, the methods that a listener may call do not acquire
+	// delivery. It also guards the fields below.
 	delivery  sync.Mutex
-	health    balancer.SubConnState // last health, reported in run healthRun
+	health    balancer.SubConnState // last reported health; it belongs to the connection healthRun
 	healthRun int
 	ejected   bool
-	toldRun   int // the run in which the child was last notified of the ejection
+	toldRun   int // value of run when the child was last notified of the ejection
 }
 
 var ejected = balancer.SubConnState{
@@ -98,8 +98,8 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// stateChanged passes a connectivity state to the child. It first drops the health listener, which
-// is valid for only one READY state.
+// stateChanged passes a connectivity state to the child. Before that, it drops the health listener,
+// which gRPC uses only until the subchannel leaves READY.
 func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -115,8 +115,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener registers a listener of the child. The listener receives the server's
-// health, and ejections as changes of health (A61).
+// RegisterHealthListener registers a listener of the child. The listener is notified of changes of
+// the server's health, and also of ejections (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.listens.Store(true)
@@ -155,8 +155,8 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	}
 }
 
-// setEjected tells the child that an ejection begins or ends. When it ends, the child receives the
-// last known health. It must run on the policy's serializer.
+// setEjected tells the child that an ejection begins or ends. At the end of an ejection, the child
+// gets the last known health. It must run on the policy's serializer.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -166,7 +166,7 @@ func (s *subConn) setEjected(now bool) {
 	s.ejected = now
 	listener, run := s.current()
 	if listener == nil || s.healthRun != run {
-		return // healthChanged will notify the child
+		return // healthChanged will notify the child when the health is known
 	}
 	if now {
 		s.toldRun = run
@@ -192,8 +192,8 @@ func (s *subConn) noteConnection(changed bool) {
 	}
 }
 
-// connection returns Connected if the child would use the subchannel without an ejection. The
-// subchannel is then READY and, if the child listens to health, healthy. The caller holds mu.
+// connection returns Connected if the child would use the subchannel were it not for an ejection:
+// the subchannel is READY and, if the child listens to health, healthy. The caller holds mu.
 func (s *subConn) connection() core.Connection {
 	switch {
 	case s.shut:

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// The child gets no health updates of an ejected endpoint. It gets the last one when the ejection
-// ends.
+// While an endpoint is ejected, the child must get no health updates. When the ejection ends, it
+// must get the last one.
 func TestWhatASubchannelPassesOn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -67,7 +67,7 @@ func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	})
 }
 
-// Health updates of an earlier connection are dropped. After Shutdown, all of them are.
+// Health updates of an earlier connection must be dropped. After Shutdown, all must be dropped.
 func TestHealthThatComesTooLate(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -138,7 +138,7 @@ func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 }
 
 // A subchannel with several addresses, or with an unlisted address, belongs to no endpoint. Its
-// calls are not counted.
+// calls must not be counted.
 func TestSubchannelsOfNobody(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})

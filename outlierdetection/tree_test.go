@@ -110,8 +110,8 @@ func TestABadEndpointAmongOthers(t *testing.T) {
 	}
 }
 
-// Without ejection algorithms, the policy publishes the child's own picker. Turning outlier
-// detection on or off creates no connection.
+// Without ejection algorithms, the policy must publish the child's own picker. No connection may be
+// made when outlier detection is turned on or off.
 func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		untouched := func(counts bool) {
@@ -140,7 +140,7 @@ func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	})
 }
 
-// All addresses of an endpoint are ejected together (gRFC A61).
+// All addresses of an endpoint must be ejected together (gRFC A61).
 func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		two := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a1"}, {Addr: "a2"}}}
@@ -162,8 +162,8 @@ func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	})
 }
 
-// Behind a proxy, the addresses of endpoints differ only in their attributes. An endpoint is still
-// ejected alone.
+// Behind a proxy, the addresses of endpoints differ only in their attributes. One endpoint must be
+// ejected without the others.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		through := func(target string) resolver.Endpoint {
@@ -197,7 +197,7 @@ func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
-		time.Sleep(time.Second) // a shorter connection would count as a failure
+		time.Sleep(time.Second) // a connection that lasts less than a second would count as a failure
 		h.cc.SubConn("a").Report(connectivity.Idle, nil)
 		synctest.Wait()
 		h.update(consecutive(), endpointsOf("a", "b")...)

@@ -13,12 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// When outlier detection is turned on or off, only the pickers of READY endpoints are replaced.
+// When outlier detection is turned on or off, only the pickers of READY endpoints may be replaced.
 func TestAnUpdateTurnsItOn(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")
 		h.update(nothing, endpoints...)
-		time.Sleep(time.Second) // shorter connections would count as failures
+		time.Sleep(time.Second) // a connection that lasts less than a second would count as a failure
 		h.cc.SubConn("b").Report(connectivity.Idle, nil)
 		synctest.Wait()
 		h.cc.SubConn("b").Report(connectivity.Connecting, nil)

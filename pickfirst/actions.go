@@ -68,8 +68,8 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged implements shell.CountedUser. It publishes the new picker if the subchannel is in
-// use.
+// PickerChanged implements shell.CountedUser. If the subchannel is in use, it publishes the new
+// picker.
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
@@ -89,8 +89,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address, 0)
 }
 
-// renew replaces the subchannel of address i. It creates the new one first, because outlier
-// detection forgets endpoints without subchannels.
+// renew replaces the subchannel of address i. It creates the new one before it shuts down the old
+// one, because outlier detection forgets an endpoint that has no subchannel.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -100,8 +100,8 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // an unmade if NewSubConn has failed
-	index  int              // index of the address in the list, or gone after the shutdown; guarded by the serializer
+	conn   balancer.SubConn // an unmade if gRPC could not create the subchannel
+	index  int              // index of the address in the list, or gone after Shutdown; guarded by the serializer
 	rest   serial.Timer
 }
 
@@ -133,14 +133,14 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 
 var epoch = time.Now()
 
-// backOff makes the subchannel IDLE for the core only after a backoff. gRPC itself has no backoff
-// after an established connection ends.
+// backOff reports IDLE to the core after a backoff. gRPC itself has no backoff after the end of an
+// established connection.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
-// healthChanged is the health listener. It only queues its work, because gRPC holds a lock that
-// RegisterHealthListener needs.
+// healthChanged is the health listener. It only queues an event, because gRPC calls it with a lock
+// that RegisterHealthListener needs.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy

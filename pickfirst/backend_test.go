@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// backend is a loopback server that can stop and then start again on its port.
+// backend is a loopback server that can be stopped and started again on the same port.
 type backend struct {
 	t       *testing.T
 	address string
@@ -35,8 +35,8 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// loopback returns a loopback address. On Linux it is a random one, so no other program takes the
-// port while a backend is down.
+// loopback returns a loopback address. On Linux it is random, so that no other program takes the
+// port while a backend is stopped.
 func loopback() string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"

@@ -41,8 +41,8 @@ func blackhole(t *testing.T) string {
 	return ""
 }
 
-// An address that does not respond delays the connection to the next one by AttemptDelay, not by
-// the connect timeout.
+// The first address does not respond. The policy must try the next one after AttemptDelay, and not
+// only after the connect timeout.
 func TestChannelPassesABlackhole(t *testing.T) {
 	good := startBackend(t)
 	never := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour}

@@ -44,7 +44,8 @@ type builder struct{ name string }
 
 func (b builder) Name() string { return b.name }
 
-// OwnsSubConns marks a policy whose Close shuts down all of its subchannels.
+// OwnsSubConns implements shell.OwnsSubConns: Close of the policy shuts down all of its
+// subchannels.
 func (builder) OwnsSubConns() {}
 
 // Build builds a policy. UpdateClientConnState and Close return after their effects have been

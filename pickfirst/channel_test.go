@@ -64,7 +64,7 @@ func TestChannelWhereAllAreRefused(t *testing.T) {
 
 func TestChannelWhoseServerIsKilledAndRestarted(t *testing.T) {
 	first, second := startBackend(t), startBackend(t)
-	second.kill() // a running second server might win if the first takes more than 250 ms
+	second.kill() // otherwise, a second server might win if the first one takes more than 250 ms
 	cc, s := dial(t, []string{first.address, second.address})
 	wantCall(t, cc, first.address)
 	second.start()
@@ -87,7 +87,7 @@ func TestChannelAfterGoAway(t *testing.T) {
 	b.server.GracefulStop()
 	await(t, cc, connectivity.Idle)
 	b.start()
-	wantCall(t, cc, b.address, grpc.WaitForReady(true)) // waits for the backoff after a short connection
+	wantCall(t, cc, b.address, grpc.WaitForReady(true)) // the call waits for the backoff that follows a short connection
 }
 
 func TestChannelKeepsItsConnectionOverUpdates(t *testing.T) {
@@ -105,7 +105,7 @@ func TestChannelKeepsItsConnectionOverUpdates(t *testing.T) {
 	}
 }
 
-// A thousand channels shuffle ten addresses, and about equally many connect to each server. With 9
+// A thousand channels shuffle ten addresses. About equally many must connect to each server. With 9
 // degrees of freedom, chi-squared is above 50 by chance once in ten million runs.
 func TestThousandClientsSpreadEvenly(t *testing.T) {
 	const clients, servers, limit = 1000, 10, 50.0

@@ -29,8 +29,8 @@ func (d *dying) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// A server closes connections after the handshake. Calls succeed once it no longer does.
-// TestChannelBacksOffFromACrashLoop checks the delays.
+// A server first closes all connections after the handshake, and later works. Calls must then
+// succeed. TestChannelBacksOffFromACrashLoop checks the delays.
 func TestCrashLoopOnRealSockets(t *testing.T) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// These differences from grpc-go need invalid input, or cannot be compared in a random schedule.
-// The second table in docs/pick-first.md explains them.
+// These differences from grpc-go need invalid input, or cannot be compared in a random schedule
+// (see TestDifferential). The second table in docs/pick-first.md explains them.
 func TestDifferencesByHand(t *testing.T) {
 	foreign := balancer.ClientConnState{ResolverState: endpoints("a", "b"),
 		BalancerConfig: struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// These differences from grpc-go's pick_first appear in random schedules. A table in
-// docs/pick-first.md explains them.
+// These are the known differences from grpc-go's pick_first that appear in random schedules. A
+// table in docs/pick-first.md explains them.
 const (
 	resolves      = "requests re-resolution when all addresses failed"
 	countsInError = "error says how many addresses failed"
@@ -28,8 +28,8 @@ const (
 	resolverError = "resolver error while sticky is published"
 )
 
-// On fake subchannels, the policy behaves like grpc-go's pick_first except for the known
-// differences.
+// TestDifferential runs random schedules on fake subchannels. Except for the known differences, the
+// policy must behave like grpc-go's pick_first.
 func TestDifferential(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawSchedule(rt)
@@ -83,13 +83,13 @@ func compare(schedule []step, seen map[string]int) error {
 		if s.op == "update" {
 			next := names(unique(endpointAddresses(s.list)))
 			if len(next) > 0 && slices.Equal(next, list) {
-				continue // grpc-go's policy would begin a new pass (TestDifferencesByHand)
+				continue // grpc-go's policy would begin a new pass (see TestDifferencesByHand)
 			}
 			list = next
 		}
 		<-time.After(s.wait)
 		if ours.State().ConnectivityState == connectivity.Idle {
-			<-time.After(3 * time.Minute) // ends a backoff that only our policy has (TestDifferencesByHand)
+			<-time.After(3 * time.Minute) // ends a backoff that only our policy has (see TestDifferencesByHand)
 		}
 		before := ours.State().ConnectivityState
 		a, b := ours.take(s), theirs.take(s)
@@ -138,8 +138,8 @@ func split(log []string) (acts, states []string, resolve int) {
 	return acts, states, resolve
 }
 
-// sameStates compares the states that both policies published in one step. before is the last state
-// that ours published earlier.
+// sameStates compares the states that both policies published in one step. before is the state that
+// our policy had published before this step.
 func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
 	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {
 		seen[staysSticky]++

@@ -29,8 +29,8 @@ func healthEnabled(state resolver.State) bool {
 	return m.marked
 }
 
-// lastMark caches the last result of markedByGRPC. A parent passes the same attributes to up to
-// 10,000 children. Comparing them each time would take longer than the rest of the update.
+// lastMark caches the last result of markedByGRPC. A parent may pass the same attributes to 10,000
+// children. Comparing the attributes for each child would take longer than the rest of the update.
 var lastMark atomic.Pointer[mark]
 
 type mark struct {
@@ -38,10 +38,11 @@ type mark struct {
 	marked bool
 }
 
-// markedByGRPC reports whether grpc-go's EnableHealthListener has marked state. The key of its
-// attribute is private, but marking a marked state again yields equal attributes.
+// markedByGRPC reports whether state was marked by EnableHealthListener of grpc-go. The key of that
+// attribute is private. Therefore state is marked again: if this does not change the attributes, it
+// was marked before.
 func markedByGRPC(state resolver.State) (marked bool) {
-	// Equal panics if an attribute cannot be compared.
+	// Attributes.Equal panics if an attribute cannot be compared.
 	defer func() {
 		if recover() != nil {
 			logger.Warningf("pick_first: an attribute of the resolver's state cannot be compared, so gRPC-Go's EnableHealthListener is not detected")

@@ -17,7 +17,7 @@ import (
 
 type wire struct {
 	mu     sync.Mutex
-	server *bufconn.Listener // nil to refuse connections
+	server *bufconn.Listener // nil means that connections are refused
 	dials  []time.Time
 }
 
@@ -76,8 +76,8 @@ func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	})
 }
 
-// A channel that reaches no server tries again after 1 s, 1.6 s, 2.56 s and so on up to 2 min, each
-// ±20 %.
+// A channel that reaches no server must try again after 1 s, 1.6 s, 2.56 s and so on up to 2 min,
+// each ±20 %.
 func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -110,8 +110,8 @@ func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	})
 }
 
-// A channel that becomes idle closes its policy, which ends the connection attempts. The next call
-// builds another policy.
+// A channel that becomes idle closes its policy. This must end the connection attempts. The next
+// call builds another policy.
 func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -147,7 +147,8 @@ func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	})
 }
 
-// After a short connection is lost, the next call makes the channel reconnect at once (gRFC A62).
+// A short connection is lost. The next call must make the channel reconnect without a backoff (gRFC
+// A62).
 func TestChannelForgivesOneShortConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -174,8 +175,8 @@ func TestChannelForgivesOneShortConnection(t *testing.T) {
 	})
 }
 
-// If a server closes each connection after the handshake, the channel reconnects with gRPC's
-// backoff. The number of calls does not matter.
+// A server closes each connection after the handshake. The channel must reconnect with gRPC's
+// backoff, however many calls there are.
 func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}

@@ -45,7 +45,7 @@ func TestParseConfig(t *testing.T) {
 			t.Errorf("%s: %v", c.in, err)
 			continue
 		}
-		// grpc-go's cds policy marshals a parsed configuration and parses it again.
+		// grpc-go's cds policy does the same: it marshals a parsed configuration and parses it again.
 		again, err := json.Marshal(got)
 		if err != nil || string(again) != c.want {
 			t.Errorf("%s is marshalled as %s, %v; want %s", c.in, again, err, c.want)
@@ -94,8 +94,8 @@ func TestEmptyListIsAnError(t *testing.T) {
 	}
 }
 
-// If a connection fails with a status error, pickers return a plain error instead. A status error
-// would also end wait-for-ready calls.
+// A connection fails with a status error. The picker must return a plain error, because a status
+// error would also end wait-for-ready calls.
 func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, stateattr.EnableHealthListener(endpoints("a")))
@@ -122,7 +122,7 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	})
 }
 
-// Attributes.Equal panics if an attribute cannot be compared.
+// Attributes.Equal panics if an attribute cannot be compared. The policy must survive that.
 func TestAttributeThatCannotBeCompared(t *testing.T) {
 	type key struct{}
 	s := endpoints("a")

@@ -30,8 +30,9 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
-// inOrder returns list, shuffled if seed is set. The random number of an endpoint depends only on
-// the seed and its addresses, so two endpoints keep their relative order when the list changes.
+// inOrder returns list, shuffled if seed is set. Each endpoint gets a random number that depends
+// only on the seed and its addresses. Two endpoints therefore keep their relative order when the
+// list changes.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list
@@ -48,8 +49,8 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 	return shuffled
 }
 
-// number returns a number in [0, 1) for an endpoint. The order of its addresses does not matter.
-// For random seeds, the number is uniformly distributed and independent of other endpoints.
+// number returns the random number of an endpoint, in [0, 1). It does not depend on the order of
+// the addresses. For random seeds, it is uniformly distributed and independent of other endpoints.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
@@ -85,8 +86,8 @@ func interleave(list []resolver.Address) []resolver.Address {
 	return interleaved
 }
 
-// placesIn returns the index in old of each address in list, or -1. Equal addresses have the same
-// Addr, server name and attributes.
+// placesIn returns, for each address in list, its index in old or -1. Addresses are equal if their
+// Addr, server name and attributes are.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
 	find := finder(old, len(list))
@@ -97,7 +98,7 @@ func placesIn(old []entry, list []resolver.Address) []int {
 }
 
 // finder returns a function that returns the index of an address in old. It builds a map if there
-// are enough searches.
+// are enough searches to make up for the cost.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

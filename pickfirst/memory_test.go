@@ -58,7 +58,7 @@ func bytesEach(b balancer.Builder) float64 {
 	const n = 10_000
 	sinks, states := stage(n)
 	var before, after runtime.MemStats
-	for range 3 { // clears sync.Pools that earlier tests have filled
+	for range 3 { // empty the sync.Pools that earlier tests have filled
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&before)
@@ -112,8 +112,8 @@ func BenchmarkBringUp(b *testing.B) {
 	}
 }
 
-// BenchmarkIdenticalUpdate measures an update that changes nothing. Most updates change nothing for
-// most endpoints.
+// BenchmarkIdenticalUpdate measures an update that repeats the last one. For most endpoints, most
+// updates do.
 func BenchmarkIdenticalUpdate(b *testing.B) {
 	for _, name := range []string{Name, grpcpickfirst.Name} {
 		b.Run(name, func(b *testing.B) {

@@ -21,13 +21,13 @@ func (r *readyPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return r.result, nil
 }
 
-// idlePicker makes calls wait. The first call makes the policy connect.
+// idlePicker makes calls wait. The first of them makes the policy connect.
 type idlePicker struct {
 	policy *policy
 	asked  atomic.Bool
 }
 
-// Pick queues a request to connect. It does not wait, because Pick must not block.
+// Pick queues a request to connect, because Pick itself must not block.
 func (i *idlePicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	if !i.asked.Swap(true) {
 		i.policy.serial.Enqueue(i.policy.exitIdle)

@@ -82,10 +82,10 @@ func (p *policy) update(list []resolver.Address, health bool) {
 	p.act(actions)
 }
 
-// ResolverError makes calls fail with err if no known address can work. It does not block, because
-// a parent may call it from UpdateState.
+// ResolverError makes calls fail with err, unless one of the known addresses may still work. It
+// does not block, because a parent may call it from UpdateState.
 func (p *policy) ResolverError(err error) {
-	err = fmt.Errorf("name resolver error: %v", err) // not wrapped, see failing
+	err = fmt.Errorf("name resolver error: %v", err) // err is not wrapped, because it may be a status error, see failing
 	p.serial.Run(func() { p.fail(err) })
 }
 
@@ -95,7 +95,7 @@ func (p *policy) fail(err error) {
 	}
 }
 
-// UpdateSubConnState is never called, because every subchannel has a listener.
+// UpdateSubConnState is not used, because every subchannel has a StateListener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }

@@ -60,7 +60,7 @@ func (s *fakeSubConn) Connect() {
 func (s *fakeSubConn) Shutdown() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if s.r.subs[s.address] != s { // this subchannel replaces another one and connects
+	if s.r.subs[s.address] != s { // this subchannel was created to replace another one, so it connects
 		s.r.log[len(s.r.log)-1] = "renew " + s.address
 		return
 	}
@@ -97,7 +97,7 @@ func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
 func (r *recorder) UpdateState(s balancer.State) {
 	r.ClientConn.UpdateState(s)
 	text := s.ConnectivityState.String()
-	if s.ConnectivityState != connectivity.Idle { // a pick while IDLE would make the policy connect
+	if s.ConnectivityState != connectivity.Idle { // while IDLE, a pick would make the policy connect
 		result, err := s.Picker.Pick(balancer.PickInfo{})
 		switch {
 		case err == balancer.ErrNoSubConnAvailable && s.ConnectivityState == connectivity.Connecting:
@@ -136,7 +136,7 @@ func (r *recorder) sub(address string) *fakeSubConn {
 	return r.subs[address]
 }
 
-// Report reports a state like grpc-go, which first drops the health listener.
+// Report reports a state of a subchannel. Like grpc-go, it drops the health listener before that.
 func (r *recorder) Report(address string, s core.State, err error) {
 	sub := r.sub(address)
 	if sub == nil {

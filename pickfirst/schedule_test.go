@@ -15,7 +15,7 @@ import (
 )
 
 // step is one event of a random schedule. Its effect depends on the state of the subchannel, so
-// every schedule makes sense for every policy.
+// each schedule is possible with any policy.
 type step struct {
 	op      string
 	list    []string
@@ -64,8 +64,8 @@ func drawSchedule(t *rapid.T) []step {
 	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), length, length).Draw(t, "schedule")...)
 }
 
-// take runs a step and returns what the policy does. For "advance", the caller waits, because all
-// recorders in a bubble share one clock.
+// take runs a step and returns the actions of the policy. For "advance", the caller must wait,
+// because all recorders in a bubble share one clock.
 func (r *recorder) take(s step) []string {
 	switch s.op {
 	case "update":

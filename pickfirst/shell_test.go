@@ -30,7 +30,7 @@ func TestLateReportsAreNotHeard(t *testing.T) {
 }
 
 // grpc-go's endpointsharding panics if a child publishes nothing during its first update. It holds
-// locks while it calls children and while children call it.
+// locks while it calls its children, and while they call it.
 func TestUnderEndpointSharding(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	parent := endpointsharding.NewBalancer(cc, balancer.BuildOptions{}, balancer.Get(Name).Build, endpointsharding.Options{})

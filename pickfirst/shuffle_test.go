@@ -22,8 +22,8 @@ func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 	return config
 }
 
-// With shuffling, an update that only reorders the list changes nothing. Such updates do not delay
-// the attempts, which begin every 250 ms.
+// With shuffling, an update that only reorders the list must change nothing. The attempts, which
+// begin every 250 ms, must not be delayed by such updates.
 func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
@@ -44,7 +44,7 @@ func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	})
 }
 
-// A new endpoint gets a random position. The others keep their order.
+// A new endpoint gets a random position. The other endpoints must keep their order.
 func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
 	places := map[int]int{}
 	for range 200 {
@@ -80,7 +80,7 @@ func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
 	}
 }
 
-// Older versions of grpc-go had an environment variable for shuffling. Our policy ignores it.
+// Older versions of grpc-go had an environment variable for shuffling. Our policy must ignore it.
 func TestEnvironmentDoesNotMatter(t *testing.T) {
 	for _, value := range []string{"", "true", "false"} {
 		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)
@@ -122,8 +122,8 @@ func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
 	}
 }
 
-// The probability that an endpoint comes first is proportional to its weight (gRFC A113). The
-// addresses of an endpoint stay together and in order.
+// The probability that an endpoint is first must be proportional to its weight (gRFC A113). The
+// addresses of an endpoint must stay together and in order.
 func TestShuffleFollowsTheWeights(t *testing.T) {
 	s := endpoints("a", "b", "c")
 	for i, w := range []uint32{1, 3, 6} {

@@ -30,9 +30,9 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// unmade replaces a subchannel that gRPC has failed to create, which happens while the channel
-// closes. For the core, it is a subchannel in backoff after a failed attempt. It stays with its
-// address when the list changes, and retries indefinitely (A62).
+// unmade is used in place of a subchannel that gRPC could not create, which happens while the
+// channel closes. For the core, it is a subchannel in backoff after a failed attempt. It is kept if
+// the address is also in the next list, and it retries indefinitely (A62).
 type unmade struct {
 	balancer.SubConn // nil; only Connect and Shutdown are called
 
@@ -43,7 +43,7 @@ type unmade struct {
 	rested   bool
 }
 
-// Connect tries again to create the subchannel, unless the backoff is running.
+// Connect tries again to create the subchannel. It has no effect during the backoff.
 func (u *unmade) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)
@@ -55,6 +55,6 @@ func (u *unmade) rest() {
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
-// Shutdown ends the attempts. A timer that has just fired has no effect, because the address is
-// gone.
+// Shutdown ends the retries. If the timer has just fired, its event has no effect, because the
+// address is gone.
 func (u *unmade) Shutdown() { u.timer.Stop() }

@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// refusing is a channel whose NewSubConn fails for some or all addresses. A real channel behaves
-// like this while it closes.
+// refusing is a channel whose NewSubConn fails for some or all addresses, as on a real channel that
+// is closing.
 type refusing struct {
 	lbtest.ClientConn
 
@@ -77,8 +77,8 @@ func TestNoSubchannelIsAFailure(t *testing.T) {
 	})
 }
 
-// The list changes while an address is in backoff. The backoff continues, and other addresses have
-// none.
+// The list changes while an address is in backoff after NewSubConn has failed. The backoff must
+// continue. Other addresses must not get one.
 func TestRefusalStaysWithItsAddress(t *testing.T) {
 	for _, next := range [][]string{{"z"}, {"z", "y", "x", "w", "v", "u"}, {"z", "a"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,8 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	})
 }
 
-// An update arrives before the failure of NewSubConn is handled. There is only one backoff.
+// An update arrives after NewSubConn has failed and before the policy handles this failure. There
+// must be only one backoff.
 func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -179,7 +180,8 @@ func TestRefusedForSomeAddresses(t *testing.T) {
 	})
 }
 
-// NewSubConn fails while a channel closes, before the policy is closed. Close ends the retries.
+// NewSubConn fails while the channel is closing, before the policy is closed. Close must end the
+// retries.
 func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)

@@ -40,11 +40,11 @@ func (p *policy) apply(actions []core.Action) {
 			p.children[a.Child] = p.newChild(a.Child)
 			p.beginSpare(a.Child)
 		case core.Update:
-			// As in A56, the child's state is evaluated after its update.
+			// As in A56, the core looks at the child's state after the child's update.
 			p.updateChild(a.Child)
 			p.event(a.Child, p.core.Updated(a.Child))
 		case core.MakeStandby:
-			p.Event(func() { p.apply(p.core.StandbyDue()) }) // after the current actions have been executed and published
+			p.Event(func() { p.apply(p.core.StandbyDue()) }) // in an event of its own, so that the state of this batch is published first
 		case core.Destroy:
 			delete(p.children, a.Child)
 			delete(p.trials, a.Child)
@@ -66,8 +66,8 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// explained returns state. If the source has an error for a failed child, it replaces the child's
-// error.
+// explained returns state. If the child has failed and the source knows the reason, the source's
+// error replaces the child's.
 func (p *policy) explained(child string, state balancer.State) balancer.State {
 	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(why))
@@ -116,7 +116,7 @@ func (p *policy) use(name string, state balancer.State) {
 	p.Publish()
 }
 
-// emptyError is the error of calls while there are no priorities. It includes the source's reason,
+// emptyError is the error of calls while there are no priorities. It contains the source's reason,
 // if there is one.
 func (p *policy) emptyError() error {
 	if why := stateattr.ChannelOf(p.state).Empty; why != "" {

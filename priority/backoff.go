@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// longOutage is the minimum time without a READY child after which a recovery resets the
-	// backoffs. After a shorter outage, gRPC's backoffs, which begin at 1 s and grow by a factor of
-	// 1.6, are at most 6 s.
+	// longOutage is the minimum length of an outage, in which no child is READY, after which the
+	// connection backoffs are reset. After a shorter outage, gRPC's backoffs, which begin at 1 s and
+	// grow by a factor of 1.6, are at most 6 s.
 	longOutage = 10 * time.Second
-	// betweenResets is the minimum time between two resets. A single flapping endpoint therefore
-	// causes at most eight connection attempts a minute to each other endpoint.
+	// betweenResets is the minimum time between two resets. One flapping endpoint therefore causes at
+	// most eight connection attempts a minute to each of the other endpoints.
 	betweenResets = time.Minute
 )
 
@@ -23,8 +23,8 @@ type outage struct {
 	reset time.Time
 }
 
-// noteOutage resets the connection backoffs, which may be up to 120 s, when the first endpoint
-// connects after a long outage. Other servers may be up again, too.
+// noteOutage resets the connection backoffs, which may be as long as 120 s, when the first endpoint
+// connects after a long outage. Other servers have probably recovered, too.
 func (p *policy) noteOutage() {
 	now := time.Now()
 	switch o := &p.outage; {

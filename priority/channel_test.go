@@ -29,7 +29,7 @@ import (
 type network struct {
 	t        *testing.T
 	mu       sync.Mutex
-	backends map[string]*backend // by address; a connection to any other address hangs
+	backends map[string]*backend // backends by address; a connection to any other address hangs
 }
 
 type backend struct {
@@ -111,8 +111,8 @@ func (n *network) newChannel() *channel {
 	return c
 }
 
-// update sends the channel a configuration and endpoints. "p0/10.0.0.1:80" is an endpoint of child
-// p0.
+// update sends a configuration and endpoints to the channel. "p0/10.0.0.1:80" is an endpoint of
+// child p0.
 func (c *channel) update(config string, endpoints ...string) {
 	var state resolver.State
 	for _, text := range endpoints {
@@ -141,8 +141,8 @@ func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 
 const pickFirst = `{"config": [{"pick_first": {}}]}`
 
-// Wait-for-ready calls wait while the picker fails. Other calls fail with UNAVAILABLE and the
-// reason (decision 8 of docs/scenarios.md).
+// While the picker fails, wait-for-ready calls must wait. Other calls must fail with UNAVAILABLE
+// and the reason (decision 8 of docs/scenarios.md).
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
@@ -213,8 +213,8 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	}
 }
 
-// grpc-go's policies hold locks while they report (row P18 of docs/scenarios.md). Updates,
-// failures, failover timers and calls happen at the same time.
+// Children of grpc-go hold locks while they report (row P18 of docs/scenarios.md). Updates,
+// failures, failover timers and calls at the same time must not cause a deadlock.
 func TestStockChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")

@@ -47,7 +47,8 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// grpc-go's cds policy marshals a parsed configuration and parses it again.
+// grpc-go's cds policy marshals a parsed configuration and parses it again. The result must be the
+// same.
 func TestConfigSurvivesRoundTrips(t *testing.T) {
 	first, last := lbtest.RoundTrips(t, newBuilder(Name), `{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "failbackDelay": "30s"}`)

@@ -8,8 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// single returns the children that have at most one connection. Such a child has none for a moment
-// when its server replaces the connection. This must not cause a fast failover.
+// single returns the children that have at most one connection. When a server closes this
+// connection gracefully, the child has none until it has reconnected. This must not cause a fast
+// failover.
 func (p *policy) single() []string {
 	if !p.config.FastFailover {
 		return nil
@@ -26,7 +27,7 @@ func (p *policy) single() []string {
 // connections returns how many connections a policy makes to these endpoints: pick_first makes one,
 // other policies one to each endpoint. Results above most may be inexact.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
-	if few := 2 * most; len(endpoints) > few { // more endpoints never mean fewer connections
+	if few := 2 * most; len(endpoints) > few { // more endpoints never mean fewer connections, so the rest is not counted
 		if n := connections(policy, endpoints[:few], most); n >= most {
 			return n
 		}

@@ -42,8 +42,8 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	}
 }
 
-// A child refuses an update and accepts the next one. Its own report then explains its failure
-// again.
+// A child refuses an update and accepts the next one. The errors of calls must then contain the
+// child's own error again.
 func TestARefusalThatIsOverIsNoReason(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	var refusal error

@@ -18,7 +18,8 @@ import (
 	_ "github.com/understudy-lb/understudy/priority"
 )
 
-// The channel has two priorities. The server of the first one is down, so calls go to the second.
+// The channel has two priorities. The server of the first one is down, so calls go to the second
+// one.
 func Example() {
 	near, far := listen(), listen()
 	if err := near.Close(); err != nil {
@@ -29,7 +30,7 @@ func Example() {
 	go func() { _ = server.Serve(far) }()
 	defer server.Stop()
 
-	// The resolver says which child each endpoint belongs to.
+	// The path of an endpoint names the child that the endpoint belongs to.
 	endpoint := func(l net.Listener, child string) resolver.Endpoint {
 		return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: l.Addr().String()}}}, child)
 	}

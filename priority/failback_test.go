@@ -57,7 +57,7 @@ func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0: refused`)
 		r.Report("p0", ready)
 		synctest.Wait()
-		r.Report("p1", failed) // The lower priority has failed, so calls return at once.
+		r.Report("p1", failed) // The lower priority has failed, so calls return without a delay.
 		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is READY, after 0 ms: p1: refused`)
 		r.Report("p1", ready)
 		u.Config.FailbackDelay = 0

@@ -15,7 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An error from the source does not say how long connections have failed.
+// If the source explains why a child has failed, calls must get this explanation without the time
+// for which connections have failed, which has nothing to do with it.
 func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}

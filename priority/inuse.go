@@ -11,15 +11,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// told is what the application was last told about the priority in use.
+// told is the priority in use as the application was last notified of it.
 type told struct {
 	child string // "" if no priority can take calls
 	since time.Time
 	why   string
 }
 
-// tellInUse tells the application which priority is in use. why is the reason that was just logged
-// for a change, or "".
+// tellInUse notifies the application of the priority in use. If it has changed, why is the reason
+// that was just logged, otherwise "".
 func (p *policy) tellInUse(why string) {
 	to := stateattr.ChannelOf(p.state).InUse
 	if to == nil {
@@ -40,7 +40,7 @@ func (p *policy) tellInUse(why string) {
 	to.Tell(now)
 }
 
-// whyInUse returns why a child is in use. If child is "", it returns why no priority can take
+// whyInUse returns the reason why a child is in use or, if child is "", why no priority can take
 // calls.
 func (p *policy) whyInUse(child, why string, before told) string {
 	switch {

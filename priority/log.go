@@ -33,10 +33,10 @@ type journal struct {
 	told    told
 
 	left time.Time // when calls left the highest priority; zero while it is in use
-	none time.Time // when the last usable priority was lost; zero while there is one
+	none time.Time // time at which no priority was usable any longer; zero while one is usable
 
-	// records passes log records to the application's logger on another goroutine, because the log
-	// handler may make a call on this channel.
+	// records passes log records to the application's logger on another goroutine, because the
+	// application's handler may make a call on this channel.
 	records serial.Serializer
 }
 
@@ -58,10 +58,10 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	case was < 0, is < was && why == "" && !p.good(to, state):
 		what, took = "move", 0
 	case is < was && !p.good(to, state):
-		what = "move" // the higher priority is only a last resort, so this is no failback
+		what = "move" // not a failback, because the higher priority is used only as a last resort
 	case is < was:
 		what, took = "failback", 0
-		if left := p.journal.left; !left.IsZero() { // zero if an update added priorities above the one in use
+		if left := p.journal.left; !left.IsZero() { // zero if calls never left it, because an update added priorities above the one in use
 			took = now.Sub(left)
 		}
 	}
@@ -92,7 +92,8 @@ func (p *policy) noteLeft() {
 	}
 }
 
-// kindOf returns the metric label that says why the child in use changed.
+// kindOf returns the value of the metric label that gives the kind of change: why another child is
+// in use.
 func (p *policy) kindOf(from, to string) string {
 	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	state, _ := p.core.State(from)
@@ -111,7 +112,7 @@ func (p *policy) kindOf(from, to string) string {
 	return "failed"
 }
 
-// recordNone logs when the last usable priority is lost, and when a priority can take calls again.
+// recordNone logs that no priority can take calls any longer, or that one can again.
 func (p *policy) recordNone() {
 	none := &p.journal.none
 	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""
@@ -131,7 +132,7 @@ func (p *policy) recordNone() {
 func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	target := printable.Line(p.Options.Target.String(), longestReason)
 	which := target
-	if id := p.Options.ChannelzParent; id != nil { // the number distinguishes channels to the same target
+	if id := p.Options.ChannelzParent; id != nil { // the channelz number distinguishes channels to the same target
 		which = fmt.Sprintf("%s [%v]", target, id)
 		attrs = append(attrs, slog.String("channel", fmt.Sprint(id)))
 	}
@@ -169,7 +170,7 @@ func (p *policy) why(child string) string {
 	return ""
 }
 
-// whyBack returns why a child comes into use while the lower one still works.
+// whyBack returns the reason why calls move to a higher child although the lower one still works.
 func (p *policy) whyBack(child string) string {
 	text := p.title(child) + " can take calls"
 	n := p.noted[child]

@@ -69,7 +69,7 @@ var (
 	failed     = scenario.Report{State: core.TransientFailure, Tag: "refused"}
 )
 
-// A fast failover happens before the child has failed. The log says that the child has lost its
+// In a fast failover, the child has not failed yet. The log must say that the child has lost its
 // connections.
 func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -194,8 +194,8 @@ func TestUpdateReturnsChildrensErrors(t *testing.T) {
 	}
 }
 
-// A configuration of another type is rejected. Calls fail if there was no valid configuration
-// before.
+// A configuration of another type must be rejected. If there was no valid configuration before,
+// calls must fail.
 func TestUpdateWithoutAConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

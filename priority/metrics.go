@@ -32,7 +32,7 @@ var uses tally.Board[labels, channels]
 type meter struct {
 	config   *lbconfig.Priority
 	counted  labels
-	register serial.Serializer // registers on its own goroutine: a recorder may wait for an export, which calls Report
+	register serial.Serializer // registers the reporter on a goroutine of its own, because a recorder may wait for an export, which calls Report
 
 	mu         sync.Mutex // guards the following fields
 	titles     []string
@@ -74,8 +74,8 @@ func (p *policy) Settled(closed bool) {
 	p.count(now)
 }
 
-// count counts this channel under these labels instead of the previous ones. Empty labels remove
-// it.
+// count counts this channel under new labels in the gauge, and no longer under the previous ones.
+// Empty labels only remove it.
 func (p *policy) count(now labels) {
 	before := p.meter.counted
 	if before == now {
@@ -90,7 +90,7 @@ func (p *policy) count(now labels) {
 	p.meter.counted = now
 }
 
-// Report implements estats.AsyncMetricReporter. It never waits for the policy.
+// Report implements estats.AsyncMetricReporter. It does not wait for the policy's events.
 func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 	p.meter.mu.Lock()
 	titles := slices.Clone(p.meter.titles)

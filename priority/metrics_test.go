@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The gauge counts each channel under its priority in use, or under "none" if no priority can take
-// calls.
+// The gauge must count each channel under its priority in use, or under "none" if no priority can
+// take calls.
 func TestThePriorityInUseIsExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}

@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// For random events, the policy does what the pseudo-code of gRFC A56 does. rapid runs outside of
-// the synctest bubbles, because a failure inside one would end the process.
+// On random events, the policy must do the same as the pseudo-code of gRFC A56. rapid runs outside
+// of the synctest bubbles, because a failure inside one would end the process.
 func TestModel(t *testing.T) {
 	total := 0
 	defer func() { t.Logf("%d steps", total) }()

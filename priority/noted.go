@@ -8,14 +8,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/live"
 )
 
-// noted is what logs and debug pages show about a child.
+// noted is the state of a child as logs and debug pages show it.
 type noted struct {
 	state core.State
 	since time.Time
 	well  bool      // the child can take calls, and core.Poor is false
 	lost  time.Time // when well became false, or when the child was created
-	again bool      // well was true before and is false now
-	why   string    // the last failure, until the child is READY and not poor; only for debug pages
+	again bool      // well is false, but was true before
+	why   string    // the last failure; kept until the child is READY and not poor; only for debug pages
 
 	delayed time.Duration
 }
@@ -56,8 +56,8 @@ func (p *policy) note(child string) {
 	}
 }
 
-// whyNot returns what is wrong with a child. While the child recovers, it returns was, the earlier
-// problem.
+// whyNot describes the present problem of a child. While the child recovers, this is was, the
+// problem from before.
 func (p *policy) whyNot(child string, state core.State, was string) string {
 	poor := p.poor(child)
 	switch {

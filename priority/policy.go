@@ -25,20 +25,20 @@ type policy struct {
 	reresolution atomic.Pointer[reresolution]
 
 	core     *core.Core
-	random   func() float64 // returns a random number in [0, 1)
+	random   func() float64 // the only source of random numbers, in [0, 1)
 	holds    func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
 	children map[string]*shell.Child
 	noted    map[string]*noted
 	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
-	below    resolver.State // resolver state that children get, without endpoints
+	below    resolver.State // the resolver state without endpoints, which all children get
 	groups   map[string][]resolver.Endpoint
 
 	chosen    string // the child whose state is published next, or ""
 	published balancer.State
-	inUse     string             // the child whose state was published last, or ""
-	trials    map[string]*trials // for the children that were in use or on trial
+	inUse     string             // the child whose state was last published, or ""
+	trials    map[string]*trials // for the children that are or were in use or on trial
 	journal   journal
 	outage    outage
 	spare     spare
@@ -154,15 +154,14 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	return child
 }
 
-// reresolution says what happens when a child requests a re-resolution. It is immutable.
+// reresolution determines what happens when a child requests a re-resolution. It is immutable.
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string, ignored bool) // nil means the ClientConn's ResolveNow
+	resolveNow func(child string, ignored bool) // if nil, requests go to the ResolveNow method of the ClientConn
 }
 
 // resolveNow passes on a child's request for re-resolution. It may be called on any goroutine.
-// Requests of removed children are ignored, because a new answer would contain no endpoints for
-// them.
+// Requests of removed children are ignored, because no answer would contain endpoints for them.
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]

@@ -21,9 +21,9 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// noisy builds children that report during every call, on their own goroutines, and after Close. As
-// in grpc-go's pick_first, a child holds a lock while it is called and while it reports. A policy
-// that calls a child during the child's report would deadlock.
+// noisy builds children that report during each call, on goroutines of their own, and after Close.
+// As in grpc-go's pick_first, a child holds a lock while it is called and while it reports. A
+// policy that calls a child during the child's report would deadlock.
 type noisy struct {
 	ended sync.WaitGroup
 	open  atomic.Int64
@@ -87,7 +87,7 @@ func (c *noisyChild) Close() {
 	c.b.open.Add(-1)
 }
 
-// All methods are called at the same time. Nothing is published after Close (row P11 of
+// All methods are called at the same time. Nothing may be published after Close (row P11 of
 // docs/scenarios.md).
 func TestConcurrency(t *testing.T) {
 	for range 20 {
@@ -133,7 +133,8 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// noisyState returns update i. The children change every few updates, and timers fire at once.
+// noisyState returns the content of update i. The children change every few updates, and timers
+// fire at once.
 func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},
@@ -198,7 +199,7 @@ func TestReportsOfOthersAreNotPublished(t *testing.T) {
 	})
 }
 
-// The policy of a child changes to another type (row P16 of docs/scenarios.md).
+// The policy of a child changes to one of another type (row P16 of docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, other := newRecorder(), &lbtest.StubBuilder{PolicyName: "other"}
@@ -222,8 +223,8 @@ func TestGracefulSwitch(t *testing.T) {
 	})
 }
 
-// A timer fires while an event runs. Queued events then stop and restart the timer, so the first
-// firing has no effect.
+// A timer fires while an event runs. Events that are already queued then stop and restart the
+// timer. The first firing must have no effect.
 func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -26,7 +26,7 @@ const (
 type reason struct {
 	title     string
 	text      string
-	told      bool // text is the child's own error, not just the name of its state
+	told      bool // text is an error of the child, not just the name of the child's state
 	endpoints int
 	since     time.Time
 }
@@ -41,8 +41,8 @@ func (p *policy) reasonOf(child string) reason {
 	why := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
-		// The child only knows that it has no endpoints, and the source knows why. The source's
-		// reason may be older than the failure, so the time is not shown.
+		// The child only knows that it has no endpoints, but the source knows the reason. The time is not
+		// shown, because the source's reason may be older than the failure.
 		r.text, r.since = brief(errors.New(why)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
@@ -57,7 +57,8 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
-// poor returns what is wrong with a READY child for which core.Poor is true, or "".
+// poor describes the problem of a READY child for which core.Poor is true. For other children, it
+// returns "".
 func (p *policy) poor(child string) string {
 	tier, poor := p.core.Poor(child)
 	switch {
@@ -73,7 +74,8 @@ func (p *policy) poor(child string) string {
 	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyPart, 100*p.config.MinReady)
 }
 
-// failures returns the status codes of a child's failed calls, as in " with UNAVAILABLE", or "".
+// failures returns the status codes with which a child's calls failed, as in " with UNAVAILABLE",
+// or "" if there are none.
 func (p *policy) failures(child string) string {
 	if c := p.children[child]; c != nil {
 		if codes := shell.TierOf(c.State().Picker).Failures; codes != "" {
@@ -89,7 +91,7 @@ func (p *policy) timedOut(child string) bool {
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
 }
 
-// passed reports whether a lower priority is in use although the child still has time to connect.
+// passed reports whether calls use a lower priority although the child may still become READY.
 func (p *policy) passed(child string) bool {
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
@@ -118,12 +120,12 @@ func (r reason) String() string {
 
 func brief(err error) string { return printable.Line(shell.Brief(err), longestReason) }
 
-// exhausted is the picker while no priority can take calls. Its errors list the reasons of all
-// priorities.
+// exhausted is the picker while no priority can take calls. The errors of calls list the reasons of
+// all priorities.
 type exhausted struct {
 	child balancer.Picker
 	inUse string
-	// reasons are in priority order. They change while the picker is in use.
+	// reasons are in priority order. They may change while the picker is in use.
 	reasons atomic.Pointer[[]reason]
 }
 
@@ -177,5 +179,5 @@ func (e *exhausted) failure(own error) error {
 	return errors.New(nothingLeft + ": " + strings.Join(reasons, "; "))
 }
 
-// nothingLeft begins the errors of calls. It is also the message of the log record.
+// nothingLeft is the beginning of the errors of calls. It is also the message of the log record.
 const nothingLeft = "no priority can take calls"

@@ -143,7 +143,7 @@ var grpcStates = map[core.State]connectivity.State{
 
 func (r *recorder) UpdateState(s balancer.State) {
 	if e, ok := s.Picker.(*exhausted); ok {
-		s.Picker = e.child // other tests check the errors of exhausted
+		s.Picker = e.child // the child's own error; other tests check the errors that exhausted adds
 	}
 	inner, tried := s.Picker, []string(nil)
 	if p, ok := inner.(*trying); ok {

@@ -12,8 +12,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// All requests for re-resolution go to the function in the resolver state, even those of children
-// whose requests are ignored. The channel gets none.
+// The resolver state contains a function for requests for re-resolution. All requests must go to
+// it, even those of children with ignoreReresolutionRequests. None may go to the channel.
 func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -51,7 +51,8 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	})
 }
 
-// Children do not get the function, because it expects the names of this policy's children.
+// The function in the resolver state expects the names of this policy's children, so the children
+// must not get it.
 func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may send new names of priorities forever. The number of metric series stays
-// bounded, and every failover is counted.
+// A control plane sends new names of priorities without end. The number of metric series must stay
+// limited, and every failover must be counted.
 func TestNamesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}

@@ -16,14 +16,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// mostSpare is the maximum number of connections of a standby, but a standby has at least one in
-// each locality. A connection takes 70 KiB of memory in client and server together, a health
-// stream, and a ping every 10 s. The other endpoints are connected when the standby comes into use.
+// mostSpare is the maximum number of connections of a standby. If the standby has more localities,
+// it has one connection in each. The reason for the limit: a connection costs 70 KiB of memory in
+// client and server together, a health stream, and a ping every 10 s. The other endpoints are
+// connected when the standby comes into use.
 const mostSpare = 20
 
 type spare struct {
 	seed  maphash.Seed    // differs between clients, so that they choose different endpoints
-	parts map[string]bool // children that have received only some of their endpoints
+	parts map[string]bool // standbys that have received only some of their endpoints
 }
 
 func newSpare() spare { return spare{maphash.MakeSeed(), make(map[string]bool)} }
@@ -38,7 +39,7 @@ func (p *policy) updateChild(name string) {
 	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.Only(endpoints, p.below), p.place(name)))
 }
 
-// isLarge reports whether a child would have too many connections for a standby.
+// isLarge reports whether a child would make more connections than a standby may.
 func (p *policy) isLarge(name string) bool {
 	if len(p.groups[name]) <= mostSpare {
 		return false
@@ -47,8 +48,8 @@ func (p *policy) isLarge(name string) bool {
 	return len(endpoints) > mostSpare && p.holds(p.config.Children[name].Config, endpoints, mostSpare+1) > mostSpare
 }
 
-// withoutReserve omits the endpoints of zones that have no share of the calls. They are connected
-// only when they are needed.
+// withoutReserve omits the endpoints of zones that have no share of the calls. A standby need not
+// connect to them.
 func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if !slices.ContainsFunc(endpoints, stateattr.IsReserve) {
 		return endpoints
@@ -57,7 +58,7 @@ func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 }
 
 // part chooses the endpoints of a large standby: at least one in each locality that has a share of
-// the calls. An update does not change the choice for the remaining endpoints.
+// the calls. Endpoints that stay in the list keep being chosen.
 func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	endpoints = withoutReserve(endpoints)
 	draws := make(map[int]uint64, len(endpoints))
@@ -90,7 +91,7 @@ func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return part
 }
 
-// beginSpare is called when a child is created. It decides whether the child is a large standby.
+// beginSpare is called when a child is created. It records whether the child is a large standby.
 func (p *policy) beginSpare(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.spare.parts[name] = true
@@ -99,7 +100,7 @@ func (p *policy) beginSpare(name string) {
 	}
 }
 
-// needAll gives a child all of its endpoints. This happens after the current state has been
+// needAll gives a large standby all of its endpoints, in an event after the current state has been
 // published.
 func (p *policy) needAll(name string) {
 	if !p.spare.parts[name] {
@@ -114,8 +115,8 @@ func (p *policy) needAll(name string) {
 	})
 }
 
-// letGoLater makes a child a large standby again after ChildRetention. It waits longer if the child
-// is then in use or not READY.
+// letGoLater makes a child a large standby again after ChildRetention, or later if the child is
+// then in use or not READY.
 func (p *policy) letGoLater(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.spare.parts[name] {

@@ -40,7 +40,7 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 }
 
 // grpc-go's policies hold locks while they report (rows P18 and P11 of docs/scenarios.md). The
-// policy is called and closed meanwhile.
+// policy is called and closed in the meantime, which must not cause a deadlock.
 func TestStockChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
@@ -91,7 +91,7 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 }
 
 // reportAtRandom makes every second subchannel report states. As on a real channel, the reports of
-// one subchannel do not overlap, and there is none before Connect.
+// one subchannel do not overlap, and begin only after Connect.
 func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.Int64, stop *atomic.Bool) {
 	states := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure}
 	for ; !stop.Load(); runtime.Gosched() {
@@ -103,7 +103,8 @@ func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.
 	}
 }
 
-// wildBuilder builds children that report in every call, on their own goroutines, and after Close.
+// wildBuilder builds children that report during each call, on goroutines of their own, and after
+// Close.
 type wildBuilder struct{ live atomic.Int64 }
 
 func (*wildBuilder) Name() string { return "wild" }

@@ -10,8 +10,8 @@ import (
 // longestName is the approximate maximum length of a name in a title, in bytes.
 const longestName = 80
 
-// nameChildren gives each child a title: its number and the source's name for it, such as "p0
-// us-east/a, us-east/b". If the source has no name, the title contains the child's name in the
+// nameChildren gives each child a title: its number and the name that the source has given it, such
+// as "p0 us-east/a, us-east/b". If there is none, the title contains the child's name in the
 // configuration. A child that is no longer a priority keeps its title.
 func (p *policy) nameChildren() {
 	names := stateattr.ChannelOf(p.state).Names

@@ -12,7 +12,7 @@ import (
 )
 
 // trials decides when a child gets a trial: a call that shows whether the child has recovered. The
-// counters belong to the child, so a new picker does not cause a trial.
+// counters belong to the child and not to a picker. Otherwise, each new picker would cause a trial.
 type trials struct {
 	elsewhere atomic.Int64 // calls to other children since the child's last call or trial
 	last      atomic.Int64 // time of the last call or trial, in nanoseconds since epoch
@@ -24,7 +24,7 @@ func newTrials() *trials { return &trials{epoch: time.Now()} }
 // take reports whether a trial is due, and resets the counter if so.
 func (t *trials) take(interval time.Duration) bool {
 	elsewhere := t.elsewhere.Load()
-	if elsewhere < core.FewestCalls { // Reading the clock takes longer, so this is checked first.
+	if elsewhere < core.FewestCalls { // checked first, because reading the clock takes longer
 		return false
 	}
 	now := time.Since(t.epoch)
@@ -39,7 +39,7 @@ type onTrial struct {
 	*trials
 	picker   balancer.Picker
 	interval time.Duration
-	waits    atomic.Int64 // calls counted in elsewhere that are still waiting
+	waits    atomic.Int64 // how many of the calls counted in elsewhere are still waiting
 }
 
 // trying is the picker of the child in use. It gives a few calls to children on trial.
@@ -85,7 +85,8 @@ func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, err
 }
 
-// elsewhere counts a call for every child on trial except but. waits is set if the call is waiting.
+// elsewhere counts a call for each child on trial, except for the child but. waits means that the
+// call is waiting.
 func (t *trying) elsewhere(but *onTrial, waits bool) {
 	for _, c := range t.tried {
 		if c == but {
@@ -99,7 +100,7 @@ func (t *trying) elsewhere(but *onTrial, waits bool) {
 }
 
 // forgetWaits subtracts the waiting calls from the counts when this picker is replaced. gRPC then
-// picks again for them, and the next picker counts them.
+// passes these calls to the next picker, which counts them again.
 func (t *trying) forgetWaits() {
 	for _, c := range t.tried {
 		c.elsewhere.Add(-c.waits.Swap(0))

@@ -43,8 +43,8 @@ func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	return p
 }
 
-// With many calls, one of 101 is a trial, and at least one per interval. With few calls, one of
-// eleven is.
+// With many calls, one in 101 must be a trial, and at least one in each interval. With few calls,
+// one in eleven must be.
 func TestAFewCallsAreTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
@@ -94,7 +94,8 @@ func TestCallsThatWaitAreCounted(t *testing.T) {
 	})
 }
 
-// gRPC picks again for a waiting call whenever there is a new picker. The call counts once.
+// Each time there is a new picker, gRPC picks again for a call that waits. This call must be
+// counted once.
 func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -140,8 +141,8 @@ func TestATrialThatCannotPick(t *testing.T) {
 	})
 }
 
-// A child that was in use gets its first trial after ten calls and one interval, even if the picker
-// changes.
+// A child that was in use must get its first trial after ten calls and one interval, even if the
+// picker is replaced.
 func TestTrialsOutliveThePicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

@@ -17,8 +17,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// stubs returns a policy with stub children, and a function that updates it with these children,
-// the highest priority first.
+// stubs returns a policy with stub children, and a function that updates the policy. The names of
+// the children are in priority order.
 func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientConnState) error) (*lbtest.StubBuilder, balancer.Balancer, func(names ...string) error) {
 	b := &lbtest.StubBuilder{PolicyName: "stub_update", OnUpdate: onUpdate}
 	balancer.Register(b)
@@ -41,8 +41,8 @@ func children(policy string, names ...string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]}`, configs, priorities)
 }
 
-// An update adds a child above the one in use, and the child fails in this update. This is not a
-// failover.
+// An update adds a child above the one in use, and the new child fails during this update. This
+// must not count as a failover.
 func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -64,8 +64,8 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	})
 }
 
-// Child b refuses its first update while the next one waits in the queue, and accepts that one. The
-// refusal does not shorten its failover timeout (decision 14 of docs/scenarios.md).
+// Child b refuses its first update while the next one waits in the queue, and accepts the next one.
+// The refusal must not shorten the failover timeout of b (decision 14 of docs/scenarios.md).
 func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -111,8 +111,9 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	})
 }
 
-// When a child that is not in use fails with another error, the errors of calls contain it. The
-// picker stays the same, because gRPC picks again for all waiting calls when it gets a new one.
+// A child that is not in use fails with another error. The errors of calls must contain it. The
+// picker must stay the same, because gRPC would pick again for all waiting calls if it got a new
+// one.
 func TestReasonsAreThoseOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -189,8 +190,8 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 	})
 }
 
-// A priority policy is the child of another one. Its update returns no error while one of its own
-// children can still connect (row P13 of docs/scenarios.md).
+// One priority policy is the child of another. Its update must not return an error while one of its
+// own children can still connect (row P13 of docs/scenarios.md).
 func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -222,8 +223,8 @@ func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	})
 }
 
-// The policy does not get a child's error from a picker of another module: a pick may start a
-// connection or count as a call.
+// The policy must not call Pick to get a child's error: the picker of another module might start a
+// connection or count a call.
 func TestPickersAreNotAskedForErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

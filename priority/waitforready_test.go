@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Wait-for-ready calls do not fail if a child or the resolver fails with a status error (decision 8
-// of docs/scenarios.md).
+// A child or the resolver fails with a status error. Wait-for-ready calls must nevertheless wait
+// (decision 8 of docs/scenarios.md).
 func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	balancer.Register(refusing{})
 	for _, test := range []struct {

@@ -8,20 +8,21 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// asked records whether the metrics of a channel have been exported. All policies of the channel
-// share it, so a policy that a failover creates counts its picks from the start.
+// asked records that the metrics of a channel have been exported. All policies of the channel share
+// it, so that a policy created by a failover counts its picks from the start.
 type asked struct {
 	atomic.Bool
-	users int // number of policies that share the value; guarded by channels.mu
+	users int // number of policies that share this value; guarded by channels.mu
 }
 
-// channels holds an asked for each channel. The key is the channel's metrics recorder.
+// channels maps the metrics recorder of each channel to the channel's asked.
 var channels struct {
 	mu  sync.Mutex
 	all map[estats.MetricsRecorder]*asked
 }
 
-// join returns the asked of the channel with recorder r. The caller must call leave later.
+// join returns the asked of the channel with recorder r. When the caller no longer needs it, it
+// must call leave.
 func join(r estats.MetricsRecorder) *asked {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &asked{}

@@ -15,14 +15,14 @@ import (
 
 type child = core.Child[endpointChild]
 
-// endpointChild is the data of this policy in a child of its core.
+// endpointChild is the data that this policy attaches to a child of its core.
 type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
-	weight   uint32            // weight of endpoint; the core adds the weights of duplicates
-	address  core.Address      // copy of the first address, because a resolver may change its list in place
+	weight   uint32            // weight of the endpoint itself; the core adds the weights of duplicates
+	address  core.Address      // copy of the endpoint's first address, because a resolver may change its list in place
 	outdated bool              // the child has refused its current endpoint
 	place    weighted.Position // position in the pick sequence when the last picker was replaced
 }
@@ -42,7 +42,8 @@ func (p *policy) build(c *child) {
 	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// update passes the endpoint to the child. If the child refuses it, the next update tries again.
+// update passes the endpoint to the child. If the child refuses it, the next update of the policy
+// tries again.
 func (p *policy) update(c *child) {
 	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
 		Endpoints:  []resolver.Endpoint{c.Attached.endpoint},
@@ -55,7 +56,7 @@ type owner child
 
 func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	c := (*child)(o)
-	var now time.Time // the core needs the time only for READY
+	var now time.Time // zero unless the state is READY, because the core needs the time only then
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
 		c.Attached.parent.core.Unproven(c, shell.TierOf(state.Picker).UnprovenPart > 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// All reports come at the same time. The first few are published one by one, and all others
-// together with the next picker.
+// 2,000 endpoints report READY at the same time. The first few reports must be published one by
+// one, and all others together with the next picker.
 func TestManyReportsCauseFewPickers(t *testing.T) {
 	const n = 2000
 	run(t, func(h *harness) {
@@ -86,7 +86,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 	})
 }
 
-// A child gets an update if its endpoint's attributes change, but not if only the weight changes.
+// A child must get an update if its endpoint's attributes change, but not if only the weight does.
 func TestWeightsAloneReachNoChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_weights_alone")
 	runWith(t, builder, func(h *harness) {

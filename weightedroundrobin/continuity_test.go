@@ -107,8 +107,9 @@ func init() {
 	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
 }
 
-// An update comes after every few picks. Each endpoint's share of the picks is still within half a
-// percentage point of its share of the weight (row W2 of docs/scenarios.md).
+// An update replaces the picker after every few picks. Each endpoint's share of the picks must
+// nevertheless stay within half a percentage point of its share of the weight (row W2 of
+// docs/scenarios.md).
 func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {
@@ -168,8 +169,8 @@ func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 	}
 }
 
-// The picker of a single READY child has no scheduler, but the child keeps its position in the
-// sequence.
+// The picker of a single READY child has no scheduler. The child must nevertheless keep its
+// position in the sequence.
 func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	for picks, want := range map[string]string{"": "abb", "a": "bab", "aaa": "bab"} {
 		run(t, func(h *harness) {
@@ -184,7 +185,8 @@ func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	}
 }
 
-// After any changes, the number of picks of an endpoint differs from the oracle's by at most one.
+// After each change, the number of picks of an endpoint must not differ from the oracle's by more
+// than one.
 func TestChangesKeepToTheOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(10) {
@@ -225,8 +227,8 @@ func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 			}
 		})
 	}
-	// 1,800 is expected. The bounds are 5 standard deviations from it. With an independent random
-	// start for each endpoint, it would be about 1,889.
+	// 1,800 is expected, and the bounds are 5 standard deviations from it. If each endpoint had an
+	// independent random start, about 1,889 would be expected.
 	if heavy < 1733 || heavy > 1867 {
 		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// keyOf returns the key of an endpoint, or false if it has no addresses. It uses the resolver's
-// addresses, because gRPC replaces the addresses of endpoints behind a proxy.
+// keyOf returns the key of an endpoint, or false if it has no addresses. It uses the addresses from
+// the resolver, because gRPC replaces an endpoint's addresses if there is a proxy.
 func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	p.addresses = p.addresses[:0]
 	for _, a := range hierarchy.Addresses(endpoint) {
@@ -43,8 +43,8 @@ func sameButWeight(a, b resolver.Endpoint) bool {
 	})
 }
 
-// sameAttributes reports whether a and b are equal except for their weights. It panics if they
-// cannot be compared.
+// sameAttributes reports whether a and b are equal except for their weights. It panics if an
+// attribute cannot be compared.
 func sameAttributes(a, b *attributes.Attributes) bool {
 	if a == b {
 		return true
@@ -53,12 +53,13 @@ func sameAttributes(a, b *attributes.Attributes) bool {
 	return weight.Set(resolver.Endpoint{Attributes: a}, none).Attributes.Equal(weight.Set(resolver.Endpoint{Attributes: b}, none).Attributes)
 }
 
-// search finds the children of unchanged endpoints quickly, without a key. It finds only endpoints
-// with one address whose slice is the same as in the last update. Their weights may differ.
+// search finds the children of unchanged endpoints without computing keys, which is faster. It
+// finds only endpoints with one address whose slice is the same as in the last update. Their
+// weights may differ.
 type search struct {
 	last []*child
 	inorder.Search
-	same map[[2]*attributes.Attributes]bool // caches sameAttributes, because many endpoints share their attributes
+	same map[[2]*attributes.Attributes]bool // cache of sameAttributes, because many endpoints share their attributes
 }
 
 func (s *search) find(e resolver.Endpoint) *child {

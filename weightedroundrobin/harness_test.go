@@ -83,8 +83,8 @@ func (h *harness) updateWith(config string, state resolver.State) error {
 	return err
 }
 
-// report makes endpoints report a state. It reports CONNECTING before READY, and the health after
-// it.
+// report makes endpoints report a state. Before READY, it reports CONNECTING; after READY, it
+// reports the health.
 func (h *harness) report(state connectivity.State, names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -134,7 +134,7 @@ func (h *harness) wantPick(want string) {
 	}
 }
 
-// wantState checks the published state and a pick. Only the end of an error must match, because the
+// wantState checks the published state and a pick. An error is compared by its end, because the
 // endpoint's pick_first adds a prefix.
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()

@@ -78,8 +78,8 @@ func TestReorderedAddressesKeepTheConnection(t *testing.T) {
 	})
 }
 
-// Behind a proxy, all endpoints have the proxy's address. Their own addresses and weights come from
-// the copy that hierarchy.Seal made.
+// Behind a proxy, all endpoints have the proxy's address. The policy must use the endpoints' own
+// addresses and weights, which are in the copy that hierarchy.Seal made.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	run(t, func(h *harness) {
 		state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{

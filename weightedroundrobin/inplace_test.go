@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// A resolver should send new slices. The policy also detects changes if a resolver changes its
-// endpoints in place and sends the same slices again.
+// A resolver should send new slices. If it changes its endpoints in place and sends the same slices
+// again, the policy must detect the changes nevertheless.
 func TestEndpointsChangedInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, want := newPair(t, "in_place"), newPair(t, "new")

@@ -92,7 +92,7 @@ func TestNothingReachesAClosedChild(t *testing.T) {
 		a := stubOf(leaf, "a")
 		reportStub(a, connectivity.Ready)
 		synctest.Wait()
-		// This report is queued while an update removes the child.
+		// The report is queued when the update removes the child.
 		reportStub(a, connectivity.Idle)
 		h.update("", "b")
 		before := a.ExitIdles()
@@ -138,8 +138,8 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	})
 }
 
-// A child that has refused its endpoint gets it again in the next update. The policy returns an
-// error only if all children have failed.
+// A child refuses its endpoint. The next update must try again. The policy must return an error
+// only if all children have failed.
 func TestErrorOfAChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_error")
 	bad := errors.New("bad endpoint")

@@ -35,7 +35,7 @@ var (
 
 type labels struct{ target, priority, locality string }
 
-// counts is the number of endpoints in each state, indexed by core.State.
+// counts holds the number of endpoints in each state, indexed by core.State.
 type counts [4]int64
 
 func (c counts) Plus(by counts) counts {
@@ -47,33 +47,33 @@ func (c counts) Plus(by counts) counts {
 
 var places tally.Bound
 
-// everybodys counts the endpoints of all policies in the process.
+// everybodys sums the endpoint counts of all policies in the process.
 var everybodys tally.Board[labels, counts]
 
-// meter exports the metrics of a policy. Recording every pick would slow down picks. The meter
-// therefore registers a gauge. When the gauge is collected, the meter records the picks since the
-// last collection, which schedulers count anyway. The picker of a single endpoint has no scheduler,
-// and counts its picks only after the channel's first export.
+// meter exports the metrics of a policy. To record each pick would make picks slow. Instead, the
+// meter registers a callback for exports, which records the picks since the last export: schedulers
+// count picks anyway. The picker of a single endpoint has no scheduler. It counts its picks only
+// after the channel's first export.
 type meter struct {
 	policy   *policy
-	settled  counts            // the part of everybodys that this policy has added
-	register serial.Serializer // registers on its own goroutine: a recorder may wait for an export, which calls Report
+	settled  counts            // the counts that this policy has added to everybodys
+	register serial.Serializer // registers the reporter on a goroutine of its own, because a recorder may wait for an export, which calls Report
 
 	mu         sync.Mutex // guards the following fields
 	labels     labels
 	service    string
 	registered bool
 	unregister func()
-	counts     bool   // whether pickers of a single endpoint count their picks
+	counts     bool   // pickers of a single endpoint count their picks
 	asked      *asked // nil until registered
 	picker     *weighted.Picker
-	taken      uint64                        // number of picker's picks that picks contains
+	taken      uint64                        // how many of the picks of picker are already in picks
 	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use
 	lastTaken  uint64
 	picks      int64
 }
 
-// at sets the labels. It must run on the policy's serializer.
+// at sets the labels of the metrics. It must run on the policy's serializer.
 func (m *meter) at(place stateattr.Labels) {
 	target := m.policy.Options.Target.String()
 	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
@@ -140,7 +140,7 @@ func (m *meter) close() {
 	}
 }
 
-// use makes picker the current one. It must run on the policy's serializer.
+// use sets the current picker. It must run on the policy's serializer.
 func (m *meter) use(picker *weighted.Picker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,14 +149,14 @@ func (m *meter) use(picker *weighted.Picker) {
 	m.picker, m.taken = picker, 0
 }
 
-// alone reports whether a picker of a single endpoint must count its picks.
+// alone reports whether the picker of a single endpoint must count its picks.
 func (m *meter) alone() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.asked != nil && m.asked.Load()
 }
 
-// read adds the picks since the last read to m.picks. The caller holds mu.
+// read adds the picks since the last call of read to m.picks. The caller holds mu.
 func (m *meter) read() {
 	read := func(p *weighted.Picker, taken *uint64) {
 		if p != nil {
@@ -183,7 +183,7 @@ func (m *meter) take() func() {
 	}
 }
 
-// Report implements estats.AsyncMetricReporter. It does not wait for the policy.
+// Report implements estats.AsyncMetricReporter. It does not wait for the policy's events.
 func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 	m.mu.Lock()
 	at, service, registered := m.labels, m.service, m.registered

@@ -63,7 +63,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
 		m.policy.Close()
 		m.want(map[string]int64{"understudy.endpoints p1 us-east CONNECTING": 5})
-		other.move("p0", "a") // the other channel's endpoints in p0 must not count for the first one
+		other.move("p0", "a") // endpoints of the other channel in p0; they must not count for this channel
 		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
 		other.policy.Close()
 		synctest.Wait()
@@ -81,7 +81,7 @@ func TestPicksAreExported(t *testing.T) {
 		old := m.cc.State()
 		m.move("p0", "a:3 b:2")
 		m.picks(7)
-		lbtest.Pick(old) // a call may still use the last picker
+		lbtest.Pick(old) // a call may still use the previous picker
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
 		m.move("p0", "a")
 		m.picks(4)
@@ -108,7 +108,7 @@ func TestPicksOfOneEndpointAreExported(t *testing.T) {
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1})
 		m.picks(4)
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4})
-		next := newMetered(t, m.recorder) // a failover on the same channel creates this policy
+		next := newMetered(t, m.recorder) // the policy that a failover on the same channel creates
 		next.move("p1", "b")
 		next.ready("b")
 		next.picks(5)

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// oracle is A34's queue with exact numbers. When the picker changes, each endpoint keeps the rest
-// of its interval until the next pick.
+// oracle is A34's queue with exact numbers. When the picker is replaced, each endpoint keeps the
+// rest of its interval until its next pick.
 type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
@@ -20,7 +20,7 @@ type oracleEntry struct {
 	name     string
 	weight   *big.Rat
 	left     *big.Rat
-	seen     bool     // whether a picker with this endpoint has picked, so that left is known
+	seen     bool     // a picker with this endpoint has picked, so left is known
 	deadline *big.Rat // nil if the endpoint is not in the picker
 }
 
@@ -28,8 +28,8 @@ func newOracle() *oracle {
 	return &oracle{all: map[string]*oracleEntry{}, now: new(big.Rat)}
 }
 
-// follow replaces the children by the policy's current ones, like a new picker. If no picker has
-// used an endpoint yet, follow copies the rest of its interval from the policy.
+// follow replaces the children by the policy's current ones, as a new picker does. For an endpoint
+// that no picker has used yet, it copies the rest of the interval from the policy.
 func (o *oracle) follow(p *policy) {
 	for _, e := range o.order {
 		if e.deadline != nil {

@@ -31,7 +31,7 @@ func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 		<-published
 	}
 	for exported && recorder.Export()["understudy.picks :///   "] == 0 {
-		cc.State().Picker.Pick(balancer.PickInfo{}) // until the meter has registered on another goroutine
+		cc.State().Picker.Pick(balancer.PickInfo{}) // picks until the meter has been registered, on another goroutine
 		runtime.Gosched()
 	}
 	return cc.State().Picker

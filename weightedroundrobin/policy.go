@@ -30,7 +30,7 @@ type policy struct {
 	picker     *weighted.Picker // nil if no child is READY
 	recording  bool
 	meter      meter
-	scheduled  weighted.Scheduled[*child] // used only while recording
+	scheduled  weighted.Scheduled[*child] // used only while a debug page watches the policy
 	addresses  []core.Address             // buffer of keyOf
 	logged     struct{ twice, empty, big bool }
 }
@@ -71,8 +71,8 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
 	place, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
 	p.meter.at(place)
-	// Without this attribute, children would ignore health checks, and endpoints that are
-	// NOT_SERVING would get calls.
+	// Without this attribute, children would ignore health checks, and unhealthy endpoints would get
+	// calls.
 	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
 	p.assign(state.Endpoints)
@@ -131,8 +131,7 @@ func (p *policy) logTwice(endpoint resolver.Endpoint) {
 }
 
 // updateChildren updates the children whose endpoint has changed. With startPoint "random", it
-// begins at a random child. Otherwise, all clients of a fleet would connect to the same endpoint
-// first.
+// begins at a random child. Otherwise, all clients would connect to the same endpoint first.
 func (p *policy) updateChildren(attributes *attributes.Attributes) {
 	all := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
 	p.attributes = attributes
@@ -148,7 +147,7 @@ func (p *policy) updateChildren(attributes *attributes.Attributes) {
 	}
 }
 
-// End publishes the state if the picker changes.
+// End makes the core publish the state if the update has changed it or the picker.
 func (p *policy) End() { p.core.End() }
 
 func (p *policy) Due() (at time.Time, due bool) { return p.core.Due() }
@@ -168,14 +167,14 @@ func (p *policy) State() balancer.State {
 	case core.TransientFailure:
 		return p.failure()
 	case core.Idle:
-		// Calls wait, because the children will connect.
+		// Calls wait, because IDLE children are made to connect.
 		return balancer.State{ConnectivityState: connectivity.Idle, Picker: shell.Queue}
 	}
 	return shell.Connecting()
 }
 
-// failure returns the state when all children have failed. Calls fail with the error of one child
-// and the number of the others.
+// failure returns the state if all children have failed. Calls fail with the error of one child and
+// the number of the others.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {

@@ -91,8 +91,8 @@ func reportAtRandom(cc *lbtest.ClientConn) {
 	sc.ReportHealth(connectivity.Ready, nil)
 }
 
-// lockingLeaf is the policy of an endpoint. Like grpc-go's policies, it holds its lock during calls
-// and reports.
+// lockingLeaf is the policy of an endpoint. Like grpc-go's policies, it holds its lock while it is
+// called and while it reports.
 type lockingLeaf struct {
 	cc      balancer.ClientConn
 	mu      sync.Mutex

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may send new names of priorities and localities forever. Only the first names get
-// their own metric series, and every pick is counted.
+// A control plane sends new names of priorities and localities without end. Only the first names
+// may get metric series of their own, but every pick must be counted.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})

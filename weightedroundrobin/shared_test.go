@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Endpoints whose addresses are the same slice as in the last update are found without a key. The
-// children and the picks are the same as with copied addresses.
+// Endpoints whose addresses are the same slices as in the last update are found without a key. The
+// children and the picks must be the same as with copies of the addresses.
 func TestSharedEndpointsAndCopies(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func endpointPool() []resolver.Endpoint {
 			case 3:
 				e.Attributes = e.Attributes.WithValue(key{}, "changed")
 			case 4:
-				e.Attributes = attributes.New(key{}, []int{1}) // cannot be compared
+				e.Attributes = attributes.New(key{}, []int{1}) // attributes that cannot be compared
 			}
 			pool = append(pool, e)
 		}

@@ -48,8 +48,8 @@ func TestShareGrowsOverTheWindow(t *testing.T) {
 	}
 }
 
-// Products of weights as large as those in grpc-go's xDS tree would overflow. The share still
-// grows.
+// The weights are as large as in grpc-go's xDS tree, where weights are multiplied. During the
+// window, the share must still grow, although larger products would overflow.
 func TestShareOfALargeWeightGrows(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a:2147483647 b:2147483648")
@@ -102,7 +102,8 @@ func TestCloseStopsTheSteps(t *testing.T) {
 	})
 }
 
-// The only READY endpoint gets all calls. It therefore needs no new picker during its window.
+// A single READY endpoint gets all calls in any case. No new picker may be made during its
+// slow-start window.
 func TestTheOnlyReadyEndpointNeedsNoSteps(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")

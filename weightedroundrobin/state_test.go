@@ -23,21 +23,21 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 		h.wantState(connectivity.TransientFailure, "fail: a is down")
 		h.report(connectivity.Idle, "b")
 		h.report(connectivity.Connecting, "b")
-		h.wantState(connectivity.TransientFailure, "fail: a is down") // CONNECTING does not count after a failure (gRFC A62)
+		h.wantState(connectivity.TransientFailure, "fail: a is down") // after a failure, CONNECTING is ignored (gRFC A62)
 		h.ready("a")
 		h.wantState(connectivity.Ready, "a")
-		time.Sleep(time.Second) // a shorter connection would count as a failure
+		time.Sleep(time.Second) // a connection that lasts less than a second would count as a failure
 		h.report(connectivity.Idle, "a")
 		h.wantState(connectivity.Connecting, "queue")
 	})
 }
 
-// A child that loses its connection reconnects at once, so the policy does not publish IDLE.
+// A child that loses its connection is reconnected at once. The policy must not publish IDLE.
 func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
 		h.ready("a")
-		time.Sleep(time.Second) // a shorter connection would count as a failure
+		time.Sleep(time.Second) // a connection that lasts less than a second would count as a failure
 		before := len(h.cc.States())
 		h.report(connectivity.Idle, "a")
 		for _, s := range h.cc.States()[before:] {

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// There is no new picker if an update changes nothing for this policy, for example if it changes
-// only another locality.
+// An update that changes nothing for this policy, for example because it changes only another
+// locality, must not cause a new picker.
 func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:2")

@@ -9,7 +9,7 @@ import (
 )
 
 // rebalance adapts the shares of the zones when endpoints have failed or recovered. It repeats this
-// until nothing changes, because children may report meanwhile.
+// until nothing changes, because children may report while they are updated.
 func (p *policy) rebalance() {
 	if p.rebalancing {
 		return
@@ -21,8 +21,8 @@ func (p *policy) rebalance() {
 	p.rebalancing = false
 }
 
-// capacity returns the capacity of a target, which is 0 if the target has no endpoints. Endpoints
-// may be missing because a standby uses only some of them, or because they are also listed in
+// capacity returns the capacity of a target, which is 0 if the target has no endpoints. A target
+// may have none because a standby uses only some endpoints, or because they are also listed in
 // another zone.
 func (p *policy) capacity(name string) float64 {
 	if len(p.groups[name]) == 0 {
@@ -31,8 +31,8 @@ func (p *policy) capacity(name string) float64 {
 	return p.config.Targets[name].Capacity // 0 for a removed target
 }
 
-// partsOfZones does the same as parts for targets that are balanced between zones. It weighs
-// targets by capacity, because a target in a failed zone has no share of the calls.
+// partsOfZones does the same as parts for targets that are balanced between zones. Instead of
+// weights, it uses capacities, because a target in a failed zone has no share of the calls.
 func (p *policy) partsOfZones() (ready, unproven float64) {
 	all := 0.0
 	for name, c := range p.children {
@@ -49,7 +49,7 @@ func (p *policy) partsOfZones() (ready, unproven float64) {
 			all += capacity * c.lacks
 		}
 	}
-	if all == 0 { // the READY targets have no capacity
+	if all == 0 { // none of the READY targets has capacity
 		return 1, 0
 	}
 	return ready / all, unproven / all

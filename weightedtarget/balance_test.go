@@ -73,8 +73,8 @@ func (h *harness) goesTo() string {
 	return strings.Join(all, " ")
 }
 
-// When a zone loses endpoints, some of its calls go to a zone with spare capacity. The target of
-// that zone is created only then. It is kept for 15 minutes after it is last needed.
+// A zone loses endpoints. Some of its calls must then go to a zone with spare capacity, whose
+// target is created only then. The target must be kept for 15 minutes after it was last needed.
 func TestBalanceFollowsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
@@ -157,7 +157,7 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	}
 }
 
-// One report makes a target gain a share and lose it again. The target is closed after its
+// One report gives a target a share and takes it away again. The target must be closed after its
 // retention time.
 func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
@@ -182,7 +182,8 @@ func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	})
 }
 
-// A target without a share gets calls because no other one is READY. It is kept meanwhile.
+// A target without a share gets calls, because no other one is READY. It must be kept as long as it
+// does.
 func TestATargetThatStandsInIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=2 c=1")

@@ -84,7 +84,7 @@ func (h *harness) describe() string {
 		fmt.Sscan(weight, &w)
 		n += w
 	}
-	for range max(n, 1) * 2520 { // a multiple of the picker's period for all sets of children
+	for range max(n, 1) * 2520 { // a multiple of the length of the picker's sequence, for each set of children in these tests
 		answer := strings.TrimPrefix(lbtest.Pick(state), "fail: ")
 		if answer == "queue" {
 			return all + " queue\n"

@@ -30,8 +30,8 @@ func TestPlacesAreKeptFromPickerToPicker(t *testing.T) {
 	}
 }
 
-// With startPoint "spec", the first call of every client goes to the heaviest child. With "random",
-// the first calls of many clients follow the weights.
+// With startPoint "spec", the first call of every client must go to the child with the largest
+// weight. With "random", the first calls of many clients must follow the weights.
 func TestFirstPicksFollowTheStartPoint(t *testing.T) {
 	const clients = 400
 	first := func(more string) (heavy int) {
@@ -52,7 +52,7 @@ func TestFirstPicksFollowTheStartPoint(t *testing.T) {
 			t.Errorf("%q: %d of %d first picks go to the heavier child, want all", more, heavy, clients)
 		}
 	}
-	// 300 is expected. The bounds are 5 standard deviations from it.
+	// 300 is expected, and the bounds are 5 standard deviations from it.
 	if heavy := first(`, "startPoint": "random"`); heavy < 256 || heavy > 344 {
 		t.Errorf("random: %d of %d first picks go to 3 of 4 of the weight, want about 300", heavy, clients)
 	}

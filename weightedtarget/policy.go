@@ -31,16 +31,16 @@ type policy struct {
 	picker      *weighted.Picker  // nil if no child is READY
 
 	watched   bool
-	scheduled weighted.Scheduled[string] // used only while watched
+	scheduled weighted.Scheduled[string] // used only while a debug page watches the policy
 }
 
 type child struct {
 	*shell.Child
 	weight  uint32
 	place   weighted.Position // position in the pick sequence when the last picker with this child was replaced
-	counts  balancer.State    // the last report that counts: a failed child still counts as failed while CONNECTING
-	lacks   float64           // share of the weight that was not READY when the child was last READY
-	refused balancer.State    // replaces counts if the child has refused its update
+	counts  balancer.State    // the last report, except that a failed child stays failed while it is CONNECTING
+	lacks   float64           // the share of the weight that was not READY when the child last was
+	refused balancer.State    // if the child has refused its update, the state to use instead of counts
 }
 
 const retention = 0
@@ -99,7 +99,7 @@ func (p *policy) newChild(name string) *child {
 				p.core.SetFailedPart(name, tier.FailedPart)
 			}
 		}
-		if !p.Updating() { // during an update, End rebalances once
+		if !p.Updating() { // otherwise, End rebalances once for the whole update
 			p.rebalance()
 			p.wake()
 		}
@@ -140,7 +140,7 @@ func (p *policy) State() balancer.State {
 	picker := p.pickerOf(names)
 	if all == core.Ready {
 		picker.SetParts(p.parts(names))
-		p.picker = picker // other pickers do not change the positions of children
+		p.picker = picker // a picker that is not published must not change the positions of children
 		if p.watched {
 			p.scheduled.Use(picker, names)
 		}
@@ -148,8 +148,8 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// parts returns the share of the targets' weight that is READY. It also returns the share that was
-// ejected and has yet to answer a call. A target that is IDLE or CONNECTING may soon be READY
+// parts returns the share of the targets' weight that is READY, and the further share that was
+// ejected and has not answered a call since. A target that is IDLE or CONNECTING may soon be READY
 // again, so only the weight that was not READY before counts as lost.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {

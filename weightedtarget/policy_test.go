@@ -127,8 +127,8 @@ func TestRemovedChildren(t *testing.T) {
 	})
 }
 
-// A child that has failed still counts as failed while it is CONNECTING again. This is true even if
-// it was removed and is retained (row T3 of docs/scenarios.md).
+// A child that has failed must count as failed while it is CONNECTING again, even if it was removed
+// in the meantime and is retained (row T3 of docs/scenarios.md).
 func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		const keep = `, "removedChildRetention": "60s"`
@@ -143,7 +143,7 @@ func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 	})
 }
 
-// Close also closes retained children (row T5 of docs/scenarios.md).
+// Close must also close retained children (row T5 of docs/scenarios.md).
 func TestCloseClosesRetainedChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")

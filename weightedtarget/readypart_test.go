@@ -14,8 +14,8 @@ type half struct{ balancer.Picker }
 
 func (half) ReadyPart() float64 { return 0.5 }
 
-// The READY share of a target is the share of its endpoints that are READY. Retained targets do not
-// count.
+// The READY share of a target must be the share of its endpoints that are READY. Retained targets
+// must not count.
 func TestReadyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -49,8 +49,8 @@ func TestReadyPart(t *testing.T) {
 	})
 }
 
-// A target that reconnects has no effect on the READY share, except for the share that was not
-// READY before.
+// A target reconnects. The READY share must stay the same: only the weight that was not READY
+// before counts as lost.
 func TestReadyPartOfOneThatConnectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// A failed child that is CONNECTING again still counts as failed, so nothing is published. A new
-// error of a failed child is published.
+// A failed child that is CONNECTING again counts as failed, so nothing must be published. A new
+// error of a failed child must be published.
 func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -87,8 +87,8 @@ func TestUpdatesDoNotProlongRetention(t *testing.T) {
 	})
 }
 
-// The retention time of a removed child ends during an update that adds the child again. The child
-// is kept.
+// The retention time of a removed child ends while an update adds the child again. The child must
+// be kept.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 z=1", keep)

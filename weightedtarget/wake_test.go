@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An IDLE child gets no calls while another child is READY or CONNECTING, so the policy makes it
-// connect. If the others have failed, it gets calls, which make it connect.
+// While another child is READY or CONNECTING, an IDLE child gets no calls, so the policy must make
+// it connect. If all others have failed, the child gets calls, which make it connect.
 func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")

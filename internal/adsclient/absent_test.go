@@ -23,8 +23,8 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave 
 	return m, catalogue, leave
 }
 
-// A cluster comes back together with its missing endpoints. A new watcher does not get the old
-// error just before the endpoints arrive.
+// A cluster that was missing comes back together with its endpoints. A new watcher must not get the
+// old error just before the endpoints arrive.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -46,8 +46,8 @@ func TestAbsentClusterIsBack(t *testing.T) {
 	}
 }
 
-// If the missing endpoints do not arrive soon after their cluster, watchers get the error after a
-// short timeout. The metric does not count the resource a second time.
+// A cluster comes back, but its endpoints do not. Watchers must get the error after a short
+// timeout. The metric must not count the missing resource a second time.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, catalogue, _ := startAbsent(t)
@@ -72,7 +72,8 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 	})
 }
 
-// If no response with clusters has come recently, a watcher gets the known error at once.
+// No response about clusters has arrived recently, so missing endpoints are not expected soon. A
+// new watcher must get the known error at once.
 func TestAbsentClusterIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := startAbsent(t)

@@ -1,7 +1,7 @@
-// Package adsclient keeps one stream to each xDS management server, which all channels of the
-// process share, and follows a target over several servers. Package core/ads decides which requests
-// are sent and which server is used. This package implements connections, backoff, timers and the
-// decoding of resources.
+// Package adsclient keeps one ADS stream to each xDS management server, shared by all channels of
+// the process. It can use several servers for a target, in order of preference. Package core/ads
+// decides which requests are sent and which server is used. This package implements connections,
+// backoff, timers and the decoding of resources.
 package adsclient
 
 import (
@@ -27,58 +27,59 @@ type Server struct {
 	URI string
 	// Credentials must not be nil.
 	Credentials credentials.TransportCredentials
-	// Identity is a comparable value that identifies Credentials. Servers with equal URI, Identity,
-	// Node and MaxResponse share a stream.
+	// Identity identifies Credentials. It must be comparable. Servers with equal URI, Identity, Node
+	// and MaxResponse share a stream.
 	Identity any
 	Node     *corev3.Node
 	// MaxResponse is the size in bytes of the largest response to accept.
 	MaxResponse int
-	// Read parses a resource, or returns why the resource is invalid. Only the result of Read is
-	// kept.
+	// Read parses a resource, or returns why the resource is invalid. The client keeps only the
+	// result.
 	Read        func(proto.Message) (any, error)
 	DialOptions []grpc.DialOption
 }
 
 // Resource is a parsed resource, which must not be modified.
 type Resource struct {
-	Read any // what Server.Read returned
+	Read any // the result of Server.Read
 }
 
 // Watcher receives the updates of one resource. Its methods are called one at a time, must not
-// block, and must not call this package. One more call may arrive after cancellation.
+// block, and must not call this package. A call that was already queued may arrive after the
+// cancellation.
 type Watcher interface {
 	// Resource is called with each good resource that differs from the previous one. version is the
 	// version of the response that contained the resource, or "" if that version is unknown.
 	Resource(r *Resource, version string)
-	// Unknown is called while there is no good resource, perhaps several times. The error is a
-	// single line that names the server and the resource, and wraps no other error. absent means
-	// that the server does not have the resource.
+	// Unknown is called while there is no good resource, perhaps several times with different errors.
+	// The error is a single line that names the server and the resource, and it wraps no other error.
+	// absent means that the server does not have the resource.
 	Unknown(err error, absent bool)
 	// Rejected is called when an update was rejected and a good resource stays in use. The error
 	// has the same form as that of Unknown.
 	Rejected(err error)
 	// Lost is called when the server becomes unreachable: a stream has ended without a response, or
-	// nothing has arrived in time. It is called again when the reason changes, and before the
-	// errors that result from it. Lost(nil) is called when the server responds again, after the
-	// resources of the response.
+	// nothing has arrived in time. It is called before the errors that the outage causes, and again
+	// when the reason changes. Lost(nil) is called when the server responds again, after the resources
+	// of the response.
 	Lost(*Outage)
 }
 
 // Outage describes why a server is unreachable. It must not be modified.
 type Outage struct {
-	Err   error // a single line that names the server, and wraps no other error
+	Err   error // a single line that names the server; wraps no other error
 	Since time.Time
 	Heard time.Time // when the server last sent a message, or zero
 
-	partial bool        // affects only one resource, whose request the server has not answered
-	over    atomic.Bool // the server has responded again, so Lost(nil) follows
+	partial bool        // the server has not answered the request for one resource, but sends others
+	over    atomic.Bool // the server has responded again, so a call of Lost(nil) follows
 }
 
 // Watch subscribes to a resource until cancel is called. The first watcher of a server opens the
 // stream; its recorder, which may be nil, receives the stream's metrics. The stream is closed when
 // the last watcher has cancelled.
 func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
-	if !utf8.ValidString(name) { // such a name would end the stream for all watchers
+	if !utf8.ValidString(name) { // such a name would end the stream, also for other watchers
 		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", of.noun, name, server.URI), true)
 		return func() {}
 	}
@@ -91,8 +92,8 @@ func Watch(server Server, of *Type, name string, w Watcher, recorder estats.Metr
 	})
 }
 
-// Heard returns when a server last sent a message, or the current time while its stream is up. The
-// server must be watched and have responded before.
+// Heard returns the time at which a server last sent a message. While its stream is up, this is the
+// current time. The server must be watched and must have responded before.
 func Heard(server Server) time.Time {
 	if c := clients.find(server); c != nil {
 		if ended := c.ended.Load(); ended != nil {

@@ -19,7 +19,7 @@ type talker interface {
 	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
 }
 
-// frugal is a server that does no more than the protocol requires. It ignores requests with an old
+// frugal is a server that does only what the protocol requires. It ignores requests with an old
 // nonce, and sends a resource only when it is requested for the first time. longest is set to the
 // largest number of names in a request.
 func frugal(s talker, longest *int) error {
@@ -47,8 +47,8 @@ func frugal(s talker, longest *int) error {
 	}
 }
 
-// If a resource is unsubscribed and subscribed again, it is received again. This also holds if the
-// server reads so slowly that the client merges both requests into one.
+// A resource is unsubscribed and subscribed again. The client must receive it again, even if the
+// server reads so slowly that both requests are merged into one.
 func TestClusterIsWatchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{}, 1)
@@ -56,7 +56,7 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
 			return frugal(&slow{s, reads}, new(int))
 		})
-		long := strings.Repeat("b", 100_000) // more than the flow-control window of a stream
+		long := strings.Repeat("b", 100_000) // more than the flow-control window of a stream, so that later requests have to wait
 		b, cancelB := m.watch(long)
 		defer cancelB()
 		expect(t, "b", b.take(), long+":1")
@@ -89,7 +89,8 @@ func (s *slow) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.Stream.Recv()
 }
 
-// The client renews its stream from time to time, so that the server forgets unused subscriptions.
+// The client must renew its stream from time to time, so that the server forgets unused
+// subscriptions.
 func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 0
@@ -111,8 +112,8 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	})
 }
 
-// A request with other names replaces a NACK that has not been sent yet. The request carries the
-// reason of the NACK, and later requests do not.
+// A request with other names replaces a NACK that has not been sent yet. It must carry the reason
+// of the NACK; later requests must not.
 func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	subs, all := ads.New(), newMailboxes()
 	m := all[0]
@@ -140,7 +141,7 @@ func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	if got := take(); got.Reject != "" {
 		t.Errorf("the reason was sent twice: %+v", got)
 	}
-	// A later good response is acknowledged, even if it has the same nonce.
+	// A later good response must be acknowledged, even if it has the same nonce.
 	put(subs.Received("1", "n", bad))
 	put(subs.Received("1", "n", []ads.Resource{{Name: "a"}}))
 	if got := take(); got.Reject != "" {

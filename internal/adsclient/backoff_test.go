@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server that fails each attempt with RESOURCE_EXHAUSTED is contacted less and less often. After
-// one response, the backoff is short again.
+// A server fails each attempt with RESOURCE_EXHAUSTED. The client must wait longer after each
+// attempt. After one response, the backoff must be short again.
 func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Time
@@ -50,8 +50,8 @@ func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	})
 }
 
-// The backoff counts from the beginning of an attempt, as everywhere in gRPC: after a long stream,
-// the next one begins at once.
+// As everywhere in gRPC, the backoff counts from the beginning of an attempt. After a long stream,
+// the next one must therefore begin at once.
 func TestLongStreamIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {

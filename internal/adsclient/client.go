@@ -13,20 +13,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// missingAfter is the timeout of a requested resource (gRFC A57; docs/waits.md).
+// missingAfter is how long a requested resource may take to arrive before it counts as missing
+// (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay is the timeout of a resource that was already missing before. It applies if a response
-// with clusters arrived less than onItsWay ago, because a server sends endpoints soon after their
-// cluster, or never.
+// onItsWay replaces missingAfter for a resource that was already missing before, if a response with
+// clusters arrived less than onItsWay ago. A server sends endpoints soon after their cluster, or
+// never.
 const onItsWay = 500 * time.Millisecond
 
-// client maintains the stream to a server. Unless noted, serial guards the fields that change after
-// newClient.
+// client maintains the stream to one server. Fields that change after newClient are guarded by
+// serial, unless noted otherwise.
 type client struct {
 	server   Server
 	key      key
-	users    int // guarded by the registry
+	users    int // guarded by the registry's lock
 	ctx      context.Context
 	stop     context.CancelFunc
 	recorder estats.MetricsRecorder
@@ -98,7 +99,7 @@ func (c *client) unreachable(why error) error {
 	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
 }
 
-// silent reports whether no stream has brought a response for missingAfter.
+// silent reports whether the server has sent no response for missingAfter, on any stream.
 func (c *client) silent() bool {
 	if c.answered {
 		return false
@@ -130,8 +131,8 @@ func (c *client) setLost(o *Outage) {
 	}
 }
 
-// opened starts to use a stream. A second stream has already sent some requests, which are not
-// repeated.
+// opened puts a stream into use. If it was a second stream, requests that were already sent on it
+// are not repeated.
 func (c *client) opened(s *stream) {
 	c.answered, c.current = false, s
 	for i, t := range c.topics {
@@ -144,10 +145,10 @@ func (c *client) opened(s *stream) {
 	}
 }
 
-// closed records the end of the stream. err is nil if that is not a failure.
+// closed records that the stream has ended. err is nil if this is not a failure.
 func (c *client) closed(err error) {
 	if c.answered {
-		err = nil // no failure after a response (gRFC A57)
+		err = nil // after a response, the end of a stream is not a failure (gRFC A57)
 	}
 	c.answered = false
 	if err != nil {

@@ -27,7 +27,7 @@ func thrifty(count int, after time.Duration) adstest.Script {
 }
 
 // "Servers may decide to optimize by not resending resources that the client had already seen on
-// the previous stream". The client still notices that such a server is back.
+// the previous stream". The client must nevertheless notice that such a server is back.
 func TestThriftyServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 24*time.Hour), "second": thrifty(2, 24*time.Hour)})
@@ -45,7 +45,7 @@ func TestThriftyServerIsBack(t *testing.T) {
 	})
 }
 
-// If a server that resends nothing is the only one, its outage ends when it is back.
+// The only server sends nothing that the client already has. When it is back, its outage must end.
 func TestThriftyServerIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, thrifty(1, 24*time.Hour))
@@ -64,7 +64,8 @@ func TestThriftyServerIsHeard(t *testing.T) {
 	})
 }
 
-// A server may end streams in order to spread its clients. That is not a failure (gRFC A57).
+// A server ends streams in order to spread its clients. This must not count as a failure (gRFC
+// A57).
 func TestThriftyServerEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 30*time.Minute), "second": thrifty(2, 24*time.Hour)})

@@ -10,13 +10,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// A server that disappears without closing the connection looks like a server without updates. When
-// endpoints fail, a working server would soon send other ones. If it sends nothing, the client
-// opens a second stream, and keeps the stream that receives a response first. docs/waits.md lists
-// these durations.
+// A server that disappears without closing the connection cannot be distinguished from one that has
+// no updates. But when endpoints fail, a working server usually sends others soon. If none arrive,
+// the client opens a second stream. It keeps the stream on which a response arrives first.
+// docs/waits.md lists these durations.
 const (
 	quietFor    = 30 * time.Second
-	quietJitter = 10 * time.Second // keeps the clients of a server from reconnecting all at once
+	quietJitter = 10 * time.Second // spreads the reconnections of a server's clients
 	secondEvery = 5 * time.Minute
 )
 
@@ -25,18 +25,18 @@ var (
 	errNoAnswer  = fmt.Errorf("no answer within %v", missingAfter)
 )
 
-// doubt decides when to open a second stream.
+// doubt decides when to open a second stream, because the first one may be dead.
 type doubt struct {
 	heard  time.Time // when the current stream last brought a response
 	tried  time.Time
 	due    *time.Timer // opens a second stream when it fires
-	second *attempt    // second stream that waits for a response, or nil
-	next   *stream     // second stream that has received a response and takes over, or nil
+	second *attempt    // a second stream that waits for a response, or nil
+	next   *stream     // a second stream that has received a response and is about to take over, or nil
 }
 
 type attempt struct{ cancel context.CancelCauseFunc }
 
-// believe records a response on the current stream and cancels the second one.
+// believe records a response on the current stream. It cancels the second stream.
 func (c *client) believe() {
 	c.doubt.heard = time.Now()
 	c.trust()
@@ -55,8 +55,8 @@ func (c *client) trust() {
 }
 
 // endpointsFailed schedules a second stream for the time when the current one has been silent long
-// enough. It does not wait for further failures, because endpoints may report only one. A response
-// on the current stream cancels the schedule. A stream with a ping every 30 s needs no second one.
+// enough. One failure is enough, because endpoints may report only one. A response on the current
+// stream cancels the schedule. If the stream has a ping every 30 s, no second one is needed.
 func (c *client) endpointsFailed() {
 	c.serial.Do(func() {
 		d := &c.doubt
@@ -87,7 +87,7 @@ func (c *client) openSecond() {
 	go c.runSecond(ctx, a)
 }
 
-// runSecond opens a second stream, which takes over after its first response.
+// runSecond opens a second stream. After its first response, that stream replaces the current one.
 func (c *client) runSecond(ctx context.Context, a *attempt) {
 	limit := time.AfterFunc(missingAfter, func() { a.cancel(errNoAnswer) })
 	defer limit.Stop()

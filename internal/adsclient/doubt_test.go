@@ -65,8 +65,8 @@ func (q *quiet) set(endpoints int) {
 }
 
 // A server disappears without closing its connections, and another one takes its place. When
-// endpoints then fail, the client uses the new server 30 s to 40 s after the last message of the
-// old one.
+// endpoints then fail, the client must use the new server 30 s to 40 s after the last message of
+// the old one.
 func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 	for about, failedAt := range map[string]time.Duration{"at once": 0, "later": 20 * time.Second, "much later": 4 * time.Minute} {
 		t.Run(about, func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 	}
 }
 
-// A stream without messages is kept if no endpoint fails. It is also kept if a response comes after
-// an endpoint has failed.
+// The stream must be kept if there are no messages and no endpoint fails, and also if a response
+// arrives after an endpoint has failed.
 func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)
@@ -110,8 +110,8 @@ func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	})
 }
 
-// A working server has no updates while an endpoint keeps failing. A second stream takes over at
-// most once in 5 minutes, and nothing else changes.
+// A working server has no updates while an endpoint keeps failing. A second stream may take over at
+// most once in 5 minutes. Nothing else may change.
 func TestAServerThatIsWellAndHasNothingToSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)
@@ -149,7 +149,7 @@ func flood(s *adstest.Stream) error {
 	return nil
 }
 
-// If a second stream gets no response, the first one stays in use.
+// A second stream gets no response. The first one must stay in use.
 func TestASecondStreamThatIsNotAnswered(t *testing.T) {
 	for about, script := range map[string]adstest.Script{
 		"silence":                          (*adstest.Stream).Drain,

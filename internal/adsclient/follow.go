@@ -12,25 +12,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Target is a set of resources that a channel needs, and the servers that have them.
+// Target is a set of resources that a channel needs, together with the servers that may have them.
 type Target struct {
 	// Cluster names the target in the log.
 	Cluster string
-	// Servers are the management servers in order of preference, at least one. Package core/ads
-	// decides which one is used.
+	// Servers holds at least one management server, in order of preference. Package core/ads decides
+	// which one is used.
 	Servers []Server
 	// ReachabilityOnly allows a switch to the next server even if all resources are known (gRFC
 	// A95).
 	ReachabilityOnly bool
-	// Needs returns the resources that the target needs, given the state of the clusters that it
-	// has needed so far.
+	// Needs returns the resources that the target needs. clusters holds the states of those clusters
+	// that it has needed so far.
 	Needs func(clusters map[string]State) Needs
 }
 
 // Follower receives the updates of a target. Its methods are called one at a time, must not block,
-// and must not call this package, except Stop. One more call may arrive after Stop.
+// and must not call this package, except Stop. A call that was already queued may arrive after
+// Stop.
 type Follower interface {
-	// Changed is called with the snapshot to use from now on.
+	// Changed is called with each new snapshot, which replaces the previous one.
 	Changed(Snapshot)
 	// Unknown is called while there is no snapshot to use, and again when the reason changes.
 	Unknown(error)
@@ -68,8 +69,8 @@ type Following struct {
 	order  *ads.Servers
 	views  []*view
 	news   bool
-	used   int    // index of the server of the last snapshot, or -1
-	why    string // the last reason passed to Unknown; "" after a snapshot
+	used   int    // index of the server of the last snapshot passed to Changed, or -1
+	why    string // the last reason passed to Unknown, or "" after a snapshot
 
 	lost *Outage
 	by   int
@@ -89,7 +90,7 @@ func (g *Following) ask() {
 	}
 }
 
-// Stop ends the subscriptions. It may be called more than once.
+// Stop ends the subscriptions. It may be called more than once, even by the Follower.
 func (g *Following) Stop() {
 	g.serial.Run(func() {
 		for _, v := range g.views {
@@ -99,8 +100,8 @@ func (g *Following) Stop() {
 	})
 }
 
-// Heard returns when the server in use last sent a message, or the current time while its stream is
-// up.
+// Heard returns the time at which the server in use last sent a message. While its stream is up,
+// this is the current time.
 func (g *Following) Heard() (at time.Time) {
 	g.serial.Do(func() { at = Heard(g.target.Servers[max(g.used, 0)]) })
 	return at
@@ -115,8 +116,8 @@ func (g *Following) EndpointsFailed() {
 	}
 }
 
-// happened handles a change of a view. The changes during a call of the follower cause a single
-// further call.
+// happened handles a change of a view. Changes that occur while the follower is being called cause
+// only one further call.
 func (g *Following) happened(v *view, news bool) {
 	if news {
 		v.news, g.news = true, true
@@ -125,8 +126,8 @@ func (g *Following) happened(v *view, news bool) {
 	g.ask()
 }
 
-// shown returns the index of the server whose snapshot to pass on, or -1. Before a server has sent
-// all resources, it returns the first server with a good resource.
+// shown returns the index of the server whose snapshot is passed on, or -1. This is the server in
+// use or, before a server has sent all resources, the first one with a good resource.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -180,7 +181,7 @@ func (g *Following) log(used int) {
 }
 
 // whyNone combines the reasons of all subscribed servers for having no snapshot. It returns nil if
-// a server has yet to report a reason.
+// a server has not reported a reason yet.
 func (g *Following) whyNone() error {
 	var texts []string
 	for i, v := range g.views {
@@ -196,8 +197,8 @@ func (g *Following) whyNone() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// tellLost passes on the outage if it has changed. It is the outage of the server in use or else of
-// the first unreachable server before it.
+// tellLost passes on the outage if it has changed: the outage of the server in use or, if there is
+// none, of the first unreachable server before it.
 func (g *Following) tellLost() {
 	if g.used < 0 || g.used >= len(g.views) {
 		return

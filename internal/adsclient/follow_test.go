@@ -24,8 +24,8 @@ func serving(count *int) adstest.Script {
 
 const longest = 145 * time.Second
 
-// While the first server is down, the client uses the second one. When the first one is back, the
-// client leaves the second one.
+// While the first server is down, the client must use the second one. When the first one is back,
+// the client must leave the second one.
 func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -47,8 +47,9 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	})
 }
 
-// By gRFC A71, a client keeps its resources and does not use another server. By gRFC A95, it uses
-// the other server until the first one is back.
+// The first server goes down after it has answered. With gRFC A71, the client must keep its
+// resources and not use another server. With gRFC A95, it must use the next server until the first
+// one is back.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	}
 }
 
-// A server that is back is used again, even if its resources have not changed.
+// A server that is back must be used again, even if its resources have not changed.
 func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -146,8 +147,8 @@ func TestHostileFirstServers(t *testing.T) {
 	}
 }
 
-// If a server answers without the cluster, the client does not use the next server instead. Such an
-// answer does not replace endpoints in use.
+// The first server answers that it does not have the cluster. The client must not use the next
+// server instead. Such an answer must not replace endpoints in use.
 func TestServerWithoutTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
@@ -225,7 +226,7 @@ func (b busy) Changed(s Snapshot) {
 	b.rest()
 }
 
-// Updates that come while the follower is busy become a single change.
+// Several updates arrive while the follower is busy. They must cause a single call of Changed.
 func TestABurstBecomesOneChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"}

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzResponse checks that each response is either acknowledged or rejected, and that resources
-// which the client passes on can be decoded again and translated.
+// FuzzResponse checks that each response is either acknowledged or rejected. Resources that the
+// client passes on must be decodable and translatable.
 func FuzzResponse(f *testing.F) {
 	for _, r := range []*discoveryv3.DiscoveryResponse{
 		response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1")), adstest.Any(weightless("a"))),

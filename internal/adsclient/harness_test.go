@@ -148,8 +148,8 @@ func (n *notes) take() []string {
 	return list
 }
 
-// watch subscribes to cluster and returns a function that unsubscribes. The last subscription must
-// end inside the bubble.
+// watch subscribes to cluster and returns a function that unsubscribes. Tests must end all
+// subscriptions inside the bubble.
 func (m *manager) watch(cluster string) (*notes, func()) {
 	n := new(notes)
 	return n, Watch(m.target(), Endpoints, cluster, n, nil)

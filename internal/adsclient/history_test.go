@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Connections and endpoints fail at random. No resource is lost, no server counts as unreachable,
-// at most one stream is in use, and the last state arrives.
+// Connections and endpoints fail at random. No resource may be lost, no server may count as
+// unreachable, at most one stream may be in use, and the last state must arrive.
 func TestHistoriesOfSecondStreams(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -35,8 +35,8 @@ func (l *lines) count(text string) int {
 
 func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logged)) }
 
-// A server ends its stream after each response. The client contacts it every second. A resource
-// that it does not send still times out, although no stream lasts that long.
+// A server ends its stream after each response. The client must contact it every second. A resource
+// that the server does not send must time out, although no stream lasts that long.
 func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -83,7 +83,7 @@ func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A server fails and comes back with an older version. The client uses that version.
+// A server fails and comes back with an older version. The client must use that version.
 func TestServerThatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")

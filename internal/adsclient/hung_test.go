@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hangs is a server that sends cluster "a" and then nothing until wake is closed. It then calls
+// hangs is a server that sends cluster "a" and then nothing until wake is closed. Then it calls
 // say.
 func hangs(wake <-chan struct{}, say func(*adstest.Stream) error) adstest.Script {
 	return func(s *adstest.Stream) error {
@@ -38,8 +38,8 @@ func servingB(s *adstest.Stream) error {
 	return errors.Join(s.Respond("1", "n", adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
 }
 
-// A server answers one channel and then hangs. A channel that opens later uses the next server
-// until the first one responds again. The first channel keeps its endpoints.
+// A server answers one channel and then hangs. A channel that opens later must use the next server
+// until the first one responds again. The first channel must keep its endpoints.
 func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})
@@ -73,9 +73,9 @@ func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	})
 }
 
-// If the server sends any response after a cluster was requested, a cluster that is not in it
-// counts as absent. The response also restarts the timeouts of resources for which the server was
-// silent.
+// A cluster is requested. If the next response, of whatever type, does not contain it, the cluster
+// must count as absent. The response must also restart the timeouts of resources for which the
+// server was silent.
 func TestServerThatSpokeIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

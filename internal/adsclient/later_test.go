@@ -58,7 +58,7 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	})
 }
 
-// A message that no watcher keeps is freed. For the next watcher, it is decoded again.
+// A message that no watcher keeps must be freed. For the next watcher, it must be decoded again.
 func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	m := startManager(t, adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1")).Serve)
 	came := func(w *waiter) *Resource {

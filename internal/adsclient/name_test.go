@@ -5,7 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// A name that protobuf cannot encode does no harm to other subscriptions on the stream.
+// A subscription to a name that protobuf cannot encode must not affect other subscriptions on the
+// stream.
 func TestANameThatCannotBeSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1

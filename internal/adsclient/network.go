@@ -14,17 +14,18 @@ type Network struct {
 
 // Options can be set with discovery.OwnOption.
 type Options struct {
-	Network *Network // nil for the system's network
+	Network *Network // nil means the system's network
 }
 
-// in is the Identity of a server in a Network. It includes the server's own Identity.
+// in is the Identity of a server that is reached over a Network. It contains the server's own
+// Identity.
 type in struct {
 	network     *Network
 	credentials any
 }
 
-// Within returns the server with connections over network n. Servers in different networks do not
-// share streams.
+// Within returns a copy of the server that is reached over network n. Servers in different networks
+// do not share streams.
 func (s Server) Within(n *Network) Server {
 	if n == nil {
 		return s

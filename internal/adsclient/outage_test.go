@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// An outage is reported with its beginning, the time of the last message, and a reason, which may
-// change. It is also reported to watchers that come later.
+// An outage must be reported with its beginning, the time of the last message, and a reason, which
+// may change. It must also be reported to watchers that are added later.
 func TestAnOutageIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
@@ -43,8 +43,8 @@ func TestAnOutageIsTold(t *testing.T) {
 	})
 }
 
-// Lost reports the outage of the server in use. If that server works, it reports the outage of a
-// server before it.
+// Lost must report the outage of the server in use. If that server works, it must report the outage
+// of an earlier server in the list.
 func TestAnOutageOfAServerThatIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2

@@ -50,8 +50,8 @@ func startPinged(t *testing.T, minTime time.Duration, says func(stream int) stri
 	return m, target, func() { cutIt(false) }
 }
 
-// A server that sends the ping header is pinged every 30 s, so the client notices within 50 s that
-// it is gone.
+// A server that sends the ping header must be pinged every 30 s, so that the client notices within
+// 50 s that the server is gone.
 func TestServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -72,8 +72,8 @@ func TestServerThatAllowsPings(t *testing.T) {
 	})
 }
 
-// A server without the ping header is pinged every 5 minutes, even if another server at its address
-// sent the header before.
+// A server without the ping header must be pinged every 5 minutes, even if another server at its
+// address sent the header before.
 func TestServerThatAllowsPingsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, _ := startPinged(t, 5*time.Minute-time.Second, func(stream int) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server sends a rejected version again and again. The client rejects it once every 5 s. Other
-// requests are not delayed: the ACK of another version, and a request for other names.
+// A server sends a rejected version again and again. The client must reject it only once every 5 s.
+// Other requests must not be delayed: the ACK of another version, and a request for other names.
 func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 10
@@ -66,7 +66,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	})
 }
 
-// A delayed NACK is not sent on the next stream.
+// A NACK that is delayed when the stream ends must not be sent on the next stream.
 func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan bool, 1)

@@ -19,7 +19,7 @@ const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	t := c.topic(response.GetTypeUrl())
 	if t == nil {
-		// the type was never requested, so there is no request to reject
+		// An unknown type was never requested, so the response is not rejected.
 		c.serial.Do(func() {
 			c.believe()
 			c.ignore(response.GetTypeUrl())
@@ -63,8 +63,8 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	})
 }
 
-// begin records the first response on the current stream. After an outage, the timeouts of missing
-// resources start again.
+// begin handles the first response on the current stream. If it ends an outage, the timeouts of
+// missing resources start again.
 func (c *client) begin() {
 	c.answered = true
 	c.count(connectedMetric, 1)
@@ -77,7 +77,7 @@ func (c *client) begin() {
 	}
 }
 
-// ignore counts a response of an unknown type. It does not log a type twice in a row.
+// ignore counts a response of an unknown type. It logs the type unless the last one was the same.
 func (c *client) ignore(typeURL string) {
 	c.count(ignoredMetric, 1)
 	if typeURL != c.ignored {

@@ -39,8 +39,8 @@ func slowSecond(q **quiet) func(int) adstest.Script {
 	}
 }
 
-// startDoubt starts a server whose client waits on a second stream, because an endpoint has failed
-// and the first stream is quiet.
+// startDoubt starts a server. An endpoint has failed and the first stream is quiet, so its client
+// waits for a response on a second stream.
 func startDoubt(t *testing.T) (q *quiet) {
 	q = startQuiet(t, slowSecond(&q))
 	pass(time.Minute)
@@ -50,8 +50,8 @@ func startDoubt(t *testing.T) (q *quiet) {
 	return q
 }
 
-// While the client waits for a response on a second stream, the first one brings an update. The
-// first stream then stays in use.
+// While the client waits for a response on a second stream, an update arrives on the first one. The
+// first stream must stay in use.
 func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -64,7 +64,7 @@ func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	})
 }
 
-// The first stream also stays in use if it brings the response to a new request.
+// The same holds if the response to a new request arrives on the first stream.
 func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -89,7 +89,8 @@ func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// If both streams end while the client waits on the second one, it connects again as usual.
+// Both streams end while the client waits for a response on the second one. The client must connect
+// again as usual.
 func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -103,8 +104,8 @@ func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// Resources that are first watched while the client waits on a second stream are requested on that
-// stream, too.
+// Resources are first watched while the client waits for a response on a second stream. They must
+// be requested on that stream, too.
 func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q *quiet
@@ -125,7 +126,7 @@ func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// If a second stream brings no usable resource, the first one stays in use.
+// A second stream receives no usable resource. The first one must stay in use.
 func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	for about, answer := range map[string]*discoveryv3.DiscoveryResponse{
 		"nothing": response("9"),
@@ -156,7 +157,7 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 }
 
 // The server allows pings. A second stream takes over before the frequent pings have begun.
-// Afterwards, no second stream is needed, because the pings show that the server is there.
+// Afterwards, no further stream may be opened, because the pings show that the server is there.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -192,7 +193,7 @@ func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
 	return before
 }
 
-// If the first stream ends before a second one has taken over, the client opens a new stream as
+// The first stream ends before a second one has taken over. The client must open a new stream as
 // usual.
 func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	for about, after := range map[string]time.Duration{"due": time.Second, "waits": quietFor + quietJitter} {

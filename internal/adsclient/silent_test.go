@@ -39,7 +39,8 @@ func TestServerThatSaysNothing(t *testing.T) {
 	})
 }
 
-// A slow server is used once it has sent all resources but one. That one counts as missing.
+// A slow server has sent all resources but one. It must be used, and the last resource must count
+// as missing.
 func TestSlowServerThatLacksOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -83,8 +84,8 @@ func goAway(s *adstest.Stream, after time.Duration) error {
 	return errors.New("go away")
 }
 
-// A server that ends each stream after a response does not count as silent. A resource that it does
-// not send counts as missing.
+// A server ends each stream after a response. It must not count as silent. A resource that it does
+// not send must count as missing.
 func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -107,7 +108,7 @@ func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 	})
 }
 
-// A server that responds on one stream and is silent on the next counts as unreachable.
+// A server responds on one stream and is silent on the next. It must count as unreachable.
 func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {

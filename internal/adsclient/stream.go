@@ -18,11 +18,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// run opens one stream after another. As everywhere in gRPC, the backoff counts from the start of
-// an attempt, so a stream that has lasted longer than its backoff is replaced at once.
+// run opens one stream after another. As everywhere in gRPC, the backoff counts from the beginning
+// of an attempt. If a stream has lasted longer than its backoff, the next one is therefore opened
+// at once.
 func (c *client) run() {
 	attempt := 0
-	var next *stream // second stream that takes over
+	var next *stream // a second stream that is about to take over
 	for c.ctx.Err() == nil {
 		began := time.Now()
 		var answered bool
@@ -48,8 +49,8 @@ func ours(err error) bool {
 	return errors.Is(err, errRenewed) || errors.Is(err, errPings) || errors.Is(err, errTakenOver)
 }
 
-// streamEnded reports whether the stream has brought a response. It returns the second stream that
-// takes over, or nil.
+// streamEnded handles the end of the stream. answered reports whether a response had arrived on it.
+// next is the second stream that takes over, or nil.
 func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	c.serial.Do(func() {
 		answered = c.answered
@@ -66,7 +67,7 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 		}
 		renewed := ours(err)
 		if err != nil && !renewed {
-			err = errors.New(printable.Text(printable.Brief(err.Error()))) // the text becomes part of the errors of calls
+			err = errors.New(printable.Text(printable.Brief(err.Error()))) // err becomes part of the errors of calls, so its text is shortened and made printable
 		}
 		if renewed {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
@@ -82,8 +83,8 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	return answered, next
 }
 
-// stream is an ADS stream with its own connection. A connection is not used again, because gRPC's
-// backoff for connections would come in addition to the backoff for streams.
+// stream is an ADS stream with its own connection. A connection is not reused, because gRPC's
+// backoff for connections would be added to the backoff for streams.
 type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -91,10 +92,10 @@ type stream struct {
 	ads    adsStream
 	mail   mailboxes
 	sent   chan struct{}
-	pinged bool // keepalive pings are sent every 30 s
+	pinged bool // a keepalive ping is sent every 30 s
 
-	// The following fields belong to a second stream: the requested names by topic, and the first
-	// response.
+	// The following fields are used only by a second stream: the requested names by topic, and the
+	// first response.
 	asked [2][]string
 	first *discoveryv3.DiscoveryResponse
 }
@@ -133,7 +134,7 @@ func (s *stream) close() {
 	_ = s.conn.Close()
 }
 
-// stream runs s, or a new stream if s is nil, until it ends.
+// stream runs s until it ends. If s is nil, it opens a new stream.
 func (c *client) stream(s *stream) error {
 	if s == nil {
 		var err error
@@ -148,7 +149,7 @@ func (c *client) stream(s *stream) error {
 		if err != nil {
 			cause := context.Cause(s.ctx)
 			if errors.Is(cause, errTakenOver) {
-				go s.close() // in the background, because gRPC waits up to 5 s for a connection that accepts no data
+				go s.close() // not awaited, because gRPC waits up to 5 s for a connection that accepts no data
 				return cause
 			}
 			s.close()
@@ -159,7 +160,7 @@ func (c *client) stream(s *stream) error {
 		}
 		c.received(response)
 		if first {
-			headers, _ := s.ads.Header() // Recv returns the same error
+			headers, _ := s.ads.Header() // the error is ignored, because Recv returns the same one
 			c.pinging.heed(s, headers.Get(pingHeader))
 		}
 	}
@@ -178,7 +179,7 @@ func (c *client) dialOptions(pinged bool) []grpc.DialOption {
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
 // send sends the requests in the mailboxes. It runs on its own goroutine, because Send blocks while
-// the server does not read. It ignores errors, which Recv returns in more detail.
+// the server does not read. It ignores errors, because Recv returns them in more detail.
 func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	node := c.server.Node // sent only in the first request
 	for {
@@ -204,8 +205,8 @@ func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 }
 
 // mailbox holds the next request. A new request may replace an unsent one, because each request
-// lists all subscriptions and acknowledges the last response. This bounds the memory, whatever the
-// server does.
+// lists all subscriptions and acknowledges the last response. The mailbox therefore holds at most
+// one request, even if the server does not read.
 type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
@@ -236,22 +237,23 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// pingHeader is the header by which a server, such as understudy serve, allows a ping every 30 s.
+// pingHeader is the header with which a server, such as understudy serve, allows a ping every 30 s.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
 )
 
-// By default, gRPC servers allow one ping every 5 minutes.
+// By default, gRPC servers allow one keepalive ping every 5 minutes.
 var (
 	seldomPings = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
 	oftenPings  = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}
 )
 
-// pinging holds the ping interval, which is fixed when a connection is created.
+// pinging determines the keepalive interval of new connections. The interval of a connection cannot
+// be changed.
 type pinging struct {
 	often   bool
-	refused bool // a server has stopped allowing frequent pings
+	refused bool // a server that allowed frequent pings no longer does
 }
 
 var errPings = errors.New("renewed, to ping as often as the server allows")
@@ -263,10 +265,10 @@ func pings(often bool) keepalive.ClientParameters {
 	return seldomPings
 }
 
-// heed applies the ping header of a response. A different interval needs a new stream. The stream
-// is renewed at once if the server would otherwise close the connection, and else after 1 to 5
-// minutes, so that the clients of a server do not all reconnect at the same time. A second stream
-// always starts with the long interval.
+// heed applies the ping header of a response. A different interval needs a new stream. If the
+// server would otherwise close the connection, the stream is renewed at once. Otherwise, it is
+// renewed after 1 to 5 minutes, so that the clients of a server do not all reconnect at the same
+// time. A second stream always starts with the long interval.
 func (p *pinging) heed(s *stream, headers []string) {
 	allows := len(headers) == 1 && headers[0] == pingValue
 	switch {

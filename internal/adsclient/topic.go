@@ -22,26 +22,26 @@ type topic struct {
 	subs     *ads.Subscriptions
 	watchers map[string]map[*watch]bool
 	timers   map[ads.Timer]*time.Timer
-	requests *mailbox // where to put requests; nil between streams
+	requests *mailbox // mailbox for requests on the current stream; nil between streams
 	held     *held
 	rejected string
 	versions map[string]string
 	passedOn map[string]passedOn
 	ttl      sync.Once
 
-	// silent holds an outage for each resource about which the server has sent nothing since it was
-	// requested, although the server is reachable.
+	// silent holds, by resource, the outages of a server that is reachable but has sent nothing since
+	// the resource was requested.
 	silent map[string]*Outage
 }
 
-// watch lets any Watcher be a map key.
+// watch is a map key, because a Watcher need not be comparable.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {
 	if o := cmp.Or(t.client.lost, t.silent[name]); o != nil {
 		handle.Lost(o)
 	}
-	// Only the new watcher must receive the current state.
+	// The current state must be passed only to the new watcher.
 	alone := map[string]map[*watch]bool{name: {handle: true}}
 	t.do(t.subs.Watch(name, time.Since(t.client.news) < onItsWay), nil, alone)
 	if t.watchers[name] == nil {
@@ -66,7 +66,8 @@ type refusal struct{ error }
 // Refused implements the interface of discovery.Refused.
 func (refusal) Refused() bool { return true }
 
-// do executes actions. decoded holds the resources of the response that caused them, if any.
+// do executes actions. If a response caused them, decoded holds its resources. watchers receive the
+// result.
 func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[string]map[*watch]bool) {
 	for _, timer := range a.Stop {
 		if running, ok := t.timers[timer]; ok {
@@ -85,8 +86,8 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 		t.deliver(d, decoded[d.Name], watchers[d.Name])
 	}
 	for _, f := range a.Fail {
-		// Pass on only the text. If gRPC saw the status, it would fail calls with it, even calls
-		// that wait for ready.
+		// Only the text of the error is passed on. If gRPC saw the status, it would fail calls with it,
+		// even calls that wait for ready.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
 			err = refusal{err}
@@ -151,18 +152,18 @@ func (t *topic) drop() {
 
 type passedOn struct {
 	body []byte
-	read weak.Pointer[Resource] // weak, because only watchers should keep the resource
+	read weak.Pointer[Resource] // weak, because only watchers should keep the resource in memory
 }
 
-// deliver passes a resource to watchers. The client keeps only the encoded form, which has a tenth
-// of the size. Later watchers share the parsed form as long as another watcher holds it.
+// deliver passes a resource to watchers. The client keeps only the encoded form, which is ten times
+// smaller. A later watcher shares the parsed form if another watcher still holds it.
 func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 	if last := t.passedOn[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
 		r = last.read.Value()
 	}
 	if r == nil {
 		var again ads.Resource
-		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // decoding cannot fail: the resource was valid before
+		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // the resource was valid before, so decoding cannot fail
 			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
 			return
 		}
@@ -175,15 +176,15 @@ func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 
 var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
-// expired handles the timeout of a resource. If the server has sent nothing during the timeout, it
-// is unreachable for all watchers. If it has sent something, but not since the request, it is
-// unreachable for the watchers of this resource. If it responded recently on the previous stream,
-// it does not have the resource.
+// expired handles the timeout of a resource. There are three cases. If the server has sent nothing
+// during the timeout, it is unreachable for all watchers. If it has sent something, but not since
+// the request, it is unreachable for the watchers of this resource. If it responded recently on the
+// previous stream, it does not have the resource.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
-	if len(a.Fail) > 0 && !timer.Short { // a short timer means that the resource is already reported as missing
+	if len(a.Fail) > 0 && !timer.Short { // after a short timer, the resource has already been reported as missing
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.count(missingMetric, 1)
 	}
@@ -210,7 +211,7 @@ func (t *topic) setSilent(name string, o *Outage) {
 	}
 }
 
-// speaks is called for each response, of any type, before the response is applied.
+// speaks is called when a response of any type has arrived, before the response is applied.
 func (t *topic) speaks() {
 	for _, o := range t.silent {
 		o.over.Store(true)
@@ -218,7 +219,7 @@ func (t *topic) speaks() {
 	t.do(t.subs.Again(), nil, t.watchers)
 }
 
-// logRejected logs a rejection, unless the last one had the same reason.
+// logRejected logs a rejection unless the reason is the same as last time.
 func (t *topic) logRejected(version, reason string) {
 	if reason == t.rejected {
 		return

@@ -11,7 +11,7 @@ import (
 // Type is a resource type.
 type Type struct {
 	url    string
-	noun   string // what errors call the resource
+	noun   string // name of the resource type in errors
 	field  string
 	create func() proto.Message
 	nameOf func(proto.Message) string

@@ -37,8 +37,8 @@ func TestResourcesHaveVersions(t *testing.T) {
 	})
 }
 
-// If a resource is rejected, watchers that have a good one get Rejected, and the others get
-// Unknown.
+// An update of a resource is rejected. Watchers that have a good resource must get Rejected, and
+// the others Unknown.
 func TestARejectedResourceIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {

@@ -6,26 +6,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
-// State is the state of a resource on one server. It is empty before the server has responded.
+// State is the state of a resource on one server. It is empty before the server has sent it.
 type State struct {
 	Good    *Resource
 	Version string // version of the response that contained Good, or ""
 	Err     error
 }
 
-// Snapshot is the state of a target's resources on one server, by name.
+// Snapshot holds the states of a target's resources on one server, by name.
 type Snapshot struct {
 	Server              int // index in Target.Servers
 	Clusters, Endpoints map[string]State
-	For                 any // copied from Needs
+	For                 any // Needs.For, copied from the result of Target.Needs
 }
 
 // Needs lists the resources that a target needs. Whole means that the target also has endpoints
-// that do not depend on any of them.
+// without these resources.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
-	For                 any // copied to the Snapshot
+	For                 any // arbitrary data, copied to Snapshot.For
 }
 
 // view holds the subscriptions of a target on one server, and the states of their resources.
@@ -35,7 +35,7 @@ type view struct {
 	news   bool
 
 	clusters, endpoints map[string]*viewed
-	needed              any // Needs.For of the last needs
+	needed              any // Needs.For of the last call of Target.Needs
 	err                 error
 	lost                *Outage
 }
@@ -53,7 +53,7 @@ func newView(g *Following, server int) *view {
 	return &view{of: g, server: server, clusters: make(map[string]*viewed), endpoints: make(map[string]*viewed)}
 }
 
-// ask adapts the subscriptions to the current needs, which it returns.
+// ask adapts the subscriptions to the target's current needs, and returns these.
 func (v *view) ask() Needs {
 	needs := v.of.target.Needs(v.snapshot().Clusters)
 	v.needed = needs.For
@@ -98,7 +98,7 @@ func (v *view) has(needs Needs) ads.Has {
 		good = good || r.state.Good != nil
 	}
 	switch {
-	case waits || bad && !good: // without good endpoints, a rejected resource counts as not sent yet
+	case waits || bad && !good: // without good endpoints, a rejected resource counts as not received yet
 		return ads.Waiting
 	case good:
 		return ads.All
@@ -135,8 +135,8 @@ func (v *view) snapshot() Snapshot {
 	return s
 }
 
-// event queues a change, because a watcher must not block. change reports whether the follower must
-// learn of it.
+// event queues a change, because a watcher must not block. news reports whether the follower must
+// be notified of it.
 func (r *viewed) event(change func() (news bool)) {
 	r.view.of.serial.Enqueue(func() {
 		if !r.gone {

@@ -118,7 +118,7 @@ var rank = map[string]int{
 	"internal/cds":         7,
 	"internal/clusterfile": 7,
 
-	// These sources can answer with lists of clusters.
+	// The following sources can answer with lists of clusters.
 	"discovery/eds":  8,
 	"discovery/file": 8,
 
@@ -128,7 +128,7 @@ var rank = map[string]int{
 
 	".": 9,
 
-	// Packages for tests may be imported by tests of any rank.
+	// The following packages are for tests, and tests of any rank may import them.
 	"internal/testing":          2,
 	"internal/testing/flat":     6,
 	"internal/testing/given":    6,
@@ -172,7 +172,8 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// Package topology uses gRPC's types, but its result depends only on its input.
+// TestTopologyIsPure checks that package topology imports nothing that would make its result depend
+// on more than its input. It may import gRPC's types.
 func TestTopologyIsPure(t *testing.T) {
 	for _, p := range list(t, "./internal/topology") {
 		for _, dep := range p.Imports {
@@ -194,7 +195,7 @@ func TestTopologyKnowsNoPolicy(t *testing.T) {
 	}
 }
 
-// Package discovery does not depend on the packages that use sources. Sources import it.
+// Sources import package discovery, so it must not depend on the packages that use sources.
 func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
@@ -221,8 +222,8 @@ func TestFakesStayInTests(t *testing.T) {
 	}
 }
 
-// light lists the modules that the root module may depend on. Other dependencies belong in
-// cmd/understudy or interop, because every program that imports the root module gets them.
+// light lists the modules that the root module may depend on. Every program that imports the root
+// module gets its dependencies, so others belong in cmd/understudy or interop.
 var light = []string{
 	root,
 	"cel.dev/expr",
@@ -242,7 +243,7 @@ var light = []string{
 	"google.golang.org/protobuf",
 }
 
-// Envoy's protobuf messages make up a third of a binary. Only the sources that use them may link
+// Envoy's protobuf messages make up a third of a binary. Only the sources that need them may link
 // them.
 func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
 	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// time.Sleep and receiving from time.After are allowed only in functions that run only in synctest
-// bubbles. Elsewhere they take real time, and no duration is certain to be long enough.
+// TestNothingSleepsOutsideABubble checks that time.Sleep, and receiving from time.After, occur only
+// in functions that always run in a synctest bubble. Elsewhere they would take real time, and no
+// duration would be certain to be long enough.
 func TestNothingSleepsOutsideABubble(t *testing.T) {
 	all := readBubbles(t)
 	for _, u := range all.waits {
@@ -50,24 +51,24 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// makers names, for some methods, the function that creates their receivers. The test looks at the
-// calls of that function instead. A scenario runner calls the methods through an interface that is
-// also implemented without a bubble.
+// makers maps some methods to the function that creates their receivers. For these, the test looks
+// at the callers of that function, because a scenario runner calls the methods through an interface
+// that types without a bubble also implement.
 var makers = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",
 	"priority .Advance":         "priority newRecorder",
 }
 
-// bubbles is a call graph of all functions, with the places that wait for time to pass and the
-// functions that open bubbles. It may have too many calls, because a name counts as every function
-// that it might refer to.
+// bubbles is a call graph of all functions. It also records the places that wait for time to pass,
+// and the functions that open bubbles. It may contain calls that do not exist, because a name
+// counts as every function that it might refer to.
 type bubbles struct {
 	positions *token.FileSet
 	files     []source
 	waits     []use
 	uses      map[string][]use
-	openers   map[string]map[int]bool // by key of the function: the arguments that run in a bubble
+	openers   map[string]map[int]bool // by key of a function: the indexes of its arguments that it calls in a bubble
 	imports   map[string]map[string]bool
 }
 
@@ -159,8 +160,8 @@ func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	return "", false
 }
 
-// unseen reports whether the code at from cannot use the function that contains held. This is so if
-// held is in an unexported function of a test and from is not in a test.
+// unseen reports whether the code at from cannot use the function that contains held. This is
+// certain if held is in an unexported function of a test and from is not in a test.
 func (b *bubbles) unseen(held, from use) bool {
 	return b.inTest(held) && !b.inTest(from) && !ast.IsExported(held.holder[strings.LastIndexAny(held.holder, " .")+1:])
 }
@@ -169,8 +170,8 @@ func (b *bubbles) inTest(u use) bool {
 	return strings.HasSuffix(b.positions.Position(u.pos).Filename, "_test.go")
 }
 
-// waits reports whether the last node of the stack waits only for time to pass. A case of a select
-// may also wait for something else.
+// waits reports whether the last node of the stack waits only for time to pass. A receive in a
+// select does not count, because another case may be chosen.
 func waits(stack []ast.Node) bool {
 	switch n := stack[len(stack)-1].(type) {
 	case *ast.CallExpr:

@@ -10,7 +10,7 @@ import (
 func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	var u use
 	var stack []ast.Node
-	var inBubble []bool // whether each node of the stack runs in a bubble
+	var inBubble []bool // for each node of the stack, whether it runs in a bubble
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if n == nil {
 			stack, inBubble = stack[:len(stack)-1], inBubble[:len(inBubble)-1]
@@ -26,7 +26,7 @@ func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	})
 }
 
-// holder returns the function around the last node of the stack, and its key. For a package
+// holder returns the function that contains the last node of the stack, and its key. For a package
 // variable, it returns nil and the variable's key.
 func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	if len(stack) > 1 {
@@ -52,11 +52,11 @@ func (b *bubbles) opened(s source, stack []ast.Node) bool {
 	return slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
 }
 
-// findOpeners finds functions that call one of their parameters only in bubbles. more reports
-// whether it found a new one.
+// findOpeners looks for functions that call one of their parameters only in bubbles. more reports
+// whether it has found a new one.
 func (b *bubbles) findOpeners() (more bool) {
 	for _, s := range b.files {
-		leaked := make(map[*ast.FuncDecl]map[string]bool) // whether a name is used outside of a bubble, by function and name
+		leaked := make(map[*ast.FuncDecl]map[string]bool) // by function and name: whether the name is used outside of a bubble
 		b.walk(s, func(u use, stack []ast.Node) {
 			id, ok := stack[len(stack)-1].(*ast.Ident)
 			if _, declared := stack[max(0, len(stack)-2)].(*ast.Field); !ok || declared || u.within == nil {
@@ -109,8 +109,8 @@ func keyOf(path string, f *ast.FuncDecl) string {
 	return filepath.Dir(path) + " " + f.Name.Name
 }
 
-// keysOf returns the keys of all functions that an expression may refer to. A method may be in any
-// imported directory. Because of interfaces, it may also be in one that imports this one.
+// keysOf returns the keys of all functions that an expression may refer to. The method may be
+// declared in any imported directory or, because of interfaces, in one that imports this one.
 func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	dir := filepath.Dir(s.path)
 	switch e := e.(type) {

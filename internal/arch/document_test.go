@@ -10,7 +10,7 @@ import (
 
 var tables = map[string]struct {
 	scenarios []string
-	rows      int // the smallest number of rows in the table
+	rows      int // minimum number of rows in the table
 }{
 	"docs/a34.md": {nil, 60},
 	"docs/a28.md": {[]string{"internal/core/weightedtarget/testdata"}, 18},
@@ -92,8 +92,8 @@ func commentsOf(t *testing.T, dirs []string, name string) string {
 	return comments.String()
 }
 
-// docs/waits.md names a constant and a file for each duration. Each of these files refers to
-// docs/waits.md.
+// For each duration, docs/waits.md names a constant and a file. The constant must exist, and the
+// file must refer to docs/waits.md.
 func TestWaitsNameTheirConstants(t *testing.T) {
 	links := regexp.MustCompile("\\[`([A-Za-z]+)`(?:, `([A-Za-z]+)`)?\\]\\(\\.\\./([a-z/]+\\.go)\\)").FindAllStringSubmatch(read(t, "docs/waits.md"), -1)
 	if len(links) < 12 {

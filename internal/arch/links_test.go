@@ -25,7 +25,7 @@ func TestPagesAreTwoClicksAway(t *testing.T) {
 	}
 }
 
-// A page longer than two screens has a table of contents at its beginning.
+// A page that is longer than two screens must begin with a table of contents.
 func TestLongPagesHaveContents(t *testing.T) {
 	for _, page := range longPages(t, os.DirFS("../..")) {
 		t.Errorf("%s has more than %d lines: split it, or add links to its headings before the first or second of them", page, twoScreens)

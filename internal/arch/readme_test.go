@@ -15,7 +15,7 @@ func read(t *testing.T, file string) string {
 	return string(data)
 }
 
-// The client in README.md is a copy of examples/client/main.go, which is compiled.
+// The client in README.md must be a copy of examples/client/main.go, because that file is compiled.
 func TestReadmeShowsTheExampleClient(t *testing.T) {
 	source := read(t, "examples/client/main.go")
 	_, source, _ = strings.Cut(source, "package main\n")
@@ -42,7 +42,7 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// The gate runs the commands of README.md.
+// The gate must run the commands in README.md.
 func TestGateRunsTheReadmesCommands(t *testing.T) {
 	readme, gate := read(t, "README.md"), read(t, ".ci/run")
 	for _, command := range []string{"go run ./cmd/understudy demo", "go test work"} {

@@ -44,15 +44,15 @@ func TestFilesAreShort(t *testing.T) {
 	}, ".")
 }
 
-// If a picker returns a status error, gRPC ends even wait-for-ready calls with it. Only drop needs
-// this, so no other policy creates status errors.
+// If a picker returns a status error, gRPC fails even wait-for-ready calls with it. Only drop needs
+// this. No other policy may create status errors.
 func TestPoliciesReturnPlainErrors(t *testing.T) {
 	makes := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
 	sources(t, func(file string) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") { // servers in tests need status errors
 			return
 		}
-		if file == "internal/awaiting/awaiting.go" { // has a status error for calls whose context has ended
+		if file == "internal/awaiting/awaiting.go" { // needs a status error, for calls whose context has ended
 			return
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)

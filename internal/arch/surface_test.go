@@ -18,8 +18,9 @@ var update = flag.Bool("update", false, "write testdata/surface.txt")
 
 const largest = 88
 
-// The golden file lists the public surface: a line for each function, type, method, variable and
-// constant. Constants of one type share a line, and fields are left out. To update it:
+// TestTheSurfaceIsKnownAndSmall compares the public surface with a golden file, which has a line
+// for each function, type, method, variable and constant. Constants of one type share a line, and
+// fields are left out. To update it:
 //
 //	go test ./internal/arch -run TestTheSurface -update
 func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
@@ -86,7 +87,7 @@ func public(t *testing.T) (dirs []string) {
 
 func TestPublicTypesAreNotInternal(t *testing.T) {
 	for dir, p := range documented(t) {
-		internal := make(map[string]bool) // whether each local name is an internal package
+		internal := make(map[string]bool) // by local name, whether the package is internal
 		for _, path := range p.Imports {
 			if strings.HasPrefix(path, root+"/internal/") {
 				internal[filepath.Base(path)] = true
@@ -217,7 +218,8 @@ func methodsOf(t *doc.Type) (names []string) {
 	return names
 }
 
-// The types of the contract are declared in package discovery, so that go doc shows their fields.
+// The types that sources use must be declared in package discovery itself, so that go doc shows
+// their fields.
 func TestTheContractIsDeclaredInItsPackage(t *testing.T) {
 	fields := make(map[string]int)
 	for _, typ := range documented(t)["discovery"].Types {

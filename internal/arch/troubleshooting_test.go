@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// unseen lists path prefixes of code whose texts appear neither in the log nor in an error.
+// unseen lists the prefixes of paths whose texts appear neither in the log nor in an error.
 var unseen = []string{
 	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",
@@ -25,7 +25,7 @@ var unseen = []string{
 // a whole package.
 var helpers = []string{"panic", "regexp.", "strings.", "estats.", "counter", "header."}
 
-// said is a text in the library's code. An ellipsis replaces each inserted value.
+// said is a text in the library's code, with an ellipsis in place of each inserted value.
 type said struct {
 	at, text string
 	seen     bool // users see the text in this form, so it needs a row
@@ -38,20 +38,21 @@ var (
 	fails = regexp.MustCompile(`^(?:fmt\.Errorf|errors\.New|status\.Errorf?)$`)
 )
 
-// others is the last section of the page. Its texts need not occur in our code.
+// others is the heading of the last section of the page. The texts below it need not occur in our
+// code.
 const others = "## Messages from gRPC and Go"
 
-// general limits how many texts one row may apply to. A row that applies to very many would hide
-// that another one is missing. Errors that name what is wanted need no explanation.
+// general limits how many texts one row may apply to. If one row applied to very many texts, a
+// missing row would not be noticed. Errors that say what was expected need no row.
 const general = 40
 
 var explained = []string{"want …"}
 
-// Each text that a user can see in the log or in an error has a row in
-// docs/howto/troubleshooting.md, and each row is about such a text. The test reads the texts from
-// the code: the formats of log lines and errors, and in the library all other literals of three
-// words or more, because most reasons are built from these. A row applies to a text that contains
-// the words in its first column. An ellipsis matches anything.
+// TestTheTroubleshootingPageHasEachText checks that each text that users can see in the log or in
+// an error has a row in docs/howto/troubleshooting.md, and that each row applies to such a text.
+// The test reads the texts from the code: the formats of log lines and errors and, in the library,
+// all other literals of three words or more, because most reasons are built from these. A row
+// applies to a text that contains the words in its first column. An ellipsis matches anything.
 func TestTheTroubleshootingPageHasEachText(t *testing.T) {
 	texts := productTexts(t)
 	rows := troubles(t)
@@ -92,7 +93,7 @@ type trouble struct {
 	foreign bool
 }
 
-// appliesTo reports whether text contains the words in their order.
+// appliesTo reports whether text contains the row's words in the same order.
 func (r trouble) appliesTo(text string) bool {
 	for fixed := range strings.SplitSeq(r.words, "…") {
 		_, rest, found := strings.Cut(text, fixed)
@@ -149,7 +150,7 @@ type collector struct {
 	texts []said
 }
 
-// visit looks for texts in n. by is the function that gets n as an argument, or "".
+// visit collects the texts in n. by is the function that n is an argument of, or "".
 func (c *collector) visit(n ast.Node, by string) {
 	ast.Inspect(n, func(in ast.Node) bool {
 		switch in := in.(type) {
@@ -181,8 +182,8 @@ func (c *collector) visit(n ast.Node, by string) {
 	})
 }
 
-// add adds a text. One or two words may be a name, so they do not count. Of the texts that the
-// command prints, only its log and errors count.
+// add adds a text. It ignores texts of one or two words, which may be names. Of the command's
+// texts, it adds only log lines and errors.
 func (c *collector) add(n ast.Node, text, by string) {
 	count := len(words.FindAllString(text, -1))
 	logged := logs.MatchString(by) || fails.MatchString(by)
@@ -203,7 +204,7 @@ func name(f ast.Expr) string {
 	return "?"
 }
 
-// textOf returns the text of a literal or of a sum with literals.
+// textOf returns the text of a literal, or of a concatenation that contains literals.
 func textOf(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -228,7 +229,7 @@ func textOf(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// shown returns the replacement of a formatting verb.
+// shown returns the text that stands in place of a formatting verb.
 func shown(verb string) string {
 	if verb == "%%" {
 		return "%"

@@ -48,7 +48,7 @@ type policy struct {
 	over chan struct{} // closed when the current picker is replaced
 }
 
-// show publishes a new picker. Calls that wait in the previous picker try again.
+// show publishes a new picker. Calls that wait in the previous picker are passed to the new one.
 func (p *policy) show(state connectivity.State, picker func(over <-chan struct{}) balancer.Picker) {
 	before := p.over
 	p.over = make(chan struct{})
@@ -76,7 +76,7 @@ func (*policy) ExitIdle() {}
 func (p *policy) Close() { close(p.over) }
 
 // waiter is a picker that blocks until it is replaced or the call ends. It may block, because gRPC
-// calls Pick on the call's goroutine.
+// calls Pick on the goroutine of the call.
 type waiter struct {
 	text string
 	over <-chan struct{}

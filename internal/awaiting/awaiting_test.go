@@ -69,7 +69,7 @@ func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-// Waiting calls continue when the first endpoint arrives, and fail when the source fails.
+// Calls that wait must continue when the first endpoint arrives, and fail when the source fails.
 func TestCallsThatWaitGoOn(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
@@ -117,8 +117,8 @@ func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
 	})
 }
 
-// After the source has answered with a list of discovery mechanisms, errors say what these
-// mechanisms are waiting for.
+// A source answers with a list of discovery mechanisms. The errors of calls must then say what
+// these mechanisms are waiting for.
 func TestACallSaysWhatAPartWaitsFor(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")

@@ -1,5 +1,5 @@
-// Package cds reads the fields of Envoy's v3 Cluster that define its endpoints. docs/xds.md lists
-// these fields.
+// Package cds reads those fields of Envoy's v3 Cluster that define its endpoints. docs/xds.md lists
+// them.
 package cds
 
 import (
@@ -31,12 +31,12 @@ type Kind int
 const (
 	// Static clusters list their endpoints in Assignment.
 	Static Kind = iota
-	// StrictDNS clusters list endpoints in Assignment. A name among them represents all its
+	// StrictDNS clusters list endpoints in Assignment. A host name among them is replaced by all its
 	// addresses.
 	StrictDNS
 	// LogicalDNS clusters have the addresses of Host (gRFC A37).
 	LogicalDNS
-	// EDS clusters get their endpoints under the name Service over EDS.
+	// EDS clusters get their endpoints over EDS, under the name in Service.
 	EDS
 	// Aggregate clusters have the endpoints of Children, in this order (gRFC A37).
 	Aggregate
@@ -46,7 +46,7 @@ const (
 type Cluster struct {
 	Name       string
 	Kind       Kind
-	Assignment *endpointv3.ClusterLoadAssignment // has the name of the cluster if it had none
+	Assignment *endpointv3.ClusterLoadAssignment // never without a cluster name; the default is the name of the cluster
 	answer     discovery.Answer
 	unused     []envoy.Problem
 	Host       string // host:port
@@ -88,7 +88,7 @@ func (r *reader) checkName(path, name string) {
 	}
 }
 
-// NameProblem returns what is wrong with the name of a cluster, or "" if it is valid.
+// NameProblem describes why the name of a cluster is invalid, or returns "" if it is valid.
 func NameProblem(name string) string {
 	switch {
 	case name == "":
@@ -99,7 +99,7 @@ func NameProblem(name string) string {
 	return ""
 }
 
-// kinds lists the supported types for errors.
+// kinds lists the supported cluster types, for errors.
 const kinds = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
 
 func (r *reader) readKind() {
@@ -125,7 +125,7 @@ func (r *reader) readKind() {
 	}
 }
 
-// aggregateName is the name that Envoy and gRPC require for this extension (gRFC A37).
+// aggregateName is the extension name that Envoy and gRPC require in an aggregate (gRFC A37).
 const aggregateName = "envoy.clusters.aggregate"
 
 func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
@@ -176,7 +176,8 @@ func (r *reader) readAssignment() {
 	r.addWithin("load_assignment", err)
 }
 
-// named returns the assignment, or a copy with the cluster's name if it has none.
+// named returns the assignment. If it has no cluster name, it returns a copy with the name of the
+// cluster.
 func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
 	if given.GetClusterName() != "" {
 		return given
@@ -238,8 +239,8 @@ func (r *reader) readHost() {
 	}
 }
 
-// quiet lists the fields that cause no note: the supported ones, and fields for Envoy's own
-// connections, which cannot be expected to have an effect.
+// quiet lists the fields that cause no note: the supported ones, and those that only concern
+// Envoy's own connections, so that nobody expects an effect.
 var quiet = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
@@ -267,7 +268,7 @@ func (r *reader) notes() []envoy.Problem {
 	return found[:min(len(found), envoy.MaxProblems)]
 }
 
-// ours is the policy of every cluster (gRFC A34).
+// ours is the name of the policy that every cluster uses (gRFC A34).
 const ours = "understudy_weighted_round_robin"
 
 // checkPolicy accepts only weighted round robin: as ROUND_ROBIN, or as an entry of a policy list

@@ -29,8 +29,9 @@ func (e *edits) edit(t *testing.T, names int) []*spoken {
 	return name
 }
 
-// A cluster is edited, and a name in it can no longer be looked up. The name keeps the addresses in
-// use. If the channel was idle meanwhile, it keeps them until an hour after the edit.
+// A cluster is edited, and one of its names can no longer be looked up. The name must keep the
+// addresses in use. If the channel was idle meanwhile, it must keep them until an hour after the
+// edit.
 func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	for _, awake := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -56,7 +57,8 @@ func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	}
 }
 
-// After an edit, a name keeps its addresses even if its lookups had already failed for a long time.
+// The lookups of a name have failed for a long time when its cluster is edited. The name must
+// nevertheless keep its addresses.
 func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -79,7 +81,8 @@ func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	})
 }
 
-// The channel was idle and uses its stored answer. An edit does not confirm that answer.
+// The channel was idle and uses its stored answer. An edit of the cluster must not count as a
+// confirmation of that answer.
 func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
 	down := func(name []*spoken) { name[1].Fail(errDown); name[0].Fail(errDown) }
 	lost := func(name []*spoken) { name[1].Fail(errDown); _ = name[0].say("10.0.0.1:1") }
@@ -130,8 +133,8 @@ func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	})
 }
 
-// A cluster is edited again before the first edit is in use. Addresses that were found between the
-// edits are kept.
+// A cluster is edited again before the first edit has taken effect. Addresses that were found
+// between the edits must be kept.
 func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}

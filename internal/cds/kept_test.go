@@ -24,7 +24,7 @@ type client struct {
 }
 
 func (c *client) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet
+	if awaiting.Is(s) { // there is no answer yet, so calls wait
 		return nil
 	}
 	var addresses []string
@@ -75,7 +75,8 @@ func (c *channel) expect(t *testing.T, want string) {
 	}
 }
 
-// reopened lets f open channels one after another. Their cluster has the names a and b.
+// reopened opens several channels one after another: f calls open for each. Their cluster has the
+// names a and b.
 func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spoken)) string)) {
 	synctest.Test(t, func(t *testing.T) {
 		name := unsaid(2)
@@ -91,7 +92,7 @@ func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spok
 
 var errDown = errors.New("server misbehaving")
 
-// If a name cannot be looked up after the channel was idle, it keeps its addresses until an hour
+// A name cannot be looked up after the channel was idle. It must keep its addresses until an hour
 // after they were last confirmed.
 func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
@@ -124,7 +125,8 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// A name without a result after the channel was idle keeps its addresses, too.
+// The lookup of a name does not end after the channel was idle. The name must keep its addresses,
+// too.
 func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		open(func(a, b *spoken) { _ = a.say("10.0.0.1:1"); _ = b.say("10.0.0.2:1") })
@@ -135,7 +137,8 @@ func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	})
 }
 
-// Names keep their addresses even if the cluster has an address that needs no lookup.
+// No name can be looked up, but the cluster also has an address that needs no lookup. The names
+// must keep their addresses.
 func TestNamesThatAllFailBesideAnAddressAfterIdleness(t *testing.T) {
 	reopened(t, "192.0.2.1", func(open func(func(a, b *spoken)) string) {
 		const want = "10.0.0.1:1 10.0.0.2:1 192.0.2.1:1"

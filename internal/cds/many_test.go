@@ -51,8 +51,8 @@ func (r *counting) last() (all string) {
 	return all
 }
 
-// thousand runs f with a cluster of a thousand names. round makes each name answer with an address
-// that ends in last. If err is not nil, each name fails instead.
+// thousand runs f with a cluster of a thousand names. round ends one lookup of each name: with an
+// address that ends in last or, if err is not nil, with err.
 func thousand(t *testing.T, f func(r *counting, round func(last int, err error))) {
 	synctest.Test(t, func(t *testing.T) {
 		names := unsaid(1000)
@@ -133,8 +133,8 @@ func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 	})
 }
 
-// After ResolveNow, an answer is sent even if it has not changed, because the channel may have
-// rejected it.
+// After ResolveNow, an answer must be sent even if it is the same as before, because the channel
+// may have rejected that one.
 func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &counting{}, unsaid(2)
@@ -161,7 +161,7 @@ func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 	})
 }
 
-// If the sum of the weights of a locality exceeds the limit, all of them are scaled down.
+// If the weights of a locality add up to more than the limit, all of them must be scaled down.
 func TestLargeWeightsOfNamesWithSeveralAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &counting{}, unsaid(2)

@@ -16,19 +16,19 @@ import (
 // Maker creates discovery mechanisms from clusters. Its exported fields must be set before use. It
 // is not safe for concurrent use.
 type Maker struct {
-	// Target is the channel's target, whose options apply to the sources.
+	// Target is the channel's target. Its options also apply to the sources that Maker creates.
 	Target *discovery.Target
 	// EDS returns the source of a ClusterLoadAssignment.
 	EDS func(service string) (discovery.Source, error)
-	// Scope identifies a management server. EDS sources of different scopes are different, so that
-	// endpoints of two servers are never mixed.
+	// Scope identifies a management server. EDS sources with different scopes are never equal, so that
+	// the endpoints of two servers are not mixed.
 	Scope int
 
 	sources map[string]discovery.Source
 	used    map[string]discovery.Source
 }
 
-// DNS is the default for repeated lookups of the names in clusters.
+// DNS holds the default settings for periodic lookups of the names in clusters.
 var DNS = discovery.Refresh{RemoveAfter: 2}
 
 // Known is the state of a cluster.
@@ -44,7 +44,7 @@ type Known struct {
 type Graph struct {
 	List  []clusters.Entry
 	Known map[string]Known
-	Asked []string // names of the requested clusters, in the order of the requests
+	Asked []string // names of the clusters that were requested, in this order
 }
 
 // Resolve resolves a cluster and its descendants (gRFC A37).
@@ -101,8 +101,8 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 	}
 }
 
-// contentOf returns a key for the endpoints of a cluster. An edit of another cluster does not
-// change the key, so the names are not looked up again.
+// contentOf returns a key that identifies the endpoints of a cluster. An edit of another cluster
+// does not change the key, so the names are not looked up again.
 func contentOf(kind string, c *Cluster) string {
 	if c.answer.Identity == "" { // the cluster cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
@@ -126,10 +126,10 @@ func (m *Maker) same(key string, create func() (discovery.Source, error)) discov
 	return s
 }
 
-// one wraps a source, so that its address can be compared.
+// one makes a source comparable: its address identifies the source.
 type one struct{ discovery.Source }
 
-// Size returns the approximate size in bytes, for the store of answers of idle channels.
+// Size returns the approximate size in bytes. The store of answers of idle channels uses it.
 func (o *one) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
@@ -137,15 +137,16 @@ func (o *one) Size() int {
 	return 500
 }
 
-// Reach marks the options for the sources of clusters as used, so that they are not reported as
-// having no effect.
+// Reach marks those options as used that apply to the sources of clusters. Otherwise, they would be
+// reported as having no effect.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Parts(nil, resolver.Target{URL: u}) // only marks the options, because parsing starts no source
+		_, _ = t.Parts(nil, resolver.Target{URL: u}) // only marks the options: parsing a target starts no source
 	}
 }
 
-// dns returns the source of a DNS name. It uses a failover target, which supports proxies.
+// dns returns the source that looks up a DNS name. It is the source of a failover target, because
+// that supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
 	return m.same("dns "+host, func() (discovery.Source, error) {
 		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
@@ -168,14 +169,14 @@ type static struct {
 func (s static) Size() int { return topology.Size(&s.cluster.answer) }
 
 func (s static) Start(r *discovery.Receiver) (discovery.Started, error) {
-	_ = r.Update(s.cluster.answerWith(s.explain)) // the only answer: an edited cluster gets a new source
+	_ = r.Update(s.cluster.answerWith(s.explain)) // the only answer, because an edited cluster gets a new source
 	return discovery.Started{}, nil
 }
 
 func (static) Check(bool) error { return nil }
 
-// answerWith returns the answer of a cluster with inline endpoints. explain converts the notes, and
-// may be nil.
+// answerWith returns the answer of a cluster with inline endpoints. explain converts the notes to
+// errors, and may be nil.
 func (c *Cluster) answerWith(explain func(*envoy.Invalid) error) discovery.Answer {
 	a := c.answer
 	a.Notes = envoy.Texts(c.unused, explain)
@@ -189,12 +190,13 @@ func (f failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Check returns nil, because an invalid cluster fails only its own discovery mechanism.
+// Check returns nil, although every use fails: an invalid cluster must only fail its own discovery
+// mechanism.
 func (failing) Check(bool) error { return nil }
 
 func (f failing) Error() string { return string(f) }
 
-// waiting is the source of a cluster that is not known yet.
+// waiting is the source of a cluster that has not been received yet.
 type waiting struct{}
 
 func (waiting) Start(r *discovery.Receiver) (discovery.Started, error) {

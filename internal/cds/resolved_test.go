@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// After its names were looked up, a cluster has each address once.
+// Several names of a cluster may have the same address. After the lookups, each address must be in
+// the cluster once.
 func TestResolvedClusterKeepsTheRules(t *testing.T) {
 	for about, test := range map[string]struct{ endpoints, want string }{
 		"another address beside a name": {

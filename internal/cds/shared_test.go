@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sharing calls f with a function that opens channels, which share their stored answers. Each
-// channel gets its own instance of the cluster.
+// sharing calls f with a function that opens channels. Each channel gets its own instance of the
+// cluster, but all share the stored answers.
 func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
 	synctest.Test(t, func(t *testing.T) {
 		var name []*spoken
@@ -26,7 +26,7 @@ func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)
 	})
 }
 
-// A channel that opens does not remove the stored answer of another open channel.
+// When a channel opens, the stored answer of another open channel must be kept.
 func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	sharing(t, 1, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -56,7 +56,8 @@ func expectRemembered(t *testing.T, c *channel) {
 	c.close()
 }
 
-// One channel cannot look up a name. The addresses that another channel finds later are kept.
+// One channel cannot look up a name, and another channel finds its addresses later. These addresses
+// must be kept.
 func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -75,7 +76,8 @@ func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	})
 }
 
-// The stored addresses of a name are kept even if another channel's answer lacks them.
+// The stored addresses of a name must be kept even if another channel stores an answer without
+// them.
 func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()

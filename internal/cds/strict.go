@@ -83,7 +83,7 @@ func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
 	for i, source := range s.sources {
 		p := &part{w, i}
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
-		if err != nil { // the other names do not depend on this one
+		if err != nil { // a failed lookup does not affect the other names
 			p.fail(err)
 			started = discovery.Started{}
 		}
@@ -119,7 +119,7 @@ type strictWatch struct {
 	events  serial.Serializer // guards the fields below
 	set     *names.Set
 	started bool
-	again   bool // pass on the answer even if it has not changed
+	again   bool // pass on the next answer even if it has not changed
 	hold    serial.Timer
 	pacing
 	logged string
@@ -138,8 +138,8 @@ func (w *strictWatch) close() {
 	}
 }
 
-// resolveNow looks up all names again. Even an unchanged result is then passed on, because the
-// channel may have rejected it.
+// resolveNow looks up all names again. The next answer is then passed on even if it has not
+// changed, because the channel may have rejected it.
 func (w *strictWatch) resolveNow() {
 	w.events.Run(func() { w.again = true })
 	for _, name := range w.names {
@@ -154,9 +154,9 @@ type part struct {
 	index int
 }
 
-// update applies an answer. If it passes the answer on at once, it returns the channel's error. An
-// answer without addresses counts as a failure, because gRPC's DNS resolver reports missing names
-// in that way.
+// update applies an answer. If it can pass the answer on at once, it returns the channel's error.
+// An answer without addresses counts as a failure, because gRPC's DNS resolver reports missing
+// names in that way.
 func (p *part) update(a discovery.Answer) error {
 	addresses := addressesIn(a.Resolved)
 	if len(addresses) == 0 {
@@ -231,8 +231,9 @@ func addressesIn(endpoints []resolver.Endpoint) []string {
 	return addresses
 }
 
-// resolved replaces the names in the cluster by their addresses. An address of two names counts for
-// the first name. The additional addresses of a name are added to the name's first address.
+// resolved replaces the names in the cluster by their addresses. An address that several names have
+// belongs to the first of them. If an endpoint has additional addresses, they are added to the
+// first address of its name.
 func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Answer, some bool) {
 	answer = s.cluster.answerWith(s.explain)
 	answer.Identity, answer.Empty = "", false
@@ -288,8 +289,8 @@ func (s *strict) addresses() addresses {
 	return taken
 }
 
-// at returns a copy of the endpoint at another address. It keeps only the additional addresses that
-// are not taken yet.
+// at returns a copy of the endpoint with another first address. It keeps only those additional
+// addresses that are not taken yet.
 func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoint {
 	addresses := []string{address}
 	for _, more := range e.Addresses[1:] {
@@ -318,11 +319,11 @@ func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	return list
 }
 
-// These constants set the minimum time between two answers. Each answer processes all names, and
-// many names may be resolved within seconds.
+// These constants determine the minimum time between two answers. Many names may be resolved within
+// seconds, and building an answer takes time for each of them.
 const (
 	fewNames  = 16
-	pauseEach = 100 * time.Microsecond // for each name; processing a name takes about a thirtieth of this
+	pauseEach = 100 * time.Microsecond // for each name; building an answer takes about a thirtieth of this
 )
 
 type pacing struct {
@@ -336,7 +337,7 @@ func (p *pacing) begin() {
 	p.soon.Stop()
 }
 
-// changed passes the current answer on, at once or after a pause.
+// changed passes on the current answer, at once or after a pause.
 func (w *strictWatch) changed() error {
 	if !w.ready() {
 		return nil
@@ -350,8 +351,8 @@ func (w *strictWatch) changed() error {
 	return w.tell()
 }
 
-// later passes the answer on after the wait. If the channel rejects it, later tries again, because
-// no caller can receive the error.
+// later passes on the answer after the wait. If the channel rejects it, later tries again, because
+// there is no caller that could receive the error.
 func (w *strictWatch) later(wait time.Duration) {
 	if w.soon.Runs() {
 		return

@@ -143,8 +143,8 @@ func expect(t *testing.T, r *told, want string) {
 	}
 }
 
-// A name that has lost all addresses keeps the last ones. gRPC's resolver returns none for a name
-// that does not exist.
+// A name loses all its addresses. It must keep the last ones, because gRPC's resolver also returns
+// none for a name that does not exist.
 func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -162,7 +162,8 @@ func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	})
 }
 
-// If all names fail later, the cluster fails, and the last good answer stays in use.
+// All names fail after a good answer. The cluster must fail, and the last good answer must stay in
+// use.
 func TestNamesThatAllFailLater(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -177,7 +178,7 @@ func TestNamesThatAllFailLater(t *testing.T) {
 	})
 }
 
-// A name without a result delays the other names, but no longer than names.Hold.
+// A name whose lookup does not end must not delay the other names for longer than names.Hold.
 func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -190,7 +191,8 @@ func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// A name without a result also delays addresses that need no lookup, but no longer than names.Hold.
+// A name whose lookup does not end must not delay addresses without a name for longer than
+// names.Hold.
 func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &told{}, &spoken{}
@@ -227,7 +229,7 @@ func TestNamesWithoutAnyAddress(t *testing.T) {
 	})
 }
 
-// If one of several names fails, this is logged once, and again if the name fails after a good
+// One of several names fails. This must be logged once, and again if the name fails after a good
 // lookup.
 func TestNameThatFailsIsLoggedOnce(t *testing.T) {
 	const line = `cluster "x": b.test:1: no such host`

@@ -30,7 +30,7 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 			c := new(clusterv3.Cluster)
 			d.message(node, c.ProtoReflect())
 			if assignment := c.GetLoadAssignment(); assignment != nil {
-				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // a placeholder, so that the missing name is reported only once, for the cluster
+				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // a placeholder: the name is missing, but this is already reported for the cluster
 			}
 			list = append(list, c)
 			_, name := entry(node, "name")
@@ -49,7 +49,8 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	return list
 }
 
-// Choose returns the cluster to use. wanted is the cluster that the target names, or "".
+// Choose returns the name of the cluster to use. wanted is the cluster that the target names, or
+// "".
 func (d *Document) Choose(wanted string) (string, error) {
 	switch {
 	case d.Clusters == nil && wanted != "" && wanted != d.Endpoints.GetClusterName():
@@ -99,7 +100,7 @@ func (d *Document) Find(name string) cds.Known {
 }
 
 // ExplainEndpoints adds positions to problems in the endpoints of a cluster. The paths of the
-// problems start at the ClusterLoadAssignment.
+// problems are relative to the ClusterLoadAssignment.
 func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	i, there := d.index[name]
 	if !there {
@@ -120,8 +121,8 @@ func (d *Document) explainWithin(prefix string, err error) error {
 	return d.placed(within)
 }
 
-// ExplainEntry adds the position of the reference to the error of an entry, unless the error
-// already has a position.
+// ExplainEntry adds a position to the error of an entry: the position at which an aggregate refers
+// to the cluster. It does nothing if the error already has a position.
 func (d *Document) ExplainEntry(e clusters.Entry) error {
 	if _, there := d.index[e.Name]; there && d.Find(e.Name).Err != nil {
 		return e.Err
@@ -132,7 +133,7 @@ func (d *Document) ExplainEntry(e clusters.Entry) error {
 	return fmt.Errorf("%s: %w", d.path, e.Err)
 }
 
-// placeOfReference returns where an aggregate names the cluster of an entry.
+// placeOfReference returns the position at which an aggregate refers to the cluster of an entry.
 func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
 	i, there := d.index[e.Parent]
 	if there {
@@ -141,7 +142,8 @@ func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool
 	return line, column, there
 }
 
-// Notes returns notes about those fields of the given clusters that have no effect, or nil.
+// Notes returns notes about the fields of the given clusters that have no effect, or nil if there
+// are none.
 func (d *Document) Notes(names []string) error {
 	notes := &envoy.Invalid{}
 	for _, name := range names {

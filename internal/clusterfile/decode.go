@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// decoder decodes YAML by the rules of protobuf's JSON format. Unlike protojson, it reports all
-// problems with their positions.
+// decoder decodes YAML by the rules of protobuf's JSON format. Unlike protojson, it does not stop
+// at the first mistake, and reports positions.
 type decoder struct {
 	problems *Error
 }
@@ -111,8 +111,8 @@ func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoref
 	}
 }
 
-// isLeaf reports whether protojson decodes the field: scalars, enums, and types with a special JSON
-// format.
+// isLeaf reports whether a field is decoded with protojson: a scalar, an enum, or a type with a
+// special JSON format.
 func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
 }
@@ -150,7 +150,8 @@ func (d *decoder) add(node *yaml.Node, format string, args ...any) {
 	d.problems.add(line, column, format, args...)
 }
 
-// placeOf returns the position of node. The parser gives no position to empty nodes.
+// placeOf returns the position of node. It returns 1 where the parser gives no position, as for
+// empty nodes.
 func placeOf(node *yaml.Node) (line, column int) {
 	return max(node.Line, 1), max(node.Column, 1)
 }

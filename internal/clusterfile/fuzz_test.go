@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzParse checks that a file causes either a list of problems or a cluster that can be translated
-// and encoded.
+// FuzzParse checks that a file either is rejected with a list of problems, or has a cluster that
+// can be translated and encoded.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(list(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))
@@ -67,7 +67,7 @@ func FuzzParse(f *testing.F) {
 		}
 		encoded, err := protojson.Marshal(doc.Endpoints)
 		if err != nil {
-			return // the metadata has a value that JSON does not have, such as NaN
+			return // the metadata has a value that JSON cannot express, such as NaN
 		}
 		again, err := Parse("endpoints.yaml", encoded)
 		if err != nil || !proto.Equal(again.Endpoints, doc.Endpoints) {

@@ -96,7 +96,8 @@ func tooLarge(path string, size int64) error {
 	return fmt.Errorf("%s: has %d bytes or more, want at most %d (16 MiB)", path, size, MaxSize)
 }
 
-// Reason returns the cause of an error from package os, without the path.
+// Reason returns the cause of an error from package os, without the path, which the message already
+// contains.
 func Reason(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
@@ -105,7 +106,7 @@ func Reason(err error) error {
 }
 
 func (d *Document) checkClusters() error {
-	defer runtime.KeepAlive(d.root()) // keeps the nodes in memory for locate
+	defer runtime.KeepAlive(d.root()) // keeps the nodes in memory, because locate needs them below
 	problems := &Error{Path: d.path}
 	children := make(map[string][]string)
 	for _, c := range d.Clusters {
@@ -132,7 +133,7 @@ func (d *Document) checkClusters() error {
 	return problems.err()
 }
 
-// complete fills in fields that are optional in a file but required from a control plane. If no
+// complete fills in fields that may be omitted in a file, but not by a control plane. If no
 // locality of a priority has a weight, each gets weight 1.
 func complete(cluster *endpointv3.ClusterLoadAssignment, name string) {
 	if cluster.GetClusterName() == "" {

@@ -74,8 +74,8 @@ named_endpoints:
   a: {address: {pipe: {path: /a}}}
 `
 
-// A YAML file gives the same result as the equivalent JSON read by protojson. Both forms of field
-// names are accepted.
+// Loading YAML must give the same result as reading the equivalent JSON with protojson. Both forms
+// of field names must be accepted.
 func TestLoadAgreesWithProtojson(t *testing.T) {
 	got, err := endpointsIn(writeFile(t, small))
 	if err != nil {
@@ -190,8 +190,8 @@ func TestLoadFrom(t *testing.T) {
 	}
 }
 
-// The position of a mistake does not depend on what is before it, although a small part of a large
-// file is searched.
+// In a large file, only a small part is searched for a mistake. The position must nevertheless not
+// depend on what precedes the mistake.
 func TestPositionsInALargeFile(t *testing.T) {
 	for _, mistake := range []string{
 		"cluster_name: a\nendpoints: @x\n",
@@ -217,7 +217,7 @@ func TestPositionsInALargeFile(t *testing.T) {
 	}
 }
 
-// The positions of a file are the same after its nodes have been collected as garbage.
+// The positions must be the same after the nodes of the file have been garbage-collected.
 func TestPositionsAfterAGarbageCollection(t *testing.T) {
 	doc, err := Parse("x.yaml", []byte(small))
 	if err != nil {
@@ -259,7 +259,7 @@ func TestTheNumberOfFurtherProblems(t *testing.T) {
 	}
 }
 
-// Up to 16 KiB, the offending character is found exactly.
+// In a file of up to 16 KiB, the position must be exactly that of the offending character.
 func TestOffenderInTheLargestFile(t *testing.T) {
 	const mistake = "endpoints: @x # and more\n"
 	_, message := firstError([]byte(mistake))

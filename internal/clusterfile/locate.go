@@ -34,7 +34,8 @@ func locate(root *yaml.Node, path string) (line, column int) {
 	return placeOf(at)
 }
 
-// entry returns the key and value of a field, which may have either form of its name.
+// entry returns the key and the value of a field, which may be written in snake case or in camel
+// case.
 func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		return nil, nil

@@ -33,8 +33,9 @@ type Document struct {
 	path  string
 	index map[string]int
 
-	// The YAML nodes take forty times as much memory as the content, and are needed only for
-	// positions. A weak pointer refers to them, and the content is parsed again when necessary.
+	// The YAML nodes take forty times as much memory as the content, but are needed only for
+	// positions. They are therefore kept by a weak pointer, and the content is parsed again when
+	// necessary.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 
@@ -48,7 +49,7 @@ func (d *Document) root() *yaml.Node {
 		return nodes
 	}
 	nodes, err := parseYAML(d.path, d.content)
-	if err != nil { // cannot happen: the content was parsed before
+	if err != nil { // cannot happen, because the content was parsed before
 		return new(yaml.Node)
 	}
 	return nodes
@@ -74,7 +75,7 @@ func Parse(path string, data []byte) (*Document, error) {
 	if err := d.problems.err(); err != nil {
 		return nil, err
 	}
-	complete(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path may contain any bytes
+	complete(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path may contain bytes that are not valid UTF-8
 	doc.Endpoints = cluster
 	doc.Answer = sync.OnceValues(func() (discovery.Answer, error) {
 		answer, unused, err := envoy.Read(cluster)
@@ -108,7 +109,7 @@ func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	return first.Content[0], nil
 }
 
-// placed adds positions to an *envoy.Invalid. It returns other errors unchanged.
+// placed adds positions to the problems of an *envoy.Invalid. It returns other errors unchanged.
 func (d *Document) placed(err error) error {
 	invalid, ok := errors.AsType[*envoy.Invalid](err)
 	if !ok {
@@ -131,7 +132,7 @@ func (d *Document) Explain(invalid *envoy.Invalid) error {
 		line, column := locate(root, p.Path)
 		located.add(line, column, "%s", p.Text)
 	}
-	if len(d.explained) == envoy.MaxProblems { // bound the cache: problems with addresses from DNS may differ each time
+	if len(d.explained) == envoy.MaxProblems { // limits the cache, because problems with addresses from DNS may differ each time
 		clear(d.explained)
 	}
 	d.explained[key] = located.err()

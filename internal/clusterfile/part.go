@@ -14,8 +14,8 @@ import (
 // set.
 type Mechanism struct {
 	Cluster string
-	// Endpoints are inline endpoints. If Names is set, each host name among them represents all its
-	// addresses.
+	// Endpoints are inline endpoints. If Names is set, each host name among them is replaced by all
+	// its addresses.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	Names     bool
 	// Host is a host:port to look up in DNS.

@@ -50,8 +50,8 @@ var ofParser = map[string]bool{
 // yamlPlace returns the position and text of a YAML error.
 //
 // The scanner's errors have the correct line, except on line 1. The parser's errors have the line
-// before the enclosing block, which can be far above the mistake. For these, yamlPlace returns the
-// position where the parser stopped reading.
+// before the enclosing block, which can be far above the mistake. For the parser's errors,
+// yamlPlace returns the position at which the parser stopped reading.
 func yamlPlace(data []byte, message string) (line, column int, text string) {
 	said, message := splitLine(message)
 	if message == "found unexpected end of stream" {
@@ -87,9 +87,9 @@ func placeIn(data []byte, said int, message string, skipped int) (line, column i
 	return said, firstColumn(data, said), message
 }
 
-// near returns the rest of data from a line shortly before the error. Finding the position of an
-// error takes many parses, which are faster without the lines above. If the rest has a different
-// error, near returns all of data.
+// near returns the rest of data from a line shortly before the error. To find the position of an
+// error, the data is parsed many times, which is faster without the earlier lines. If the rest has
+// a different error, near returns all of data.
 func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
 		skipped, rest = leastIndented(data, said-lines, said)
@@ -127,8 +127,9 @@ func splitLine(message string) (line int, rest string) {
 // characters of up to four bytes.
 const ahead = 16
 
-// offender returns the offset of the character that causes the scanner's error. Data that ends
-// after this character causes the error. Data that ends before it does not.
+// offender returns the offset of the character that causes the scanner's error. It searches for the
+// shortest beginning of the data that still causes the error; this beginning ends with the
+// character.
 func offender(data []byte, read int, message string) int {
 	if read > maxAgain {
 		return read - 1 // a good guess, because the line is usually correct
@@ -140,8 +141,9 @@ func offender(data []byte, read int, message string) int {
 	return end - 1
 }
 
-// openingQuote returns the column of the quote in the line that is not closed. Data that ends after
-// this quote causes the error. Data that ends before it does not.
+// openingQuote returns the column of the quote in the line that is never closed. It searches for
+// the shortest beginning of the line that still causes the error; this beginning ends with the
+// quote.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)
@@ -163,7 +165,7 @@ func openingQuote(data []byte, line int, message string) int {
 // maxQuoted limits the length of the lines that openingQuote searches.
 const maxQuoted = 1 << 10
 
-// maxAgain limits the length of the data that is parsed repeatedly.
+// maxAgain limits the length of data that is parsed repeatedly.
 const maxAgain = 16 << 10
 
 func sameError(data []byte, message string) bool {
@@ -184,7 +186,7 @@ func firstError(data []byte) (line int, message string) {
 	}
 }
 
-// maxExact limits the length of the data that readUntilError reads byte by byte. This is exact but
+// maxExact limits the length of data that readUntilError reads byte by byte, which is exact but
 // slow.
 const maxExact = 1 << 20
 

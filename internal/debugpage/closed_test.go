@@ -27,7 +27,7 @@ func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 			synctest.Wait()
 			return cc
 		}
-		const others = 99 // reaches the page's limit of idle channels
+		const others = 99 // with the two channels of the test, the page's limit of idle channels
 		for i := range others {
 			open(fmt.Sprintf("idle-%d-", i))
 		}

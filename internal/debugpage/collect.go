@@ -16,26 +16,26 @@ const (
 	longestText   = 500
 	longestName   = 120
 	mostNotes     = 20
-	rows          = 400             // endpoints of all channels
-	rowsEach      = 20              // endpoints of one locality, by default
-	fullChannels  = 50              // channels with their policies
-	patience      = time.Second     // a policy is shown as busy after this time
-	freshFor      = time.Second / 4 // a collected page is reused for this time
-	branches      = 1000            // priorities and localities of all channels
+	rows          = 400             // maximum number of endpoints on a page, for all channels together
+	rowsEach      = 20              // default maximum number of endpoints for each locality
+	fullChannels  = 50              // maximum number of channels that are shown with their policies
+	patience      = time.Second     // how long a policy may be busy before the page says so
+	freshFor      = time.Second / 4 // how long a collected page is reused
+	branches      = 1000            // maximum number of priorities and localities, for all channels together
 	shownBranches = 100
 )
 
 type collection struct {
 	now      time.Time
-	rows     int // remaining endpoints that fit on the page
-	branches int // remaining priorities and localities that fit on the page
+	rows     int // how many more endpoints the page may contain
+	branches int // how many more priorities and localities the page may contain
 	each     int
 	began    time.Time // creation of the current channel
 }
 
 type query struct {
-	channel   uint64 // the only channel to show, or 0 for all
-	endpoints int    // maximum for each locality; 0 means the default
+	channel   uint64 // ID of the only channel to show, or 0 for all
+	endpoints int    // maximum number for each locality; 0 means the default
 }
 
 // started is the approximate start time of the process.
@@ -119,8 +119,8 @@ func lines(texts []string) (safe []string) {
 	return safe
 }
 
-// withoutTree sets the state and the reasons of a channel without policies. Its calls wait until
-// all sources have failed.
+// withoutTree fills in a channel that has no policies yet. Its calls wait until all sources have
+// failed.
 func (channel *Channel) withoutTree() {
 	for _, s := range channel.Sources {
 		switch {
@@ -170,7 +170,8 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	}
 }
 
-// below adds the reasons why lower priorities are not used, if the priority in use has a problem.
+// below adds the problems of the lower priorities to Why, if the priority in use has a problem
+// itself.
 func (channel *Channel) below(root *Policy) {
 	if channel.WhyInUse == "" {
 		return

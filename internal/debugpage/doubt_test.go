@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// A source calls Unconfirmed with an error. The page shows the error until the answer is confirmed.
-// A new answer confirms it too, unless Unconfirmed was called without a time.
+// A source calls Unconfirmed with an error. The page must show the error until the answer is
+// confirmed. A new answer also confirms it, unless Unconfirmed was called without a time.
 func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -38,7 +38,7 @@ func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 			{"a new answer elsewhere", true, update, false},
 		} {
 			since := time.Now()
-			time.Sleep(2 * time.Second) // a longer wait would make the channel idle
+			time.Sleep(2 * time.Second) // a longer sleep would make the channel idle
 			if test.elsewhere {
 				since = time.Time{}
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// FuzzRequest checks the responses to any request. The headers that protect browsers are set, an
-// error is one short line, JSON is valid, and a link leads to the page that it is on.
+// FuzzRequest checks the response to any request: the headers that protect browsers must be set, an
+// error must be one short line, JSON must be valid, and a link must lead to the page that it is on.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		"", "format=json", "format=events", "format=xml", "asset=style", "asset=../page.html", "help", "channel=1", "channel=-1", "channel=18446744073709551615&format=json",

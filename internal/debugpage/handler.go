@@ -24,7 +24,7 @@ type handler struct {
 	page  *Page
 }
 
-// collect returns a page. For the time freshFor, requests with the same query get the same page.
+// collect returns a page. Requests with the same query get the same page for up to freshFor.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +135,7 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 	answer(w, "application/json", append(encoded, '\n'))
 }
 
-// answer writes a response. net/http omits the body for HEAD requests.
+// answer writes a response. For HEAD requests, net/http omits the body.
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// plant is an in-memory network with management servers and one backend.
+// plant is an in-memory network with several management servers and one backend.
 type plant struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -118,8 +118,8 @@ func wantAgo(t *testing.T, what string, at *time.Time, from, to time.Duration) {
 	}
 }
 
-// The endpoints of a lost management server stay in use. The page shows the error, its start, and
-// the age of the endpoints.
+// A management server is lost, and its endpoints stay in use. The page must show the error, its
+// beginning, and the age of the endpoints.
 func TestThePageShowsALostControlPlane(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 	}
 }
 
-// The management server goes down while the channel is idle. The page shows the error after the
-// channel leaves idle mode.
+// The management server goes down while the channel is idle. When the channel is used again, the
+// page must show the error.
 func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	}
 }
 
-// After another management server takes over, the page does not show the endpoints as unconfirmed.
+// Another management server takes over. The page must then not show the endpoints as unconfirmed.
 func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
@@ -225,8 +225,8 @@ func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	})
 }
 
-// The page shows that a source fails, and that its last good answer or list of discovery mechanisms
-// stays in use.
+// A source fails after a good answer or list of discovery mechanisms. The page must show the
+// failure, and that the answer or list stays in use.
 func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

@@ -26,11 +26,12 @@ type Channel struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Idle is set if the channel is idle. Tree then shows its last policies.
 	Idle bool `json:"idle,omitempty"`
-	// InUse is the priority that gets the calls, or "".
+	// InUse is the name of the priority that gets the calls, or "" if there is none.
 	InUse      string     `json:"in_use,omitempty"`
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why lists why each higher priority is not in use, or why calls fail. If the priority in use
-	// has a problem, it also lists why lower priorities are not in use.
+	// Why has a line for each higher priority with the reason why it is not in use, or lines with the
+	// reasons why calls fail. If the priority in use has a problem, it also lists why lower priorities
+	// are not in use.
 	Why      []string `json:"why,omitempty"`
 	WhyInUse string   `json:"why_in_use,omitempty"`
 	Recent   *Recent  `json:"recent,omitempty"`
@@ -47,10 +48,10 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Said describes where calls go, as in "Calls go to p0 us-east, 20/s."
+// Said describes where the channel's calls go, as in "Calls go to p0 us-east, 20/s."
 func (c *Channel) Said() string { return c.SaidFor("") }
 
-// SaidFor is like Said, but also gives the duration long if it is not "", as in "Calls go to p0
+// SaidFor is like Said, but contains the duration long unless it is "", as in "Calls go to p0
 // us-east (for 11 s), 20/s, all failing: INTERNAL."
 func (c *Channel) SaidFor(long string) string {
 	text := c.becomes()
@@ -63,7 +64,7 @@ func (c *Channel) SaidFor(long string) string {
 	return text + c.last()
 }
 
-// SaidSince returns when the state in Said began, or nil if that is unknown.
+// SaidSince returns the beginning of the state that Said describes, or nil if it is unknown.
 func (c *Channel) SaidSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -71,7 +72,7 @@ func (c *Channel) SaidSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announced is like Said, without numbers that change every second.
+// Announced is like Said, but without the numbers that change every second.
 func (c *Channel) Announced() string {
 	text := c.becomes()
 	if c.Failing() {
@@ -115,7 +116,7 @@ func (c *Channel) becomes() string {
 	return "Calls are taken"
 }
 
-// Reasons returns a line for the problem of the priority in use, if any, and a line for each entry
+// Reasons returns a line for the problem of the priority in use, if it has one, and then the lines
 // of Why.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
@@ -130,7 +131,7 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere reports whether a priority is in use. Why is then about other priorities.
+// Elsewhere reports whether some priority is in use, so that Why is about other priorities.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
@@ -139,19 +140,19 @@ func (c *Channel) Elsewhere() bool {
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
-	// Trying is what the source is waiting for before its first answer or error.
+	// Trying describes what the source is waiting for. It is "" after the first answer or error.
 	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is the current error. LastError is the last error, even if it is over. LastErrorAt is
-	// its time.
+	// Error is the current error, or "". LastError is the last error, even if it is over, and
+	// LastErrorAt is its time.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 	// Notes lists the fields of the answer that have no effect.
 	Notes []string `json:"notes,omitempty"`
-	// ErrorSince is the start of the current error. Confirmed is when the endpoints in use were
-	// last confirmed.
+	// ErrorSince is the beginning of the current error. Confirmed is the time at which the endpoints
+	// in use were last confirmed.
 	ErrorSince *time.Time `json:"error_since,omitempty"`
 	Confirmed  *time.Time `json:"confirmed,omitempty"`
 	Endpoints  int        `json:"endpoints"`
@@ -173,13 +174,13 @@ type Policy struct {
 	// describe its earlier state.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
-	// Through lists the policies directly above this one that have a single child, such as drop,
-	// from top to bottom.
+	// Through lists the policies directly above this one that have only one child, such as drop, from
+	// top to bottom.
 	Through []Layer `json:"through,omitempty"`
 	// Notes contains further facts, such as which calls are dropped.
 	Notes    []string `json:"notes,omitempty"`
 	Children []*Child `json:"children,omitempty"`
-	// Folded counts the omitted children by state.
+	// Folded counts the children that the page omits, by state.
 	Folded map[string]int `json:"folded,omitempty"`
 
 	tally tally
@@ -196,38 +197,38 @@ type Layer struct {
 // Child is a priority, a locality or an endpoint.
 type Child struct {
 	Name string `json:"name"`
-	// Title is the name for users, if it differs from Name.
+	// Title is the name that users see, if it differs from Name.
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Error is the last error, even if it is over. ErrorAt is its time.
+	// Error is the last error of the child, even if it is over. ErrorAt is its time.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
-	// Why says why a priority is not in use, or what it is waiting for.
+	// Why is the reason why a priority is not in use, or what it is waiting for.
 	Why       string   `json:"why,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
-	// Share is the share of the channel's calls that the child should receive now.
+	// Share is the share of the channel's calls that the child should currently get, from 0 to 1.
 	Share float64 `json:"share"`
-	// Scheduled is the number of calls that the parent's scheduler gave to the child.
+	// Scheduled is the number of calls that the parent's scheduler has assigned to the child.
 	Scheduled uint64  `json:"scheduled,omitempty"`
 	Calls     *Calls  `json:"calls,omitempty"`
 	Recent    *Recent `json:"recent,omitempty"`
-	// Ejected describes what ejected the endpoint, and for how long.
+	// Ejected describes why and for how long the endpoint is ejected, or is "".
 	Ejected string `json:"ejected,omitempty"`
-	// EjectedBy is the algorithm that ejected the endpoint. EjectedUntil is the end of the
-	// ejection.
+	// EjectedBy is the algorithm that ejected the endpoint. EjectedUntil is the time at which the
+	// ejection ends.
 	EjectedBy    string     `json:"ejected_by,omitempty"`
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
-	order int // sort key of an endpoint, which puts problems first
+	order int // sort key of an endpoint, by which endpoints with problems come first
 	open  bool
 	tally tally
 }
 
-// tally counts the endpoints below a child and their calls. It includes endpoints that the page
+// tally counts the endpoints below a child and their calls, including the endpoints that the page
 // omits.
 type tally struct {
 	endpoints, ready int

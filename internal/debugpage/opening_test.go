@@ -22,7 +22,7 @@ func (*starting) Check(bool) error { return nil }
 func (s *starting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	select {
 	case s.started <- struct{}{}:
-	default: // an earlier signal is still there
+	default: // a signal is already pending
 	}
 	return s.Source.Start(r)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// A priority is READY, but its endpoints return errors. The headline shows that calls fail.
+// A priority is READY, but its endpoints return errors. The headline must say that calls fail.
 func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -68,7 +68,7 @@ func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	})
 }
 
-// If calls go to a priority as a last resort, the page shows the problems of the lower priorities.
+// Calls go to a priority as a last resort. The page must show the problems of the lower priorities.
 func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
@@ -83,8 +83,8 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	})
 }
 
-// The page shows the reason of a failover until the priority is READY again. It shows the time
-// until the failover only before the failover.
+// The page must show the reason for a failover until the higher priority is READY again. The time
+// until the failover must be shown only before it.
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}

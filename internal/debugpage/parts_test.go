@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// If all sources fail, the page shows each source with its error. It also shows the start time of
-// the process, which reveals a restart.
+// All sources fail. The page must show each source with its error. It must also show the start time
+// of the process, so that a restart is visible.
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &story{}, &story{}
@@ -42,7 +42,7 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		last, first := &story{}, &story{} // sorting by name would give the wrong order
+		last, first := &story{}, &story{} // in this order, because sorting by name would be wrong
 		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
 		for _, s := range []*story{last, first} {
 			s.Receiver.Update(flat.Answer(at(0, "us-east", "x", 1)))

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// policy describes a policy for the page. share is its share of the channel's calls.
+// policy describes the policy of t for the page. share is its share of the channel's calls.
 func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	p := &Policy{}
 	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= patience {
@@ -75,7 +75,7 @@ func scheduledOf(of any) []uint64 {
 	return nil
 }
 
-// shares returns each child's share of the channel's calls. If some calls reach no child, it adds a
+// shares returns each child's share of the channel's calls. If some calls go to no child, it adds a
 // note to p.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
@@ -100,7 +100,7 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	for i, child := range t.Children {
 		switch d := child.Details.(type) {
 		case shell.PriorityChild:
-			// If calls fail, no priority is in use.
+			// No priority is in use while calls fail.
 			if in, ok := t.Details.(shell.Priority); ok && in.InUse == child.Name && t.State != connectivity.TransientFailure {
 				weights[i] = 1
 			}
@@ -175,7 +175,7 @@ var consequence = map[shell.Condition]string{
 
 const lastResort = ", none is left: they get the calls anyway, because no other priority is better"
 
-// badness is the sort key of an endpoint's state. Problems come first.
+// badness is the sort key of an endpoint's state. States with problems come first.
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
 func (c *collection) priority(child *Child, d shell.PriorityChild) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls
-// in the shorter period failed.
+// have failed since an outage began, see windows.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
@@ -22,16 +22,16 @@ type Recent struct {
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the possible periods in seconds. A shorter period shows an outage earlier. It is used
-// if most of its calls failed and it has at least fewCalls.
+// windows are the possible periods in seconds. With a shorter period, an outage is visible earlier.
+// It is used if it contains at least fewCalls calls and most of them failed.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
 const fewCalls = 3
 
-// recentOf returns the counts of the best period, or nil if there were no calls. began is the time
-// of the first possible call.
+// recentOf returns the counts of the most suitable period, or nil if there were no calls. began is
+// the earliest time at which a call can have begun.
 func recentOf(all recents, began, now time.Time) *Recent {
 	r, seconds := all[0], windows[0]
 	for i, shorter := range all[1:] {
@@ -63,7 +63,7 @@ func (r *Recent) failures() string {
 	return fmt.Sprintf("%s %% failing: %s", printable.Percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
 }
 
-// said describes the rate and the failures, as in "20/s, all failing: INTERNAL".
+// said describes the rate of calls and their failures, as in "20/s, all failing: INTERNAL".
 func (r *Recent) said() string {
 	if r == nil {
 		return ""

@@ -28,7 +28,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		return slices.ContainsFunc(p.Children, func(c *Child) bool { return c.Below != nil })
 	},
 	"name": func(c *Child) string {
-		if c.title() == "/" { // the name of a locality without a name
+		if c.title() == "/" { // the name of a locality whose fields are all empty
 			return "no locality"
 		}
 		return c.title()

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// vault is an application's resolver. Its errors contain the target and its secrets.
+// vault is a resolver of the application. Its errors contain the target with its secrets.
 type vault struct {
 	mu    sync.Mutex
 	conns []resolver.ClientConn
@@ -51,8 +51,8 @@ func (v *vault) answer() {
 
 var ownLog = testlog.Keep()
 
-// Secrets in a failover target appear in no error, in no log line and not on the page. (gRPC itself
-// logs the target at level INFO.)
+// Secrets in a failover target must not appear in any error or log line, nor on the page. (gRPC
+// itself logs the target at level INFO.)
 func TestSecretsInTargetsAreToldNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, journal := &vault{}, &bytes.Buffer{}

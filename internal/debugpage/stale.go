@@ -9,7 +9,8 @@ import (
 
 const mostStale = 4
 
-// Stale returns a sentence for each source that fails while its last good answer stays in use.
+// Stale returns a sentence for each source that has failed and whose last good answer is still in
+// use.
 func (c *Channel) Stale(now time.Time) (sentences []string) {
 	n := 0
 	for _, s := range c.Sources {
@@ -26,7 +27,7 @@ func (c *Channel) Stale(now time.Time) (sentences []string) {
 	return sentences
 }
 
-// Stale reports whether the source fails while its last good answer stays in use.
+// Stale reports whether the source has failed and its last good answer is still in use.
 func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
 
 func (s Source) stale(now time.Time) string {

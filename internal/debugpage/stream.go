@@ -26,8 +26,8 @@ func (v *viewers) enter() bool {
 
 func (v *viewers) leave() { v.n.Add(-1) }
 
-// serveEvents sends the page as a server-sent event whenever it changes. It spends at most a
-// twentieth of the time on each viewer.
+// serveEvents sends the page as a server-sent event whenever it changes. For each viewer, it spends
+// at most a twentieth of the time on collecting pages.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	if !h.viewers.enter() {
 		w.Header().Set("Retry-After", "10")
@@ -51,7 +51,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 		}
 		if !bytes.Equal(next, last) {
 			last = next
-			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // not all servers support deadlines
+			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // not all servers support deadlines, so the error is ignored
 			if _, err := w.Write(next); err != nil || control.Flush() != nil {
 				return
 			}

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// The page expands only localities of priorities in use, even if a locality has no READY endpoint.
-// The summary of a priority counts its READY endpoints.
+// Only localities of priorities in use may be expanded, even if a locality has no READY endpoint.
+// The summary of a priority must count its READY endpoints.
 func TestThePageUnfoldsWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "c": true}}

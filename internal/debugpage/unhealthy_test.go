@@ -16,8 +16,8 @@ func ill(e flat.Endpoint) flat.Endpoint {
 	return e
 }
 
-// A priority's unhealthy endpoints become healthy. Calls stay on the lower priority until one of
-// them is connected.
+// A priority's unhealthy endpoints become healthy. Calls must stay on the lower priority until one
+// of these endpoints is connected.
 func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	for _, query := range []string{"", "?failbackDelay=30s"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -36,16 +36,16 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			calls() // calls stay on the lower priority while this one connects
+			calls() // must stay on the lower priority while the higher one connects
 			s.restore("hang")
-			time.Sleep(40 * time.Second) // the first connection attempt fails, and the next succeeds
+			time.Sleep(40 * time.Second) // in this time, the first connection attempt fails and the next one succeeds
 			calls()
 		})
 	}
 }
 
-// If no endpoint can take calls, the errors of calls and the page give the reason. If the source
-// then fails, they also give its error.
+// No endpoint can take calls. The errors of calls and the page must give the reason. If the source
+// then fails, they must also give its error.
 func TestWhyNothingCanTakeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

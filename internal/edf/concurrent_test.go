@@ -30,7 +30,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	return counts
 }
 
-// Pickers that run at the same time together get exactly the first n picks of the sequence.
+// Pickers that run at the same time must together get exactly the first n picks of the sequence.
 func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	forRandomSets(t, 100*oracleShare, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -64,7 +64,8 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	})
 }
 
-// While other goroutines pick, Lefts returns the Lefts at a single position of the sequence.
+// While other goroutines pick, Lefts must return the Lefts at one position of the sequence, not a
+// mixture.
 func TestLeftsWhileOthersPick(t *testing.T) {
 	weights := make([]uint32, 50)
 	for i := range weights {

@@ -32,7 +32,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Each pick is the one that A34's queue would make with exact numbers (docs/scenarios.md, W5).
+// Each pick must be the one that A34's queue would make with exact numbers (docs/scenarios.md, W5).
 func TestFollowsA34(t *testing.T) {
 	forRandomSets(t, 300, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := stretch(r, len(weights))
@@ -40,8 +40,8 @@ func TestFollowsA34(t *testing.T) {
 	})
 }
 
-// A period has up to 2^32 picks, so the test begins shortly before the end of one. The Lefts there
-// are exact.
+// A period has up to 2^32 picks, so the test begins shortly before the end of one, where the Lefts
+// are known exactly.
 func TestFollowsA34FromAnywhere(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := stretch(r, len(weights))
@@ -67,7 +67,7 @@ func TestFollowsA34FromAnywhere(t *testing.T) {
 	})
 }
 
-// Each period has the same picks (docs/scenarios.md, W1 and W5).
+// Each period must have the same picks (docs/scenarios.md, W1 and W5).
 func TestNeverDrifts(t *testing.T) {
 	for _, weights := range [][]uint32{{3, 3}, {1, 10}, {1, 3}, {7, 5, 3, 100, 99}} {
 		var period int
@@ -87,7 +87,8 @@ func TestNeverDrifts(t *testing.T) {
 	}
 }
 
-// The entry with weight 1 is picked at the end of the period (docs/scenarios.md, W3).
+// One entry has weight 1 and the other almost 2^32. The small one must be picked at the end of the
+// period (docs/scenarios.md, W3).
 func TestTinyBesideHuge(t *testing.T) {
 	const huge = 1<<32 - 2
 	weights := []uint32{1, huge}

@@ -24,7 +24,8 @@ func countOf(picks []int, entries int) []int {
 	return counts
 }
 
-// If the next block cannot be computed yet, pickers take the rest of the current one and then wait.
+// While the next block cannot be computed, pickers must take the rest of the current block and then
+// wait.
 func TestPickersWaitForABlock(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
 	s, alone := New(entries), New(entries)
@@ -83,8 +84,8 @@ func TestLeftsBetweenBlocks(t *testing.T) {
 	}
 }
 
-// After a long gap, many entries with nearly equal weights are picked at about the same time. Empty
-// blocks are skipped, and large buckets are sorted.
+// Many entries have nearly equal weights, so their deadlines are crowded together, with long gaps
+// between the crowds. Empty blocks must be skipped, and large buckets must be sorted.
 func TestCrowdsAndPauses(t *testing.T) {
 	const n = 40_000
 	entries := randomEntries(n, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(100) })
@@ -118,7 +119,7 @@ func TestCrowdsAndPauses(t *testing.T) {
 	}
 }
 
-// If a period is one pick longer than several blocks, the next block may be empty.
+// If a period is one pick longer than several blocks, the block after its end may be empty.
 func TestPeriodEndsWithAPause(t *testing.T) {
 	size := int(core.FirstSize(2)) + 4<<10 + 1
 	r := rand.New(rand.NewPCG(1, 0))

@@ -36,8 +36,8 @@ func TestFollowsDecision7(t *testing.T) {
 	})
 }
 
-// Several schedulers in a row, each with the Lefts of the one before, make the same picks as a
-// single scheduler (docs/scenarios.md, W2).
+// Several schedulers in a row, each created with the Lefts of the previous one, must make the same
+// picks as a single scheduler (docs/scenarios.md, W2).
 func TestGoesOnPickForPick(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -72,7 +72,8 @@ func TestGoesOnPickForPick(t *testing.T) {
 	})
 }
 
-// After a change of weights, each entry has at most one pick more or less than in the oracle.
+// After a change of weights, the number of picks of each entry must not differ from the oracle's by
+// more than one.
 func TestChangesFollowDecision7(t *testing.T) {
 	forRandomSets(t, 30, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		weights = weights[:min(len(weights), 50)]

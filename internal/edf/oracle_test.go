@@ -18,7 +18,7 @@ type edfEntry struct {
 // oracle is A34's priority queue as the gRFC describes it.
 type oracle struct {
 	entries []*edfEntry
-	unit    *big.Rat // deadlines are rounded up to a multiple of this; nil for exact ones
+	unit    *big.Rat // deadlines are rounded up to a multiple of this; nil means exact deadlines
 	now     *big.Rat
 }
 

@@ -2,5 +2,5 @@
 
 package edf_test
 
-// With the race detector, rational numbers are very slow.
+// Fewer sets are compared, because rational numbers are very slow with the race detector.
 func init() { oracleShare = 10 }

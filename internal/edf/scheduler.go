@@ -1,9 +1,10 @@
-// Package edf distributes the sequence of internal/core/edf to goroutines, at about the cost of an
-// atomic counter.
+// Package edf distributes the sequence of picks in internal/core/edf to goroutines. A pick costs
+// about as much as incrementing an atomic counter.
 //
-// Picks are computed in blocks and taken by incrementing the block's counter. One pick of each
-// block, about in the middle, computes the next block. A goroutine that reaches the end of a block
-// before the next one is ready waits for it or computes it.
+// Picks are computed in blocks. To take a pick, a goroutine increments the block's counter. The
+// goroutine that takes a certain pick, about in the middle of a block, computes the next block. A
+// goroutine that reaches the end of a block before the next one is ready waits for it or computes
+// it.
 package edf
 
 import (
@@ -31,10 +32,10 @@ const Full = core.Full
 // Otherwise, deadlines within one unit (2^-62 of a period) may count as equal.
 type Scheduler struct {
 	current atomic.Pointer[block] // nil before the first pick; always nil with a single entry
-	_       [56]byte              // padding, because picks write the following fields
+	_       [56]byte              // padding: the preceding field must not share a cache line with the following ones, which picks write
 
 	size   int
-	picked atomic.Bool // used with a single entry
+	picked atomic.Bool // set by picks if there is a single entry
 
 	mu    sync.Mutex // guards the following fields
 	seq   core.Sequence
@@ -66,7 +67,7 @@ func (s *Scheduler) Next() int {
 	return int(b.Picks[i])
 }
 
-// Begun reports whether an entry has been picked.
+// Begun reports whether there has been a pick.
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
 // Picked returns the number of picks, without waiting. There must be at least two entries.
@@ -93,15 +94,15 @@ func (s *Scheduler) first() int {
 		b := s.make(core.FirstSize(s.size))
 		b.next.Store(s.start.Skip())
 		b.before = -s.start.Skip()
-		b.ahead = uint64(len(b.Picks)) / 2 // not earlier, because the scheduler may be replaced before it needs another block
+		b.ahead = uint64(len(b.Picks)) / 2 // not earlier, because the scheduler may be replaced before it needs the next block
 		s.current.Store(b)
 	}
 	s.mu.Unlock()
 	return s.Next()
 }
 
-// atEdge completes pick i of block b: the pick that computes the next block, or a pick beyond the
-// end of b.
+// atEdge completes pick i of block b. This is either the pick that computes the next block, or a
+// pick beyond the end of b.
 func (s *Scheduler) atEdge(b *block, i uint64) int {
 	s.mu.Lock()
 	if s.current.Load() == b { // otherwise, another goroutine has already replaced b
@@ -134,13 +135,13 @@ func (s *Scheduler) following(b *block) *block {
 // be reading it.
 type block struct {
 	next atomic.Uint64 // index of the next pick; grows beyond the end
-	_    [120]byte     // keeps next and the other fields apart, also from an adjacent cache line
+	_    [120]byte     // padding that keeps next and the following fields apart, also if adjacent cache lines are fetched together
 
 	core.Stretch
 	ahead uint64
 
-	// before is the number of picks before this block. If the sequence does not start at its first
-	// pick, the value of the first block is negative, modulo 2^64.
+	// before is the number of picks before this block, modulo 2^64. It is negative in the first block
+	// of a sequence that does not start at its first pick.
 	before uint64
 }
 

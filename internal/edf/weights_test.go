@@ -45,12 +45,11 @@ func (d distribution) weights(r *rand.Rand, n int) []uint32 {
 	return weights
 }
 
-// oracleShare divides the number of sets that are compared with the oracle, because the oracle is
-// slow.
+// oracleShare is a divisor for the number of sets that are compared with the slow oracle.
 var oracleShare = 1
 
 // forRandomSets runs check for random sets of weights, most of them small. The environment variable
-// EDF_SETS says how many there are for each distribution.
+// EDF_SETS sets the number of sets for each distribution.
 func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand, weights []uint32)) {
 	sets = max(1, sets/oracleShare)
 	if given, err := strconv.Atoi(os.Getenv("EDF_SETS")); err == nil {

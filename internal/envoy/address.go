@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// flaw is a problem with an address. field is the field that has it, or "" for the whole address.
+// flaw is a problem with an address. field is the invalid field, or "" if the whole address is
+// invalid.
 type flaw struct{ field, text string }
 
 // dialable returns address in the form that gRPC dials, or its problems.

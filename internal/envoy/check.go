@@ -23,8 +23,8 @@ type checker struct {
 
 // Validate returns the error that Read would return. It is safe for concurrent use.
 //
-// It validates only fields with an effect. A client that rejected unsupported fields would break
-// when a server starts to set them (gRFC A27). Other violations of Envoy's rules become notes.
+// It validates only fields with an effect. Rejecting unsupported fields would break clients when a
+// server starts to set them (gRFC A27). Other violations of Envoy's rules become notes.
 func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	c := checker{cluster: cluster, addresses: make(map[string]place)}
 	if cluster.GetClusterName() == "" {
@@ -40,8 +40,8 @@ func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	return c.problems.Err()
 }
 
-// hasTraffic reports whether a locality is used. A locality without a weight "is skipped" (gRFC
-// A27).
+// hasTraffic reports whether a locality can get calls. A locality without a weight "is skipped"
+// (gRFC A27).
 func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
 	return locality.GetLoadBalancingWeight().GetValue() > 0
 }
@@ -84,7 +84,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 			continue
 		}
 		c.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
-		used[p-1] = 1 // each gap is reported only once
+		used[p-1] = 1 // treated as used, so that each gap is reported only once
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	}
 }
 
-// checkAddresses checks the addresses of one endpoint. It checks an unhealthy endpoint only for
+// checkAddresses checks the addresses of one endpoint. For an unhealthy endpoint, it only looks for
 // duplicates.
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 	dialled := Healthy(lb)

@@ -93,8 +93,8 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// A locality without traffic may have duplicates. A locality may be in several priorities. Weights
-// may have their maximum.
+// These assignments are valid: a locality without traffic may have duplicates, a locality may be in
+// several priorities, and weights may be as large as possible.
 func TestAccepted(t *testing.T) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
 		cluster(in(0, "us", "a"), unweighted(in(0, "us", "a", "a"))),
@@ -103,7 +103,7 @@ func TestAccepted(t *testing.T) {
 		at(socket("fe80::1%eth0", 80)),
 		at(socket("my_host.example.com.", 65535)),
 		at(socket(strings.Repeat("a.", 126)+"b", 1)),
-		at(socket(strings.Repeat("a.", 126)+"b.", 1)), // a dot at the end does not count
+		at(socket(strings.Repeat("a.", 126)+"b.", 1)), // a trailing dot does not count towards the length
 		at(socket(strings.Repeat("a", 63), 1)),
 		at(socket("1.example", 1)),
 		at(socket("1024", 1)),
@@ -180,8 +180,8 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 	}
 }
 
-// Endpoints that are not healthy still count as duplicates and towards the sum of weights, as in
-// gRPC.
+// Endpoints that are not healthy must also count as duplicates and towards the sum of weights, as
+// in gRPC.
 func TestUnhealthyEndpointsCount(t *testing.T) {
 	for _, again := range []*endpointv3.LbEndpoint{lbEndpoint("10.0.0.1"), lbEndpoint("x*0"), lbEndpoint("x*4294967295")} {
 		again.HealthStatus = corev3.HealthStatus_UNHEALTHY

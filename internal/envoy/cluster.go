@@ -17,9 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Read converts a cluster to an answer. An answer without endpoints is no error, and counts as
-// intentional. The notes describe ignored fields, and violations of Envoy's rules that gRPC
-// accepts.
+// Read converts a cluster to an answer. A cluster without endpoints is not an error; the answer is
+// marked as intentionally empty. The notes describe ignored fields, and violations of Envoy's rules
+// that gRPC accepts.
 //
 // The error is an *Invalid if the cluster violates gRPC's rules (gRFC A27 and the behavior of other
 // gRPC clients): an endpoint with weight 0; weights of a priority's localities, or of a locality's
@@ -89,7 +89,8 @@ func health(given corev3.HealthStatus) discovery.Health {
 	}
 }
 
-// Texts returns the text of each note. explain may be nil, or return a better error for the note.
+// Texts returns the text of each note. explain, which may be nil, returns a more detailed error for
+// a note.
 func Texts(notes []Problem, explain func(*Invalid) error) (texts []string) {
 	for _, n := range notes {
 		invalid := &Invalid{Problems: []Problem{n}}

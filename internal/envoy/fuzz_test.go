@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzRead checks that Read returns problems or a valid answer, and that reading the result of
-// Write gives this answer again.
+// FuzzRead checks that Read returns either problems or a valid answer, and that Write and Read turn
+// this answer into itself.
 func FuzzRead(f *testing.F) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
 		cluster(weighing(3, in(0, "us/a", "10.0.0.1*5", "10.0.0.2")), in(1, "eu", "::1"), in(1, "as", "host")),
@@ -77,7 +77,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkLengths checks that texts are short, even if the names in them are not.
+// checkLengths checks that texts are short even if they contain long names.
 func checkLengths(t *testing.T, problems []Problem) {
 	t.Helper()
 	for _, p := range problems {

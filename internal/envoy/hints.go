@@ -8,16 +8,18 @@ import (
 	whereabouts "github.com/understudy-lb/understudy/internal/location"
 )
 
-// hintsIn is the key in filter_metadata that contains an endpoint's node and topology hints:
+// hintsIn is the key in filter_metadata under which an endpoint has its node and its topology
+// hints:
 //
-//	metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
+// metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
 const hintsIn = "understudy.dev"
 
-// mostHints limits the zones, and the nodes, of an endpoint's hints. Kubernetes allows at most 8.
+// mostHints limits the number of zones, and of nodes, in an endpoint's hints. Kubernetes allows at
+// most 8.
 const mostHints = 64
 
-// hint sets the node and the hints of an endpoint from its metadata. It ignores invalid values,
-// because hints only move calls within a priority.
+// hint sets the node and the hints of an endpoint from its metadata. It ignores invalid values
+// instead of rejecting the cluster, because hints only move calls within a priority.
 func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
 	fields := lb.GetMetadata().GetFilterMetadata()[hintsIn].GetFields()
 	if node := fields["node"].GetStringValue(); whereabouts.Problem(node) == "" {

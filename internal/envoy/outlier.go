@@ -16,9 +16,9 @@ import (
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection by the mapping of gRFC A50 ("xDS
-// Integration"). The configuration also makes the policy report to understudy_priority when all
-// endpoints of a priority are ejected, so that calls stay on the last usable priority. The notes
-// describe ignored fields. The error is an *Invalid (gRFC A50, "xDS Validation").
+// Integration"). In addition, the configuration sets ReportEmptied: when all endpoints of a
+// priority are ejected, understudy_priority can use another one. The notes describe ignored fields.
+// The error is an *Invalid (gRFC A50, "xDS Validation").
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
 	r := outlierReader{config: lbconfig.NewOutlierDetection()}
 	r.duration("interval", given.GetInterval(), &r.config.Interval)
@@ -69,8 +69,8 @@ func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
 	}
 }
 
-// duration reads a duration, which must be valid and not negative. It limits it to the range of
-// time.Duration, about 292 years.
+// duration reads a duration, which must be valid and not negative. A duration beyond the range of
+// time.Duration (about 292 years) becomes the largest one.
 func (r *outlierReader) duration(field string, given *durationpb.Duration, into *lbconfig.Duration) {
 	if given == nil {
 		return
@@ -98,8 +98,8 @@ func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into
 	*into = given.GetValue()
 }
 
-// outlierFields holds the fields that gRFC A50 supports. A field of an optional algorithm is mapped
-// to the field that enables the algorithm.
+// outlierFields holds the fields that gRFC A50 supports. The value of a field that belongs to an
+// optional algorithm is the field that enables the algorithm.
 var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"interval": "", "base_ejection_time": "", "max_ejection_time": "", "max_ejection_percent": "",
 	"enforcing_success_rate": "", "enforcing_failure_percentage": "",

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// violation is an error of the generated validation of Envoy's protos.
+// violation is the interface of errors from the generated validation of Envoy's protos.
 type violation interface {
 	error
 	Field() string // Go name of the field, with a list index or map key, such as "Endpoints[0]"
@@ -16,8 +16,8 @@ type violation interface {
 	Cause() error
 }
 
-// addViolations adds the violations in err. It skips weights of zero, because gRPC defines their
-// meaning.
+// addViolations adds the violations in err as notes. It skips violations about weights of zero,
+// because gRPC defines what these mean.
 func (p *Invalid) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
 	const but = ", by Envoy's rules; gRPC does not require it"
 	if several, ok := errors.AsType[interface {
@@ -47,7 +47,8 @@ func (p *Invalid) addViolations(err error, path string, message protoreflect.Mes
 	}
 }
 
-// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". It quotes a map key.
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". If the index is a map key, it is
+// quoted.
 func splitIndex(field string) (name, index string) {
 	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
 	if !indexed {
@@ -59,8 +60,8 @@ func splitIndex(field string) (name, index string) {
 	return name, "[" + key + "]"
 }
 
-// protoField returns the field with the given Go name. For a oneof, it returns the names of the
-// oneof's fields.
+// protoField returns the name and the descriptor of the field with the given Go name. For a oneof,
+// the name lists the oneof's fields.
 func protoField(message protoreflect.MessageDescriptor, goName string) (string, protoreflect.FieldDescriptor) {
 	same := func(name protoreflect.Name) bool {
 		return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), goName)

@@ -25,7 +25,7 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Text
 }
 
-// Within returns the problem with part in front of its path.
+// Within returns a copy of the problem with part prepended to its path.
 func (p Problem) Within(part string) Problem {
 	p.Path = strings.TrimSuffix(part+"."+p.Path, ".")
 	return p
@@ -33,7 +33,7 @@ func (p Problem) Within(part string) Problem {
 
 // Invalid is the error for a rejected input.
 type Invalid struct {
-	// Problems is in the order of the input, and never empty.
+	// Problems are in the order of the input. There is at least one.
 	Problems []Problem
 	More     int
 }
@@ -56,7 +56,7 @@ func (e *Invalid) Error() string {
 // MaxText limits the bytes of a problem's text, because a name in it may be as long as the input.
 const MaxText = 500
 
-// Add adds a problem, and cuts a text that is too long. If there are already MaxProblems, it only
+// Add adds a problem and truncates its text to MaxText. If there are already MaxProblems, it only
 // counts the problem.
 func (e *Invalid) Add(path, format string, args ...any) {
 	if len(e.Problems) == MaxProblems {

@@ -130,7 +130,7 @@ func TestNoLocalitiesIsAccepted(t *testing.T) {
 	}
 }
 
-// The priorities of several trees follow one another (gRFC A37).
+// Several trees are joined. Their priorities must follow one another (gRFC A37).
 func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
 	one := translate(t, &first, cluster(in(0, "us", "10.0.0.1"), in(1, "eu", "10.1.0.1")))
@@ -211,7 +211,7 @@ func TestDropsOfEveryPriority(t *testing.T) {
 	}
 }
 
-// A cluster whose endpoints get no calls is valid, and its answer gives the reason.
+// A cluster is valid even if none of its endpoints gets calls. Its answer must give the reason.
 func TestWhyATreeIsEmpty(t *testing.T) {
 	for _, test := range []struct {
 		want    string

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Addresses returns the addresses of an endpoint in the form that gRPC dials, the main one first.
+// Addresses returns the addresses of an endpoint in the form that gRPC dials. The main address is
+// the first.
 func Addresses(lb *endpointv3.LbEndpoint) []string {
 	var dials []string
 	for _, address := range addressesOf(lb) {
@@ -36,7 +37,7 @@ func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 	return drops
 }
 
-// dropRate returns how many calls in a million are dropped. It may exceed a million.
+// dropRate returns the number of calls to drop in a million. It may be larger than a million.
 func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
 	percentage := drop.GetDropPercentage()
 	rate := uint64(percentage.GetNumerator())

@@ -15,9 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Write is the inverse of Read. It concatenates the priorities of several answers, and writes a
-// duplicate address only once. It takes the drops from the first answer, because drops apply to all
-// priorities of a cluster.
+// Write converts answers to a cluster; Read is its inverse. It concatenates the priorities of the
+// answers, and omits duplicate addresses. It takes the drops from the first answer, because drops
+// apply to all priorities of a cluster.
 func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
 	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, taken: make(map[string]bool)}
 	for i, a := range answers {
@@ -116,7 +116,8 @@ func addressOf(dial string) *corev3.Address {
 	}}}
 }
 
-// hints returns the metadata that the function hint reads.
+// hints returns metadata with the node and the hints of an endpoint, in the form that the function
+// hint reads.
 func hints(e *discovery.Endpoint) *corev3.Metadata {
 	fields := make(map[string]*structpb.Value)
 	if e.Node != "" {

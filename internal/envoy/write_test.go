@@ -21,7 +21,7 @@ func checked(t *testing.T, a discovery.Answer) *topology.Checked {
 	return c
 }
 
-// at returns a locality. Each endpoint is written ADDRESS+ADDRESS*WEIGHT.
+// at returns a locality. The form of an endpoint is ADDRESS+ADDRESS*WEIGHT.
 func at(zone string, weight uint32, endpoints ...string) discovery.Locality {
 	l := discovery.Locality{Zone: zone, Weight: weight}
 	for _, text := range endpoints {

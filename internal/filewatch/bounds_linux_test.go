@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A Watcher remembers a bounded number of changes between two calls of Wait.
+// Many files change between two calls of Wait. The Watcher must remember only a limited number of
+// changes.
 func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	w := NewWith(Options{PollOnly: true})
 	t.Cleanup(w.Close)

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// step is the resolution of the coarsest file system clock. A second write within a step may
-	// leave the modification time unchanged.
+	// step is the resolution of the coarsest file system clock. If a file is written twice within a
+	// step, both writes may set the same modification time.
 	step = 2 * time.Second
-	// settled is the minimum age of a reliable modification time.
+	// settled is the minimum age of a modification time that can be relied on.
 	settled = time.Minute
-	// long is how long a file may be Unfinished before Restless reports it.
+	// long is how long a file may stay Unfinished before Restless reports it.
 	long = 10 * time.Second
 )
 
@@ -24,7 +24,7 @@ const (
 type State int
 
 const (
-	// Same means that there is nothing to read.
+	// Same means that the file has not changed, so it need not be read.
 	Same State = iota
 	// Unfinished means that the file has changed but may be incomplete.
 	Unfinished
@@ -37,19 +37,19 @@ const (
 type File struct {
 	path     string
 	looked   bool
-	seen     fs.FileInfo // nil if the file did not exist
+	seen     fs.FileInfo // nil if the file did not exist at the last Look
 	rest     rest
 	due      time.Time // when to read the file; zero if it need not be read
-	again    bool      // the file must be read a second time
+	again    bool      // read the file a second time, because the modification time may hide a change
 	attempts int
-	restless time.Time // when the file became Unfinished, or a later time after a report
+	restless time.Time // when the file became Unfinished or, after an error of Restless, the earliest time for the next one
 }
 
 // NewFile returns a File for path, which need not exist. The file is due at once.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Look checks whether the file is due. notice is the Watcher's notice for the file since the last
-// call.
+// Look checks whether the file should be read. notice is the change that the Watcher has noticed
+// since the last call.
 func (f *File) Look(notice Notice) State {
 	now := time.Now()
 	info, err := os.Stat(f.path)
@@ -84,8 +84,8 @@ func (f *File) changed(info fs.FileInfo, err error) bool {
 // Seen returns the file's info from the last call of Look, or nil if the file did not exist.
 func (f *File) Seen() fs.FileInfo { return f.seen }
 
-// Next returns the latest time for the next call of Look. It is zero if only a notice requires a
-// call.
+// Next returns the latest time at which Look must be called again. It is zero if a call is needed
+// only after a notice.
 func (f *File) Next() time.Time { return f.due }
 
 // Again makes the file due at once.
@@ -97,8 +97,8 @@ func (f *File) Failed() {
 	f.attempts++
 }
 
-// Read records that a due file was read. It returns false, and the file is due again, if the file
-// has changed since Look. The content may then be a mixture of two versions.
+// Read records that a due file was read. If the file has changed since Look, Read returns false,
+// because the content may be a mixture of two versions, and the file is due again.
 func (f *File) Read() bool {
 	if info, err := os.Stat(f.path); err != nil || Differ(f.seen, info) {
 		f.Again()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A new file is read twice, because a write just after the first read may leave its modification
-// time unchanged.
+// A new file must be read twice, because a write just after the first read may leave its
+// modification time unchanged.
 func TestAFileIsReadOnceMore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for about, test := range map[string]struct {
@@ -66,8 +66,8 @@ func TestAFileThatIsNotRead(t *testing.T) {
 	})
 }
 
-// The age of a new file comes from its modification time. The wall clock does not affect the
-// remaining wait. Otherwise, setting the clock back by an hour would delay the read by an hour.
+// The age of a new file comes from its modification time, but the remaining wait must not depend on
+// the wall clock. Otherwise, setting the clock back by an hour would delay the read by an hour.
 func TestTheClockIsSetBackAfterAFileAppears(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, []byte("text\n"), 0o600))

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// If the system has no notifier left, Watchers poll until it has one.
+// The system allows no further notifier. Watchers must poll until it allows one.
 func TestANotifierThatTheSystemGivesLater(t *testing.T) {
-	New(t.TempDir()).Close() // makes the Go runtime open its own file descriptors
+	New(t.TempDir()).Close() // so that the Go runtime opens its own file descriptors before the limit is set
 	var before syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// After a directory is moved away and removed at once, fsnotify reports an error while it holds its
-// lock.
+// A directory is moved away and removed at once. fsnotify then reports an error while it holds its
+// lock, which must not cause a deadlock.
 func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	base := t.TempDir()
 	dir := mkdir(t, filepath.Join(base, "dir"))

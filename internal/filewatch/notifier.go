@@ -11,11 +11,11 @@ import (
 // notifier is the only file notifier of the process, because Linux limits their number to 128 per
 // user. It exists while there is a Watcher.
 //
-// The goroutine that receives events must never wait for a call of fsnotify, because fsnotify may
-// hold a lock until an error is received. That goroutine therefore never locks arming, which is
-// held during these calls.
+// The goroutine that receives events must never wait for a call of fsnotify: such a call may hold a
+// lock until that goroutine has received an error. It therefore never locks arming, which is held
+// during calls of fsnotify.
 type notifier struct {
-	arming  sync.Mutex // held during calls of fsnotify; acquired before mu
+	arming  sync.Mutex // held during calls of fsnotify; locked before mu
 	notify  *fsnotify.Watcher
 	audited time.Time
 
@@ -53,7 +53,7 @@ func (p places) spots() map[spot]bool {
 	return all
 }
 
-// join registers w. If the system has no notifier left, follow tries again later.
+// join registers w. If the system allows no further notifier, follow tries again later.
 func (n *notifier) join(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -63,7 +63,7 @@ func (n *notifier) join(w *Watcher) {
 	n.begin()
 }
 
-// begin creates the notifier unless it exists. The caller holds arming.
+// begin creates the notifier if it does not exist. The caller holds arming.
 func (n *notifier) begin() {
 	if n.notify != nil {
 		return
@@ -145,9 +145,9 @@ func (n *notifier) tellAll() {
 	}
 }
 
-// follow updates the directories that are watched for w, and adds a new watch if a directory was
-// replaced. If it returns true, it may have missed changes, so the caller must find the directories
-// again.
+// follow updates the directories that the system watches for w. If a directory was replaced, it
+// watches the new one. It returns true if changes may have been missed; the caller must then
+// determine the directories again.
 func (n *notifier) follow(w *Watcher, wanted places) bool {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -167,8 +167,8 @@ func (n *notifier) follow(w *Watcher, wanted places) bool {
 	return added
 }
 
-// concern updates the spots that w is notified about, and reports whether some are new. The caller
-// holds mu.
+// concern replaces the spots of which w is notified, and reports whether some of them are new. The
+// caller holds mu.
 func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	for s := range before {
 		if !now[s] {
@@ -197,9 +197,9 @@ func (n *notifier) arm(dir string, now *place) bool {
 	if before.same(now) {
 		return false
 	}
-	gap := n.notify.Remove(dir) == nil // the directory at this path may have been replaced
+	gap := n.notify.Remove(dir) == nil // true if the directory was watched before: it may have been replaced in the meantime
 	n.mu.Lock()
-	n.armed[dir] = now // set before Add, because the watch may end at once
+	n.armed[dir] = now // set before Add, because the system may end the watch at once
 	n.mu.Unlock()
 	if n.notify.Add(filepath.Clean(dir)) == nil {
 		if gap {

@@ -10,8 +10,8 @@ import (
 // maxLinks limits the symbolic links in a path, as Linux does.
 const maxLinks = 40
 
-// places maps directories to the entries whose changes may affect a watched path. The keys are
-// absolute paths without symbolic links.
+// places maps each directory to those of its entries whose changes may affect a watched path. The
+// keys are absolute paths without symbolic links.
 type places map[string]*place
 
 type place struct {
@@ -20,8 +20,8 @@ type place struct {
 	names map[string]bool // the relevant entries, unless all is set
 }
 
-// find returns the places for the paths. If link points to /b/dir, /a/link/f needs / (for a and b),
-// /a (for link), /b (for dir) and /b/dir (for f).
+// find returns the places that affect the paths. For example, if /a/link is a symbolic link to
+// /b/dir, the places of /a/link/f are / (entries a and b), /a (link), /b (dir) and /b/dir (f).
 func find(paths []string) places {
 	found := make(places)
 	for _, path := range paths {

@@ -11,7 +11,7 @@ const (
 	// pause is how long a file that was written in place must stay unchanged before it is read
 	// (docs/waits.md).
 	pause = 500 * time.Millisecond
-	// longPause replaces pause for a file that looks incomplete.
+	// longPause is used instead of pause if a file looks incomplete.
 	longPause = 2 * time.Second
 )
 
@@ -19,18 +19,18 @@ type rest struct {
 	seen  fs.FileInfo // nil if the file did not exist
 	since time.Time   // when the file last changed, as far as known
 	whole bool
-	size  int64 // bytes when the file last seemed complete, or was first seen
+	size  int64 // size of the file when it last seemed complete or, before that, when it was first seen
 }
 
 // look returns how much longer the file must stay unchanged before it counts as complete. A file
-// that was moved into place is complete at once. Other files must stay unchanged for pause. They
-// must stay unchanged for longPause if they have become smaller or end in the middle of a line.
+// that was moved into place is complete at once. Other files must stay unchanged for pause, or for
+// longPause if they have become smaller or end in the middle of a line.
 func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
 		r.whole, r.size, r.since = notice == Moved && info.Size() > 0, info.Size(), now
 		if age := now.Sub(info.ModTime()); age > 0 {
-			r.since = now.Add(-age) // keeps the monotonic clock reading, because the wall clock may be set
+			r.since = now.Add(-age) // relative to now, which has a monotonic clock reading, because the wall clock may be set
 		}
 	} else if notice == Written || Differ(r.seen, info) {
 		r.whole, r.since = false, now
@@ -48,8 +48,8 @@ func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration 
 	return 0
 }
 
-// isCut reports whether a file ends in the middle of a line. A final bracket also ends a line,
-// because incomplete JSON is a syntax error.
+// isCut reports whether a file ends in the middle of a line. A final bracket counts as the end of a
+// line: if JSON is incomplete there, it is a syntax error anyway.
 func isCut(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -61,7 +61,8 @@ func isCut(path string, size int64) bool {
 	return err == nil && !bytes.ContainsAny(last, "\n}]")
 }
 
-// Differ reports whether a file seems to have changed. nil means that the file does not exist.
+// Differ reports whether a file seems to have changed between two calls of os.Stat. nil means that
+// the file did not exist.
 func Differ(before, after fs.FileInfo) bool {
 	if before == nil || after == nil {
 		return before != after

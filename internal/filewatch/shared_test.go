@@ -59,14 +59,14 @@ func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	must(t, err)
 	defer f.Close()
-	_, err = f.WriteString("3") // a single event
+	_, err = f.WriteString("3") // causes a single event
 	must(t, err)
 	expect("a write", Written)
 	must(t, os.Remove(path))
 	expect("a removal", Changed)
 }
 
-// A notice tells what the last event was. An event of an unknown kind does not change it.
+// A Notice is the kind of the last event. An event of an unknown kind must not change it.
 func TestANoticeOfSeveralEvents(t *testing.T) {
 	for _, test := range []struct {
 		events []Notice

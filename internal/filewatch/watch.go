@@ -13,13 +13,14 @@ import (
 var logger = grpclog.Component("understudy")
 
 const (
-	// pollInterval is how often Wait returns without an event. The system sends no events for
-	// mounts, for some file systems, and for directories beyond its limit on watches.
+	// pollInterval is the interval at which Wait returns even without an event. The system sends no
+	// events for mounts, for some file systems, and for directories beyond its limit on watches.
 	pollInterval = 500 * time.Millisecond
-	// quiet is how long Wait waits for further events, because files are often written in pieces.
-	// docs/waits.md lists quiet and patience.
+	// quiet is how long Wait waits for further events after each one, because files are often written
+	// in pieces. docs/waits.md lists quiet and patience.
 	quiet = 50 * time.Millisecond
-	// patience limits this wait, so that a file with constant writes does not delay other files.
+	// patience is the upper limit of this wait. Otherwise, a file that is written all the time would
+	// delay other files.
 	patience = 300 * time.Millisecond
 )
 
@@ -27,26 +28,27 @@ const (
 type Notice int
 
 const (
-	// Looked means that no change was observed.
+	// Looked means that the path should be checked although no change was observed.
 	Looked Notice = iota
-	// Changed means that something may have changed.
+	// Changed means that something may have changed, but not what.
 	Changed
-	// Moved means that an entry was created at the path, or moved there, and was not written later.
+	// Moved means that the last change was the creation of an entry at the path, or its move to the
+	// path.
 	Moved
-	// Written means that a file was written in place.
+	// Written means that the last change was a write to the file.
 	Written
 )
 
-// Watcher reports possible changes at some paths. These are changes to the content of a file, to
-// the entries of a directory, or to the target of a path after a directory is renamed or a link
-// changes. It is not safe for concurrent use.
+// Watcher reports possible changes at some paths. It notices when the content of a file or the
+// entries of a directory change, and when a path leads elsewhere because a directory was renamed or
+// a link has changed. It is not safe for concurrent use.
 type Watcher struct {
 	options Options
 	paths   []string
 	ticker  *time.Ticker
 	told    chan struct{}
 
-	places places // guarded by the notifier's locks
+	places places // guarded by the notifier's lock
 
 	mu      sync.Mutex
 	notice  Notice
@@ -57,8 +59,8 @@ type Watcher struct {
 
 // Options configure a Watcher. Sources receive them through discovery.OwnOption.
 type Options struct {
-	// PollOnly ignores the system's notifications. Simulations need it, because a wait for the
-	// system would block the clock of testing/synctest.
+	// PollOnly disables the system's notifications. Simulations need this, because a goroutine that
+	// waits for the system would stop the clock of a testing/synctest bubble.
 	PollOnly bool
 }
 
@@ -85,7 +87,8 @@ func (w *Watcher) Close() {
 
 const maxEntries = 10_000
 
-// tell records a change and wakes Wait. entry is zero if it is unknown.
+// tell records a change and wakes Wait. entry is the zero value if it is not known what has
+// changed.
 func (w *Watcher) tell(what Notice, entry spot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +114,7 @@ func (w *Watcher) take() Notice {
 }
 
 // Of returns the change that Wait last noticed for the file at path. If the file's directory was
-// not watched before, earlier writes may be missing.
+// not watched yet, it may have missed writes.
 func (w *Watcher) Of(path string) Notice {
 	if len(w.last) == 0 {
 		return Looked
@@ -126,8 +129,8 @@ func (w *Watcher) Of(path string) Notice {
 	return w.last[spot{dir, filepath.Base(path)}]
 }
 
-// Wait returns when the paths should be checked: after a change, when soon receives a value, or
-// after pollInterval. ok is false if done is closed.
+// Wait returns when the paths should be checked: after a change, when a value arrives on soon, or
+// after pollInterval. ok is false if done was closed.
 func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice, ok bool) {
 	w.last = nil
 	select {
@@ -167,11 +170,11 @@ func settle(done, told <-chan struct{}) bool {
 	}
 }
 
-// follow makes the system watch the directories on the paths. It must be called before the paths
-// are read.
+// follow makes the system watch the directories on the paths. Call it before you read the paths;
+// otherwise, changes may be missed.
 func (w *Watcher) follow() {
-	// A path may lead to other directories before the watches exist, so try again. Polling finds
-	// later changes.
+	// A path may change while the watches are being created, so this is repeated. Polling finds later
+	// changes.
 	for range 3 {
 		if !system.follow(w, find(w.paths)) {
 			return

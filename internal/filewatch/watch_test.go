@@ -76,7 +76,7 @@ func TestADirectoryThatWasReplacedIsWatchedAtOnce(t *testing.T) {
 	noticed(t, w, "a file in the other directory")
 	must(t, os.RemoveAll(dir))
 	noticed(t, w, "it is removed")
-	mkdir(t, dir) // may get the inode number of the removed directory
+	mkdir(t, dir) // the new directory may get the inode number of the removed one
 	noticed(t, w, "a third comes")
 	write(t, filepath.Join(dir, "a"), "3")
 	noticed(t, w, "a file in the third directory")
@@ -99,7 +99,8 @@ func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// If a directory further up is replaced, the watches below it get no event.
+// A directory further up is replaced. The watches on the directories below get no event, but the
+// change must be noticed.
 func TestAnAncestorIsReplaced(t *testing.T) {
 	base := t.TempDir()
 	up := mkdir(t, filepath.Join(base, "up"))
@@ -163,7 +164,7 @@ func TestANeighbourThatIsNeverQuiet(t *testing.T) {
 	defer stop()
 	noticed(t, inDirectory, "the neighbour")
 	write(t, file+".new", "1")
-	must(t, os.Rename(file+".new", file)) // a single event of the file
+	must(t, os.Rename(file+".new", file)) // causes a single event
 	noticed(t, inDirectory, "the directory")
 	noticed(t, inFile, "the file")
 	for range 3 {

@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Consecutive endpoints of one group need one allocation each, and one for the group.
+// For consecutive endpoints of one group, Group must make one allocation for each endpoint and one
+// for the group.
 func TestGroupAllocatesAGroupAtOnce(t *testing.T) {
 	const n = 1000
 	var endpoints []resolver.Endpoint

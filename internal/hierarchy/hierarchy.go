@@ -42,21 +42,21 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return new(Grouper).Group(endpoints)
 }
 
-// Grouper groups the endpoints of successive updates like Group. Endpoints whose attribute pointers
-// are the same in two updates also get the same pointers in both groups. The zero value is ready to
-// use.
+// Grouper groups the endpoints of successive updates, as Group does. If an endpoint has the same
+// attribute pointer in two updates, its attributes in the groups also have the same pointer, so
+// that policies can see that nothing has changed. The zero value is ready to use.
 type Grouper struct {
 	below map[*attributes.Attributes]below
 }
 
-// below is the child of an endpoint, and the endpoint's attributes for this child.
+// below is the result for an endpoint: its child, and its attributes for this child.
 type below struct {
 	child      string
 	attributes *attributes.Attributes // nil if the endpoint belongs to no child
 }
 
-// mostShared limits the number of attributes that a Grouper remembers, because only attributes of
-// many endpoints are worth it.
+// mostShared limits the number of attributes that a Grouper remembers. More would mean that few
+// endpoints share each of them.
 const mostShared = 256
 
 // Group groups endpoints like the function Group.
@@ -65,7 +65,7 @@ func (g *Grouper) Group(endpoints []resolver.Endpoint) map[string][]resolver.End
 	last := g.below
 	g.below = make(map[*attributes.Attributes]below, len(last))
 	all := make([]resolver.Endpoint, 0, len(endpoints))
-	begin, child := 0, "" // start and child of the last group of consecutive endpoints in all
+	begin, child := 0, "" // start and child of the current run of consecutive endpoints in all
 	var p path            // path of the previous endpoint
 	var rest any          // p without its first element; equal paths share it
 	for _, endpoint := range endpoints {
@@ -98,7 +98,7 @@ func (g *Grouper) Group(endpoints []resolver.Endpoint) map[string][]resolver.End
 	return groups
 }
 
-// add adds endpoints to a group. It copies them only if the group is not empty.
+// add adds endpoints to a group. It copies them only if the group already has some.
 func add(groups map[string][]resolver.Endpoint, child string, endpoints []resolver.Endpoint) {
 	switch before, some := groups[child]; {
 	case some:

@@ -91,8 +91,8 @@ func TestAttributesWithPathsCompare(t *testing.T) {
 	}
 }
 
-// throughProxy changes a state like grpc-go's delegating resolver if HTTPS_PROXY is set. Addresses
-// in noProxy do not change.
+// throughProxy changes a state as grpc-go's delegating resolver does if HTTPS_PROXY is set.
+// Addresses in noProxy stay as they are.
 func throughProxy(state resolver.State, proxies []string, noProxy ...string) resolver.State {
 	var endpoints []resolver.Endpoint
 	for _, e := range state.Endpoints {

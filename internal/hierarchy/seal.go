@@ -4,7 +4,7 @@ import "google.golang.org/grpc/resolver"
 
 type sealKey struct{}
 
-// sealed is stored as a pointer, so attributes compare it by pointer.
+// sealed is stored as a pointer, because attributes compare values with ==.
 type sealed struct {
 	endpoints []resolver.Endpoint
 }
@@ -54,14 +54,13 @@ func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
 }
 
 // restoreServerNames copies the server name of each original address to the addresses that gRPC
-// made from it. Behind a proxy, gRPC replaces an original by all addresses of the proxy, unless it
-// needs no proxy:
+// made from it. If there is a proxy, gRPC replaces each original by all addresses of the proxy,
+// except those that need no proxy:
 //
-//	originals: 192.0.2.1 (a)  10.0.0.1 (b)     two addresses of the proxy, and
-//	addresses: proxy1 proxy2  10.0.0.1 (b)     10.0.0.1 is in NO_PROXY
-//	result:    proxy1 (a) proxy2 (a)  10.0.0.1 (b)
+// originals: 192.0.2.1 (a) 10.0.0.1 (b) two addresses of the proxy, and addresses: proxy1 proxy2
+// 10.0.0.1 (b) 10.0.0.1 is in NO_PROXY result: proxy1 (a) proxy2 (a) 10.0.0.1 (b)
 //
-// Addresses that do not match in this way do not change.
+// If addresses do not match in this way, they stay as they are.
 func restoreServerNames(addresses, originals []resolver.Address) []resolver.Address {
 	direct := make(map[addressID]bool, len(addresses))
 	for _, address := range addresses {
@@ -116,10 +115,10 @@ func (o origin) Equal(other any) bool {
 	return true
 }
 
-// Addresses returns the addresses of endpoint that the resolver sent. Behind a proxy,
-// endpoint.Addresses has the proxy's addresses for every endpoint. A policy therefore identifies an
-// endpoint by the result of Addresses, but connects to endpoint.Addresses. The result must not be
-// modified.
+// Addresses returns the addresses of an endpoint as the resolver sent them. If there is a proxy,
+// endpoint.Addresses has the proxy's addresses instead, in every endpoint. A policy therefore
+// identifies an endpoint by the result of Addresses, but connects to endpoint.Addresses. The result
+// must not be modified.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// If the number of addresses has changed, their attributes cannot be restored.
+// gRPC has changed the number of an endpoint's addresses. Their server names cannot be restored, so
+// the addresses must stay as they are.
 func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	named := func(addresses ...string) resolver.Endpoint {
 		e := endpoint(addresses...)
@@ -34,7 +35,8 @@ func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Behind a proxy, endpoints have equal addresses and different attributes.
+// Behind a proxy, all endpoints have equal addresses. They must be distinguished by their
+// attributes.
 func TestRestoredEndpointsCompareByWhatTheyStandFor(t *testing.T) {
 	restored := func(addresses ...string) resolver.Endpoint {
 		return Unseal(throughProxy(Seal(resolver.State{Endpoints: []resolver.Endpoint{Set(endpoint(addresses...), "p0")}}), []string{"proxy"})).Endpoints[0]

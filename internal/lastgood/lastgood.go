@@ -1,5 +1,5 @@
 // Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
-// resolver of an idle channel. When the channel is used again and the source fails, the stored
+// resolver of an idle channel. If the source fails when the channel is used again, the stored
 // answer is used. An answer is stored for an hour after its last confirmation by the source, and
 // longer while a running source may still confirm it. The store has at most 1,000 answers and 64
 // MiB. Callers pass the current time.
@@ -21,15 +21,16 @@ const (
 	keptBytes   = 64 << 20
 )
 
-// Said is the last answer of a source, or its list of discovery mechanisms. It must not be
+// Said is what a source last sent: an answer or a list of discovery mechanisms. It must not be
 // modified.
 type Said struct {
 	Answer *topology.Checked
 	Parts  []discovery.Mechanism
-	Names  Names // lookups for the answer; ignored by equal
+	Names  Names // lookups that the answer was made from; ignored by equal
 }
 
-// equal reports whether s and other are known to be the same answer. It may miss equal answers.
+// equal reports whether s and other are known to be the same answer. If it returns false, they may
+// be equal nevertheless.
 func (s Said) equal(other Said) bool {
 	if s.Answer == nil || other.Answer == nil {
 		return s.Answer == other.Answer
@@ -37,8 +38,8 @@ func (s Said) equal(other Said) bool {
 	return topology.Equal(s.Answer.Answer, other.Answer.Answer)
 }
 
-// size returns the approximate size of s in bytes, which never changes. It includes the sources
-// that report a size.
+// size returns the approximate size of s in bytes. It never changes for a given s. It includes the
+// sources that report a size.
 func (s Said) size() int {
 	const part = 100
 	n := part*len(s.Parts) + s.Names.size()
@@ -61,7 +62,7 @@ var Process Store
 type Store struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
-	order   list.List // of type *entry, the latest confirmation first
+	order   list.List // of type *entry; the latest confirmation is first
 	bytes   int
 	atWork  map[any]int // number of running sources for each key
 }
@@ -72,8 +73,8 @@ type entry struct {
 	confirmed time.Time
 }
 
-// Begin records that a source with answers under key was started. Its answers do not expire until
-// End, because a source may be silent for days and then confirm them.
+// Begin records that a source with answers under key was started. Until End, its answers do not
+// expire, because a source that has been silent for days may still confirm them.
 func (s *Store) Begin(key any) {
 	if key == nil {
 		return
@@ -86,7 +87,7 @@ func (s *Store) Begin(key any) {
 	s.atWork[key]++
 }
 
-// End records that a source was closed for which Begin was called.
+// End records that a source for which Begin was called was closed.
 func (s *Store) End(key any) {
 	if key == nil {
 		return
@@ -98,7 +99,7 @@ func (s *Store) End(key any) {
 	}
 }
 
-// AtWork returns the number of keys that have running sources.
+// AtWork returns the number of keys that have at least one running source.
 func (s *Store) AtWork() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +128,8 @@ func (s *Store) Put(key any, what Said, at time.Time) {
 	s.makeRoom(at)
 }
 
-// makeRoom removes expired answers. If the store is full, it also removes the answers with the
-// oldest confirmation, but those of running sources last. The caller holds mu.
+// makeRoom removes expired answers. If the store is still too full, it removes those with the
+// oldest confirmation, but answers of running sources last. The caller holds mu.
 func (s *Store) makeRoom(now time.Time) {
 	for last := s.order.Back(); last != nil && (s.full() || expired(last, now)); {
 		e := last
@@ -154,8 +155,8 @@ func (s *Store) Confirm(key any, at time.Time) {
 	}
 }
 
-// Renew is like Confirm, but stores the answer again if it is missing and there is room. what may
-// have newer Names than the stored answer.
+// Renew is like Confirm for the answer what. If the store no longer has that answer and there is
+// room, Renew stores it again. what may have newer Names than the stored answer.
 func (s *Store) Renew(key any, what Said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
@@ -188,7 +189,7 @@ func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 		return Said{}, 0, false
 	}
 	if expired(e, now) {
-		if s.atWork[key] == 0 { // a running source may still confirm it
+		if s.atWork[key] == 0 { // while a source is running, it may still confirm the answer, so the answer does not expire
 			s.remove(e)
 		}
 		return Said{}, 0, false

@@ -37,7 +37,7 @@ func TestTheNumberKeptIsBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	for key := range keptEntries + 3 {
 		s.Put(key, cluster(least), now)
-		s.Confirm(0, now) // the other answers were confirmed earlier
+		s.Confirm(0, now) // key 0 now has the latest confirmation
 	}
 	if len(s.entries) != keptEntries || s.order.Len() != keptEntries || s.bytes != keptEntries*least {
 		t.Errorf("%d entries of %d bytes are kept, want %d", len(s.entries), s.bytes, keptEntries)
@@ -91,8 +91,8 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	}
 }
 
-// The answer of a running source does not expire, because the source may still confirm it. If the
-// store is full, other answers are removed first.
+// The answer of a running source must not expire, because the source may still confirm it. If the
+// store is full, other answers must be removed first.
 func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	var s Store
 	s.Begin(nil)
@@ -133,7 +133,7 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	}
 }
 
-// The limits are those of docs/limits.md.
+// The limits must be those in docs/limits.md.
 func TestTheLimits(t *testing.T) {
 	now := time.Unix(0, 0)
 	var many, large, whole Store
@@ -155,8 +155,8 @@ func TestTheLimits(t *testing.T) {
 	}
 }
 
-// An answer that is no longer stored is stored again only if there is room without others. What has
-// expired needs no room.
+// An answer that was removed from the store may be stored again only if there is room for it.
+// Expired answers do not take room.
 func TestRenewNeedsRoom(t *testing.T) {
 	now := time.Unix(0, 0)
 	for _, test := range []struct {
@@ -220,7 +220,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// Each name has its own confirmation. Names may change while the answer stays the same.
+// Each name has its own time of confirmation. Names may change while the answer stays the same.
 func TestNamesExpireOneByOne(t *testing.T) {
 	var s Store
 	start := time.Unix(0, 0)
@@ -247,8 +247,8 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	}
 }
 
-// Two channels have the same answer. For each name, the store keeps the most recently confirmed
-// addresses of either channel.
+// Two channels have the same answer. For each name, the store must keep the addresses that either
+// of them confirmed last.
 func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
 	start := time.Unix(0, 0)
 	name := func(address string, until int) discovery.Name {

@@ -7,11 +7,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Names are the results of lookups, by name.
+// Names maps each DNS name to the result of its lookup.
 type Names map[string]discovery.Name
 
-// Since returns the names that were confirmed at or after earliest. A name without its own time
-// counts as confirmed at otherwise.
+// Since returns the names that were confirmed at or after earliest. A name without a time of its
+// own counts as confirmed at the time otherwise.
 func (n Names) Since(earliest, otherwise time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range n {
@@ -25,8 +25,8 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns a copy of n that also has the names that other confirmed later. A name in n
-// without a time is still valid. A name in other without a time was valid until confirmed.
+// orLater merges n with other: for each name, the later confirmation wins. A name in n without a
+// time is still valid. A name in other without a time was valid until confirmed.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {

@@ -10,8 +10,8 @@ import (
 
 // Duration is a time.Duration whose JSON form is a string as in protobuf's Duration: seconds with
 // up to nine fractional digits, such as "10s" or "0.25s". Go's forms, such as "15m" and "250ms",
-// are accepted, too. A negative duration is an error. A duration that exceeds the longest
-// time.Duration (about 292 years) becomes the longest.
+// are accepted, too. A negative duration is an error. A duration that is too long for time.Duration
+// becomes the longest one (about 292 years).
 type Duration time.Duration
 
 // MarshalJSON returns the duration in protobuf's form.
@@ -29,7 +29,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	var given durationpb.Duration
 	v, err := time.ParseDuration(*s)
 	if protojson.Unmarshal(data, &given) == nil {
-		v, err = given.AsDuration(), nil // AsDuration limits the value, so that it does not overflow
+		v, err = given.AsDuration(), nil // AsDuration returns the largest value instead of overflowing
 	}
 	if err != nil {
 		return wrong(data, "", want)

@@ -72,8 +72,8 @@ func TestPolicyErrors(t *testing.T) {
 
 func TestDuration(t *testing.T) {
 	for in, want := range map[string]time.Duration{`"10s"`: 10 * time.Second, `"0.25s"`: 250 * time.Millisecond, `"15m"`: 15 * time.Minute, `"0s"`: 0, `".5s"`: 500 * time.Millisecond,
-		// Other implementations write "never" as protobuf's largest Duration, which is too large
-		// for a time.Duration.
+		// Other implementations write "never" as protobuf's largest Duration, which does not fit into a
+		// time.Duration.
 		`"315576000000s"`: math.MaxInt64, `"9223372036.854775807s"`: math.MaxInt64, `"9223372037s"`: math.MaxInt64} {
 		var d Duration
 		if err := json.Unmarshal([]byte(in), &d); err != nil || time.Duration(d) != want {

@@ -23,13 +23,13 @@ type OutlierDetection struct {
 	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
-	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // empty for the default codes
+	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // if empty, the default codes count as failures
 	ReportEmptied               bool                         `json:"reportEmptied"`
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
 
-// LeastInterval is the shortest Interval. With many endpoints, a shorter one would keep a processor
-// busy.
+// LeastInterval is the minimum of Interval. With many endpoints, shorter intervals would keep a CPU
+// core busy.
 const LeastInterval = time.Millisecond
 
 // SuccessRateEjection ejects endpoints whose success rate is an outlier.
@@ -40,7 +40,8 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32 `json:"requestVolume"`
 }
 
-// FailurePercentageEjection ejects each endpoint that fails too often, regardless of the others.
+// FailurePercentageEjection ejects endpoints whose percentage of failed calls exceeds Threshold,
+// regardless of other endpoints.
 type FailurePercentageEjection struct {
 	Threshold             uint32 `json:"threshold"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
@@ -169,8 +170,8 @@ func percentage(path, field string, given uint32) error {
 }
 
 // barePickFirst reports whether p is, or contains, a pick_first for several endpoints. Outlier
-// detection cannot eject these, because such a pick_first does not watch their health. where names
-// the pick_first and the policies above it.
+// detection cannot eject its endpoints, because such a pick_first does not listen to their health.
+// where is the path to the pick_first: its name and those of the policies above it.
 func barePickFirst(p Policy) (where string, bare bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

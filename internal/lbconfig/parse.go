@@ -41,7 +41,7 @@ type checker interface{ check(path string) error }
 
 type decoder struct{ policy string }
 
-// decode decodes raw into v. path is the path of v for errors.
+// decode decodes raw into v. path is the path of v in the configuration; errors contain it.
 func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error {
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		return at(path, u.UnmarshalJSON(raw))
@@ -71,7 +71,7 @@ func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error
 	return err
 }
 
-// kinds describes the kinds of values other than objects and lists.
+// kinds describes the expected JSON value for each Go kind, except for objects and lists.
 var kinds = map[reflect.Kind]string{
 	reflect.Bool:    "true or false",
 	reflect.Float64: "a number",

@@ -52,8 +52,8 @@ var full = map[string]string{
 	"outlier_detection":    fullOutlier,
 }
 
-// Each field survives being marshaled and parsed. Topology marshals configurations for the
-// policies, and grpc-go's cds policy marshals what it has parsed.
+// Each field must stay the same when a configuration is marshaled and parsed again. Topology
+// marshals configurations for the policies, and grpc-go's cds policy marshals what it has parsed.
 func TestEveryFieldSurvivesRoundTrips(t *testing.T) {
 	for policy, parse := range parsers {
 		first, err := parse([]byte(full[policy]))
@@ -88,7 +88,7 @@ func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	}
 }
 
-// The case of a field name does not matter, as in grpc-go's own policies.
+// The case of a field name must not matter, as in grpc-go's own policies.
 func TestNamesCountInAnyCase(t *testing.T) {
 	c := &Priority{}
 	if err := Parse("priority", []byte(`{"FailoverTimeout": "3s"}`), c); err != nil || time.Duration(c.FailoverTimeout) != 3*time.Second {
@@ -96,7 +96,7 @@ func TestNamesCountInAnyCase(t *testing.T) {
 	}
 }
 
-// An error is one short line, which begins with the policy and names it only once.
+// An error must be one short line that begins with the policy's name and does not repeat it.
 func TestErrors(t *testing.T) {
 	long := strings.Repeat("long\n", 10_000)
 	for policy, parse := range parsers {

@@ -17,19 +17,19 @@ import (
 )
 
 // Policy is a child policy with its configuration. In JSON, it is a list of policies in order of
-// preference, `[{"name": {…}}]`, of which the first registered one is used (gRPC
+// preference, `[{"name": {…}}]`. The first one that is registered is used (gRPC
 // service_config.proto, LoadBalancingConfig).
 type Policy struct {
-	// Builder builds the policy. It is nil if no policy is given, and in the result of Named.
+	// Builder builds the policy. It is nil if no policy is configured, and in a Policy from Named.
 	Builder balancer.Builder
 	// Config is the result of the builder's ParseConfig, or nil if the builder has no such method.
 	Config serviceconfig.LoadBalancingConfig
 
 	name string
-	raw  json.RawMessage // JSON of Config, as it was parsed
+	raw  json.RawMessage // JSON form of Config, as it was parsed
 }
 
-// Named returns a policy for marshaling only. It need not be registered.
+// Named returns a policy that can only be marshaled, so its builder need not be registered.
 func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Config: config, name: name}
 }
@@ -58,8 +58,8 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 
 const list = `a list of policies, [{"name": {…}}]`
 
-// UnmarshalJSON uses the first registered policy of the list. It returns an error if no policy is
-// registered, if an entry does not hold exactly one policy, or if the policy rejects its
+// UnmarshalJSON uses the first policy in the list that is registered. It returns an error if there
+// is none, if an entry does not hold exactly one policy, or if the policy rejects its
 // configuration.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var entries []map[string]json.RawMessage

@@ -12,17 +12,18 @@ import (
 
 var ours = []string{"loadBalancingConfig", "loadBalancingPolicy"}
 
-// CheckServiceConfig returns an error unless user is the JSON of a service config without load
-// balancing, which the resolver sets. "" means no service config. gRPC checks the other fields.
+// CheckServiceConfig returns an error unless user is a service config in JSON that does not
+// configure load balancing, because the resolver does that. "" means no service config. gRPC checks
+// the other fields.
 func CheckServiceConfig(user string) error {
 	_, err := parse(user)
 	return err
 }
 
 // MergeServiceConfig adds lbConfig to the service config user as its loadBalancingConfig, and
-// returns the result in JSON. gRPC does not merge service configs: one from a resolver replaces the
-// user's default, including its retry policies and health checks. Each resolver therefore sends a
-// merged service config. The errors are those of CheckServiceConfig.
+// returns the result in JSON. gRPC itself does not merge service configs: the one from a resolver
+// replaces the user's, including retry policies and health checks. Therefore each resolver sends a
+// merged one. The errors are those of CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields, err := parse(user)
 	if err != nil {

@@ -38,8 +38,8 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// gRPC ignores the case of a service config's field names. So a field in another case would replace
-// the resolver's, and is refused.
+// gRPC ignores the case of field names. A load-balancing field in another case would therefore
+// replace the resolver's, and must be refused.
 func TestLoadBalancingInAnyCaseIsRefused(t *testing.T) {
 	for _, user := range []string{`{"loadbalancingconfig": []}`, `{"LoadBalancingPolicy": "round_robin"}`} {
 		if err := CheckServiceConfig(user); err == nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzServiceConfig checks that a service config is refused with one line, or keeps its fields when
-// the load balancing is added.
+// FuzzServiceConfig checks that a service config is either refused with a one-line error, or keeps
+// all its fields when load balancing is added to it.
 func FuzzServiceConfig(f *testing.F) {
 	for _, seed := range []string{"", `{}`, `{"methodConfig":[{"name":[{}]}]}`, `{"loadbalancingconfig":1}`, `{"a":{"b":null}}`, `{} x`, `null`, `[`, "{\"\x00\":1}", `{"\u2028":"\ud800"}`} {
 		f.Add(seed)

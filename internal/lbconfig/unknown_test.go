@@ -16,7 +16,7 @@ func forget() {
 	clear(told.fields)
 }
 
-// An unknown field is logged once, with the known ones. This also holds if the configuration is
+// An unknown field must be logged once, together with the known ones, even if the configuration is
 // parsed again, or has the same mistake in several localities.
 func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	forget()

@@ -32,7 +32,7 @@ type WeightedTarget struct {
 	Targets               map[string]Target `json:"targets"`
 	RemovedChildRetention Duration          `json:"removedChildRetention"`
 	StartPoint            StartPoint        `json:"startPoint"`
-	Balance               *Balance          `json:"balance,omitempty"` // nil for the behavior of gRFC A28
+	Balance               *Balance          `json:"balance,omitempty"` // nil means the behavior of gRFC A28
 }
 
 // Target is one child of understudy_weighted_target.
@@ -43,7 +43,7 @@ type Target struct {
 	Capacity    float64 `json:"capacity,omitempty"` // for Balance: the total weight of the target's endpoints that can receive calls
 }
 
-// Balance distributes calls between zones by the capacity that has not failed.
+// Balance distributes calls between zones according to the capacity that has not failed.
 type Balance struct {
 	Own   string                 `json:"own,omitempty"` // the client's zone, or "" if it is not in Zones
 	Zones map[string]BalanceZone `json:"zones"`
@@ -51,7 +51,7 @@ type Balance struct {
 
 // BalanceZone is a zone with targets or callers.
 type BalanceZone struct {
-	Callers float64 `json:"callers,omitempty"` // number of clients in the zone, or of their calls
+	Callers float64 `json:"callers,omitempty"` // number of clients in the zone, or the number of their calls
 }
 
 func (w *WeightedTarget) setDefaults() { *w = WeightedTarget{StartPoint: StartSpec} }

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// IsClosed reports whether a channel is closed. Policies cannot tell, because gRPC also closes the
-// policies of idle channels. owner is gRPC's channelz record of the channel. Its type is internal,
-// so IsClosed uses reflection. If that fails, IsClosed returns false.
+// IsClosed reports whether a channel is closed. Policies do not know, because gRPC also closes the
+// policies of channels that become idle. owner is gRPC's channelz record of the channel. Its type
+// is internal, so IsClosed uses reflection. If that fails, IsClosed returns false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

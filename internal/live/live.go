@@ -13,8 +13,8 @@ import (
 
 const (
 	mostEvents = 100
-	mostIdle   = 100       // maximum number of idle channels
-	idleFor    = time.Hour // maximum idle time of a recorded channel
+	mostIdle   = 100       // maximum number of idle channels that are recorded
+	idleFor    = time.Hour // how long a channel that stays idle is recorded
 )
 
 var on atomic.Bool
@@ -34,7 +34,7 @@ type Source struct {
 	Answered   time.Time
 	Error      string
 	Since      time.Time
-	Confirmed  time.Time // last confirmation of the answer in use, if there is an Error
+	Confirmed  time.Time // if there is an Error, when the answer in use was last confirmed
 	LastError  string    // the last error, even if it is over
 	FailedAt   time.Time
 	Notes      []string
@@ -56,7 +56,7 @@ type Channel struct {
 
 	mu      sync.Mutex
 	events  []Event
-	sources func() []Source // nil after Stop, and for other modules' resolvers
+	sources func() []Source // nil after Stop, and for channels with a resolver of another module
 	last    []Source
 	root    any
 	owner   any // gRPC's channelz record of the channel
@@ -64,13 +64,13 @@ type Channel struct {
 	closed  time.Time
 }
 
-// all has the channels of this process. Opening or closing a channel locks only the channels
-// without a root policy, which are few.
+// all holds the recorded channels of this process. When a channel opens or closes, only the
+// channels without a root policy are locked, which are few.
 var all struct {
 	mu       sync.Mutex
 	next     uint64
 	channels map[*Channel]struct{}
-	rootless []*Channel // in the order in which their root policies were closed
+	rootless []*Channel // the channel whose root policy was closed first is first
 }
 
 // New records a channel until its sources and its root policy are gone. sources returns the state
@@ -104,8 +104,8 @@ func (c *Channel) Note(text string) {
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach records the root policy and gRPC's record of the channel. If the channel was idle, it
-// discards the earlier Channel.
+// Attach records the root policy of a channel, and gRPC's own record of the channel. If the channel
+// was idle, its earlier Channel is discarded.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -124,7 +124,7 @@ func (c *Channel) isClosed(owner any) bool {
 	return !c.closed.IsZero() && c.owner == owner
 }
 
-// Retire records that the root policy was closed, with its last snapshot.
+// Retire records that the root policy was closed. tree is its last snapshot.
 func (c *Channel) Retire(tree any) {
 	if c == nil {
 		return
@@ -138,12 +138,12 @@ func (c *Channel) Retire(tree any) {
 		all.rootless = append(all.rootless, c)
 	}
 	c.forgetIfGone()
-	if len(all.rootless) > 2*mostIdle { // not each time, because prune is slow
+	if len(all.rootless) > 2*mostIdle { // not at each call, because prune is slow
 		prune()
 	}
 }
 
-// Stop records that the channel's sources have stopped. Their current errors are kept as last
+// Stop records that the channel's sources have stopped. Their current errors become their last
 // errors.
 func (c *Channel) Stop() {
 	if c == nil {
@@ -153,8 +153,8 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		ask := c.sources
 		c.mu.Unlock()
-		// Called without c.mu, because ask takes another lock. Cloned, because earlier callers may
-		// still read the slice.
+		// ask is called without holding c.mu, because it takes another lock. The result is cloned,
+		// because earlier callers may still read the slice.
 		last := slices.Clone(ask())
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
@@ -178,7 +178,7 @@ func (c *Channel) gone(now time.Time) bool {
 func (c *Channel) forgetIfGone() {
 	if c.gone(time.Now()) {
 		forget(func(other *Channel) bool { return other == c })
-		delete(all.channels, c) // forget does not find channels that never had a root policy
+		delete(all.channels, c) // needed because forget does not find channels that never had a root policy
 	}
 }
 

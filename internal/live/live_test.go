@@ -31,7 +31,7 @@ func want(t *testing.T, want ...string) {
 	}
 }
 
-// A channel is recorded while it has sources, and for up to an hour while it is idle.
+// A channel must be recorded while it has sources, and for up to an hour while it is idle.
 func TestHowLongAChannelIsKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,6 +109,6 @@ func TestAPageKeepsWhatItWasTold(t *testing.T) {
 		}
 		c.Retire("tree")
 		time.Sleep(time.Hour + time.Second)
-		Channels() // discards channels that were idle for too long
+		Channels() // discards the channels that have been idle for too long
 	})
 }

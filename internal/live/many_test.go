@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Opening or closing a channel does not lock the others, so closing n channels takes linear time.
+// Opening or closing a channel must not lock all others. Otherwise, closing n channels would take
+// quadratic time.
 func TestNoChannelLooksAtTheOthers(t *testing.T) {
 	none := func() []Source { return nil }
 	other := New("other", none)

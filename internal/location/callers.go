@@ -10,8 +10,8 @@ import (
 
 const mostZones = 1000
 
-// Callers parses the number of clients in each zone, such as "a:2,b:1". The numbers must be from 0
-// to a billion, and at least one must not be 0.
+// Callers parses the number of clients in each zone, such as "a:2,b:1". Each number must be from 0
+// to a billion, and at least one must be greater than 0.
 func Callers(text string) (map[string]float64, error) {
 	const most = 1e9
 	callers, some := make(map[string]float64), false

@@ -1,5 +1,6 @@
 // Package location determines the client's region, zone and node from options, the environment and
-// sources. A source may learn the location late, so callers ask options.Settings each time.
+// sources. A source may learn the location late, so it must be obtained from options.Settings each
+// time it is needed.
 package location
 
 import (
@@ -25,7 +26,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether p has the fields that this value of Prefer needs.
+// Serves reports whether p has the fields that the given value of Prefer needs.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "":
@@ -53,8 +54,8 @@ func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.R
 // SameNode reports whether both nodes are known and equal.
 func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node == other.Node }
 
-// Of returns the client's location. Empty fields of given come from environment variables, which
-// env reads. The notes name invalid variables, which have no effect.
+// Of returns the client's location. Fields that are empty in given are read from environment
+// variables with env. notes name the invalid variables, which are ignored.
 func Of(given Location, env func(string) string) (p Location, notes []string) {
 	read := func(variable string) string {
 		text := env(variable)
@@ -70,7 +71,8 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 // most is the maximum length of a name in bytes. Kubernetes and cloud providers allow 63.
 const most = 256
 
-// Problem returns what is wrong with a name, or "".
+// Problem describes what is wrong with the name of a region, zone or node. It returns "" if the
+// name is valid.
 func Problem(name string) string {
 	if len(name) <= most && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return ""
@@ -78,11 +80,12 @@ func Problem(name string) string {
 	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), most)
 }
 
-// Teller is implemented by sources that know a location. They may learn it late.
+// Teller is implemented by sources that know the client's location. They may learn it only after
+// their start.
 type Teller interface{ Location() Location }
 
-// Learned is a location that is unknown until Set is called. It is safe for concurrent use. On a
-// nil *Learned, Set has no effect.
+// Learned is a location that is set later. It is safe for concurrent use. On a nil *Learned, Set
+// has no effect.
 type Learned struct{ place atomic.Pointer[Location] }
 
 // Set replaces the location.
@@ -92,7 +95,7 @@ func (l *Learned) Set(p Location) {
 	}
 }
 
-// Location returns the last location, or the zero value.
+// Location returns the location of the last Set, or the zero value.
 func (l *Learned) Location() Location {
 	if l == nil || l.place.Load() == nil {
 		return Location{}

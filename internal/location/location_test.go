@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// Options override the environment, and the environment overrides the source.
+// Options must take precedence over the environment, and the environment over the source.
 func TestTheOrderOfPlaces(t *testing.T) {
 	env := map[string]string{"UNDERSTUDY_ZONE": "env-zone", "UNDERSTUDY_REGION": "env-region"}
 	source := location.Location{Region: "source-region", Zone: "source-zone", Node: "source-node"}

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// FuzzSettings checks that options given as text result in valid settings, the same ones each time,
-// or in one short error line that names one of the options.
+// FuzzSettings checks that options given as text either result in valid settings, the same ones
+// each time, or in one short error line that names one of the options.
 func FuzzSettings(f *testing.F) {
 	for _, o := range options.Table() {
 		for _, value := range []string{"1", "0", "-1", "true", "10s", "0.6", "zone", "a:2,b:1", "NaN", "1e9", "9999999999999999h", "\x00é"} {

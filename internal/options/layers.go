@@ -13,7 +13,8 @@ import (
 )
 
 // Check validates the fields of values that are options. values is a program's options, or the
-// configuration of a policy. Zero fields are valid. named returns the name of an option for errors.
+// configuration of a policy. Zero fields are valid. named returns the name by which errors call an
+// option.
 func Check(values any, named func(Option) string) error {
 	v := reflect.ValueOf(values)
 	if err := ranges(v, named); err != nil {
@@ -49,10 +50,10 @@ func ByName(o Option) string { return o.Name }
 // ByField returns the option's name as a field of Options.
 func ByField(o Option) string { return o.Field }
 
-// other returns the name of the option that o may conflict with.
+// other returns the name of the option in AtLeast or Not, with which o may conflict.
 func (o Option) other() string { return o.AtLeast + o.Not }
 
-// conflict returns an error if v sets both o and the option in o.other(), and the two conflict.
+// conflict returns an error if v sets o and its other option to values that conflict.
 func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 	with, ok := find(o.other())
 	mine, others := v.FieldByName(o.Field), v.FieldByName(with.Field)
@@ -60,7 +61,7 @@ func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 		return nil
 	}
 	if o.Not != "" {
-		if mine.Kind() == reflect.Int && mine.Int() != int64(1) { // a toggle that is off excludes nothing
+		if mine.Kind() == reflect.Int && mine.Int() != int64(1) { // a toggle that is not on excludes nothing
 			return nil
 		}
 		return fmt.Errorf("%s: given together with %s, want one of them: %s", named(o), named(with), o.Why)
@@ -90,14 +91,14 @@ func Copy(to, from any) {
 	}
 }
 
-// Given holds the options of a channel. Options in the target override those of the program.
+// Given holds the options of a channel. Options in its target override those of the program.
 type Given struct {
 	Program
 	target map[string]bool
 }
 
-// Set sets an option from a parameter of the target. known reports whether place may have an option
-// of that name.
+// Set sets the option name from a parameter of the target. place is the part of the target that
+// contains the parameter. known reports whether this part may contain an option of that name.
 func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 	o, ok := find(name)
 	if !ok || !o.at(place) {
@@ -136,9 +137,8 @@ func (o Option) put(p *Program, value any) {
 	}
 }
 
-// Settle resolves conflicts between options. A conflict within the target, or within the program,
-// is an error. In a conflict between the two, Settle turns off the program's option and returns a
-// note.
+// Settle resolves conflicts between options. If both are in the target, or both in the program, the
+// conflict is an error. Otherwise, Settle turns off the program's option and returns a note.
 func (g *Given) Settle() (notes []string, err error) {
 	if g.Err != nil {
 		return nil, g.Err
@@ -178,10 +178,10 @@ func Names(place Scope) []string {
 	return names
 }
 
-// ParseSettings parses target parameters for tools without a channel. Unknown, repeated and invalid
-// parameters are errors.
+// ParseSettings parses the parameters of a target, for tools that have no channel. Unknown,
+// repeated and invalid parameters are errors.
 func ParseSettings(given url.Values) (Settings, error) {
-	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // authority is a parameter, but not a setting
+	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // a parameter of the target, but not a setting
 	var g Given
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {

@@ -18,8 +18,8 @@ type Program struct {
 	// Refresh is the interval between DNS lookups. 0 means the source's default, and a negative
 	// value disables periodic lookups.
 	Refresh time.Duration
-	// RemoveAfter is how many answers in a row must lack an address before it is removed. 0 means
-	// the default.
+	// RemoveAfter is how many consecutive answers must lack an address before the address is removed.
+	// 0 means the default.
 	RemoveAfter int
 	// Authority is the authority of the channel, or "" for the target's default.
 	Authority     string
@@ -31,7 +31,8 @@ type Program struct {
 	Sources []any
 	// Err is set if the options are invalid. All calls then fail with it.
 	Err error
-	// Registered identifies the parser registered for the scheme. It is nil for other parsers.
+	// Registered identifies the registration of the scheme's parser. It is nil for a parser that is
+	// not registered.
 	Registered any
 }
 
@@ -45,7 +46,7 @@ type Builder interface {
 }
 
 // Make returns a builder for targets of scheme. parse is a discovery.Parser. Package resolving sets
-// Make, because this package must not import it.
+// it, because this package must not import that one.
 var Make func(scheme string, parse any, given Program) Builder
 
 // NewReader returns a reader of targets. Package discovery sets it.
@@ -58,7 +59,7 @@ var registry struct {
 
 type registered struct{ parse any }
 
-// Register registers the parser for scheme in place of any earlier one.
+// Register registers the parser for scheme. It replaces an earlier one.
 func Register(scheme string, parse any) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// HideText hides secrets in a target, but not the values of this module's parameters.
+// HideText must hide secrets in a target, but not the values of this module's parameters.
 func TestParametersAreShown(t *testing.T) {
 	for _, name := range Names(Channel) {
 		if target := "x:///a?" + name + "=near"; printable.HideText(target) != target {

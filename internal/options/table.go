@@ -10,29 +10,30 @@ import (
 type Settings struct {
 	// FailoverTimeout is how long a priority may take to connect (gRFC A56). 0 or less means 10 s.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must have been READY again before calls return to it.
+	// FailbackDelay is how long a priority must have been READY again before calls return to it. 0
+	// means no delay.
 	FailbackDelay time.Duration
-	// SlowStart is the time in which the share of a new endpoint grows to its full value. 0
-	// disables slow start.
+	// SlowStart is the time in which the share of a new endpoint grows to its full value. 0 disables
+	// slow start.
 	SlowStart time.Duration
 	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
 	PickFirst bool
-	// MinReady is the share of a priority's weight that must be READY. With less, calls go to the
-	// next priority that has this share. They return when the share reaches the larger of MinReady
-	// and MinReadyRecovery. An endpoint does not count before it is READY or has failed.
+	// MinReady is the share of a priority's weight that must be READY. If it has less, calls go to the
+	// next priority that has this share. They return when the share reaches the larger of MinReady and
+	// MinReadyRecovery. Endpoints that have neither become READY nor failed yet are not counted.
 	MinReady, MinReadyRecovery float64
 	WarmStandby                int
-	// FastFailover sends calls to a lower READY priority while the priority in use reconnects.
-	// Otherwise, calls wait for up to FailoverTimeout. It applies to priorities that can have at
-	// least two connections.
+	// FastFailover sends calls to a lower READY priority while the priority in use reconnects. Without
+	// it, calls wait for up to FailoverTimeout. It applies only to priorities that can have at least
+	// two connections.
 	FastFailover bool
-	// FailbackJitter is the maximum of the random time that each client adds to a failback delay.
+	// FailbackJitter is the upper limit of the random time that each client adds to a failback delay.
 	FailbackJitter time.Duration
 	// MaxFailbackDelay limits the growth of FailbackDelay, which doubles each time a priority fails
 	// again. 0 means no growth.
 	MaxFailbackDelay time.Duration
-	// ResetBackoff ends the backoffs of all endpoints when one of them connects while none is
-	// READY. The channel's attributes pass the setting down.
+	// ResetBackoff ends the backoffs of all endpoints when one of them connects while none is READY.
+	// Package stateattr passes the setting to the policies.
 	ResetBackoff bool
 	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
 	// all ejected (gRFC A50). It overrides the configuration of clusters. It has no effect with
@@ -41,10 +42,10 @@ type Settings struct {
 	NoOutlierDetection bool
 
 	// Zone, Region and Node are the client's location as set in options. The method Location also
-	// knows the parts that come from elsewhere.
+	// returns what the environment and sources know.
 	Zone, Region, Node string
-	// Here returns the complete location. Package resolving sets it. It is nil in tools without a
-	// channel.
+	// Here returns the client's complete location. Package resolving sets it. It is nil in tools that
+	// have no channel.
 	Here location.Teller
 	// Prefer selects which endpoints count as near. "none" means no preference, and "" the
 	// preference of the discovery mechanism.
@@ -83,7 +84,7 @@ const (
 	Count
 	Fraction
 	Bool
-	Toggle  // true, false, or unset for the clusters' configuration; two fields of Settings
+	Toggle  // true, false, or unset, which means the clusters' configuration; uses two fields of Settings
 	Name    // string, checked by location.Problem
 	Choice  // string, one of Choices
 	Callers // string, parsed by location.Callers
@@ -103,8 +104,8 @@ type Scope int
 // The values of Scope.
 const (
 	Channel Scope = iota // in the query of the whole target
-	Part                 // also in the query of an entry of a failover target
-	Lookups              // in the query of a name that is looked up
+	Part                 // also in the query of one entry of a failover target
+	Lookups              // in the query of a name that is looked up repeatedly
 	Nowhere
 )
 
@@ -116,8 +117,9 @@ type Option struct {
 	Kind        Kind
 	Place       Scope
 
-	// Least and Most limit the value. OrZero also allows 0, which in a program means the default.
-	Least, Most float64 // seconds for a duration; a Most of 0 means no limit
+	// Least and Most are the limits of the value. OrZero also allows 0, which means the default if a
+	// program sets it.
+	Least, Most float64 // in seconds for a duration; if Most is 0, there is no limit
 	OrZero      bool
 	Choices     []string
 	// AtLeast names an option. The value must not be less than the value of that option, unless it

@@ -1,10 +1,10 @@
 // Package pings detects servers that reject keepalive pings.
 //
 // Such a server closes the connection with GOAWAY, ENHANCE_YOUR_CALM and the message
-// "too_many_pings". Each time, gRPC doubles the keepalive interval of the whole channel. Policies
-// do not learn why a connection has ended. Errors of calls rarely say it either, because
-// connections with active calls send few pings. A label of one of gRPC's metrics has the reason, so
-// this package implements a stats handler that receives metrics.
+// "too_many_pings". Each time, gRPC doubles the keepalive interval of the whole channel. gRPC does
+// not report the reason to policies. It is rarely in the errors of calls either, because
+// connections with active calls send few pings. But it is a label of one of gRPC's metrics. This
+// package therefore implements a stats handler that receives metrics.
 package pings
 
 import (
@@ -33,7 +33,7 @@ const (
 	calm           = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// quiet is the minimum time between two log lines. Otherwise, each connection could log one.
+// quiet is the minimum time between two log lines, because there could be one for each connection.
 const quiet = time.Hour
 
 const message = "servers refuse keepalive pings"
@@ -41,8 +41,8 @@ const message = "servers refuse keepalive pings"
 const cure = "a server closed a connection because it was pinged too often (" + calm + "), and gRPC now pings half as often: " +
 	"let the servers allow the pings (understudy.Options.ServerKeepalive) before the clients send them, or do not set Keepalive"
 
-// Detector is a stats handler that detects servers that reject pings. It costs a call no more than
-// an empty stats handler.
+// Detector is a stats handler that detects servers that reject pings. For calls, it costs no more
+// than an empty stats handler.
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 

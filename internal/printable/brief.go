@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// gRPC's connection errors begin with dialling or connection, or with unavailable before these if a
-// call fails.
+// Texts at the beginning of gRPC's connection errors: dialling or connection, preceded by
+// unavailable if the error comes from a call.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
 	dialling    = `connection error: desc = "transport: Error while dialing: `
@@ -40,7 +40,7 @@ func Brief(text string) string {
 	return silence(text)
 }
 
-// hints maps the ends of error texts to explanations that are appended.
+// hints maps the ends of error texts to explanations that Brief appends.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -48,21 +48,23 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// If a server does not respond, gRPC's error begins with a key of handshakes and ends with one of
-// timeouts.
+// If a server accepts a connection but does not respond, gRPC's error begins with a key of
+// handshakes and ends with one of timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// At the timeout, gRPC closes the connection, and a read may fail first.
+	// The last text occurs because gRPC closes the connection at the timeout, and a read may fail
+	// first.
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 
-// silence rewrites the error for a server that accepts connections but does not respond:
+// silence rewrites the error that gRPC returns if a server accepts connections but does not
+// respond:
 //
-//	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
-//	->  10.0.0.1:443 accepts connections and does not answer
+// error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout -> 10.0.0.1:443
+// accepts connections and does not answer
 func silence(text string) string {
 	for prefix, what := range handshakes {
 		rest, ok := strings.CutPrefix(text, prefix)

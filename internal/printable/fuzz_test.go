@@ -12,8 +12,8 @@ import (
 
 func steers(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 
-// FuzzText checks that no text from outside can control a terminal, that printable text does not
-// change, and that the length of a line is bounded.
+// FuzzText checks that text from outside cannot control a terminal, that printable text stays the
+// same, and that the length of a line is limited.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		"us-east/a", "Zürich 東京", "a\x1b[31mb\x9b\u202e\u2066\x00\r\n", "a\xffb\uFFFD", "\U000E0041\U0001F600", strings.Repeat("é", 60), "a\u2028b\u00ad\ufeff",
@@ -36,7 +36,7 @@ func FuzzText(f *testing.F) {
 		if utf8.ValidString(s) && !strings.ContainsFunc(s, steers) && strings.ToValidUTF8(Text(s), "") != s && !strings.ContainsFunc(s, unicode.IsSpace) {
 			t.Errorf("%q is shown as %q", s, Text(s))
 		}
-		if limit := 10*most + 30; len(line) > limit { // an escape has at most ten bytes
+		if limit := 10*most + 30; len(line) > limit { // an escape sequence has at most ten bytes
 			t.Errorf("%d bytes are shown as %d", len(s), len(line))
 		}
 		encoded, err := json.Marshal(s)
@@ -51,8 +51,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzSecrets checks that a password and a token are hidden wherever a target has them. Hiding a
-// second time must change nothing.
+// FuzzSecrets checks that a password and a token are hidden wherever they are in a target. Hiding
+// again must change nothing.
 func FuzzSecrets(f *testing.F) {
 	for _, seed := range []string{"host:1/shop?dc=a", "h,dns:b", "%zz", "@", "a@b/c@d:e@f", "[::1", "/#x", "?a=b&c", "a%2Cb%40c", "\n", "é"} {
 		f.Add("consul", seed)

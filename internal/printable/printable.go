@@ -32,7 +32,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is like Text, but truncates text of more than about most bytes, and adds the full length.
+// Line is like Text, but truncates a text of more than about most bytes and appends its full
+// length.
 func Line(s string, most int) string {
 	if len(s) <= most {
 		return Text(s)
@@ -57,7 +58,7 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// JSON replaces unprintable characters in valid JSON by \uXXXX escapes. It keeps white space.
+// JSON replaces unprintable characters in valid JSON by \uXXXX escapes. White space stays as it is.
 func JSON(encoded []byte) []byte {
 	if isPrintable(string(encoded)) {
 		return encoded

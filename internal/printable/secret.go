@@ -11,8 +11,8 @@ import (
 // hidden replaces secrets. url.URL.Redacted uses the same text.
 const hidden = "xxxxx"
 
-// shown lists this module's parameters, whose values are shown. Values of other parameters may be
-// secret.
+// shown lists the parameters of this module. Their values are shown; values of other parameters may
+// be secret.
 var shown = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
@@ -61,7 +61,8 @@ func HideIn(text string, target url.URL) string {
 	return text
 }
 
-// may reports whether text can contain a secret, perhaps an escaped one.
+// may reports whether text may contain a secret. "%" is included, because the other characters may
+// be escaped.
 func may(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
 type hider struct {
@@ -82,7 +83,7 @@ func (h *hider) target(u url.URL) url.URL {
 			h.hide(password, true)
 			u.User = url.UserPassword(u.User.Username(), hidden)
 		} else {
-			name := u.User.Username() // a name without a password may be a token
+			name := u.User.Username() // a user name without a password may be a token
 			h.hide(name, len(name) >= 8)
 			u.User = url.User(hidden)
 		}
@@ -97,7 +98,7 @@ func (h *hider) target(u url.URL) url.URL {
 		before := u.EscapedPath()
 		if after := h.list(before); after != before {
 			u.RawPath = after
-			u.Path, _ = url.PathUnescape(after) // cannot fail, because each entry was escaped
+			u.Path, _ = url.PathUnescape(after) // the error is nil, because each entry was escaped
 		}
 		return u
 	}
@@ -131,7 +132,7 @@ func (h *hider) list(escaped string) string {
 func (h *hider) text(text string) string {
 	prefix := ""
 	u, err := url.Parse(text)
-	if err != nil { // package failover reads an entry without a scheme as a DNS name
+	if err != nil { // no scheme: package failover reads such an entry as a DNS name
 		prefix = "dns:///"
 		u, err = url.Parse(prefix + text)
 	}
@@ -148,7 +149,7 @@ func (h *hider) text(text string) string {
 	return strings.TrimPrefix(after.String(), prefix)
 }
 
-// unread hides possible secrets in a text that is not a valid URL.
+// unread hides possible secrets in a text that cannot be parsed as a URL.
 func (h *hider) unread(text string) string {
 	if end := strings.LastIndex(text, "@"); end >= 0 {
 		begin := 0
@@ -177,7 +178,8 @@ func (h *hider) opaque(u url.URL) string {
 	return hidden + u.Opaque[end:]
 }
 
-// path hides passwords in the path, where they are if a target has one slash too many.
+// path hides passwords in the path. With one slash too many, the user information of a target is in
+// its path.
 func (h *hider) path(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -222,9 +224,9 @@ func harmless(value string) bool {
 	return len(value) < shortest || notBool == nil || notDuration == nil
 }
 
-// sure reports whether the name of a parameter suggests that its value is secret. Values of other
-// parameters are hidden only in the target. Hiding the value of dc=east everywhere, for example,
-// would hide parts of host names.
+// sure reports whether the name of a parameter suggests that its value is secret. HideIn hides such
+// values wherever they occur in a text. Other values are hidden only in the target: hiding the
+// value of dc=east everywhere, for example, would hide parts of host names.
 func sure(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })

@@ -1,5 +1,5 @@
-// Package resolving builds resolvers from the sources of package discovery. Packages that register
-// a source import it.
+// Package resolving builds gRPC resolvers from the sources of package discovery. Packages that
+// register a source import it.
 package resolving
 
 import (
@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// Generated configurations use the policies of these packages.
+	// Registers the policies that generated configurations use.
 	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
@@ -49,11 +49,11 @@ type reader interface {
 	Prefixed(error, resolver.Target) error
 }
 
-// builder builds resolvers that get their endpoints from sources. It is safe for concurrent use.
+// builder builds resolvers whose endpoints come from sources. It is safe for concurrent use.
 type builder struct {
 	reader
 	scheme string
-	finds  any // equal for builders that find the same endpoints for a target
+	finds  any // equal for builders that find the same endpoints for the same target
 	noted  sync.Map
 }
 
@@ -63,7 +63,7 @@ func (b *builder) Scheme() string { return b.scheme }
 // OverrideAuthority implements resolver.AuthorityOverrider.
 func (b *builder) OverrideAuthority(target resolver.Target) string { return b.Authority(target) }
 
-// Reader returns the reader. It parses targets within other targets.
+// Reader returns the reader, which also parses targets that are contained in other targets.
 func (b *builder) Reader() any { return b.reader }
 
 // Build implements resolver.Builder. It fails if the target, an option or the service config is
@@ -77,7 +77,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
-	if given.Prefer != "" { // Prefer overrides the preferences of the discovery mechanisms
+	if given.Prefer != "" { // a preference in the options overrides those of the discovery mechanisms
 		for i := range parts {
 			parts[i].Prefer = ""
 		}
@@ -113,7 +113,7 @@ func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options
 }
 
 // mechanisms converts the discovery mechanisms of a target for package join. carried means that the
-// channel's credentials contain a server name.
+// channel's credentials contain a server name (see credsCarryName).
 func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism, given options.Given, carried bool) join.Config {
 	shown := printable.HideTarget(target.URL)
 	config := join.Config{
@@ -126,7 +126,7 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range parts {
 		m := join.Mechanism{Mechanism: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
-		m.OutlierDetection = "" // has an effect only in a source's list
+		m.OutlierDetection = "" // has an effect only for mechanisms in a source's list
 		if p.Name != "" && !carried {
 			m.ServerName = p.Authority
 		}
@@ -141,17 +141,18 @@ func (b *builder) note(text string) {
 	}
 }
 
-// found identifies the endpoints that a builder finds for a target, if the program sets no options
+// found identifies the endpoints that a builder finds for a target, unless the program sets options
 // of sources.
 type found struct {
 	registered any
 	authority  string
 }
 
-// keptBy is the key of an idle channel's last good answer. Programs with the same options have the
-// same key for the same target. If a program sets options of sources, the key contains the builder
-// instead, because such options may be functions or credentials, which cannot be compared. The hash
-// includes the target's passwords and tokens, because the endpoints may depend on them.
+// keptBy is the key under which the last good answer of an idle channel is stored. Channels with
+// the same options and the same target have the same key. If a program sets options of sources, the
+// key contains the builder instead, because such options may be functions or credentials, which
+// cannot be compared. The hash includes the target's passwords and tokens, because the endpoints
+// may depend on them.
 type keptBy struct {
 	finds  any
 	target [sha256.Size]byte
@@ -159,7 +160,7 @@ type keptBy struct {
 }
 
 // credsCarryName reports whether the channel's credentials contain a server name. Addresses must
-// then have no server name, because gRPC would pass it to the handshake instead.
+// then have no server name, because gRPC would use it for the handshake instead.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

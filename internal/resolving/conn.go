@@ -12,10 +12,10 @@ import (
 
 var errClosed = errors.New("the channel is closed")
 
-// conn is a channel's resolver.ClientConn. Stored sources may keep conn, so a closed conn drops its
-// reference to the channel.
+// conn is a channel's resolver.ClientConn. It may outlive the channel, because stored sources may
+// refer to it. Closing it therefore drops the reference to the channel.
 type conn struct {
-	resolver.ClientConn // nil; embedded for methods that gRPC may add
+	resolver.ClientConn // always nil; embedded so that conn compiles if gRPC adds methods to the interface
 	open                atomic.Pointer[resolver.ClientConn]
 }
 
@@ -56,8 +56,8 @@ func (closedConn) ReportError(error) {}
 
 func (closedConn) NewAddress([]resolver.Address) {}
 
-// ParseServiceConfig returns an empty result. The resolver of a stored source continues for the
-// next channel, and its service config is not used.
+// ParseServiceConfig returns an empty result. A stored source may still run a resolver, whose
+// service config is not used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }

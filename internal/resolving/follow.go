@@ -14,10 +14,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Follow follows a target with all its parameters and discovery mechanisms, but without a channel.
-// It calls news with the state that a channel would have, one call at a time, until stop is called.
-// news may call stop. The target has the scheme of a registered source, or is a list without the
-// prefix failover:///. Parameters of policies have no effect.
+// Follow runs the sources of a target without a channel. Until stop is called, it calls news with
+// each new state that a channel would have, one call at a time. news may call stop. The target has
+// the scheme of a registered source, or is a list without the prefix failover:///. Parameters for
+// policies have no effect.
 func Follow(target string, given options.Program, news func(join.News)) (stop func(), err error) {
 	b, read, err := find(target, given)
 	if err != nil {
@@ -27,7 +27,7 @@ func Follow(target string, given options.Program, news func(join.News)) (stop fu
 	if err != nil {
 		return nil, err
 	}
-	const carried = true // server names do not matter without credentials
+	const carried = true // server names do not matter, because there are no credentials
 	followed, err := join.Follow(b.mechanisms(read, parts, all, carried), news)
 	if err != nil {
 		return nil, b.Prefixed(err, read)

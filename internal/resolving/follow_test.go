@@ -48,11 +48,12 @@ func answerOf(address string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: []discovery.Endpoint{{Addresses: []string{address}}}}}}}}
 }
 
-// targets makes each test's target unique, because equal targets share stored answers.
+// targets is a counter that makes the target of each test unique, because equal targets share
+// stored answers.
 var targets int
 
-// follow follows a target until the test ends. take returns the news since its last call, one per
-// line.
+// follow follows a target until the test ends. take returns the calls of news since the last take,
+// one per line.
 func follow(t *testing.T, target string) (take func() string, stop func()) {
 	clear(manual)
 	targets++
@@ -131,7 +132,7 @@ func TestFollowSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// news is not called after stop has returned. news may call stop.
+// news must not be called after stop has returned. news itself may call stop.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")

@@ -13,7 +13,7 @@ import (
 
 type here struct {
 	given   location.Location
-	sources []location.Teller // may fill in missing fields after their first answers
+	sources []location.Teller // may know missing fields after their first answers
 	// missing is called if the location lacks a field that prefer needs.
 	missing func()
 	prefer  string
@@ -30,7 +30,8 @@ func (h *here) Location() location.Location {
 	return p
 }
 
-// newHere calls note with a text for each setting that has no effect.
+// newHere returns the client's location from the settings, the environment and the sources in
+// parts. It calls note for each setting that has no effect.
 func newHere(given options.Settings, parts []discovery.Mechanism, note func(string)) *here {
 	h := &here{prefer: given.Prefer}
 	h.missing = sync.OnceFunc(func() {
@@ -50,7 +51,7 @@ func newHere(given options.Settings, parts []discovery.Mechanism, note func(stri
 		}
 	}
 	if h.sources == nil {
-		h.Location() // calls missing if necessary, because no source will add to the location
+		h.Location() // calls missing if a field is missing, because no source can add it later
 	}
 	return h
 }

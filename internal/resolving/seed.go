@@ -11,8 +11,8 @@ import (
 var process = maphash.MakeSeed()
 
 // seedOf returns a seed that differs between channels. It is derived from the pointer to the
-// channel's metrics recorder. When a channel leaves idle mode, gRPC builds a new resolver, but this
-// pointer stays the same, and so does the seed.
+// channel's metrics recorder. This pointer stays the same when a channel leaves idle mode and gRPC
+// builds a new resolver, so the seed stays the same, too.
 func seedOf(opts resolver.BuildOptions) uint64 {
 	v := reflect.ValueOf(opts.MetricsRecorder)
 	if v.Kind() != reflect.Pointer || v.Type().Elem().Size() == 0 { // pointers to zero-size values may be equal

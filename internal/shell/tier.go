@@ -9,7 +9,7 @@ import (
 // Tier describes the endpoints below a policy in more detail than a connectivity state. The
 // policy's picker carries it to the parent.
 type Tier struct {
-	// Condition says whether calls should go to another priority: they should unless it is Usable.
+	// Condition is Usable, unless calls should go to another priority.
 	Condition Condition
 	// Interval is the maximum time between two trial calls while the policy is HalfOpen.
 	Interval time.Duration

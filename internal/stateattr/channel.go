@@ -12,25 +12,24 @@ import (
 
 type channelKey struct{}
 
-// Channel describes the channel of a resolver state, and names its priorities. It must not be
-// modified.
+// Channel describes the channel to which a resolver state belongs. It must not be modified.
 type Channel struct {
 	Target string
-	// Names has the title of each child of the priority policy, such as "us-east/a, us-east/b". It
-	// is "" for a child that has only a number. Titles come from a source, so they may be long,
+	// Names maps the children of the priority policy to their titles, such as "us-east/a, us-east/b".
+	// A title is "" if the child has only a number. Titles come from a source, so they may be long,
 	// contain any characters, and not be unique.
 	Names map[string]string
-	// Services has the clusters of children, by the child's name.
+	// Services maps the children of the priority policy to the names of their clusters.
 	Services map[string]string
-	// Failures has the reasons why children have no endpoints, by the child's name, if the source
-	// knows them.
+	// Failures maps children of the priority policy to the reasons why they have no endpoints, if the
+	// source knows them.
 	Failures map[string]string
-	// Empty is the reason why the priority policy has no children, and names the source. It is ""
-	// if there are children.
+	// Empty is the reason why the priority policy has no children. It names the source. It is "" if
+	// there are children.
 	Empty string
-	// Logger logs failovers in addition to gRPC's log. It may be nil.
+	// Logger gets the log records about failovers, in addition to gRPC's log. It may be nil.
 	Logger *slog.Logger
-	// InUse is notified of the priority in use. It may be nil.
+	// InUse is notified when the priority in use changes. It may be nil.
 	InUse *InUseChannel
 	// ResetBackoff enables a reset of backoffs: the first endpoint that connects while none is
 	// READY ends the backoffs of all others.
@@ -46,7 +45,7 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 }
 
 // BelowPriority returns state without the channel's fields about children of the priority policy.
-// Policies below it may have children with the same names.
+// They must not reach the policies below, which may have children with the same names.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
@@ -55,8 +54,8 @@ func BelowPriority(state resolver.State) resolver.State {
 	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
 }
 
-// WithoutChannel returns state without the channel. Each update has a new Channel. Without
-// WithoutChannel, every update would be a change for the policies of endpoints.
+// WithoutChannel returns state without the channel. The policies of endpoints get such a state:
+// each update has a new Channel, which would look like a change to them.
 func WithoutChannel(state resolver.State) resolver.State {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))
@@ -65,7 +64,7 @@ func WithoutChannel(state resolver.State) resolver.State {
 }
 
 // ChannelOf returns the channel set by SetChannel, or an empty Channel. All policies of the tree
-// can use it.
+// can call it.
 func ChannelOf(state resolver.State) *Channel {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		return c

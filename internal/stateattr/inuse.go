@@ -13,7 +13,7 @@ import (
 // PriorityInUse describes the priority in use. The root package has a type with the same fields.
 type PriorityInUse struct {
 	Target string
-	Index  int // 0 is the highest, and NoPriority means none
+	Index  int // 0 is the highest priority; NoPriority means that none is in use
 	Name   string
 	State  connectivity.State
 	Since  time.Time
@@ -60,8 +60,8 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 	return &InUseChannel{teller: t, target: target}
 }
 
-// Tell reports p unless it equals the last report. It does not block. Two reports of NoPriority are
-// equal even if their reasons differ.
+// Tell reports p unless it equals the last report. It does not block. If no priority is in use, a
+// new reason alone does not count as a difference.
 func (c *InUseChannel) Tell(p PriorityInUse) {
 	if c == nil {
 		return
@@ -80,7 +80,8 @@ func (c *InUseChannel) Tell(p PriorityInUse) {
 	})
 }
 
-// Close stops the reports. A running call of the function may continue, but no new call begins.
+// Close ends the reports. A call of the function that is already running may continue, but no new
+// one begins.
 func (c *InUseChannel) Close() {
 	if c != nil {
 		c.closed.Store(true)

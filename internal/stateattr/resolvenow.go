@@ -4,7 +4,7 @@ import "google.golang.org/grpc/resolver"
 
 type reresolverKey struct{}
 
-// reresolver wraps a function, because functions cannot be compared. It is stored as a pointer.
+// reresolver wraps a function. A pointer to it is stored, because functions cannot be compared.
 type reresolver struct {
 	resolveNow func(child string, ignored bool)
 }
@@ -21,7 +21,7 @@ func SetResolveNow(state resolver.State, resolveNow func(child string, ignored b
 	return state
 }
 
-// ResolveNow returns the function set by SetResolveNow, or nil.
+// ResolveNow returns the function that SetResolveNow has set, or nil.
 func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	r, ok := state.Attributes.Value(reresolverKey{}).(*reresolver)
 	if !ok || r == nil {
@@ -31,8 +31,7 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 }
 
 // TakeResolveNow returns the function set by SetResolveNow, or nil, and state without it. Policies
-// below must not see the function, because it accepts only the names of children at one level of
-// the tree.
+// below must not call the function, because it expects the names of the priority policy's children.
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

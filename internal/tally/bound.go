@@ -3,30 +3,30 @@ package tally
 import "sync"
 
 const (
-	// Most is the number of label combinations of a metric that are counted separately for each
+	// Most is the maximum number of label combinations that a metric counts separately for each
 	// target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
 	// targets. A configuration of 16 clusters in 8 zones needs 128.
 	Most = 200
-	// longest is the maximum length of a label in bytes. Other replaces longer labels.
+	// longest is the maximum length of a label in bytes. A longer label is replaced by Other.
 	longest = 500
 )
 
-// Other replaces the labels of combinations beyond the first Most.
+// Other replaces labels that are not counted separately.
 const Other = "other"
 
-// Labels are the labels of a series without the target. "" means that a label is unset.
+// Labels are the labels of a series, except for the target. "" means that a label is not set.
 type Labels [3]string
 
-// Bound limits the number of series of a counter. A series stays in memory until the process ends,
-// and a control plane may choose its labels. The zero value is ready to use. A Bound is safe for
-// concurrent use.
+// Bound limits the number of series of a counter. The limit is necessary because a series stays in
+// memory until the process ends, and a control plane may choose its labels. The zero value is ready
+// to use. A Bound is safe for concurrent use.
 type Bound struct {
 	mu   sync.Mutex
 	seen map[string]map[Labels]bool // by target
 }
 
-// Of returns the labels to use for the given ones. They are the given ones for the first Most
-// combinations of the target. For later combinations, Other replaces each label that is set. The
+// Of returns the labels under which to count. For the first Most combinations of a target, these
+// are the given labels. In later combinations, each label that is set is replaced by Other. The
 // result for the same labels never changes. Of takes a lock, so it must not be called for every
 // RPC.
 func (b *Bound) Of(target string, given Labels) Labels {

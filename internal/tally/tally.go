@@ -1,11 +1,12 @@
-// Package tally adds up gauges over all channels of the process. Gauges of channels to the same
-// target have the same labels, and an exporter shows only the last value. Therefore each channel
-// reports the sum. The package also limits the number of series of counters.
+// Package tally adds up gauges over all channels of the process. The gauges of channels to the same
+// target have the same labels, and an exporter keeps only the value that it read last. Therefore
+// each channel reports the sum. The package also limits the number of series of counters.
 package tally
 
 import "sync"
 
-// Board has sums by labels. The zero value is ready to use. A Board is safe for concurrent use.
+// Board holds a sum for each set of labels. The zero value is ready to use. A Board is safe for
+// concurrent use.
 type Board[L comparable, V Value[V]] struct {
 	mu   sync.Mutex
 	sums map[L]V
@@ -17,7 +18,7 @@ type Value[V any] interface {
 	Plus(V) V
 }
 
-// Add adds value to the sum for labels. A sum of zero is deleted.
+// Add adds value to the sum for labels. If the sum is then zero, its entry is deleted.
 func (b *Board[L, V]) Add(labels L, value V) {
 	var nothing V
 	if value == nothing {

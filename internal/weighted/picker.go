@@ -10,21 +10,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Picker picks children in the order of their deadlines (gRFC A34), and keeps their positions. It
-// is safe for concurrent use.
+// Picker picks children by their weights, in the order of their deadlines (gRFC A34). It passes the
+// children's positions in this order on to the next picker. It is safe for concurrent use.
 type Picker struct {
 	scheduler *edf.Scheduler // nil with a single child
 	pickers   []balancer.Picker
 	places    []*Position
-	before    uint64 // for a single child: its PicksOf when this picker was created
+	before    uint64 // with a single child, the child's PicksOf when this picker was created
 	picked    atomic.Bool
 	readyPart float64
 	unproven  float64
 	failed    float64
 }
 
-// ReadyPart returns the READY share of the weight. Weight that is connecting does not count (see
-// shell.TierOf).
+// ReadyPart returns the share of the weight that is READY. Weight that is connecting is not counted
+// (see shell.TierOf).
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
 // UnprovenPart returns the share of the weight whose endpoints have not answered a call since their
@@ -42,8 +42,8 @@ func (p *Picker) SetFailedPart(part float64) { p.failed = part }
 // called before the first pick.
 func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unproven = ready, unproven }
 
-// New returns a picker for at least one child. places holds the children's positions. The picker
-// keeps both slices.
+// New returns a picker for at least one child. places points to the children's positions, which the
+// picker updates in Save. The picker keeps both slices.
 func New(pickers []balancer.Picker, weights []uint32, places []*Position) *Picker {
 	p := &Picker{pickers: pickers, places: places, readyPart: 1}
 	if len(pickers) > 1 {
@@ -59,15 +59,15 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.scheduler != nil {
 		return p.pickers[p.scheduler.Next()].Pick(info)
 	}
-	// Storing on every pick would make all cores compete for the cache line.
+	// Not stored on every pick, because all cores would compete for the cache line.
 	if !p.picked.Load() {
 		p.picked.Store(true)
 	}
 	return p.pickers[0].Pick(info)
 }
 
-// Picks returns the number of picks. With a single child, it is the number that the child's picker
-// has counted, or 0 if that picker does not count. Picks never blocks.
+// Picks returns the number of picks. With a single child, this is the number that the child's
+// picker has counted since New, or 0 if that picker does not count. Picks does not block.
 func (p *Picker) Picks() uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Picked()
@@ -106,8 +106,7 @@ func (c *Counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 // Picks returns the number of picks.
 func (c *Counting) Picks() uint64 { return c.picks.Load() }
 
-// Failure returns the error of the first child whose picker reports one, or nil (see
-// shell.FailureOf).
+// Failure returns the first error that a child's picker reports, or nil (see shell.FailureOf).
 func (p *Picker) Failure() error {
 	for _, picker := range p.pickers {
 		if f, ok := picker.(interface{ Failure() error }); ok && f.Failure() != nil {
@@ -120,8 +119,8 @@ func (p *Picker) Failure() error {
 // Len returns the number of children.
 func (p *Picker) Len() int { return len(p.pickers) }
 
-// Leaves returns the number of children. A child whose picker is a Picker counts as the leaves of
-// that picker.
+// Leaves returns the number of children. If a child's picker is itself a Picker, the leaves of that
+// picker are counted instead.
 func (p *Picker) Leaves() int {
 	n := 0
 	for _, child := range p.pickers {
@@ -149,7 +148,7 @@ func (p *Picker) Save() {
 		if p.picked.Load() {
 			*p.places[0] = Position{left: edf.Full}
 		}
-	case p.scheduler.Begun(): // before the first pick, the positions are unchanged
+	case p.scheduler.Begun(): // before the first pick, no position has changed
 		for i, left := range p.scheduler.Lefts() {
 			*p.places[i] = Position{left: left}
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Position is a child's position in the sequence of picks: the fraction of its interval until its
-// next pick. Each picker passes it on to the next.
+// Position is a child's position in the sequence of picks: the fraction of its interval that
+// remains until its next pick. Each picker passes the positions on to the next one.
 type Position struct {
 	left  edf.Left
 	drawn bool
@@ -25,12 +25,13 @@ func NewPosition(random bool) Position {
 
 // schedule returns the scheduler's entries for children with the given weights and positions.
 //
-// If all positions are random and unused, the sequence starts at a random pick instead of a random
-// time: one child, drawn by weight, counts as just picked. With weights 1 and 9, the next pick
-// after a random time would be the heavier child in 94.4 % of the cases, although it has only 90 %
-// of the picks.
+// If all positions are random and have not been used, the sequence does not start at a random time,
+// but at a random pick: one child, drawn by weight, counts as just picked. The reason: with weights
+// 1 and 9, the next pick after a random time is the heavier child in 94.4 % of the cases, although
+// it gets only 90 % of the picks.
 //
-// The positions are not modified, so that a picker that is replaced unused has no effect.
+// The positions are not modified, so that a picker that is replaced before its first pick has no
+// effect.
 func schedule(weights []uint32, places []*Position) []edf.Entry {
 	entries := make([]edf.Entry, len(places))
 	drawn, sum := true, uint64(0)

@@ -51,8 +51,8 @@ func pick(p *Picker) int {
 	return result.SubConn.(indexed).index
 }
 
-// With random positions, the first picks of many clients follow the weights, even if the clients
-// have made and replaced pickers that they never used.
+// With random positions, the first picks of many clients must follow the weights, even if a client
+// has replaced pickers that it never used.
 func TestFirstPicksFollowTheWeights(t *testing.T) {
 	const clients, picks = 20_000, 8
 	for name, first := range map[string]func(*children) *Picker{
@@ -86,8 +86,8 @@ func TestFirstPicksFollowTheWeights(t *testing.T) {
 	}
 }
 
-// Only a new child begins at a random position. A child of an earlier picker keeps its position.
-// Without random positions, all children begin as in A34.
+// Only a new child may begin at a random position. A child of an earlier picker must keep its
+// position. Without random positions, all children must begin as in A34.
 func TestOnlyUnknownChildrenStartAtRandom(t *testing.T) {
 	c := newChildren(true, 1, 9, 3)
 	used := c.picker(0, 1)

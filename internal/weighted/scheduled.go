@@ -1,8 +1,8 @@
 package weighted
 
 // Scheduled adds up the picks of a policy's children over all of the policy's pickers. It reads the
-// counts of the schedulers, so it costs a pick nothing. Its methods must be called in events of the
-// policy, except that the function from Now may be called at any time.
+// counts of the schedulers, so picks do not become slower. Its methods must be called in events of
+// the policy, except that the function from Now may be called at any time.
 type Scheduled[C comparable] struct {
 	over   map[C]uint64
 	picker *Picker
@@ -38,7 +38,8 @@ func (s *Scheduled[C]) Forget(child C) {
 	}
 }
 
-// Now returns a function that returns how many picks each of the children has had so far.
+// Now returns a function that returns the number of picks of each child up to the time at which it
+// is called.
 func (s *Scheduled[C]) Now(children []C) func() []uint64 {
 	over := make([]uint64, len(children))
 	at := make(map[C]int, len(children))

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// others has the characters that an authority may contain besides letters and digits (RFC 3986,
-// sections 2.2, 2.3 and 3.2).
+// others lists the characters other than letters and digits that an authority may contain (RFC
+// 3986, sections 2.2, 2.3 and 3.2).
 const others = "-._~!$&'()*+,;=:@[]"
 
 // EncodeAuthority percent-encodes the bytes of name that an authority may not contain. gRPC does
-// not do this for the result of a resolver.AuthorityOverrider.
+// not encode the result of a resolver.AuthorityOverrider itself.
 func EncodeAuthority(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {

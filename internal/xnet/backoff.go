@@ -18,7 +18,7 @@ func Backoff(attempt int, random float64) time.Duration {
 	return time.Duration(d)
 }
 
-// Rest waits for d or until ctx is done, and reports whether d has passed.
+// Rest waits for the time d. It returns true after that, or false as soon as ctx is done.
 func Rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Resolver has the methods of net.Resolver that sources use.
+// Resolver has the methods of net.Resolver that sources need.
 type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
