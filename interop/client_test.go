@@ -86,7 +86,8 @@ func (c *lineClient) until(t *testing.T, want string) {
 	}
 }
 
-// traffic makes calls until stop is called. None may fail. stop returns the number of calls.
+// traffic makes calls until stop is called. It fails the test if one of them fails. stop returns
+// the number of calls.
 func (c *lineClient) traffic(t *testing.T) (stop func() int) {
 	t.Helper()
 	done, total := make(chan struct{}), make(chan int)

@@ -9,8 +9,8 @@ import (
 
 const away = 10 * time.Second
 
-// disturbed is a directory of files with a server. Tests disturb both. Meanwhile, clients must lose
-// no call. Afterwards, they must receive changes.
+// disturbed is a directory of files and the management server that serves it. A test disturbs both.
+// Clients must lose no call in the meantime, and must receive changes afterwards.
 type disturbed struct {
 	dir, other string // dir is served; it is moved to other and back
 	server     *process
@@ -43,8 +43,8 @@ func try(t *testing.T, err error) {
 	}
 }
 
-// everything runs all disturbances in turn. alive makes some calls. follows makes calls until the
-// given backend gets one.
+// everything runs all disturbances, one after another. alive makes some calls. follows makes calls
+// until the given backend gets one.
 func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend string)) {
 	t.Helper()
 	alive()

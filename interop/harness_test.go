@@ -167,8 +167,8 @@ func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	return counts
 }
 
-// traffic makes calls on n goroutines until stop is called. All must succeed. stop returns the
-// number of calls.
+// traffic makes calls on n goroutines until stop is called. It fails the test if one of them fails.
+// stop returns the number of calls.
 func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	t.Helper()
 	var calls atomic.Int64
@@ -213,7 +213,7 @@ func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Fatalf("no call reached %s within %v", want, patience)
 }
 
-// place is an endpoint in a file. A weight of 0 is left out of the file.
+// fileEndpoint is an endpoint in a file. If its weight is 0, the file omits the weight.
 type place struct {
 	address string
 	weight  int

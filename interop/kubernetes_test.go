@@ -167,8 +167,8 @@ func (f *front) serve(client net.Conn) {
 	f.mu.Unlock()
 }
 
-// dies removes a replica from the front and kills it. begun is the number of connections that will
-// have begun when the replica's clients have reconnected. It is 0 if the replica had none.
+// dies removes a replica from the front and kills it. begun is the value that f.begun reaches when
+// the replica's clients have reconnected, or 0 if the replica had no connections.
 func (f *front) dies(n int, kill func()) (begun int) {
 	f.mu.Lock()
 	gone, used := f.to[n], 0

@@ -111,8 +111,8 @@ func peak(t *testing.T, pid int) (mb int) {
 	return kb / 1000
 }
 
-// attackServer attacks over many connections at a time. When a stream has ended, its connection
-// attacks again.
+// attackServer attacks over many connections at a time. Each connection starts a new attack when
+// its stream has ended.
 func attackServer(name, address string) {
 	rounds, hold, ctx := 1, time.Second, context.Background()
 	if *attackFor > 0 {

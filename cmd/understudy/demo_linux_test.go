@@ -102,7 +102,7 @@ func TestNoBackendOutlivesTheDemo(t *testing.T) {
 
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
-	// Any thread of the process may have started the backends.
+	// Any thread of the process may have started a backend, and /proc lists children by thread.
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		t.Fatal(err)

@@ -248,8 +248,8 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 	return err
 }
 
-// placeFlags adds the flags for the client's location. The returned function returns those that are
-// set, each as NAME=VALUE.
+// locationFlags adds the flags for the client's location. The returned function returns those that
+// are set, each as NAME=VALUE.
 func placeFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {

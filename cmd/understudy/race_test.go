@@ -2,5 +2,5 @@
 
 package main
 
-// underRace tells that the race detector is on, with which a process needs much more memory.
+// underRace reports whether the race detector is on. A process then needs much more memory.
 const underRace = true

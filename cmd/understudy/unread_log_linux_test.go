@@ -59,7 +59,7 @@ func (s *served) flood(t *testing.T) {
 }
 
 // While nobody reads the log or standard error, clients, probes, metrics and SIGTERM still work.
-// When the log is read again, it tells how many lines are missing.
+// When somebody reads the log again, a line in it says how many lines were dropped.
 func TestALogThatNobodyReads(t *testing.T) {
 	s := serving(t, []string{"GRPC_GO_LOG_SEVERITY_LEVEL=info"}, "--log-level", "debug")
 	for range 200 {

@@ -173,8 +173,8 @@ func (s *side) inStep() []string {
 
 type updateKey struct{}
 
-// told describes each open child by the number of its last update, and by how many ExitIdle calls
-// and resolver errors it has received.
+// received describes each open child by the number of its last update, and by how many ExitIdle
+// calls and resolver errors it has received.
 func (s *side) told() string {
 	var all []string
 	for _, b := range s.stubs {

@@ -139,7 +139,7 @@ func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	return len(names)
 }
 
-// see does the work of a scheduler and a kubelet when an event about a pod arrives.
+// see handles an event about a pod, as a scheduler and a kubelet would.
 func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	name := p.Metadata.Name
 	defer happened()

@@ -157,7 +157,7 @@ type request struct {
 	code    int    // status code of the response, or 0 without a response
 }
 
-// told is an event that the source has received.
+// watchEvent is an event that the source has received.
 type told struct {
 	Type   string
 	Object struct {
@@ -359,7 +359,7 @@ func follow1[T any](ctx context.Context, a *api, path string, each func(kind str
 	}
 }
 
-// news wakes the function await when something happens in a cluster.
+// news lets happened wake await when something has happened in a cluster.
 var news struct {
 	sync.Mutex
 	next chan struct{}
@@ -383,7 +383,7 @@ func happened() {
 	}
 }
 
-// await waits until is returns true. It checks again after each call of happened.
+// await waits until is() returns true. It calls is again after each call of happened.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for late := time.After(patience); ; {

@@ -21,7 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// channel opens a channel to the pods of a cluster. It has the rights of as at the API server.
+// channel opens a channel to the pods of a cluster. Its source uses the account as at the API
+// server.
 func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn {
 	t.Helper()
 	cc, err := understudy.NewClient(target,

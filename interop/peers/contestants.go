@@ -37,7 +37,8 @@ var contestants = []contestant{
 	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", false, fallback},
 }
 
-// control is the client of the backends that have no fault.
+// control is a client whose backends have no fault. If its calls fail or are slow, the machine is
+// too busy.
 var control = contestant{name: "control", dial: stock(roundRobin)}
 
 const roundRobin = `{"round_robin": {}}`

@@ -94,7 +94,8 @@ func (l *league) has(f fault, run int) bool {
 
 const tries = 5
 
-// measure runs a job. It repeats the job if the control had problems.
+// measure runs a job. It repeats the job if a client could not be run, or if the control shows that
+// the machine was too busy.
 func (l *league) measure(j job) {
 	var err error
 	for range tries {
@@ -156,7 +157,7 @@ func firstOf(errs []error) error {
 	return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
 }
 
-// longestCalm limits the duration of a call of the control.
+// longestCalm is the longest time that a call of the control may take.
 var longestCalm = 100 * time.Millisecond
 
 func quiet(r result) bool {

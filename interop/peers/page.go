@@ -22,8 +22,8 @@ type measure struct {
 	show         func(float64) string
 	// A figure is better than ours if it is smaller by clear and by a tenth.
 	clear float64
-	// fair is set if a client that gives up has good figures. Then a client is better only if it
-	// loses no more calls than ours.
+	// fair is set if giving up improves this figure. A client is then better only if it also loses
+	// no more calls than ours.
 	fair bool
 	// ordered is set if the measure is meaningless for clients without priorities.
 	ordered bool

@@ -57,7 +57,8 @@ func version() string {
 	return "of an unknown version"
 }
 
-// tell runs a story on two new channels, ours and kuberesolver's. It writes a row for each step.
+// runStory runs a story on two new channels, ours and kuberesolver's. It writes a row for each
+// step.
 func tell(s story, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {

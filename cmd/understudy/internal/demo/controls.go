@@ -100,7 +100,7 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 }
 
 // withControls inserts the controls into the debug page. The debug page itself has none, because a
-// look at it must not be able to break a program.
+// program must not be disturbed by someone who looks at its page.
 func (p *page) withControls(body []byte) ([]byte, error) {
 	var added bytes.Buffer
 	err := p.stage.look(func(groups []*group, said string) error {

@@ -133,7 +133,7 @@ func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 	}
 }
 
-// A priority that answered with errors gets all calls again only after many successful answers in a
+// A priority that answered with errors counts as recovered only after many successful answers in a
 // row.
 func TestARowOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -118,8 +118,8 @@ func (st *stage) enter() error {
 	return nil
 }
 
-// end waits for the current action and prevents later ones, which might start backends that nobody
-// stops.
+// end waits for the current action and prevents later ones, because nothing would stop the backends
+// that they start.
 func (st *stage) end() {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -123,8 +123,9 @@ func partAddressOf(address resolver.Address) partAddress {
 	return partAddress{part, address.Addr}
 }
 
-// stand returns a placeholder for endpoints that only a channel looks up, such as those of a DNS
-// name, and describes them. Both results are "" if the mechanism lists its endpoints.
+// placeholder returns a placeholder for endpoints that only a channel looks up, such as those of a
+// DNS name, and describes these endpoints. Both results are "" if the mechanism lists its
+// endpoints.
 func stand(part clusterfile.Mechanism) (address, of string) {
 	switch {
 	case part.Host != "":

@@ -80,8 +80,8 @@ func configOf[T any](policy lbconfig.Policy) (T, error) {
 	return config, nil
 }
 
-// run starts a new priority policy under the first hypothesis and then switches to each further
-// one. It returns the outcome of the last.
+// run starts a new priority policy under the first hypothesis, and then switches to each further
+// one. It returns the outcome of the last hypothesis.
 func (s *simulation) run(hypotheses ...hypothesis) outcome {
 	s.core = priority.New()
 	for i, h := range hypotheses {

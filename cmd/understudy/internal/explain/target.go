@@ -58,12 +58,12 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 }
 
 // await follows a target until each discovery mechanism has answered or failed, but no longer than
-// mostWait. It returns the last news.
+// mostWait. It returns the latest state of the mechanisms.
 func await(ctx context.Context, target string, program options.Program) (last join.News, err error) {
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {
 		select {
-		case <-news: // n replaces older news that nobody has received
+		case <-news: // n replaces an older value that nobody has received
 		default:
 		}
 		news <- n

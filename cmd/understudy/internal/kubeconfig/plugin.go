@@ -43,8 +43,8 @@ type plugin struct {
 	ran     time.Time
 }
 
-// checked checks the plugin's fields and prepares it to run. path is the kubeconfig that names the
-// plugin.
+// checked checks the fields of p, prepares p to run, and returns it. path is the kubeconfig that
+// names the plugin.
 func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	switch {
 	case p.APIVersion != "client.authentication.k8s.io/v1" && p.APIVersion != "client.authentication.k8s.io/v1beta1":

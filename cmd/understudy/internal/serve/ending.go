@@ -15,9 +15,9 @@ import (
 // Otherwise, the client would stay, because this server is reachable.
 const silence = 5 * time.Second
 
-// endWith returns an interceptor that ends streams when ctx ends. Otherwise, streams that watch the
-// health would go on. It also ends streams that get no response within silent while some content is
-// unknown.
+// endWith returns an interceptor that ends streams when ctx ends. Without it, health watches would
+// continue. The interceptor also ends streams that get no response within silent while some content
+// is unknown.
 func endWith(ctx context.Context, g *gate, silent time.Duration) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		inner, cancel := context.WithCancel(stream.Context())

@@ -20,7 +20,7 @@ type gate struct {
 	held   map[*held]bool
 }
 
-// sight tells how much of the content of the files and targets is known.
+// sight is how much of the content of the files and targets is known.
 type sight int
 
 const (

@@ -76,8 +76,8 @@ func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// The incremental variant reports each requested name that does not exist as removed, also for
-// endpoints. So these responses are held back, too.
+// In the incremental variant, a response reports each requested name that does not exist as
+// removed, even for endpoints. The server therefore holds these responses back, too.
 func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)

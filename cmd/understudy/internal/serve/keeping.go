@@ -11,7 +11,7 @@ type keeper interface {
 	keep(ctx context.Context, now map[string]served)
 }
 
-// keeping stores clusters in the background, because thousands of clusters take seconds.
+// keeping stores clusters in the background, because writing thousands of clusters takes seconds.
 type keeping struct {
 	snapshots chan map[string]served
 	late      context.Context // ends some time after the server's context

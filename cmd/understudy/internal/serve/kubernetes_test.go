@@ -41,8 +41,8 @@ func servedAs(t *testing.T, s *Server) string {
 	return strings.Join(lines, "\n")
 }
 
-// The server does not sort endpoints by its own zone and node. It tells clients the localities, and
-// passes nodes and hints on as filter_metadata.
+// The server ignores its own zone and node, and does not group endpoints by them. It sends clients
+// the localities, and nodes and hints as filter_metadata.
 func TestServeHasNoPlace(t *testing.T) {
 	t.Setenv("UNDERSTUDY_ZONE", "a")
 	t.Setenv("UNDERSTUDY_NODE", "n1")

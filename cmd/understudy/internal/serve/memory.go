@@ -20,8 +20,8 @@ const (
 	perServed = 200
 )
 
-// join adds a stream. A connection needs only one stream. Each further one is charged with the
-// memory that a request in transit may hold.
+// join adds a stream. A client needs only one stream on a connection. Each further stream is
+// charged with the memory that a request in transit may hold.
 func (c *clients) join(s *client) {
 	if c.connections[s.address] == nil {
 		c.connections[s.address] = &connection{streams: make(map[*client]bool)}

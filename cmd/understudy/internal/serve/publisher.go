@@ -152,8 +152,8 @@ func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	wrong, unknown := p.follows.into(found, p.clusters.gave)
 	changes := p.clusters.update(time.Now(), found)
-	// The rejections are added only later: a file is known even if it is rejected because another
-	// one has its cluster.
+	// Only now add the rejections to the problems. A file that is rejected because another file has
+	// its cluster is nevertheless known.
 	partly := unknown || p.unknown(problems)
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
@@ -171,7 +171,8 @@ func (p *publisher) reload() map[string]error {
 }
 
 // publish sends the updated clusters to the clients that request them, and withdraws the removed
-// ones. partly means that clusters may be missing because their content has never been known.
+// ones. partly means that clusters may be missing, because the content of some file or target has
+// never been known.
 func (p *publisher) publish(updated, removed []string, partly bool) {
 	clusters := make([]*given, len(updated))
 	now := time.Now()

@@ -30,8 +30,8 @@ func writeLine(t *testing.T, q *queue, line string) {
 	must(t, err)
 }
 
-// If nobody reads the log, lines are dropped and logging does not block. When the log is read
-// again, it tells the number of dropped lines.
+// If nobody reads the log, lines are dropped and logging does not block. When somebody reads it
+// again, a line says how many were dropped.
 func TestALogThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}

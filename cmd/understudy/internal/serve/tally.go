@@ -9,13 +9,13 @@ import (
 
 type tally struct {
 	endpoints bool      // the endpoints are served here, not by another server
-	changed   time.Time // when the endpoints, or the field above, last changed
+	changed   time.Time // when the cluster's endpoints, or the value of endpoints, last changed
 	// The number of ACKs and NACKs by short type name, such as "Cluster".
 	acks, nacks map[string]int
 }
 
-// lacks tells since when a client has been without the newest endpoints of each cluster that it
-// requests. The time is zero if the client has accepted them.
+// lacks has the clusters whose endpoints a client requests. The value is the time since when the
+// client lacks the newest endpoints, or zero if it has accepted them.
 type lacks map[string]time.Time
 
 type response struct {
@@ -25,7 +25,7 @@ type response struct {
 }
 
 // changed records that a cluster is about to change. endpoints means that this server will serve
-// its endpoints. If it did not before, clients lag only from now on.
+// the cluster's endpoints. If it has not served them so far, the lag of all clients begins now.
 func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -86,8 +86,8 @@ func (t TLS) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// watched logs failed handshakes, because the server's operator may have no access to the client's
-// log.
+// watched logs failed handshakes. Without that, only the client would log them, and the server's
+// operator may have no access to its log.
 type watched struct {
 	credentials.TransportCredentials
 	log *slog.Logger

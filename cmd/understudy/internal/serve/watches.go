@@ -51,8 +51,8 @@ func (c *clients) turn(n int) (done func()) {
 	return c.large.enter()
 }
 
-// lane admits one large request at a time, and pauses after each for as long as it took. Large
-// requests therefore use at most half of one processor.
+// lane admits one large request at a time. After each request, it pauses for as long as the request
+// took, so that large requests use at most half of one processor.
 type lane struct{ mu sync.Mutex }
 
 // enter waits until the caller may proceed. The caller must call leave afterwards.

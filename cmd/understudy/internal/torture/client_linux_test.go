@@ -73,7 +73,7 @@ type record struct {
 const (
 	pulse   = "pulse"
 	inUse   = "in use"
-	leftOff = "end" // all channels are closed; Text lists leaked goroutines
+	leftOff = "end" // all channels are closed; Text lists the leaked goroutines
 )
 
 type client struct {
@@ -309,8 +309,8 @@ func (observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Conte
 
 func (observer) HandleConn(context.Context, stats.ConnStats) {}
 
-// measureDelay passes on a record every half second. It contains the longest delay of a timer since
-// the last one, which shows how busy the machine is.
+// measureDelay passes on a pulse every half second: a record with the longest delay of a timer
+// since the last pulse. It shows how busy the machine is.
 func measureDelay(pass func(record), ends <-chan struct{}) {
 	const tick = 10 * time.Millisecond
 	timer := time.NewTimer(tick)

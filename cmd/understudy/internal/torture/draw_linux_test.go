@@ -88,7 +88,7 @@ func (f fault) String() string {
 
 func (f fault) end() time.Duration { return f.at + f.length }
 
-// schedule is the plan of a test run. The seed determines all of it.
+// schedule is the plan of a test run. It depends only on the seed.
 type schedule struct {
 	core     string // the host that is spared by all faults of backends
 	starting content
@@ -114,7 +114,7 @@ func draw(seed uint64, length time.Duration, only string) schedule {
 		s.retries = append(s.retries, r.IntN(2) == 0)
 	}
 	s.starting, s.final = someContent(r, r.IntN(2) == 0), someContent(r, true)
-	s.final[0] = []string{host(0, 0), host(0, 2)} // a source without updates never sends a call to the third host
+	s.final[0] = []string{host(0, 0), host(0, 2)} // a source that has missed the final content never sends a call to the third host
 	s.starting[0] = slices.DeleteFunc(s.starting[0], func(h string) bool { return h == host(0, 2) })
 	chosen := swarm(r, only)
 	busy := make(map[string]time.Duration)

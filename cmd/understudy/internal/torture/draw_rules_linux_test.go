@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The same seed gives the same schedule, another seed another one. No fault strikes the core, and
-// no subject has two faults at a time. All kinds of faults are drawn.
+// A seed determines its schedule, and different seeds have different schedules. No fault strikes
+// the core, and no subject has two faults at a time. All kinds of faults are drawn.
 func TestSchedules(t *testing.T) {
 	drawn, before := make(map[string]int), ""
 	for seed := range uint64(300) {

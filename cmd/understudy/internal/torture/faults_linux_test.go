@@ -50,7 +50,8 @@ func (w *world) strike(f *fault, name string, begin bool) error {
 	return fmt.Errorf("a fault on %q", f.on)
 }
 
-// troubled calls do. It informs the judge before a fault begins and after it has ended.
+// troubled calls do to begin or end a fault. It tells the judge before a fault begins and after it
+// has ended.
 func (w *world) troubled(h string, f *fault, begin bool, do func(f *fault, h string, begin bool) error) error {
 	if begin {
 		w.judge.begin(h, f.kind)
@@ -73,7 +74,7 @@ func (w *world) backend(f *fault, h string, begin bool) error {
 	return p.tell(modeServe)
 }
 
-// struck handles the faults that any process can have.
+// struck begins or ends a fault that any process can have. handled reports whether f is one.
 func (p *process) struck(f *fault, begin bool) (handled bool, err error) {
 	switch f.name {
 	case "kill", "source killed":
@@ -99,8 +100,8 @@ func (w *world) everywhere(f *fault, _ string, begin bool) error {
 	return w.sandbox.setNetwork(!begin)
 }
 
-// source begins or ends a fault of a source's process. After a restart, the process begins with
-// older versions, and the management server first publishes the previous endpoints for a moment.
+// source begins or ends a fault of a source's process. After a restart, the process has older
+// versions than before, and a management server publishes the previous endpoints for a moment.
 func (w *world) source(f *fault, name string, begin bool) error {
 	p := w.processes[name]
 	config := p.config.(*sourceConfig)

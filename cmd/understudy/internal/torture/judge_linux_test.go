@@ -106,14 +106,14 @@ func (j *judge) delay(from, to time.Duration) (longest time.Duration) {
 // Each time limit is extended by busyFactor times the longest scheduling delay.
 const busyFactor = 20
 
-// tooSlow is the scheduling delay above which calls are not judged.
+// Calls near a scheduling delay of more than tooSlow are not judged.
 const tooSlow = time.Second
 
-// slowFor is how long calls are not judged after such a delay.
+// slowFor is how long calls are not judged after a delay of more than tooSlow.
 const slowFor = 30 * time.Second
 
-// heard takes a record of the client. It judges calls only after the next pulse, which tells how
-// busy the machine was.
+// heard handles a record of the client. It judges a call only after the client's next pulse, which
+// shows how busy the machine was.
 func (j *judge) heard(r record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -134,7 +134,7 @@ func (j *judge) heard(r record) {
 	}
 }
 
-// slow takes a pulse of another process.
+// slow handles a pulse of a process other than the client.
 func (j *judge) slow(r record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -199,7 +199,7 @@ func (j *judge) settled(c *channelState, at time.Duration) (since time.Duration,
 	since = j.changed
 	above := j.aboveCore(c)
 	bound := time.Duration(len(above)-1)*j.failover + loudTime
-	loud, sick := true, false // loud: all hosts refused connections at once, so no timer has run
+	loud, sick := true, false // loud: all hosts refused connections at once, so the channel has waited for no timer
 	for _, h := range above.all() {
 		for _, t := range j.at(h, 0, at) {
 			if t.to >= at-bound-noticeTime {
@@ -246,8 +246,8 @@ func (j *judge) checkUnsent(c *channelState, r record) {
 	}
 }
 
-// checkWait judges the waiting time of a call that is wait-for-ready. If a backend keeps
-// connections and fails calls, each attempt may have waited.
+// checkWait judges how long a wait-for-ready call has waited. If a backend keeps connections and
+// fails calls, each attempt of the call may have waited.
 func (j *judge) checkWait(c *channelState, r record, waited time.Duration) {
 	above := j.aboveCore(c)
 	most := time.Duration(len(above)-1)*j.failover + loudTime
@@ -288,9 +288,9 @@ func (j *judge) checkPriority(c *channelState, r record) {
 	}
 }
 
-// returnTime bounds the time until calls are back after faults, which lasted for the duration sum.
+// returnTime bounds the time until calls are back after faults with a total duration of sum.
 func (j *judge) returnTime(c *channelState, sum time.Duration) time.Duration {
-	bound := 40*time.Second + min(2*sum, 144*time.Second) // an attempt to connect, a look-up by DNS; the backoff grows by 1.6 and has a jitter of 0.2
+	bound := 40*time.Second + min(2*sum, 144*time.Second) // a connection attempt and a DNS lookup, and the backoff, which grows by 1.6 with a jitter of 0.2
 	if c.recommended {
 		bound = 40*time.Second + 12*time.Second + 50*time.Second + ejection
 	}

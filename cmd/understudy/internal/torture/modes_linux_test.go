@@ -36,7 +36,8 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// atMost limits the wait for things that must happen, and instant that for things that must not.
+// atMost is how long to wait for an event that must happen. instant is how long an event that must
+// not happen is awaited.
 const (
 	atMost  = 30 * time.Second
 	instant = 300 * time.Millisecond
@@ -66,9 +67,9 @@ func TestModesOfConnections(t *testing.T) {
 	silent, reset := os.ErrDeadlineExceeded, syscall.ECONNRESET
 	for _, test := range []struct {
 		mode   string
-		opened error  // of a connection that existed before the mode
-		said   string // by the backend on a new connection
-		err    error  // of a new connection
+		opened error  // the error of a connection that was opened before the mode was set
+		said   string // what the backend has sent on a new connection
+		err    error  // the error of a new connection
 	}{
 		{mode: modeServe, said: "\x00\x00", opened: silent},
 		{mode: modeRefuse, err: syscall.ECONNREFUSED, opened: silent},

@@ -59,7 +59,7 @@ func waited(to string, took time.Duration) record {
 	return r
 }
 
-// Each rule about calls is broken by one of these calls, and not broken in a similar case.
+// For each rule about calls, there is a call that breaks it, and a similar one that does not.
 func TestRules(t *testing.T) {
 	const unavailable, late = "Unavailable", "DeadlineExceeded"
 	high, low := host(0, 0), host(1, 0)
@@ -119,7 +119,7 @@ func TestRules(t *testing.T) {
 
 func (j *judge) busy() { j.slow(record{Kind: pulse, End: now(), Delay: 500 * time.Millisecond}) }
 
-// overloaded records a scheduling delay with which nothing is judged.
+// overloaded records a scheduling delay of more than tooSlow.
 func (j *judge) overloaded() { j.slow(record{Kind: pulse, End: now() - 10*second, Delay: 2 * second}) }
 
 // At the end, a channel is calm if calls go to all published endpoints of the highest priority, and

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sandbox tells what the system allows: socket filters, and namespaces with a network that can be
-// taken down and a small disk.
+// sandbox is what the system allows: socket filters, and namespaces with a small disk and a network
+// that can be taken down.
 type sandbox struct {
 	filters bool
 	network bool
@@ -87,7 +87,7 @@ func (sandbox) setNetwork(up bool) error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// lacks returns what the system does not allow although the fault needs it, or "".
+// lacks returns what f needs although the system does not allow it, or "".
 func (s sandbox) lacks(f *fault) string {
 	switch {
 	case (f.name == modeCut || f.name == modeLossy) && !s.filters:

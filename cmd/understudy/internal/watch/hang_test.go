@@ -41,8 +41,8 @@ func (h *hanging) fetch(ctx context.Context) (*debugpage.Page, error) {
 	return nil, ctx.Err()
 }
 
-// The watch requests the page every second. If a request has been pending for more than a second at
-// the end, the page counts as lost.
+// The watch requests the page every second. When it ends, the page counts as lost only if a request
+// has been pending for more than a second.
 func TestAPageThatHangsAtTheEnd(t *testing.T) {
 	for watched, lost := range map[time.Duration]bool{
 		1500 * time.Millisecond: false, // two answers have arrived

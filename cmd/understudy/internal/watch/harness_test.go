@@ -50,7 +50,8 @@ func (b *backend) start() {
 	go b.server.Serve(listener)
 }
 
-// telling makes a server send a value to the Go channel called on each call.
+// notifying returns a server option. At each call, the server sends a value to the Go channel
+// called.
 func telling(called chan<- bool) grpc.ServerOption {
 	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		called <- true

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// The output contains no other escape sequences. Those in foreign text are made visible.
+// The watch writes these escape sequences and those for colours. Escape sequences in names and
+// errors are made visible instead.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // switch to the alternate screen and hide the cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"

@@ -84,8 +84,8 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	return unlessLocal{credentials.NewTLS(config)}, nil
 }
 
-// unlessLocal uses TLS unless both ends of a connection are on this machine. It decides this for
-// each connection, because the address is not known earlier.
+// unlessLocal uses TLS unless both ends of a connection are on this machine. It decides this during
+// the handshake, because the address is not known earlier.
 type unlessLocal struct {
 	credentials.TransportCredentials
 }

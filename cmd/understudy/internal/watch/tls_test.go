@@ -12,8 +12,8 @@ type elsewhere struct {
 
 func (e elsewhere) RemoteAddr() net.Addr { return e.remote }
 
-// Only connections within this machine have no TLS. With a proxy on this machine, they have TLS,
-// too, because the proxy may forward them.
+// Connections within this machine need no TLS. If a proxy on this machine is configured, all
+// connections use TLS, because the proxy may forward them to another machine.
 func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
 	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
 	for _, test := range []struct {

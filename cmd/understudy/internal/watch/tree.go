@@ -90,7 +90,7 @@ func (p *picture) source(s debugpage.Source) {
 	p.text(t, "", text, 2)
 }
 
-// policy appends the children of a policy. said holds the reasons that are already shown.
+// policy appends the children of a policy. said has the reasons that the picture already shows.
 func (p *picture) policy(policy *debugpage.Policy, indent string, said []string) {
 	if len(indent) > 2*deepest {
 		return

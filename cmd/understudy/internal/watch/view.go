@@ -20,7 +20,7 @@ type view struct {
 	now    time.Time
 }
 
-// detail limits the part of a channel that is shown.
+// detail limits how much of a channel the view shows.
 type detail struct {
 	rows       int
 	localities bool
@@ -28,7 +28,7 @@ type detail struct {
 	events     int
 }
 
-// details is ordered: the first entry shows the most. The view uses the first one that fits.
+// details has the possible details, the largest first. The view uses the first one that fits.
 var details = []detail{
 	{rows: 20, localities: true, priorities: true, events: 8},
 	{rows: 20, localities: true, priorities: true, events: 4},
@@ -85,7 +85,7 @@ func (v *view) lines(columns int, d detail) (lines []line) {
 	return append(lines, v.calls.lines(columns, v.now)...)
 }
 
-// lostText describes since when and why the page is unreachable.
+// lostText says for how long the page has been unreachable, and why.
 func (v *view) lostText() string {
 	text := fmt.Sprintf("Not reached for %s, trying again: %v.", printable.Duration(v.now.Sub(v.since)), v.lost)
 	if v.page != nil {

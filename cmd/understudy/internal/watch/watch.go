@@ -133,7 +133,8 @@ func (w *watch) open(o Options, quit func()) (err error) {
 	return err
 }
 
-// tick is how often a terminal is redrawn. Its size may have changed.
+// tick is the interval at which the terminal is redrawn even if nothing has happened, because its
+// size may have changed.
 const tick = 250 * time.Millisecond
 
 func (w *watch) run(ctx context.Context) error {

@@ -19,7 +19,7 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 		for _, child := range p.Children {
 			countStates(child.Below, counts, depth+1)
 		}
-		return // here, Folded counts priorities and localities
+		return // Folded counts priorities and localities here, and not endpoints
 	}
 	for _, child := range p.Children {
 		counts[child.State]++
