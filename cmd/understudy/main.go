@@ -205,7 +205,7 @@ The fields of the output with -o json are described in docs/explain.md.`,
 	cluster := command.Flags().String("cluster", "", "`NAME` of the cluster to explain, in a file with a list of clusters (default: all)")
 	down := command.Flags().StringArray("down", nil, "assume that `NAME` is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
 	options := command.Flags().StringArray("option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")
-	place := placeFlags(command)
+	location := locationFlags(command)
 	wantJSON := outputFlag(command)
 	var server kubeconfig.Options
 	server.Flags(command.Flags())
@@ -219,7 +219,7 @@ The fields of the output with -o json are described in docs/explain.md.`,
 			return role(args[0])
 		}
 		return runExplain(cmd, explain.Options{
-			File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, place()...), Kubeconfig: server, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
+			File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location()...), Kubeconfig: server, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
 		})
 	}
 	return command
@@ -250,7 +250,7 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 
 // locationFlags adds the flags for the client's location. The returned function returns those that
 // are set, each as NAME=VALUE.
-func placeFlags(command *cobra.Command) func() []string {
+func locationFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {
 		command.Flags().String(name, "", "`NAME` of the client's "+name+", as with --option "+name+"=NAME")

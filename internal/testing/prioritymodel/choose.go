@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// SetCurrentPriority is the function of the pseudo-code.
+// SetCurrentPriority implements the function of this name in the pseudo-code of gRFC A56.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	m.noteFailure(priority)
 	m.currentPriority = priority

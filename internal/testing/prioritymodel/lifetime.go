@@ -4,7 +4,8 @@ import "time"
 
 func (c *child) deactivated() bool { return c.destroyAt != never }
 
-// Deactivate is the function of the pseudo-code ("Child Lifetime Management").
+// Deactivate implements the function of this name in the pseudo-code of gRFC A56 ("Child Lifetime
+// Management").
 func (c *child) Deactivate(retention time.Duration) {
 	if c.deactivated() {
 		return
@@ -38,7 +39,7 @@ func (c *child) remove() {
 	c.removed = true
 }
 
-// MaybeReactivate is the function of the pseudo-code.
+// MaybeReactivate implements the function of this name in the pseudo-code of gRFC A56.
 func (c *child) MaybeReactivate() {
 	if !c.deactivated() {
 		return

@@ -81,8 +81,8 @@ func (c *child) id() string {
 	return c.name // row p-refused-at-once: the child belongs to the previous configuration
 }
 
-// Update is the function of the pseudo-code. It updates the child's policy, which then behaves as
-// React says.
+// Update implements the function of this name in the pseudo-code of gRFC A56. It updates the
+// child's policy, which then behaves as React says.
 func (c *child) Update() {
 	m, refused := c.m, c.refusal != ""
 	c.refusal = ""

@@ -192,7 +192,7 @@ func (s *seen) explains(why string, with settings, detects bool) string {
 	return ""
 }
 
-// noneLine checks the log line that no priority can take calls.
+// noneLine checks the log line which says that no priority can take calls.
 func (w *World) noneLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {
@@ -209,7 +209,7 @@ func (w *World) noneLine(m []string) string {
 	return w.blames(m[2])
 }
 
-// againLine checks the log line that a priority can take calls again.
+// againLine checks the log line which says that a priority can take calls again.
 func (w *World) againLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {

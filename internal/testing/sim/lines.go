@@ -149,7 +149,8 @@ func (w *World) renewedLine([]string) string {
 	return ""
 }
 
-// quietLine checks the log line that a stream was silent for 30 s while endpoints failed.
+// quietLine checks the log line which says that a stream was silent for 30 s while endpoints
+// failed.
 func (w *World) quietLine(m []string) string {
 	if len(m) > 1 {
 		if quiet, err := time.ParseDuration(m[1]); err != nil || quiet < 30*time.Second {
@@ -162,7 +163,7 @@ func (w *World) quietLine(m []string) string {
 	return ""
 }
 
-// emptyLine checks the log line that a discovery mechanism has no addresses.
+// emptyLine checks the log line which says that a discovery mechanism has no addresses.
 func (w *World) emptyLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,8 +175,8 @@ func (w *World) emptyLine(m []string) string {
 	return "it has addresses: " + w.truth.String()
 }
 
-// emptyHostLine checks the log line that a host has no addresses: the lookup fails, or the world
-// began with an empty priority.
+// emptyHostLine checks the log line which says that a host has no addresses. The line is true if the
+// lookup fails, or if the world began with an empty priority.
 func (w *World) emptyHostLine(m []string) string {
 	if w.sourceLine(m) == "" {
 		return ""

@@ -198,7 +198,7 @@ func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
 	return part
 }
 
-// placelessLine checks the log line that prefer has no effect.
+// placelessLine checks the log line which says that prefer has no effect.
 func (w *World) placelessLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:

@@ -40,8 +40,8 @@ func (w *World) noteLine(m []string) string {
 	return ""
 }
 
-// uselessLine checks the log line that outlier detection has no effect with pick_first over several
-// endpoints.
+// uselessLine checks the log line which says that outlier detection has no effect with pick_first
+// over several endpoints.
 func (w *World) uselessLine([]string) string {
 	if !w.settings.pickFirst || len(w.clusters()) == 0 {
 		return "the channel has no pickFirst, or no clusters"

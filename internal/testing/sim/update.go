@@ -100,7 +100,7 @@ func (w *World) restoreSource() {
 	if w.faulty != "" {
 		w.faulty, w.wellSince = "", time.Now()
 	}
-	w.changedAt = time.Now() // a file is written again even if there was no fault
+	w.changedAt = time.Now() // Restore writes a file again even if the source had no fault
 	w.mu.Unlock()
 	w.Log.Event("the source works")
 	w.source.Restore()

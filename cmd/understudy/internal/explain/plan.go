@@ -72,7 +72,7 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 	}
 	if part.Endpoints == nil {
 		target := topology.Target{Name: name + "/"}
-		if address, _ := stand(part); address != "" {
+		if address, _ := placeholder(part); address != "" {
 			target.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}
 		}
 		tree = topology.Targets([]topology.Target{target})
@@ -126,7 +126,7 @@ func partAddressOf(address resolver.Address) partAddress {
 // placeholder returns a placeholder for endpoints that only a channel looks up, such as those of a
 // DNS name, and describes these endpoints. Both results are "" if the mechanism lists its
 // endpoints.
-func stand(part clusterfile.Mechanism) (address, of string) {
+func placeholder(part clusterfile.Mechanism) (address, of string) {
 	switch {
 	case part.Host != "":
 		return part.Host, ofName
@@ -156,7 +156,7 @@ func (r *Result) add(i int, part clusterfile.Mechanism, first int, several bool)
 	if several {
 		cluster = part.Cluster
 	}
-	if address, of := stand(part); address != "" {
+	if address, of := placeholder(part); address != "" {
 		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: of, Locality: topology.Nowhere, LocalityWeight: 1, Priority: uint32(first), Weight: 1, part: i})
 	}
 	for _, e := range endpointsOf(part.Endpoints) {

@@ -103,7 +103,7 @@ func (f *files) begin(of *fault, name string) error {
 				return err
 			}
 		}
-		if of.part < 0.5 { // a program that writes in place first loses the old content
+		if of.part < 0.5 { // in half of the cases, the file is written in place, and its old content is lost
 			return truncated(os.WriteFile(f.path(name), []byte(f.now), 0o600))
 		}
 		return f.replace(name, f.now)

@@ -52,7 +52,7 @@ func (b *backend) start() {
 
 // notifying returns a server option. At each call, the server sends a value to the Go channel
 // called.
-func telling(called chan<- bool) grpc.ServerOption {
+func notifying(called chan<- bool) grpc.ServerOption {
 	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		called <- true
 		return handle(ctx, request)

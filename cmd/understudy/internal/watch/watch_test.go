@@ -17,7 +17,7 @@ import (
 func TestATargetIsWatched(t *testing.T) {
 	called := make(chan bool, 100_000)
 	first := newBackend(t)
-	second := newBackend(t, telling(called))
+	second := newBackend(t, notifying(called))
 	w := begin(t, Options{Target: first.address + "," + second.address, JSON: true, Rate: 50})
 	e := w.awaitEvent(kindStatus, "Calls go to p0 "+first.address)
 	if e.State != "READY" || e.InUse != "p0 "+first.address || e.Tree == nil || e.Target != "failover:///"+first.address+","+second.address {
@@ -53,7 +53,7 @@ func TestATargetIsWatched(t *testing.T) {
 // Run returns no error if calls succeed at the end. Calls in flight do not count as failed.
 func TestAWatchThatEndsWell(t *testing.T) {
 	called := make(chan bool, 1000)
-	b := newBackend(t, telling(called))
+	b := newBackend(t, notifying(called))
 	w := begin(t, Options{Target: b.address, Lines: true, Rate: 100})
 	w.await("Calls go to p0 " + b.address)
 	for range 5 {
