@@ -16,7 +16,7 @@ func TestConnectionsToServeEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, other, path := backend(t), backend(t), filepath.Join(t.TempDir(), "shop.yaml")
-			write(t, path, place{address: one})
+			write(t, path, fileEndpoint{address: one})
 			p := serve(t, "127.0.0.1:0", path, "--max-connection-age=1s")
 			conn := open(t, p.address)
 			until(t, conn, one)
@@ -26,7 +26,7 @@ func TestConnectionsToServeEnd(t *testing.T) {
 					t.Errorf("20 calls were answered by %v, want only %s", got, one)
 				}
 			}
-			write(t, path, place{address: other})
+			write(t, path, fileEndpoint{address: other})
 			until(t, conn, other)
 		})
 	}

@@ -29,7 +29,7 @@ func newDisturbed(t *testing.T) *disturbed {
 		b:     backend(t),
 	}
 	try(t, os.Mkdir(d.dir, 0o700))
-	write(t, d.file(), place{d.a, 0})
+	write(t, d.file(), fileEndpoint{d.a, 0})
 	d.server = serve(t, "127.0.0.1:0", d.dir, d.flags...)
 	return d
 }
@@ -56,17 +56,17 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	alive()
 	try(t, os.Remove(d.dir))
 	try(t, os.Symlink(d.other, d.dir))
-	write(t, d.file(), place{d.b, 0})
+	write(t, d.file(), fileEndpoint{d.b, 0})
 	follows(d.b)
 
 	moved := filepath.Join(d.dir, "payments.yml")
 	try(t, os.Rename(d.file(), moved))
-	write(t, moved, place{d.a, 0})
+	write(t, moved, fileEndpoint{d.a, 0})
 	follows(d.a)
 	try(t, os.Remove(moved))
 	d.server.wait(t, "cluster has no file any more")
 	alive()
-	write(t, d.file(), place{d.b, 0})
+	write(t, d.file(), fileEndpoint{d.b, 0})
 	follows(d.b)
 
 	try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
@@ -78,7 +78,7 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	d.server = serve(t, d.server.address, d.dir, d.flags...)
 	d.server.wait(t, "client connected")
 	alive()
-	write(t, d.file(), place{d.a, 0})
+	write(t, d.file(), fileEndpoint{d.a, 0})
 	follows(d.a)
 }
 

@@ -23,7 +23,7 @@ import (
 func TestOurChannelAgainstServe(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
-	write(t, path, place{a, 3}, place{b, 1})
+	write(t, path, fileEndpoint{a, 3}, fileEndpoint{b, 1})
 	p := serve(t, "127.0.0.1:0", path)
 	conn := dial(t, "eds://"+p.address+"/payments")
 	until(t, conn, a)
@@ -31,7 +31,7 @@ func TestOurChannelAgainstServe(t *testing.T) {
 	if got := answered(t, conn, 400); got[a] != 300 || got[b] != 100 {
 		t.Errorf("400 calls with the weights 3 and 1 were answered by %v", got)
 	}
-	write(t, path, place{b, 1})
+	write(t, path, fileEndpoint{b, 1})
 	until(t, conn, b)
 	for end := time.Now().Add(patience); answered(t, conn, 10)[a] > 0; {
 		if time.Now().After(end) {
@@ -45,13 +45,13 @@ func TestOurChannelAgainstServe(t *testing.T) {
 func TestManagementServerIsKilled(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
-	write(t, path, place{a, 0})
+	write(t, path, fileEndpoint{a, 0})
 	p := serve(t, "127.0.0.1:0", path)
 	conn := dial(t, "eds://"+p.address+"/payments")
 	stop := traffic(t, conn, 4)
 	until(t, conn, a)
 	p.kill()
-	write(t, path, place{b, 0})
+	write(t, path, fileEndpoint{b, 0})
 	if got := answered(t, conn, 5000); got[a] != 5000 {
 		t.Errorf("5000 calls without a management server were answered by %v", got)
 	}

@@ -18,13 +18,13 @@ func newNodeClient(t *testing.T, address, target string) *lineClient {
 func TestNodeClientAgainstServe(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
-	write(t, path, place{a, 0})
+	write(t, path, fileEndpoint{a, 0})
 	p := serve(t, "127.0.0.1:0", path)
 	client := newNodeClient(t, p.address, "xds:///payments")
 	if got := client.answered(t, 10); got[a] != 10 {
 		t.Errorf("10 calls were answered by %v, want %s", got, a)
 	}
-	write(t, path, place{b, 0})
+	write(t, path, fileEndpoint{b, 0})
 	client.until(t, b)
 }
 

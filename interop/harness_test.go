@@ -214,16 +214,16 @@ func until(t *testing.T, conn *grpc.ClientConn, want string) {
 }
 
 // fileEndpoint is an endpoint in a file. If its weight is 0, the file omits the weight.
-type place struct {
+type fileEndpoint struct {
 	address string
 	weight  int
 }
 
-func write(t *testing.T, path string, places ...place) {
+func write(t *testing.T, path string, endpoints ...fileEndpoint) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("endpoints:\n- lbEndpoints:\n")
-	for _, p := range places {
+	for _, p := range endpoints {
 		host, port, err := net.SplitHostPort(p.address)
 		if err != nil {
 			t.Fatal(err)

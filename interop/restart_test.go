@@ -22,7 +22,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 		},
 		"beside a good one": func(t *testing.T, d *disturbed) {
 			try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
-			write(t, filepath.Join(d.dir, "another.yaml"), place{d.a, 0})
+			write(t, filepath.Join(d.dir, "another.yaml"), fileEndpoint{d.a, 0})
 		},
 		"not mounted": func(t *testing.T, d *disturbed) {
 			try(t, os.Rename(d.dir, d.other))
@@ -48,7 +48,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 				d.server.wait(t, "client disconnected") // the server ends the stream, because it has no cluster for the client
 			}
 			answered(t, conn, 100)
-			write(t, d.file(), place{d.b, 0})
+			write(t, d.file(), fileEndpoint{d.b, 0})
 			until(t, conn, d.b)
 			if n := stop(); n == 0 {
 				t.Error("no calls were made during the restart")

@@ -17,14 +17,14 @@ func TestATargetAgainstServe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			near, far, dir := backend(t), backend(t), t.TempDir()
 			east, west := filepath.Join(dir, "east.yaml"), filepath.Join(dir, "west.yaml")
-			write(t, east, place{address: near})
-			write(t, west, place{address: far})
+			write(t, east, fileEndpoint{address: near})
+			write(t, west, fileEndpoint{address: far})
 			p := serve(t, "127.0.0.1:0", "--from=shop=failover:///file:%2F%2F"+east+",file:%2F%2F"+west)
 			conn := open(t, p.address)
 			until(t, conn, near)
-			write(t, east, place{address: dead(t)})
+			write(t, east, fileEndpoint{address: dead(t)})
 			until(t, conn, far)
-			write(t, east, place{address: near})
+			write(t, east, fileEndpoint{address: near})
 			until(t, conn, near)
 			if got := answered(t, conn, 20); got[near] != 20 {
 				t.Errorf("20 calls were answered by %v, want the first mechanism", got)

@@ -39,13 +39,13 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 func TestStockChannelAgainstServe(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
-	write(t, path, place{a, 0})
+	write(t, path, fileEndpoint{a, 0})
 	p := serve(t, "127.0.0.1:0", path, "--log-level", "debug")
 	conn := stockChannel(t, p.address, "payments")
 	if got := answered(t, conn, 10); got[a] != 10 {
 		t.Errorf("10 calls were answered by %v, want %s", got, a)
 	}
-	write(t, path, place{b, 0})
+	write(t, path, fileEndpoint{b, 0})
 	until(t, conn, b)
 	p.wait(t, "client ACK")
 }

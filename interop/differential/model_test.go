@@ -32,7 +32,7 @@ type seen struct {
 	published []string
 	last      string
 	returned  bool
-	told      string
+	received  string
 	asked     int
 }
 

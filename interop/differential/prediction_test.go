@@ -35,7 +35,7 @@ func (s *side) see(returned bool) seen {
 	if state := s.cc.State(); state.Picker != nil {
 		last = state.ConnectivityState.String() + " " + answers(state)
 	}
-	return seen{s.inStep(), last, returned, s.told(), s.cc.ResolveNows()}
+	return seen{s.inStep(), last, returned, s.received(), s.cc.ResolveNows()}
 }
 
 func driveOurs(t *testing.T, k kind, schedule []string) []seen {

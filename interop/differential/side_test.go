@@ -175,7 +175,7 @@ type updateKey struct{}
 
 // received describes each open child by the number of its last update, and by how many ExitIdle
 // calls and resolver errors it has received.
-func (s *side) told() string {
+func (s *side) received() string {
 	var all []string
 	for _, b := range s.stubs {
 		for _, stub := range b.Built() {

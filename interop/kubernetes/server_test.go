@@ -149,7 +149,7 @@ type api struct {
 	open   map[net.Conn]bool
 	gate   chan struct{} // while it is open, requests of the source wait; nil: they do not wait
 	asked  []request
-	events []told
+	events []watchEvent
 }
 
 type request struct {
@@ -158,7 +158,7 @@ type request struct {
 }
 
 // watchEvent is an event that the source has received.
-type told struct {
+type watchEvent struct {
 	Type   string
 	Object struct {
 		Code     int
@@ -244,7 +244,7 @@ func (p *tap) Read(b []byte) (int, error) {
 			return n, err
 		}
 		p.rest = rest
-		var e told
+		var e watchEvent
 		if json.Unmarshal(line, &e) == nil {
 			p.api.mu.Lock()
 			p.api.events = append(p.api.events, e)
@@ -254,10 +254,10 @@ func (p *tap) Read(b []byte) (int, error) {
 	}
 }
 
-func (a *api) history() ([]request, []told) {
+func (a *api) history() ([]request, []watchEvent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append([]request(nil), a.asked...), append([]told(nil), a.events...)
+	return append([]request(nil), a.asked...), append([]watchEvent(nil), a.events...)
 }
 
 type reply struct {

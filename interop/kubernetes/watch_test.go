@@ -108,11 +108,11 @@ func TestBookmark(t *testing.T) {
 	cc := c.channel(t, "kubernetes:///web.marks:grpc", client)
 	answers(t, cc, seen.wait(t, 2))
 	_, before := client.history()
-	if n := slices.IndexFunc(before, func(e told) bool { return e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" }); n < 0 {
+	if n := slices.IndexFunc(before, func(e watchEvent) bool { return e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" }); n < 0 {
 		t.Errorf("no bookmark after the initial events: %v", before)
 	}
 	c.deploy(t, "other", 1) // increases the version, but the watch gets no event
-	var last told
+	var last watchEvent
 	await(t, "a bookmark", func() bool {
 		_, events := client.history()
 		last = events[len(events)-1]
@@ -122,7 +122,7 @@ func TestBookmark(t *testing.T) {
 	await(t, "another request", func() bool { asked, _ := client.history(); return len(asked) > 1 })
 	asked, events := client.history()
 	again := asked[len(asked)-1].version
-	if !slices.ContainsFunc(events[len(before):], func(e told) bool { return e.Type == "BOOKMARK" && e.Object.Metadata.ResourceVersion == again }) {
+	if !slices.ContainsFunc(events[len(before):], func(e watchEvent) bool { return e.Type == "BOOKMARK" && e.Object.Metadata.ResourceVersion == again }) {
 		t.Errorf("after a bookmark with version %s the source watches from %q", last.Object.Metadata.ResourceVersion, again)
 	}
 	c.scale(t, "web", 4)
@@ -204,5 +204,5 @@ func without(all map[string]bool, one string) map[string]bool {
 func gone(a *api) bool {
 	asked, events := a.history()
 	return slices.ContainsFunc(asked, func(r request) bool { return r.code == http.StatusGone }) ||
-		slices.ContainsFunc(events, func(e told) bool { return e.Type == "ERROR" && e.Object.Code == http.StatusGone })
+		slices.ContainsFunc(events, func(e watchEvent) bool { return e.Type == "ERROR" && e.Object.Code == http.StatusGone })
 }

@@ -39,7 +39,7 @@ func compare() error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(table, "| what happens\t| pods that the Service has ready\t| Understudy calls\t| kuberesolver %s calls\t|\n| ---\t| ---\t| ---\t| ---\t|\n", version())
 	for _, s := range stories {
-		if err := tell(s, table); err != nil {
+		if err := runStory(s, table); err != nil {
 			return fmt.Errorf("%s: %w", s.steps[0].what, err)
 		}
 	}
@@ -59,7 +59,7 @@ func version() string {
 
 // runStory runs a story on two new channels, ours and kuberesolver's. It writes a row for each
 // step.
-func tell(s story, table *tabwriter.Writer) error {
+func runStory(s story, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {
 		return err
