@@ -122,8 +122,8 @@ func (o Options) check() error {
 	return options.Check(o, options.ByField)
 }
 
-// check validates the target and the options, and returns the target for gRPC. If read is true, it
-// also reads files.
+// check validates the target and the options, and returns the target as a URL that gRPC accepts. If
+// read is true, it also reads the files that the target names.
 func check(target string, opts Options, read bool) (string, error) {
 	builders := options.Builders(opts.program())
 	whole, u, err := complete(target, builders)
@@ -141,8 +141,8 @@ func check(target string, opts Options, read bool) (string, error) {
 	return whole, nil
 }
 
-// complete returns target as a URL with the scheme of one of the builders. It turns a list of hosts
-// into a failover target.
+// complete returns target as a URL that has the scheme of one of the builders. A list of hosts
+// becomes a failover target.
 func complete(target string, builders []options.Builder) (string, *url.URL, error) {
 	var schemes []string
 	for _, b := range builders {
@@ -170,8 +170,8 @@ func complete(target string, builders []options.Builder) (string, *url.URL, erro
 	return "", nil, fmt.Errorf("target %s has the unknown scheme %q; want one of %s", shown, u.Scheme, strings.Join(schemes, ", "))
 }
 
-// list reports whether target is a list of host:port addresses. It also returns the list, escaped
-// for use in a URL.
+// list reports whether target is a list of host:port addresses. If so, it returns the list in the
+// form that a URL needs.
 func list(target string) (string, bool) {
 	hosts, query, asks := strings.Cut(target, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {

@@ -64,7 +64,7 @@ func (o Options) methodConfig() (entry any, err error) {
 var fields = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
 // addTo merges added into config. Entries of methodConfig are appended. It returns an error if
-// config already has another field of added.
+// config already contains one of the other fields.
 func addTo(config string, added map[string]any) (string, error) {
 	all := make(map[string]json.RawMessage)
 	if config != "" {

@@ -18,7 +18,7 @@ type SpecNameOption func(*specNames)
 
 type specNames struct {
 	builders []balancer.Builder
-	replace  map[string]bool // names that may replace a policy of another package
+	replace  map[string]bool // names under which a policy of another package may be replaced
 }
 
 // ReplacePickFirst makes RegisterSpecNames also register pick_first, in place of grpc-go's policy.

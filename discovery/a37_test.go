@@ -103,7 +103,7 @@ func (s *a37) build(t *testing.T, names []string) {
 		s.sources[name] = source
 		part := discovery.Mechanism{Name: name, Source: source, Authority: name + ".test"}
 		if strings.HasPrefix(name, "eds") {
-			part.Source = &source.scripted // without ResolveNow
+			part.Source = &source.scripted // hides the method ResolveNow of scripted
 		}
 		parts = append(parts, part)
 	}

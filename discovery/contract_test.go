@@ -36,7 +36,7 @@ func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	})
 }
 
-// Confirm has no effect before the source's first answer.
+// Confirm must have no effect before the source's first answer.
 func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -62,8 +62,8 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	})
 }
 
-// No endpoint of the answer can take calls, and the source fails, too. The errors of calls then
-// give both reasons. Confirm removes the second one.
+// A source's answer has no endpoint that can take calls, and then the source fails. The errors of
+// calls must give both reasons. Confirm must remove the second one.
 func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -83,7 +83,7 @@ func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	})
 }
 
-// If a source has no result after 2 s, the text of Trying is logged once.
+// A source has no result after 2 s. The text of Trying must be logged once.
 func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -110,8 +110,8 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	})
 }
 
-// If the first of two sources has failed, the errors of calls also say what the second one is
-// waiting for. This is the text of Trying.
+// The first of two sources has failed, and the second one has called Trying. The errors of calls
+// must give both texts.
 func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, cc := &scripted{}, &scripted{}, &channel{}
@@ -142,7 +142,7 @@ func TestAMistakeIsShownAsOne(t *testing.T) {
 	}
 }
 
-// The metrics count a failure that is marked with Refused as a refused answer.
+// A failure that is marked with Refused must be counted in the metrics as a refused answer.
 func TestAFailureThatRefusesAnAnswerIsCountedSo(t *testing.T) {
 	metrics, s := &lbtest.Recorder{}, &scripted{}
 	r, err := one(s).Build(target("x:///shop"), &channel{}, resolver.BuildOptions{MetricsRecorder: metrics})

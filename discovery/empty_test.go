@@ -18,7 +18,7 @@ var shapes = map[string]struct {
 	some   discovery.Answer
 	empty  []discovery.Answer
 	state  string
-	nobody string // the state after an empty answer with Empty set
+	nobody string // expected state after an empty answer with Empty set
 }{
 	"cluster": {
 		flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}),
@@ -35,9 +35,9 @@ var shapes = map[string]struct {
 	},
 }
 
-// An answer without endpoints counts as a failure, unless its field Empty is set. The last answer
-// stays in use, even after the channel was idle. If there is none, the errors of calls say why
-// there are no endpoints.
+// A source sends an answer without endpoints, and Empty is not set. This must count as a failure.
+// The last answer must stay in use, even after the channel was idle. If there is none, the errors
+// of calls must say why there are no endpoints.
 func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	for about, shape := range shapes {
 		for i, empty := range shape.empty {
@@ -68,8 +68,8 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	}
 }
 
-// If Empty is set, an answer without endpoints replaces the last answer, even after the channel was
-// idle.
+// A source sends an answer without endpoints, and Empty is set. It must replace the last answer,
+// even after the channel was idle.
 func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	for about, shape := range shapes {
 		t.Run(about, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				s.Fail(errors.New("down"))
 				r.Close()
 				want := strings.Join([]string{shape.state, shape.nobody, shape.state, shape.nobody, shape.nobody}, "\n")
-				got := strings.ReplaceAll(cc.take(), "child1", "child0") // a child that was added again does not get its old name
+				got := strings.ReplaceAll(cc.take(), "child1", "child0") // a child that is added again does not get its old name
 				if got != want {
 					t.Errorf("the channel saw\n%s\nwant\n%s", got, want)
 				}
@@ -101,8 +101,8 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	}
 }
 
-// The first of two sources sends an answer without endpoints. Its last endpoints stay in use. When
-// it sends the answer with Empty set, calls go to the second source.
+// The first of two sources sends an answer without endpoints. Its last endpoints must stay in use.
+// When it sends the same answer with Empty set, calls must go to the second source.
 func TestAnEmptyFirstPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}

@@ -50,8 +50,8 @@ func register(c catalogue) {
 	})
 }
 
-// This source is a function that is polled every ten seconds. A program registers it in an init
-// function, and understudy.NewClient then accepts targets of its scheme.
+// This source is a function that is polled every ten seconds. A program would register it in an
+// init function. understudy.NewClient then accepts targets with its scheme.
 func Example() {
 	near, remote := startBackend("near"), startBackend("remote")
 	defer remote.Stop()

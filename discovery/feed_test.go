@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// An answer that repeats the last one causes no update of the channel, and its service config is
-// not parsed again.
+// An answer that repeats the last one must not cause an update of the channel, and the service
+// config must not be parsed again.
 func TestAnswersThatChangeNothing(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -48,7 +48,7 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	}
 }
 
-// A resolver may use the same slice for all of its answers.
+// A resolver uses the same slice for all its answers. Each answer must take effect nevertheless.
 func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	var of resolver.ClientConn
 	wrapped := building(func(cc resolver.ClientConn) { of = cc })
@@ -76,7 +76,7 @@ func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 }
 
 // The priorities of the first discovery mechanism come before those of the second (gRFC A37). Each
-// mechanism has its own child names, re-resolution and authority.
+// mechanism must have child names, re-resolution and an authority of its own.
 func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &channel{}
@@ -135,7 +135,8 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	})
 }
 
-// Each failure is logged once, however often it is repeated, and the last answer stays in use.
+// Each failure must be logged once, however often it is repeated, and the last answer must stay in
+// use.
 func TestFailures(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -201,7 +202,7 @@ func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
 	}
 }
 
-// If no discovery mechanism has a usable endpoint, the log and the channel's error name each
+// No discovery mechanism has a usable endpoint. The log and the channel's error must name each
 // mechanism with its reason.
 func TestWhatIsEmptyIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,8 +35,8 @@ type ended struct{}
 func (ended) ResolveNow(resolver.ResolveNowOptions) {}
 func (ended) Close()                                {}
 
-// splitting is a source that sends a list with one discovery mechanism, which is a gRPC resolver.
-// It fails when it is started again.
+// splitting is a source that sends a list with one discovery mechanism: a gRPC resolver. When it is
+// started again, it fails.
 type splitting struct {
 	target *discovery.Target
 	by     resolver.Builder
@@ -56,7 +56,7 @@ func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 // When a channel closes, its list of discovery mechanisms is stored for the next channel. The gRPC
-// resolvers in the list do not keep the closed channel in memory.
+// resolvers in the list must not keep the closed channel in memory.
 func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	by, told := &asking{}, false
 	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {

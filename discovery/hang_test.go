@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// If a channel leaves idle mode and its source hangs, the channel gets the stored answer after two
+// A channel leaves idle mode and its source hangs. The channel must get the stored answer after two
 // seconds.
 func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestASourceThatAnswersInTime(t *testing.T) {
 	})
 }
 
-// Each of two sources has two seconds to answer. A source that hangs delays the other one no longer
-// than that.
+// Each of two sources has two seconds to answer. A source that hangs must not delay the other one
+// any longer.
 func TestOneOfTwoSourcesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}
@@ -96,8 +96,8 @@ func TestOneOfTwoSourcesHangs(t *testing.T) {
 	})
 }
 
-// A source that sends a list of discovery mechanisms hangs. After two seconds, the stored list is
-// used. A mechanism of that list which answers quickly is used with its new answer.
+// A source that sends a list of discovery mechanisms hangs. After two seconds, the stored list must
+// be used. If a mechanism in this list answers quickly, its new answer must be used.
 func TestAListOfPartsHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs, looksUp, cc := &scripted{}, &scripted{}, &channel{}
@@ -122,7 +122,8 @@ func TestAListOfPartsHangs(t *testing.T) {
 	})
 }
 
-// If an answer arrives at the very moment when the stored one would be used, the new one is used.
+// An answer arrives at the very moment at which the stored one would be used. The new one must be
+// used.
 func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {

@@ -93,7 +93,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // there is no answer yet
+	if awaiting.Is(state) { // there is no answer yet, so calls wait
 		return nil
 	}
 	var endpoints []string
@@ -126,7 +126,7 @@ func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 
 func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfig).json }
 
-// scripted is a source that answers when the test tells it to.
+// scripted is a source that sends reports when the test says so.
 type scripted struct {
 	*discovery.Receiver
 	raw     *discovery.Receiver

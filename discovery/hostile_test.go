@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A source may answer during Start, and may be closed during an update (row E5 of
-// docs/scenarios.md). If this deadlocked, the synctest bubble would fail.
+// A source answers during Start, and is closed during an update (row E5 of docs/scenarios.md). If
+// this deadlocked, the synctest bubble would fail.
 
 func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	})
 }
 
-// If a source cannot be started, only its own discovery mechanism fails. If it is the only one,
-// Build fails.
+// A source cannot be started. Only its own discovery mechanism must fail. If it is the only one,
+// Build must fail.
 func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	bad := &scripted{refuses: "no such thing"}
 	good := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
@@ -67,7 +67,7 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	}
 }
 
-// If a channel leaves idle mode and its source cannot be started, the channel uses the stored
+// A channel leaves idle mode and its source cannot be started. The channel must use the stored
 // answer.
 func TestASourceThatDoesNotStartAgain(t *testing.T) {
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
@@ -106,7 +106,7 @@ func TestCloseFromInsideAnUpdate(t *testing.T) {
 		cc, s := &channel{}, &scripted{}
 		r := build(t, one(s), cc)
 		cc.onUpdate = func(resolver.State) {
-			s.say("10.0.0.2:1") // waits in the queue, because an update is in progress
+			s.say("10.0.0.2:1") // waits in the queue, because an update is running
 			r.Close()
 			s.say("10.0.0.3:1")
 		}
@@ -144,8 +144,8 @@ func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	}
 }
 
-// When answers arrive at the same time, the updates of the channel do not overlap. This needs the
-// race detector.
+// Answers arrive at the same time. The updates of the channel must not overlap, which the race
+// detector checks.
 func TestManyCallsAtOnce(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	busy := make(chan struct{}, 1)
@@ -176,8 +176,8 @@ func TestManyCallsAtOnce(t *testing.T) {
 	r.Close()
 }
 
-// An error of a source reaches gRPC without its status code, which would end wait-for-ready calls
-// (decision 13 of docs/scenarios.md).
+// An error of a source must reach gRPC without its status code, because a status error would end
+// wait-for-ready calls (decision 13 of docs/scenarios.md).
 func TestNoErrorWrapsAStatus(t *testing.T) {
 	final := fmt.Errorf("the registry says: %w", status.Error(codes.PermissionDenied, "go away"))
 	cc, s := &plainChannel{}, &scripted{}

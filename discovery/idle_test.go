@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// While a channel is idle, its last answer is stored until an hour after the source last confirmed
-// it. If the source then fails, the channel uses the stored answer.
+// The last answer of an idle channel must be stored until an hour after the source last confirmed
+// it. If the source fails when the channel is used again, the channel must use the stored answer.
 func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -50,7 +50,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 		if got, want := use(b, here, func() { s.say("10.0.0.2:1") }), `state 10.0.0.2:1["child0" "/"]`; got != want {
 			t.Errorf("a source that works: channel saw %q, want its answer alone: %q", got, want)
 		}
-		// Using a stored answer does not confirm it.
+		// Using a stored answer must not confirm it.
 		<-time.After(59 * time.Minute)
 		use(b, here, fail)
 		<-time.After(2 * time.Minute)
@@ -69,8 +69,8 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	})
 }
 
-// losing is a source that has lost its server without noticing. Its Confirmed returns the time of
-// the loss.
+// losing is a source that has lost its server without noticing. Its Confirmed returns the time at
+// which it lost the server.
 type losing struct {
 	scripted
 	lost time.Time
@@ -105,7 +105,7 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 	})
 }
 
-// An answer that is confirmed after a failure is stored again.
+// An answer that is confirmed after a failure must be stored again.
 func TestRecoveryAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -137,8 +137,8 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 	})
 }
 
-// Channels with the same target and equal options share a stored answer. Channels with other
-// options do not.
+// Channels with the same target and equal options must share a stored answer. Channels with other
+// options must not.
 func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -27,7 +27,7 @@ type inner struct {
 func (i inner) Start(r *Receiver) (Started, error) {
 	cc := i.cc
 	if c, ok := cc.(interface{ Channel() resolver.ClientConn }); ok {
-		cc = c.Channel() // after Close, c.Channel returns a ClientConn without effect
+		cc = c.Channel() // after Close, c.Channel returns a ClientConn that does nothing
 	}
 	r.Trying("waiting for " + i.target.URL.Redacted())
 	of := &innerConn{ClientConn: cc, r: r}
@@ -38,19 +38,20 @@ func (i inner) Start(r *Receiver) (Started, error) {
 	return Started{Close: func() { of.close(built) }, ResolveNow: func() { built.ResolveNow(resolver.ResolveNowOptions{}) }}, nil
 }
 
-// Check implements Source. It finds no errors, because only Build can report them, and Build needs
-// a channel.
+// Check implements Source. It returns nil, because only Build could find errors, and Build needs a
+// channel.
 func (inner) Check(bool) error { return nil }
 
 // innerConn is the resolver.ClientConn of a wrapped resolver.
 type innerConn struct {
-	resolver.ClientConn // parses service configs, and has the methods that later versions of gRPC add
+	resolver.ClientConn // implements ParseServiceConfig, and methods that later versions of gRPC may add
 	r                   *Receiver
 	calls               atomic.Int32
 }
 
-// close closes the wrapped resolver. The Close of gRPC's resolvers waits for a running UpdateState.
-// If close may have been called from inside one, it leaves the call to another goroutine.
+// close closes the wrapped resolver. Close of gRPC's resolvers waits for a running UpdateState. If
+// close may have been called from inside UpdateState, it therefore calls Close on another
+// goroutine.
 func (c *innerConn) close(built resolver.Resolver) {
 	if c.calls.Load() > 0 {
 		go built.Close()
@@ -59,14 +60,14 @@ func (c *innerConn) close(built resolver.Resolver) {
 	built.Close()
 }
 
-// under counts a call as running until the returned function is called.
+// under counts a call of the channel as running until the returned function is called.
 func (c *innerConn) under() (way func()) {
 	c.calls.Add(1)
 	return func() { c.calls.Add(-1) }
 }
 
 func (c *innerConn) UpdateState(state resolver.State) error {
-	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // a copy, because the resolver may reuse its slice
+	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // copied, because the resolver may reuse its slice
 	for i, e := range state.Endpoints {
 		e.Addresses = slices.Clone(e.Addresses)
 		endpoints[i] = e

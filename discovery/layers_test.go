@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A target's option overrides the program's. The log says so once.
+// An option in the target overrides one of the program that excludes it. This must be logged once.
 func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string
@@ -44,7 +44,7 @@ func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	}
 }
 
-// An option for a source is logged if the target does not use that source.
+// The program sets an option of a source that the target does not use. This must be logged.
 func TestAnOptionOfAnotherSourceIsLogged(t *testing.T) {
 	type other struct{}
 	build := func(opts ...given.Option) int {

@@ -44,7 +44,7 @@ func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism,
 	return parts, nil
 }
 
-// nested returns the options of a nested target. Those of the enclosing target override those of
+// nested returns the options of a nested target. The enclosing target's options override those of
 // the nested target's builder.
 func nested(b, outer options.Program) options.Program {
 	if outer.Refresh != 0 {

@@ -18,8 +18,8 @@ func withShelf(name string) given.Option {
 	return given.Sources(discovery.OwnOption(func(s *shelf) { s.name += name }))
 }
 
-// looked returns a builder whose source looks up names. The source writes its refresh interval and
-// removeAfter to said.
+// looked returns a builder whose source looks up names. Each time it parses a target, it writes the
+// resulting refresh interval and removeAfter to said.
 func looked(said *string, opts ...given.Option) given.Resolvers {
 	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
@@ -28,8 +28,9 @@ func looked(said *string, opts ...given.Option) given.Resolvers {
 	}, opts...)
 }
 
-// The options of lookups come from the nested target's parameters, the target's parameters, the
-// program, the nested target's builder and the source's defaults, in this order.
+// The options of lookups must come from these places, the first one that sets an option: the nested
+// target's parameters, the target's parameters, the program, the nested target's builder, and the
+// source's defaults.
 func TestOptionsOfParts(t *testing.T) {
 	for _, test := range []struct {
 		part, query  string
@@ -60,8 +61,8 @@ func TestOptionsOfParts(t *testing.T) {
 	}
 }
 
-// The options of policies apply to the whole target. The builder of a nested target cannot change
-// them, and in its query they are an error.
+// The options of policies apply to the whole target. The builder of a nested target must not change
+// them, and in its query they must be an error.
 func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	var said string
 	inner := looked(&said, given.Set("FailoverTimeout", time.Second), given.Set("ServiceConfig", `{"retryThrottling":{}}`))

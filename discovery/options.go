@@ -9,7 +9,7 @@ import (
 // SourceOption is an option of a particular source, for the field Sources of understudy.Options.
 // Each source's package defines its options.
 type SourceOption struct {
-	of  reflect.Type // the type T of OwnOption
+	of  reflect.Type // the type T of OwnOption, which identifies the source
 	set any          // a func(*T)
 }
 
@@ -33,7 +33,8 @@ func OwnOptions[T any](t *Target, defaults T) T {
 	return defaults
 }
 
-// unasked returns a note for each source option that no source of the target has read.
+// unasked returns a note for each source option in the program that no source of the target has
+// read.
 func (t *Target) unasked() (notes []string) {
 	for _, given := range t.given.Sources {
 		o, ok := given.(SourceOption)

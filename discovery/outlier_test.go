@@ -24,8 +24,8 @@ func outliers(t *testing.T, seconds int64) string {
 	return read.JSON()
 }
 
-// intervals lists the outlier detection interval of each priority in the last service config. If
-// there is none, it is 10s.
+// intervals lists the outlier detection interval of each priority in the last service config, or
+// 10s for a priority without one.
 func (l *lab) intervals() string {
 	var all []string
 	for _, m := range regexp.MustCompile(`"([^"]*)":\{"config":\[\{"understudy_outlier_detection":\{"interval":"([^"]*)"`).FindAllStringSubmatch(l.cc.config(), -1) {
@@ -34,8 +34,9 @@ func (l *lab) intervals() string {
 	return strings.Join(all, ", ")
 }
 
-// The outlier detection of a discovery mechanism applies to all its priorities (gRFC A50). If only
-// the outlier detection changes, the policies get an update and the source is not restarted.
+// The outlier detection of a discovery mechanism must apply to all its priorities (gRFC A50). If
+// only the outlier detection changes, the policies must get an update, but the source must not be
+// restarted.
 func TestOutlierDetectionOfParts(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -65,8 +66,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	if a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// Discovery mechanism a gets another source and another outlier detection. The old endpoints
-	// stay in use until the new source answers, but the new outlier detection applies at once.
+	// Mechanism a gets another source and another outlier detection. The old endpoints must stay in
+	// use until the new source answers, but the new outlier detection must apply at once.
 	next := &scripted{}
 	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
 	next.Fail(errors.New("no answer"))
@@ -74,7 +75,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	want("a/child0 4s")
 }
 
-// With pick_first, which ignores ejections, outlier detection has no effect. The log says so once.
+// The option pickFirst selects pick_first, which ignores ejections, so outlier detection has no
+// effect. This must be logged once.
 func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	const line = "x: a: outlier_detection of the cluster has no effect with pickFirst"
 	l := newLab(t, given.Set("PickFirst", true))
@@ -92,7 +94,7 @@ func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	}
 }
 
-// If the target turns outlier detection on or off, the settings of clusters do not apply.
+// If the target turns outlier detection on or off, the settings of clusters must not apply.
 func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	for query, want := range map[string]string{"": `"interval":"1s"`, "?outlierDetection=true": emptied, "?outlierDetection=false": `"interval":"10s"`} {
 		cc, whole, a := &channel{}, &scripted{}, &scripted{}
@@ -109,7 +111,8 @@ func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	}
 }
 
-// If the configuration is invalid, the discovery mechanism fails with an error that names it.
+// A discovery mechanism has an invalid outlier detection. The mechanism must fail with an error
+// that names it.
 func TestOutlierDetectionInJSON(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}

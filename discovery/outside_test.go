@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The stored answer of a channel is not used for a target with another password.
+// The stored answer of a channel must not be used for a target with another password.
 func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -43,8 +43,8 @@ func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	})
 }
 
-// Names and errors from outside the program cannot add lines or control characters to the log or to
-// errors. Secrets in the target reach neither the metrics nor the channel.
+// Names and errors from outside the program must not add lines or control characters to the log or
+// to errors. Secrets in the target must reach neither the metrics nor the channel.
 func TestTextFromOutsideStaysALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const evil = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"

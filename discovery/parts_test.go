@@ -42,8 +42,8 @@ func (l *lab) saw(want string) {
 	}
 }
 
-// The discovery mechanisms of a list are in priority order. The channel gets no update before the
-// first one has answered.
+// The discovery mechanisms of a list are in priority order. The channel must not get an update
+// before the first one has answered.
 func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -65,8 +65,8 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	if !strings.Contains(l.cc.config(), `"priorities":["c","b/child0","a/child0"]`) {
 		t.Errorf("config %s does not have all priorities in order", l.cc.config())
 	}
-	// The source of an entry that is no longer in the list is closed. Its later reports have no
-	// effect.
+	// The source of an entry that is no longer in the list must be closed. Its later reports must have
+	// no effect.
 	l.parts("c", c, "a", a)
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
 	b.say("10.0.0.9:1")
@@ -75,7 +75,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	}
 }
 
-// The old list stays in use until an entry of the new list has answered.
+// The old list must stay in use until an entry of the new list has answered.
 func TestPartsMakeBeforeBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -95,7 +95,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		if a.closed != 1 {
 			t.Errorf("a was closed %d times", a.closed)
 		}
-		// A list waits for a slow entry until the failover timeout has passed.
+		// A list must wait for a slow entry until the failover timeout has passed.
 		d, e := &scripted{}, &scripted{}
 		l.parts("d", d, "e", e)
 		e.say("10.0.0.5:1")
@@ -129,8 +129,8 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	}
 }
 
-// If a new list gives a discovery mechanism another source, its old answer stays in use until the
-// new source has answered, even if the new source fails first.
+// In a new list, a discovery mechanism has another source. Its old answer must stay in use until
+// the new source has answered, even if the new source fails first.
 func TestPartWithAnotherSource(t *testing.T) {
 	l := newLab(t)
 	one, two, three := &scripted{}, &scripted{}, &scripted{}
@@ -156,7 +156,7 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
 }
 
-// If a new list changes the sources of two discovery mechanisms, the channel gets both changes in
+// A new list changes the sources of two discovery mechanisms. The channel must get both changes in
 // one update.
 func TestPartsChangeTogether(t *testing.T) {
 	l := newLab(t)
@@ -174,8 +174,8 @@ func TestPartsChangeTogether(t *testing.T) {
 	l.saw(`state 10.3.0.1:1["a/child0" "/"] 10.3.0.2:1["b/child0" "/"]`)
 }
 
-// The error of a discovery mechanism contains its name. If no mechanism has an address, calls fail
-// with all of these errors.
+// The error of a discovery mechanism must contain its name. If no mechanism has an address, calls
+// must fail with all these errors.
 func TestErrorsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -197,7 +197,7 @@ func TestErrorsOfParts(t *testing.T) {
 	})
 }
 
-// Requests for re-resolution reach only the sources that have a ResolveNow.
+// Requests for re-resolution must reach only the sources that have a ResolveNow.
 func TestPartsResolveOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -215,8 +215,8 @@ func TestPartsResolveOnTheirOwn(t *testing.T) {
 	})
 }
 
-// A source may send a list from inside Start, and the sources in the list may answer from inside
-// theirs. When the channel closes, all of them are closed.
+// A source sends a list from inside Start, and the sources in the list answer from inside theirs.
+// When the channel closes, all of them must be closed.
 func TestPartsInStart(t *testing.T) {
 	a := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	whole := &scripted{inStart: func(s *scripted) { s.Parts([]discovery.Mechanism{{Name: "a", Source: a}}) }}
@@ -236,8 +236,8 @@ func TestPartsInStart(t *testing.T) {
 	}
 }
 
-// If a discovery mechanism sends a list, the entries have its authority, and their names begin with
-// its name.
+// A discovery mechanism sends a list. The entries must have its authority, and their names must
+// begin with its name.
 func TestPartsWithinAPart(t *testing.T) {
 	cc, whole, other, a := &channel{}, &scripted{}, &scripted{}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{

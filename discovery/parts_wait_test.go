@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// A new list may wait for the full failover timeout, even if the previous list has already waited.
+// A new list may wait for the full failover timeout, even if the previous list has already waited
+// for it.
 func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	for name, between := range map[string]func(l *lab, a *scripted){
 		"taken back":         func(l *lab, a *scripted) { l.parts("a", a) },
@@ -53,7 +54,7 @@ func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	}
 }
 
-// Even if new lists keep arriving within the failover timeout, one of them takes effect.
+// New lists keep arriving within the failover timeout. One of them must take effect nevertheless.
 func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -73,8 +74,8 @@ func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// waits is a source that answers once, on its own goroutine. Its Close waits for that goroutine, as
-// a gRPC resolver's does.
+// waits is a source that answers once, on a goroutine of its own. Like that of a gRPC resolver, its
+// Close waits for this goroutine.
 type waits struct {
 	rest            func()
 	over            chan struct{}
@@ -98,8 +99,8 @@ func (w *waits) Start(to *discovery.Receiver) (discovery.Started, error) {
 }
 
 // A source is replaced while it sends an answer. The answer updates the channel on the source's own
-// stack, which takes a minute, and the source's Close waits for that. This does not deadlock,
-// because no lock that the answer needs is held around Close.
+// stack, which takes a minute, and the source's Close waits for that. This must not deadlock: no
+// lock that the answer needs may be held during Close.
 func TestPartReplacedWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -122,7 +123,7 @@ func TestPartReplacedWhileItAnswers(t *testing.T) {
 	})
 }
 
-// Answers with text that is not UTF-8 cannot be compared, so each counts as new.
+// Answers with text that is not UTF-8 cannot be compared, so each must count as new.
 func TestAnswersThatAreNotUTF8AreTold(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// If the client does not know its location, the option prefer has no effect. The log says so once,
-// and names mistakes in the environment variables. Without the option, nothing is logged.
+// The client does not know its location, so the option prefer has no effect. This must be logged
+// once, with the mistakes in the environment variables. Without the option, nothing must be logged.
 func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	const note, wrong = "the location of this client is unknown", "UNDERSTUDY_ZONE has no effect"
 	for _, test := range []struct {
@@ -45,7 +45,7 @@ func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// If zoneCallers names a zone that has no endpoints, the log says so once.
+// zoneCallers names a zone that has no endpoints. This must be logged once.
 func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	const note = "zoneCallers names zones that the source does not, which count as without endpoints: "
 	answer := func(zone string) discovery.Answer {
@@ -75,7 +75,7 @@ func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	}
 }
 
-// If the endpoints have no localities, the option prefer has no effect, and the log says so once.
+// The endpoints have no localities, so the option prefer has no effect. This must be logged once.
 func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	const note = "prefer=zone has no effect on endpoints without localities"
 	source, before := &scripted{}, logged.Count(note)
@@ -96,8 +96,8 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	}
 }
 
-// If the endpoints lack the zone, region, node or hints that the option prefer needs, the option
-// has no effect. The log says so once.
+// The endpoints lack the zone, region, node or hints that the option prefer needs, so the option
+// has no effect. This must be logged once.
 func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 	for _, test := range []struct {
 		prefer string
@@ -107,7 +107,7 @@ func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 		{"zone", discovery.Locality{}, "zone"},
 		{"zone&region=r", discovery.Locality{}, "zone or region"},
 		{"zone&region=r", discovery.Locality{Region: "s"}, ""},
-		{"zone", discovery.Locality{Region: "r"}, "zone"}, // the region does not help, because the client does not know its own
+		{"zone", discovery.Locality{Region: "r"}, "zone"}, // an endpoint's region does not help, because the client does not know its own
 		{"node", discovery.Locality{SubZone: "s"}, "node or zone"},
 		{"node", discovery.Locality{Endpoints: []discovery.Endpoint{{Node: "n"}}}, ""},
 		{"hints", discovery.Locality{Zone: "z"}, "hints"},

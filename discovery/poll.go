@@ -47,7 +47,7 @@ func (p poller) run(ctx context.Context, r *Receiver) {
 		case err != nil:
 			r.Fail(err)
 		default:
-			_ = r.Update(answer) // the next poll follows in any case
+			_ = r.Update(answer) // the error is ignored, because the next poll follows in any case
 		}
 	}
 }

@@ -37,8 +37,8 @@ func TestPoll(t *testing.T) {
 		if got, want := cc.take(), "error x: down"; got != want {
 			t.Errorf("at once: channel saw %q, want %q", got, want)
 		}
-		// The interval is 10 s with 10% more or less, so the second poll is due after 9 to 11 s and
-		// the third after 18 to 22 s.
+		// The interval is 10 s, with a jitter of 10%. The second poll is therefore due after 9 to 11 s,
+		// and the third after 18 to 22 s.
 		for _, at := range []struct {
 			seconds float64
 			want    string

@@ -24,7 +24,7 @@ func (b *board) put(machines ...string) {
 	for news := range b.watchers {
 		select {
 		case news <- struct{}{}:
-		default: // the watcher will wake up anyway
+		default: // the watcher has a pending wake-up
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 			case <-done:
 				return
 			case <-news:
-				_ = r.Update(w.answer()) // a refused answer is logged, and the next change brings another one
+				_ = r.Update(w.answer()) // a refused answer is logged; the next change brings another one
 			}
 		}
 	}()

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// The last answer of a source that pushes counts as confirmed until the source fails or is closed,
-// however old the answer is.
+// The last answer of a source that pushes must count as confirmed until the source fails or is
+// closed, however old the answer is.
 func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := &scripted{}, &scripted{}
@@ -42,8 +42,8 @@ func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The answer of a discovery mechanism in a list counts as confirmed, however old it is, until the
-// mechanism has another source.
+// The answer of a discovery mechanism in a list must count as confirmed, however old it is, until
+// the mechanism has another source.
 func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// A discovery mechanism that is back in the list within an hour uses its last answer again, however
-// old that is.
+// A discovery mechanism is removed from the list and added again within an hour. It must use its
+// last answer again, however old that is.
 func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 }
 
 // The stored answer of a channel was dropped because the store was full. When there is room again,
-// a confirmation stores the answer again.
+// a confirmation must store the answer again.
 func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -136,8 +136,8 @@ func (n nesting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// A list inside a list is refused. Calls fail with an error, and the sources of the inner list are
-// not started.
+// A mechanism in a list sends a list itself. It must be refused: calls must fail with an error, and
+// the sources of the inner list must not be started.
 func TestPartsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

@@ -30,7 +30,7 @@ func Register(scheme string, parse Parser) {
 }
 
 // registered is the builder that gRPC knows for a scheme. It creates the actual builder on first
-// use, because package resolving may be initialized later, or not be linked at all.
+// use, because package resolving may not be initialized yet, or not be linked at all.
 type registered struct {
 	*reader
 	builder func() options.Builder
@@ -69,7 +69,7 @@ type reader struct {
 
 // Authority returns the authority of a channel to target. A parameter of the target takes
 // precedence over the program's option, which takes precedence over the first mechanism's
-// authority. For an invalid target, the result does not matter, because no channel is created.
+// authority. If the target is invalid, the result does not matter, because no channel is created.
 func (r *reader) Authority(target resolver.Target) string {
 	t, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	switch {
@@ -127,7 +127,7 @@ func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	return read, parts, err
 }
 
-// read parses t, whose options and scope must be set.
+// read parses the target in t. The options and the scope of t must already be set.
 func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	if err := t.readQuery(); err != nil {
 		return nil, nil, err

@@ -25,7 +25,7 @@ func everything(r *discovery.Receiver, text string) {
 	_ = r.Remembered()
 }
 
-// After Close, reports of the source are not used, logged or stored.
+// After Close, reports of the source must not be used, logged or stored.
 func TestAReceiverAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -58,7 +58,7 @@ func TestAReceiverAfterClose(t *testing.T) {
 	})
 }
 
-// A source that could not be started is not closed. A source need not set Close.
+// A source that could not be started must not be closed. A source need not set Close.
 func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
 	bad, good := &scripted{refuses: "no registry in the environment"}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
@@ -77,7 +77,7 @@ func (*checked) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// The Check of a source that wraps another one also calls the other one's Check.
+// The Check of a source that wraps another one must call the other one's Check.
 func TestCheckIsAskedThroughOthers(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
@@ -88,7 +88,7 @@ func TestCheckIsAskedThroughOthers(t *testing.T) {
 	}
 }
 
-// With replaces only the methods whose hooks are set.
+// With must replace only the methods whose hooks are set.
 func TestAReceiverWithHooks(t *testing.T) {
 	everything(new(discovery.Receiver), "to nobody")
 	new(discovery.Receiver).With(discovery.Hooks{Fail: func(err error) {

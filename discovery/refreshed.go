@@ -46,22 +46,23 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 	return Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
 
-// refreshing is a source that is asked for a re-resolution at an interval. Each answer or failure
-// starts the timer for the next one, so lookups do not overlap. The source is never called inside
-// events, because it may answer on the caller's stack, and update needs events.
+// refreshing runs a source and requests a re-resolution from it at an interval. Each answer or
+// failure starts the timer for the next request, so lookups do not overlap. The source is never
+// called inside events: it may answer on the caller's stack, and the answer must then run in an
+// event.
 type refreshing struct {
 	refreshed
 	receiver *Receiver
 	closed   atomic.Bool
-	number   atomic.Int64 // the current round; reports of earlier rounds are ignored
+	number   atomic.Int64 // number of the current round; reports from earlier rounds are ignored
 
-	calls   serial.Serializer // serializes calls of the source; guards current
+	calls   serial.Serializer // runs the calls of the source, one at a time; guards current
 	current Started           // zero between two rounds and after Close
 
 	events serial.Serializer // guards the fields below
 	timer  serial.Timer
 	last   time.Time
-	failed bool // the last result was a failure, so gRPC's resolver is in backoff
+	failed bool // the last result was a failure, so gRPC's resolver waits for its backoff
 	known  names.Lingering[string, resolver.Endpoint]
 }
 
@@ -100,9 +101,9 @@ func (w *refreshing) resolveNow() {
 	})
 }
 
-// due is called when the interval has elapsed. It asks the source for a re-resolution. If the
-// source would delay that, or has no ResolveNow, due closes the source and starts it again, which
-// begins a new round.
+// due is called when the interval has elapsed. It requests a re-resolution from the source. If the
+// source would delay the lookup, or has no ResolveNow, due closes the source and starts it again,
+// which begins a new round.
 func (w *refreshing) due() {
 	soon := w.failed || time.Since(w.last) < dnsPause
 	w.calls.Enqueue(func() {
@@ -121,8 +122,8 @@ func (w *refreshing) due() {
 	})
 }
 
-// answered notes the time of an answer or failure and starts the timer for the next lookup. It
-// returns false if the round is over.
+// answered records that the source has answered or failed, and starts the timer for the next
+// lookup. It returns false if the round is over.
 func (w *refreshing) answered(round int64, failed bool) bool {
 	if w.closed.Load() || round != w.number.Load() {
 		return false
@@ -132,7 +133,7 @@ func (w *refreshing) answered(round int64, failed bool) bool {
 	return true
 }
 
-// round receives the reports of the source from one start to the next.
+// round receives the reports of the source from one start until the next one.
 type round struct {
 	*refreshing
 	number int64
@@ -143,8 +144,8 @@ func (w *refreshing) round(number int64) *Receiver {
 	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.parts})
 }
 
-// update passes an answer on, with the addresses that are not removed yet. If the channel rejects
-// it before update returns, update returns the error.
+// update passes on an answer, together with the addresses that it lacks but that are not removed
+// yet. If the channel rejects the answer before update returns, update returns the error.
 func (r round) update(a Answer) error {
 	var verdict atomic.Pointer[error]
 	r.events.Run(func() {

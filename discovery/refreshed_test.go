@@ -21,7 +21,7 @@ func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAf
 	return build(t, one(discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: removeAfter})), cc)
 }
 
-// The time between two lookups is the interval, with a jitter of 10%. This also holds for intervals
+// The time between two lookups must be the interval, with a jitter of 10%, even if the interval is
 // shorter than the 30 s pause of gRPC's resolver.
 func TestRefreshAsksAgain(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
@@ -37,8 +37,8 @@ func TestRefreshAsksAgain(t *testing.T) {
 			}
 			for i := range lookups[1:] {
 				apart := lookups[i+1] - lookups[i] - z.took
-				// The jitter may make an interval just above 30 s shorter than 30 s. gRPC's
-				// resolver then waits until 30 s have passed.
+				// The jitter can make an interval of just above 30 s shorter than 30 s. gRPC's resolver then
+				// waits until 30 s have passed.
 				if apart < every*9/10 || apart > max(every*11/10, 30*time.Second) {
 					t.Errorf("every %v: lookup %d came %v after the previous one", every, i+1, apart)
 				}
@@ -53,7 +53,8 @@ func TestRefreshAsksAgain(t *testing.T) {
 	}
 }
 
-// An address is removed when removeAfter answers in a row lack it. A new address is used at once.
+// An address must be removed after removeAfter consecutive answers without it. A new address must
+// be used at once.
 func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1 c:1", "c:1 b:1", "c:1", "b:1 c:1", "c:1", "c:1", "c:1"}}
@@ -76,8 +77,8 @@ func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	})
 }
 
-// Errors, and answers without addresses, change nothing. Each is logged once. The next lookup comes after the interval, although gRPC's resolver
-// is in backoff.
+// Errors, and answers without addresses, must change nothing, and each must be logged once. The
+// next lookup must come after the interval, although gRPC's resolver waits for its backoff.
 func TestRefreshAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1", "", "", "!no server", "!no server"}}
@@ -119,8 +120,8 @@ func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	})
 }
 
-// A request for re-resolution goes to gRPC's resolver, which delays the lookup. The next lookup
-// comes one interval after the answer.
+// A request for re-resolution must go to gRPC's resolver, which delays the lookup. The next lookup
+// must come one interval after the answer.
 func TestRefreshPassesRequestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1"}}
@@ -139,8 +140,8 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 	})
 }
 
-// Close may come at any time. No lookup follows it, and nothing is reported. A goroutine that is
-// left over would fail the synctest bubble.
+// Close may come at any time. After it, there must be no lookup and no report. If a goroutine were
+// left over, the synctest bubble would fail.
 func TestRefreshEndsWithClose(t *testing.T) {
 	for at := range 25 {
 		synctest.Test(t, func(t *testing.T) {
@@ -172,7 +173,8 @@ func (u *unwilling) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// If the source cannot be started again, the failure is reported, and the start is tried again.
+// The source cannot be started again. The failure must be reported, and another attempt must
+// follow.
 func TestRefreshOfASourceThatDoesNotStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &unwilling{}

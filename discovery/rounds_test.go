@@ -90,8 +90,8 @@ func wantSaw(t *testing.T, s *steered, want string) {
 	}
 }
 
-// After a failure or a refused answer, a gRPC resolver would delay ResolveNow, because it is in
-// backoff. So the source is closed and started again.
+// After a failure or a refused answer, a gRPC resolver would delay the lookup, because it waits for
+// its backoff. The source must therefore be closed and started again.
 func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	for _, refused := range []error{nil, errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// Reports to the receiver of an earlier start have no effect, not even on the timer of the next
-// request.
+// Reports to the receiver of an earlier start must have no effect, not even on the timer of the
+// next request.
 func TestRefreshForgetsOldRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -139,7 +139,7 @@ func TestRefreshForgetsOldRounds(t *testing.T) {
 	})
 }
 
-// If the channel closes while the source is being started again, the source is closed right after
+// The channel closes while the source is being started again. The source must be closed right after
 // its start, without a call of ResolveNow.
 func TestRefreshIsClosedInARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestRefreshIsClosedInARestart(t *testing.T) {
 	})
 }
 
-// The channel closes and the interval ends while ResolveNow runs. The source is neither asked nor
-// started again.
+// The channel closes, and the interval ends, while ResolveNow runs. Neither ResolveNow nor Start
+// may be called again.
 func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steered{busy: make(chan struct{})}

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A management server may name any number of clusters. So the metrics count the whole list under
-// the name of the discovery mechanism that sent it.
+// A management server may name any number of clusters. The metrics must therefore count the whole
+// list under the name of the discovery mechanism that sent it.
 func TestPartsAreCountedAsTheWhole(t *testing.T) {
 	for name, label := range map[string]string{"": "x", "whole": "whole"} {
 		metrics, whole := &lbtest.Recorder{}, &scripted{}

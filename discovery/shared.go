@@ -75,7 +75,7 @@ type group struct {
 	begun    bool // guarded by starting
 	started  Started
 
-	asking sync.Mutex // held during calls of the source, so that they neither overlap nor follow Close
+	asking sync.Mutex // held during calls of the source, so that they do not overlap, and none follows Close
 	ended  bool       // guarded by asking
 
 	mu      sync.Mutex
@@ -99,7 +99,7 @@ func join(s shared) *group {
 	return g
 }
 
-// leave undoes join. After the last user has left, the source is closed after linger.
+// leave undoes join. If no user is left, the source is closed after linger.
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -109,7 +109,7 @@ func (g *group) leave(linger time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(linger, func() {
 		groups.mu.Lock()
-		over := g.timer == timer // nobody has joined since the timer was started
+		over := g.timer == timer // false if another user has joined since the timer was started
 		if over {
 			delete(groups.all, g.key)
 		}
@@ -121,8 +121,8 @@ func (g *group) leave(linger time.Duration) {
 	g.timer = timer
 }
 
-// start starts the source unless it has been started. Concurrent callers wait. If an attempt fails,
-// the next caller makes another one.
+// start starts the source if this has not been done yet. Concurrent callers wait. If the attempt
+// fails, the next caller tries again.
 func (g *group) start(s Source, first *Receiver) error {
 	g.starting.Lock()
 	defer g.starting.Unlock()
@@ -188,18 +188,19 @@ func (g *group) note(change func(*state)) {
 	}
 }
 
-// add adds a member and sends it the current state. A goroutine of the member sends later changes.
+// add adds a member and sends it the current state on the caller's stack. The member's own
+// goroutine sends later changes.
 func (g *group) add(m *member) {
 	g.mu.Lock()
 	now := g.said
-	m.told.rejected = now.rejected // a member receives no rejections from before it joined
+	m.told.rejected = now.rejected // a member gets no rejections from before it joined
 	g.members[m] = true
 	g.mu.Unlock()
 	m.tell(now)
 	go m.run()
 }
 
-// remove removes a member. It may be called from inside a call of the member's receiver.
+// remove removes a member. The caller may be inside a call of the member's receiver.
 func (g *group) remove(m *member, linger time.Duration) {
 	g.mu.Lock()
 	there := g.members[m]
@@ -211,8 +212,8 @@ func (g *group) remove(m *member, linger time.Duration) {
 	}
 }
 
-// state holds the last reports of a shared source. A counter is incremented when the field after it
-// is set.
+// state holds the last reports of a shared source. Each counter is incremented when the field after
+// it is set, so that members notice the change.
 type state struct {
 	answered  int
 	last      func(*Receiver) error // passes the last answer or list of mechanisms to a receiver
@@ -241,7 +242,8 @@ func (s *state) confirm() {
 	s.well()
 }
 
-// well clears the failure and similar state after an answer or a confirmation.
+// well is called after an answer or a confirmation. It clears a failure, and other state that has
+// ended.
 func (s *state) well() {
 	s.failure, s.trying = nil, ""
 	if !s.doubt.since.IsZero() {
@@ -255,7 +257,7 @@ type member struct {
 	news     chan struct{}
 	done     chan struct{}
 
-	// Start uses the fields below, and then only run does.
+	// The following fields are used by Start, and afterwards only by run.
 	told    state
 	refused bool
 }

@@ -64,8 +64,8 @@ const (
 	state2 = `state 10.0.0.2:1["child0" "/"]`
 )
 
-// Channels with the same key share one source. A channel that opens later has the current answer
-// before Build returns.
+// Channels with the same key must share one source. A channel that opens later must have the
+// current answer before Build returns.
 func TestASharedSourceIsStartedOnce(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -120,7 +120,8 @@ func TestASharedSourceLingers(t *testing.T) {
 	})
 }
 
-// A channel that opens later gets the current failure. A confirmation or an answer ends a failure.
+// A channel that opens later must get the current failure. A confirmation or an answer must end a
+// failure.
 func TestALateChannelHasTheFailure(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -152,7 +153,7 @@ func TestALateChannelHasTheFailure(t *testing.T) {
 	})
 }
 
-// A slow channel does not delay the others. When it is ready, it gets only the latest answer.
+// A slow channel must not delay the others. When it is ready, it must get only the latest answer.
 func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		slow, rs := s.open()
@@ -173,8 +174,8 @@ func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// If a shared source could not be started, the next channel tries again. A source that did not
-// start is not closed.
+// A shared source could not be started. The next channel must try again. A source that was not
+// started must not be closed.
 func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &registry{}
@@ -195,8 +196,8 @@ func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// If a channel rejects an answer, the source's ResolveNow is called. It is called again for this
-// channel only after the channel has accepted an answer.
+// A channel rejects an answer. The source's ResolveNow must be called, but not a second time for
+// this channel before the channel has accepted an answer.
 func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()

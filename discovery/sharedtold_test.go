@@ -46,8 +46,8 @@ func (l *listener) take() string {
 	return words
 }
 
-// All users of a shared source get its reports. A user that comes later gets only those that still
-// hold.
+// All users of a shared source must get its reports. A user that joins later must get only those
+// that still apply.
 func TestWhatASharedSourceSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -86,7 +86,7 @@ func TestWhatASharedSourceSays(t *testing.T) {
 				t.Errorf("the early member got %q, want %q", got, step.early)
 			}
 			late := listen(t, source)
-			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // leave out reports that change nothing: confirmations, and the end of a doubt that never began
+			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // without reports that change nothing: confirmations, and the end of a doubt that never began
 			if got != step.late {
 				t.Errorf("after %q a late member got %q, want %q", step.early, got, step.late)
 			}

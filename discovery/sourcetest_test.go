@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// A source that wraps a gRPC resolver passes sourcetest, with and without refresh, whether the
+// A source that wraps a gRPC resolver must pass sourcetest, with and without refresh, whether the
 // resolver answers or fails.
 func TestTheContractOfSourcesOverResolvers(t *testing.T) {
 	for about, answers := range map[string][]string{

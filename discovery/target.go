@@ -32,7 +32,7 @@ type Target struct {
 	place  options.Scope
 	query  url.Values
 	own    map[string]bool
-	common string    // a parameter that the source has read although all targets have it, or ""
+	common string    // a parameter that the source has read although it belongs to all targets, or ""
 	asked  *sync.Map // types of options that this target or a nested one has read
 }
 

@@ -9,12 +9,12 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// zone is a DNS name. Its resolvers behave like gRPC's: they look up the name when they are built
-// and then when asked, but at most every 30 s. After a failure, the next lookup comes after a
-// backoff of at least 1 s.
+// zone is a DNS name. Its resolvers behave like gRPC's: they look up the name when they are built,
+// and then at each request, but at most every 30 s. After a failure, they wait for a backoff of at
+// least 1 s.
 type zone struct {
 	mu      sync.Mutex
-	answers []string // for each lookup: addresses, or "!error"; the last one is repeated
+	answers []string // the result of each lookup: addresses, or "!error"; the last one is repeated
 	lookups []time.Duration
 	builds  int
 	took    time.Duration

@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// If a management server accepts connections but never answers, the errors of calls name it.
+// A management server accepts connections but never answers. The errors of calls must name it.
 func TestACallSaysThatTheServerIsAwaited(t *testing.T) {
 	for query, want := range map[string]string{
 		"":          "eds: no answer yet: waiting for management server dns:///192.0.2.1:1",

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// The environment variables of the xDS bootstrap (gRFC A27). The file takes precedence.
+// The environment variables of the xDS bootstrap (gRFC A27). If both are set, the one with the file
+// is used.
 const (
 	bootstrapFileVar   = "GRPC_XDS_BOOTSTRAP"
 	bootstrapConfigVar = "GRPC_XDS_BOOTSTRAP_CONFIG"
@@ -34,8 +35,8 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// loadBootstrap reads the bootstrap that the environment variables name. Without them, it returns
-// an empty bootstrap.
+// loadBootstrap reads the bootstrap to which the environment variables refer. If none is set, it
+// returns an empty bootstrap.
 func loadBootstrap() (*bootstrap, error) {
 	if path := os.Getenv(bootstrapFileVar); path != "" {
 		text, err := os.ReadFile(path)
@@ -86,7 +87,8 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	return b, nil
 }
 
-// find returns the server with the given URI, with or without the scheme "dns", or nil.
+// find returns the server with the given URI, or nil. The scheme "dns" may be omitted in either
+// URI.
 func (b *bootstrap) find(uri string) *bootstrapServer {
 	for i := range b.servers {
 		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {

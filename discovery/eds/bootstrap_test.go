@@ -18,9 +18,9 @@ func bootstrapFile(t *testing.T, text string) {
 	t.Setenv(bootstrapFileVar, path)
 }
 
-// nodeServer starts a server that sends the node of each stream to nodes. It returns its address
-// and a bootstrap that lists it. Each test needs its own server, because channels share the stream
-// to a server, even while it ends.
+// nodeServer starts a server that sends the node of each stream to nodes. It also returns the
+// server's address, and a bootstrap that lists the server. Each test needs its own server, because
+// a stream that is ending may still be shared with the next channel.
 func nodeServer(t *testing.T) (nodes chan string, address, bootstrap string) {
 	t.Helper()
 	nodes = make(chan string, 1)

@@ -37,12 +37,12 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 // hub receives the resources of a target with CDS. It passes the list of discovery mechanisms to
-// the receiver, and endpoints to the mechanisms that use EDS.
+// the target's receiver, and endpoints to those mechanisms that use EDS.
 type hub struct {
 	source   source
 	receiver *discovery.Receiver
 	maker    cds.Maker
-	open     *atomic.Pointer[hub] // shared with the parts; nil after close
+	open     *atomic.Pointer[hub] // shared with the parts, which may outlive the hub; holds nil after close
 	watch    atomic.Pointer[watch]
 	current  atomic.Pointer[adsclient.Snapshot]
 
@@ -50,11 +50,11 @@ type hub struct {
 	noted  map[string]string
 	held   *adsclient.Snapshot
 	passed bool
-	hold   serial.Timer // calls tell with held when it fires
+	hold   serial.Timer // when it fires, tell is called with held
 	parts  map[*partWatch]bool
 }
 
-// needs returns the resources to subscribe to, given the clusters that are known so far.
+// needs returns the resources to subscribe to, according to the clusters that are known so far.
 func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return find(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
@@ -83,8 +83,8 @@ func find(s adsclient.State) cds.Known {
 // A74 has no limit.
 const holdFor = time.Second
 
-// pass passes a snapshot to the receiver. It delays the first one for up to holdFor while resources
-// are missing.
+// pass passes a snapshot to the receiver. While resources are missing, it delays the first one for
+// up to holdFor.
 func (h *hub) pass(s adsclient.Snapshot) {
 	h.events.Run(func() {
 		if h.passed || !waits(s) {
@@ -152,8 +152,8 @@ func (h *hub) close() {
 }
 
 // part is the source of the endpoints of one cluster. The endpoints come from the server that sent
-// the cluster. A part may live longer than its channel, so it refers to the hub only by a pointer
-// that becomes nil on close.
+// the cluster. A part may outlive its channel. It therefore refers to the hub only by a pointer,
+// which close sets to nil.
 type part struct {
 	hub     *atomic.Pointer[hub]
 	source  source
@@ -161,8 +161,8 @@ type part struct {
 	service string
 }
 
-// Start implements discovery.Source. If the hub is closed, the part subscribes to its endpoints
-// itself.
+// Start implements discovery.Source. If the hub is closed, the part itself subscribes to its
+// endpoints.
 func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if h := p.hub.Load(); h != nil {
 		w := &partWatch{part: p, hub: h, receiver: r}
@@ -170,7 +170,7 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 		w.look()
 		h.events.Run(func() {
 			h.parts[w] = true
-			w.look() // the hub's last snapshot may be older than w
+			w.look() // the hub may have received a snapshot before w was registered
 		})
 		return discovery.Started{Close: w.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 	}
@@ -179,14 +179,14 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.Start(r)
 }
 
-// Check implements discovery.Source. The clusterSource has checked everything.
+// Check implements discovery.Source. It returns nil, because the clusterSource checks the options.
 func (*part) Check(bool) error { return nil }
 
 type partWatch struct {
 	*part
 	hub      *hub
 	receiver *discovery.Receiver
-	last     adsclient.State // used by Start, and later only in the hub's events
+	last     adsclient.State // set in Start, and later only in the hub's events
 }
 
 func (w *partWatch) look() {
@@ -202,7 +202,7 @@ func (w *partWatch) pass(s adsclient.State) {
 	}
 }
 
-// confirmed returns when the server in use last sent a message.
+// confirmed returns the time at which the server in use last sent a message.
 func (w *partWatch) confirmed() time.Time {
 	if watch := w.hub.watch.Load(); watch != nil {
 		return watch.confirmed()

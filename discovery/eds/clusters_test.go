@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The example of gRFC A37: endpoints from EDS come first, and plain DNS is the last resort. The
-// channel follows changes of the clusters.
+// This is the example of gRFC A37: endpoints from EDS come first, and plain DNS is the last resort.
+// The channel must follow changes of the clusters.
 func TestClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -42,8 +42,8 @@ func TestClusters(t *testing.T) {
 }
 
 // A cluster is removed from the aggregate and later put back, without endpoints, in place of
-// another cluster. The replaced cluster stays in use until the new one has endpoints. Calls do not
-// go to the last resort.
+// another cluster. The replaced cluster must stay in use until the new one has endpoints. Calls
+// must not go to the last resort.
 func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -68,8 +68,8 @@ func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	})
 }
 
-// The outlier detection of a cluster applies to its priorities (gRFC A50). If an update makes it
-// invalid, the last valid one applies.
+// The outlier detection of a cluster must apply to its priorities (gRFC A50). If an update makes it
+// invalid, the last valid one must stay in use.
 func TestOutlierDetectionOfClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -115,8 +115,8 @@ func TestServiceNameOfACluster(t *testing.T) {
 	})
 }
 
-// A cluster that cannot be used becomes a priority without endpoints. Its error gives the path to
-// it from the target's cluster.
+// A cluster that cannot be used must become a priority without endpoints. Its error must give the
+// path to it from the target's cluster.
 func TestClustersThatLeadNowhere(t *testing.T) {
 	maglev := adstest.EDS("bad")
 	maglev.LbPolicy = clusterv3.Cluster_MAGLEV
@@ -154,7 +154,7 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// The first update waits for a slow cluster, but no longer than holdFor.
+// The first update must wait for a slow cluster, but no longer than holdFor.
 func TestClustersThatAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -187,8 +187,8 @@ func TestNoClusterAtAll(t *testing.T) {
 	})
 }
 
-// The first server goes down in the middle of a change. The channel never gets clusters of one
-// server with endpoints of the other.
+// The first server goes down in the middle of a change. The channel must never get clusters of one
+// server together with endpoints of the other.
 func TestServersAreNeverMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -222,7 +222,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 	})
 }
 
-// A channel becomes active again while its server is down. It uses its last good clusters.
+// A channel becomes active again while its server is down. It must use its last good clusters.
 func TestClustersOfAnIdleChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -241,8 +241,8 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 	})
 }
 
-// Another channel keeps the stream to the server open. So a channel that becomes active again has
-// its endpoints at once, even if one of its clusters has none.
+// Another channel keeps the stream to the server open. A channel that becomes active again must
+// therefore get its endpoints at once, even if one of its clusters has none.
 func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// channelCredentials secure the connection to a management server. Channels can share a connection
-// if their identities are equal.
+// channelCredentials are the credentials of the connection to a management server. Channels can
+// share a connection if their identities are equal.
 type channelCredentials struct {
 	transport credentials.TransportCredentials
 	identity  any
@@ -25,8 +25,8 @@ const (
 	systemIdentity   = "tls"
 )
 
-// credentialsFor returns the credentials for the management server at uri. host is its host:port if
-// the channel's target names the server, and "" otherwise.
+// credentialsFor returns the credentials for the management server at uri. If the channel's target
+// names the server, host is the server's host:port, otherwise "".
 func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
 	if o.credentials != nil {
 		return *o.credentials, nil
@@ -40,9 +40,10 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
 }
 
-// tlsFiles names the files of TLS credentials. It can be compared, so it is also their identity.
+// tlsFiles names the files of TLS credentials. It is comparable and serves as the identity of these
+// credentials.
 type tlsFiles struct {
-	CA          string `json:"ca_certificate_file"` // empty for the system's roots
+	CA          string `json:"ca_certificate_file"` // if empty, the system's roots are used
 	Certificate string `json:"certificate_file"`
 	PrivateKey  string `json:"private_key_file"`
 }
@@ -55,7 +56,7 @@ func (f tlsFiles) check() error {
 	return err
 }
 
-// load reads the files. Problems with a file are reported as a fileError.
+// load reads the files. If one cannot be used, it returns a fileError.
 func (f tlsFiles) load() (*tls.Config, error) {
 	var config tls.Config
 	if f.CA != "" {

@@ -101,8 +101,8 @@ func TestDefaultCredentials(t *testing.T) {
 	}
 }
 
-// Channels share a stream only if their credentials are equal. Those that Go cannot compare with ==
-// count as different.
+// Channels may share a stream only if their credentials are equal. Credentials that Go cannot
+// compare with == count as different.
 func TestCredentialsThatCannotBeCompared(t *testing.T) {
 	type sliced struct {
 		credentials.TransportCredentials

@@ -23,7 +23,7 @@ func Example() {
 		})),
 	}
 	conn, err := understudy.NewClient("eds://xds.example.com:18000/payments.example.com", options,
-		grpc.WithTransportCredentials(credentials.NewTLS(nil)), // for the endpoints
+		grpc.WithTransportCredentials(credentials.NewTLS(nil)), // credentials of the calls
 	)
 	if err != nil {
 		log.Fatal(err)

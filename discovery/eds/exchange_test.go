@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// longestPause is more than the longest backoff between two connection attempts, which is 120 s and
-// its jitter.
+// longestPause is longer than the longest backoff between two connection attempts (120 s, plus the
+// jitter).
 const longestPause = 150 * time.Second
 
-// shopOf returns the resources of an aggregate cluster. It contains the given clusters and, last, a
-// cluster in DNS. The addresses of endpoints begin with prefix.
+// shopOf returns the resources of an aggregate cluster. The aggregate contains the given clusters
+// and, at the end, a cluster in DNS. The addresses of endpoints begin with prefix.
 func shopOf(prefix string, clusters ...string) []proto.Message {
 	all := []proto.Message{adstest.Aggregate("shop", append(clusters, "backup")...), adstest.LogicalDNS("backup", "backup.example.com", 443)}
 	for i, c := range clusters {
@@ -49,7 +49,7 @@ func TestServersTakeTurns(t *testing.T) {
 		s.expect("")
 		s.start(second, other.Serve)
 		time.Sleep(longestPause)
-		s.expect("") // no update: the channel lacks no resource, so it does not switch to the second server
+		s.expect("") // no update, because the channel lacks no resource and therefore does not switch to the second server
 		s.stop(second)
 		first.Set(adstest.Cluster("a", "10.1.0.9:1"))
 		s.start(server, first.Serve)
@@ -58,8 +58,8 @@ func TestServersTakeTurns(t *testing.T) {
 	})
 }
 
-// The first server is back with a cluster whose endpoints are in DNS. The channel lacks no resource
-// then, so it uses that server again.
+// The first server comes back with a cluster whose endpoints are in DNS. The channel then lacks no
+// resource, so it must use this server again.
 func TestServerIsBackWithANameAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -73,8 +73,7 @@ func TestServerIsBackWithANameAlone(t *testing.T) {
 	})
 }
 
-// Two management servers swap their addresses. The channel uses the one that is at the first
-// address.
+// Two management servers swap their addresses. The channel must use the one at the first address.
 func TestServersExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -108,8 +107,8 @@ func TestServersExchange(t *testing.T) {
 	})
 }
 
-// Two servers fail at random times. Their endpoints are never mixed, a channel that has endpoints
-// never loses all of them, and in the end the first server is used.
+// Two servers fail at random times. Their endpoints must never be mixed, a channel that has
+// endpoints must never lose all of them, and in the end the first server must be used.
 func TestServersAtRandom(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,8 +155,8 @@ func TestServersAtRandom(t *testing.T) {
 	}
 }
 
-// checkStates checks the recorded states. began is set if the channel had endpoints before them. The
-// result is true if it has had any by now.
+// checkStates checks the recorded states. began means that the channel already had endpoints
+// before. The result is true if it has had any by now.
 func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
 	t.Helper()
 	for _, line := range slices.Collect(strings.Lines(saw)) {

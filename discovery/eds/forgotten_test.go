@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// After Close, nothing keeps a channel in memory.
+// After its Close, a channel must not be kept in memory.
 func TestAClosedChannelIsForgotten(t *testing.T) {
 	for name, path := range map[string]string{"endpoints": "/near", "clusters": "/shop?cds=true", "names": "/names?cds=true"} {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,8 @@ func FuzzTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { given.CheckTarget(t, b, text) })
 }
 
-// FuzzBootstrap checks that a bootstrap is either refused with one short line, or yields servers
-// that are found by their URI and a node that can be sent.
+// FuzzBootstrap checks that a bootstrap is either refused with one short line, or contains servers
+// that find returns for their URIs, and a node that can be sent.
 func FuzzBootstrap(f *testing.F) {
 	for _, seed := range []string{
 		`{"xds_servers":[{"server_uri":"dns:///a:1","channel_creds":[{"type":"google_default"},{"type":"insecure"}],"server_features":["xds_v3"]}],
@@ -72,8 +72,8 @@ func FuzzBootstrap(f *testing.F) {
 	})
 }
 
-// withoutFiles returns nil for a configuration that names files, because a fuzz test must not open
-// them.
+// withoutFiles returns nil for a configuration that names files. A fuzz test must not open
+// arbitrary files.
 func withoutFiles(config json.RawMessage) json.RawMessage {
 	var files tlsFiles
 	if json.Unmarshal(config, &files) == nil && files != (tlsFiles{}) {
@@ -83,7 +83,8 @@ func withoutFiles(config json.RawMessage) json.RawMessage {
 }
 
 // FuzzResource checks that a resource of either type is refused with one line, or becomes an answer
-// or a cluster. Neither may depend on what was read before, because channels share the result.
+// or a cluster. Neither may depend on resources that were read before, because channels share the
+// result.
 func FuzzResource(f *testing.F) {
 	add := func(m proto.Message) {
 		wire, err := proto.Marshal(m)

@@ -31,7 +31,7 @@ func (s *site) backendAt(address string) (stop func()) {
 	return func() { s.stop(address) }
 }
 
-// cables are the connections to management servers. cut stops all data on them without closing
+// cables are the connections to management servers. cut makes them lose all data without closing
 // them.
 type cables struct {
 	*site
@@ -60,8 +60,8 @@ func (c *cables) cut() {
 }
 
 // A management server disappears without closing its connections. Another one takes its address,
-// and then the endpoints move. Failing connections to the old endpoints make the client check its
-// stream to the server, so calls reach the new endpoints within 36 s.
+// and then the endpoints move. As connections to the old endpoints fail, the client must check its
+// stream to the server. Calls must reach the new endpoints within 36 s.
 func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
 	for about, target := range map[string]string{"endpoints": "/a", "a cluster": "/a?cds=true", "an aggregate": "/all?cds=true"} {
 		t.Run(about, func(t *testing.T) {

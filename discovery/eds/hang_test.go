@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A channel becomes active again while its management server hangs. Its first call waits about two
-// seconds.
+// A channel becomes active again while its management server hangs. Its first call must wait only
+// about two seconds.
 func TestAServerThatHangsAfterIdleness(t *testing.T) {
 	for _, path := range []string{"/a", "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {

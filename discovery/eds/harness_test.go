@@ -32,7 +32,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet
+	if awaiting.Is(s) { // there is no answer yet, so calls wait
 		return nil
 	}
 	push(c.states, s)
@@ -40,8 +40,8 @@ func (c *channel) UpdateState(s resolver.State) error {
 }
 func (c *channel) ReportError(err error) { push(c.errors, err) }
 
-// push sends v to a Go channel. If the buffer is full, it drops the oldest value, so that a source
-// never blocks. Without a buffer, push blocks.
+// push sends v to the Go channel to. If the buffer is full, it drops the oldest value, so that a
+// source never blocks. Without a buffer, push blocks.
 func push[T any](to chan T, v T) {
 	if cap(to) == 0 {
 		to <- v

@@ -21,8 +21,8 @@ import (
 )
 
 type hostility struct {
-	answer func(*adstest.Stream) error // handles the rest of the first stream, and all of each later stream
-	bytes  func(net.Conn)              // handles each connection but the first, instead of gRPC
+	answer func(*adstest.Stream) error // handles the rest of the first stream, and every later stream
+	bytes  func(net.Conn)              // if set, handles every connection after the first, instead of gRPC
 	metric string
 	count  int64
 	log    string
@@ -70,7 +70,7 @@ var hostilities = map[string]hostility{
 	},
 	"half a response, then a reset": {
 		bytes:  halfAResponse,
-		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // how gRPC words the error depends on timing
+		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // no more, because the rest of the text depends on timing
 	},
 	"RESOURCE_EXHAUSTED forever": {
 		answer: func(*adstest.Stream) error { return status.Error(codes.ResourceExhausted, "too many clients") },
@@ -82,9 +82,9 @@ var hostilities = map[string]hostility{
 	},
 }
 
-// A server sends one backend and then misbehaves. No call fails, none reaches another backend, and
-// a metric and the log report what is wrong. When the server behaves again, it sends a second
-// backend, which then gets the calls.
+// A server sends one backend and then misbehaves. No call may fail or reach another backend. A
+// metric and the log must report the problem. When the server behaves again, it sends a second
+// backend, which must then get the calls.
 func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 	for name, h := range hostilities {
 		t.Run(name, func(t *testing.T) {
@@ -144,8 +144,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// gate is a listener. It passes its first connection to gRPC, and later those after mended is
-// closed. It passes all other connections to the function bytes, if it is set.
+// gate is a listener. gRPC gets its first connection, and all connections after mended is closed.
+// All others go to the function bytes, if it is set.
 type gate struct {
 	net.Listener
 	bytes  func(net.Conn)
@@ -185,10 +185,10 @@ func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return all, nil
 }
 
-// halfAResponse speaks enough HTTP/2 to send the first half of a response, and then resets the
+// halfAResponse speaks just enough HTTP/2 to send the first half of a response. Then it resets the
 // connection.
 func halfAResponse(c net.Conn) {
-	// A server may send a response only on a stream that the client has opened.
+	// A server may send a response only on a stream that the client has opened, so this waits for one.
 	if !readUntilHeaders(c) {
 		return
 	}

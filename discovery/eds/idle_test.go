@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A channel becomes active again while its management server is down. It uses the endpoints that
-// the server last confirmed.
+// A channel becomes active again while its management server is down. It must use the endpoints
+// that the server last confirmed.
 func TestIdleChannelAndADeadServer(t *testing.T) {
 	address := backend(t)
 	l := listen(t)

@@ -73,8 +73,8 @@ func TestClusterChangesItsType(t *testing.T) {
 	}
 }
 
-// callAllTheTime makes calls until stop is called. No call may fail. stop returns the number of
-// calls.
+// callAllTheTime makes calls until stop is called, and fails the test if a call fails. stop returns
+// the number of calls.
 func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -98,8 +98,8 @@ func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	}
 }
 
-// One channel uses a cluster directly, another one through an aggregate. The cluster is requested
-// once.
+// One channel uses a cluster directly, another one through an aggregate. The cluster must be
+// requested only once.
 func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -131,8 +131,8 @@ func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	})
 }
 
-// In Envoy's protocol, a response without a cluster deletes that cluster. This client keeps it, as
-// gRFC A53 allows.
+// In Envoy's protocol, a response without a cluster deletes that cluster. This client must keep it,
+// as gRFC A53 allows.
 func TestClusterThatIsNoLongerSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -23,7 +23,7 @@ type silent struct {
 }
 
 func (c silent) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet
+	if awaiting.Is(s) { // there is no answer yet, so calls wait
 		return nil
 	}
 	c.came <- len(s.Endpoints)
@@ -43,7 +43,7 @@ func open(t *testing.T, text string, n int) silent {
 	return c
 }
 
-// A channel that opens later gets the resources that the server has already sent for other
+// A channel that opens later must get the resources that the server has already sent for other
 // channels.
 func TestLaterChannelsShareWhatCame(t *testing.T) {
 	const n, channels = 2000, 40
@@ -71,7 +71,7 @@ func settled() int64 {
 	return int64(live())
 }
 
-// When a server replaces a cluster, the memory of the old version is freed.
+// A server replaces a cluster. The memory of the old version must be freed.
 func TestAnEditedClusterIsForgotten(t *testing.T) {
 	const edits = 30
 	static := func(n int) *clusterv3.Cluster {

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Whatever text a server sends, an error stays on one line, in the log and in calls.
+// A server sends an error text with line breaks and control characters. The error must be a single
+// line, in the log and in calls.
 func TestWhatAServerSaysStaysALine(t *testing.T) {
 	const evil = "busy\nERROR: [understudy] forged\x1b[31m"
 	for about, script := range map[string]adstest.Script{

@@ -22,7 +22,7 @@ func init() { discovery.Register(Scheme, parts) }
 const defaultMaxResponse = 64 << 20
 
 type options struct {
-	credentials *channelCredentials // nil to use those of the bootstrap or the default
+	credentials *channelCredentials // nil means those of the bootstrap, or the default
 	node        *corev3.Node
 	maxResponse int
 

@@ -53,9 +53,9 @@ func (w *rotatingName) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*rotatingName) Close() {}
 
-// DNS names in clusters are looked up at the refresh interval of the target. An address is removed
-// when removeAfter answers in a row lack it. Here three addresses take turns, so removeAfter=3
-// removes none.
+// DNS names in clusters must be looked up at the refresh interval of the target. An address is
+// removed after removeAfter consecutive answers without it. Three addresses take turns here, so
+// none may be removed with removeAfter=3.
 func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	for parameters, quiet := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func (*pending) ResolveNow(resolver.ResolveNowOptions) {}
 func (*pending) Close()                                {}
 
 // The first server is down, and a DNS name in the second server's clusters is still being looked
-// up. Until the lookup ends, the clusters and endpoints of the first server stay in use.
+// up. Until the lookup ends, the clusters and endpoints of the first server must stay in use.
 func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -131,8 +131,8 @@ func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	})
 }
 
-// A channel that was idle finds a server that still has the endpoints but no longer the clusters.
-// The last good clusters stay in use, and changes of their endpoints reach the channel.
+// After a channel was idle, its server still has the endpoints but no longer the clusters. The last
+// good clusters must stay in use, and changes of their endpoints must reach the channel.
 func TestEndpointsAreFollowedWithoutClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -26,8 +26,8 @@ func TestClusterBecomesState(t *testing.T) {
 			t.Errorf("service config %s lacks %s", config, want)
 		}
 	}
-	// gRPC's proxy resolver drops the attributes of endpoints, and with them the paths. Unseal
-	// restores the paths from a copy in the state.
+	// If there is a proxy, gRPC drops the attributes of endpoints, and so the paths. Unseal must
+	// restore the paths from the copy in the state.
 	bare := state
 	bare.Endpoints = []resolver.Endpoint{{Addresses: state.Endpoints[0].Addresses}}
 	if got := hierarchy.Path(hierarchy.Unseal(bare).Endpoints[0]); len(got) != 2 {
@@ -74,8 +74,8 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 	gone := make(chan struct{})
 	t.Cleanup(func() { close(gone) })
 	c := newChannel()
-	c.states = make(chan resolver.State) // without a buffer: UpdateState blocks until the test receives
-	built := make(chan struct{})         // Build must have returned before UpdateState blocks
+	c.states = make(chan resolver.State) // unbuffered, so that UpdateState blocks until the test receives
+	built := make(chan struct{})         // closed when Build has returned; only then may UpdateState block
 	script := func(s *adstest.Stream) error {
 		<-built
 		return constant(s)

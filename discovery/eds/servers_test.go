@@ -12,7 +12,7 @@ import (
 )
 
 // managers are two management servers, each with its own backend. The first one rejects all streams
-// until up is set.
+// while up is false.
 type managers struct {
 	up                          atomic.Bool
 	first, second               string
@@ -61,8 +61,8 @@ func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	})
 }
 
-// By the rule of gRFC A95, the client uses the second server as soon as it cannot reach the first
-// one, even if it has endpoints.
+// The first server becomes unreachable. With the rule of gRFC A95, the client must use the second
+// one at once, although it has endpoints.
 func TestFallbackOnReachabilityOnly(t *testing.T) {
 	for name, set := range map[string]func(t *testing.T, m *managers) *traffic{
 		"parameter": func(t *testing.T, m *managers) *traffic {
@@ -77,7 +77,7 @@ func TestFallbackOnReachabilityOnly(t *testing.T) {
 			alive := make(chan struct{})
 			m.first = serve(t, func(s *adstest.Stream) error {
 				if s.Number == 1 {
-					s.Recv() // the client ignores a response that comes before its request
+					s.Recv() // wait for the request, because the client ignores an earlier response
 					s.Respond("1", "n", adstest.Cluster("c", m.firstBackend))
 					<-alive
 				}

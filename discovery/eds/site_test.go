@@ -105,7 +105,7 @@ type told struct {
 }
 
 func (c told) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // there is no answer yet
+	if awaiting.Is(state) { // there is no answer yet, so calls wait
 		return nil
 	}
 	var parts []string

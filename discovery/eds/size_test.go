@@ -53,7 +53,8 @@ func TestHundredThousandEndpoints(t *testing.T) {
 	runtime.KeepAlive(state)
 }
 
-// A response of 1 GiB takes no memory: the client rejects it when it reads the length.
+// A server announces a response of 1 GiB. The client must reject it as soon as it has read the
+// length, so that the response takes no memory.
 func TestTooLargeAResponseTakesNoMemory(t *testing.T) {
 	refused := make(chan struct{})
 	l := listen(t)

@@ -42,7 +42,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	}
 	part := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if s.options.cds {
-		if _, err := t.Refresh(cds.DNS); err != nil { // only a check: the clusters with DNS names read the parameters themselves
+		if _, err := t.Refresh(cds.DNS); err != nil { // only a check; clusters with DNS names read the parameters themselves
 			return nil, err
 		}
 		cds.Reach(t)
@@ -52,18 +52,18 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 }
 
 type source struct {
-	hosts    []string // empty to use the servers of the bootstrap
+	hosts    []string // if empty, the servers of the bootstrap are used
 	cluster  string
 	options  options
 	network  *adsclient.Network
 	recorder stats.MetricsRecorder
 
-	*location.Learned // receives the locality of the bootstrap's node
+	*location.Learned // set to the locality of the bootstrap's node
 }
 
-// Start implements discovery.Source. It returns an error if an option is invalid, or a bootstrap
-// that is given directly in the environment. Files that are invalid are read again until they are
-// valid.
+// Start implements discovery.Source. It returns an error if an option is invalid, or if a bootstrap
+// is invalid that is contained in an environment variable. An invalid file is not an error: it is
+// read again until it is valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
@@ -74,8 +74,8 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// follow subscribes to the resources that needs returns. If a bootstrap file is invalid, follow
-// returns and the file is read again in the background.
+// follow subscribes to the resources that needs returns. If a file is invalid, follow returns
+// nevertheless, and the file is read again in the background.
 func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.St
 	return w, nil
 }
 
-// servers returns the management servers in order. Problems with a file are reported as a
-// fileError.
+// servers returns the management servers in order of preference. A problem with a file is returned
+// as a fileError.
 func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
@@ -170,8 +170,8 @@ func read(m proto.Message) (any, error) {
 	}
 }
 
-// Check implements discovery.Source. Unless read is set, it ignores problems with files, which may
-// be temporary.
+// Check implements discovery.Source. Unless read is set, it ignores problems with files, because
+// they may be temporary.
 func (s source) Check(read bool) error {
 	if err := s.options.check(); err != nil {
 		return err

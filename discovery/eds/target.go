@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxName limits the bytes of a cluster's name. All channels of a process share one request, and a
-// server that finds it too large rejects all of it.
+// maxName limits the bytes of a cluster's name. All channels of a process share one request, so a
+// name that makes it too large for the server would affect all of them.
 const maxName = 4096
 
 // parseTarget returns the management servers and the cluster of a target. hosts is empty if the
@@ -69,7 +69,8 @@ func hostProblem(host string) string {
 	return ""
 }
 
-// clusterOf returns the path without its first slash. The name of a cluster may contain slashes.
+// clusterOf returns the name of the cluster: the path without its first slash. The name may contain
+// slashes itself.
 func clusterOf(target resolver.Target) string {
 	return strings.TrimPrefix(target.URL.Path, "/")
 }

@@ -90,7 +90,7 @@ func TestQueriesThatAreWrong(t *testing.T) {
 	}
 }
 
-// If the node in the options is not valid protobuf, Build returns the error, before any request.
+// The node in the options is not valid protobuf. Build must return the error, before any request.
 func TestANodeThatCannotBeSent(t *testing.T) {
 	node := &corev3.Node{Id: "a\xff"}
 	if got := buildError(t, "eds://127.0.0.1:1/c", given.Sources(WithNode(node))); !strings.Contains(got, "the node cannot be sent: ") {

@@ -16,7 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// While the bootstrap file does not exist or is invalid, calls fail with an error that names it.
+// The bootstrap file does not exist or is invalid for a while. Until it is valid, calls must fail
+// with an error that names it.
 func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	address := serve(t, constant)
 	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
@@ -74,8 +75,8 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	}
 }
 
-// A certificate file that is half written, or does not match its key, is read again. Until the two
-// match, a failover target uses its other entry.
+// A certificate file is half written, or does not match its key. The files must be read again.
+// Until they match, a failover target must use its other entry.
 func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -114,15 +115,15 @@ func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	c := build(t, "eds:///c?cds=true")
 	expectError(t, c, "ca_certificate_file: open "+path)
 	rename(t, cert.File(), path)
-	expectError(t, c, address) // the file was read, and the connection then fails because the server does not use TLS
+	expectError(t, c, address) // the file was read; the connection then fails because the server does not use TLS
 }
 
 func TestAChannelThatIsClosedBeforeItsBootstrapIsRead(t *testing.T) {
 	t.Setenv(bootstrapFileVar, filepath.Join(t.TempDir(), "bootstrap.json"))
-	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // still waiting when the test ends; TestMain checks that this leaves no goroutine
+	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // still waits when the test ends; TestMain checks that this leaves no goroutine
 }
 
-// While a channel is idle, its bootstrap becomes unreadable. The next call uses the last good
+// While a channel is idle, its bootstrap becomes unreadable. The next call must use the last good
 // endpoints.
 func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
 	for _, query := range []string{"", "?cds=true"} {

@@ -23,8 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// The server sends many updates while the channel handles one. The channel gets them as a single
-// update.
+// The server sends many updates while the channel handles one. The channel must get them as a
+// single update.
 func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	const last = 200
 	addresses := make([]string, last)
@@ -63,7 +63,8 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	for len(wait(t, "state", c.states).Endpoints) != last {
 		states++
 	}
-	// Some updates may have been on their way to the channel when the server received the last ACK.
+	// A few updates may already have been on their way to the channel when the server received the
+	// last ACK.
 	const few = 5
 	if states > few {
 		t.Errorf("%d updates became %d states, want a few", last, states)
@@ -84,12 +85,12 @@ func tenThousand() *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// An update that changes the weight of one endpoint among 10,000 opens no connection.
+// An update changes the weight of one endpoint among 10,000. It must not open a connection.
 func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 	before := tenThousand()
 	after := proto.CloneOf(before)
 	after.Endpoints[3].LbEndpoints[7].LoadBalancingWeight = wrapperspb.UInt32(999)
-	const heavy = "10.3.0.7:443" // its new weight is half of its locality's, and each of ten localities gets a tenth of the calls
+	const heavy = "10.3.0.7:443" // its new weight is half of the weight of its locality, and each of ten localities gets a tenth of the calls
 	next := make(chan struct{})
 	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n1", before); err != nil {
@@ -116,14 +117,14 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		for _, sc := range cc.SubConns() {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		<-time.After(time.Second) // if there are many endpoints, a new picker is published after a delay
+		<-time.After(time.Second) // with many endpoints, the new picker is published only after a delay
 		synctest.Wait()
 		if got := shareOf(cc, heavy); got != 1 {
 			t.Errorf("%d of 10,000 picks before the update, want 1", got)
 		}
 		apply(t, b, p, second)
 		synctest.Wait()
-		// About 500 picks are expected, with a standard deviation of 8. The bounds are 5 standard
+		// About 500 picks are expected, with a standard deviation of 8. The limits are 5 standard
 		// deviations away.
 		if got := shareOf(cc, heavy); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)

@@ -18,13 +18,13 @@ type watch struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 
-	following atomic.Pointer[adsclient.Following] // nil before the servers are known
-	lost      *adsclient.Outage                   // the current outage, during which the last answer may be out of date, or nil
+	following atomic.Pointer[adsclient.Following] // nil until the servers are known
+	lost      *adsclient.Outage                   // the current outage, or nil; during an outage, the last answer may be out of date
 }
 
 func (w *watch) Changed(s adsclient.Snapshot) {
 	w.pass(s)
-	w.doubt() // s may have been received before the outage
+	w.doubt() // an outage may have begun after the server sent s
 }
 
 func (w *watch) Unknown(err error) {
@@ -41,7 +41,7 @@ func (w *watch) Lost(o *adsclient.Outage) {
 	w.doubt()
 }
 
-// doubt reports during an outage that the last answer may be out of date.
+// doubt reports that the last answer may be out of date, if there is an outage.
 func (w *watch) doubt() {
 	if w.lost != nil {
 		w.receiver.Unconfirmed(w.lost.Err, w.lost.Heard)
@@ -53,7 +53,7 @@ func passOn(r *discovery.Receiver, s adsclient.State) {
 	case s.Good != nil:
 		answer := *s.Good.Read.(*discovery.Answer)
 		answer.Version = s.Version
-		_ = r.Update(answer) // the error could only lead to a re-resolution, which cannot help here
+		_ = r.Update(answer) // the error is ignored: it could only lead to a re-resolution, which does not help here
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}
@@ -79,8 +79,8 @@ func (w *watch) stop() {
 	}
 }
 
-// fileError is a problem with a file that may be temporary: the file may be only partially written,
-// or its volume may not be mounted yet.
+// fileError is a problem with a file that may be temporary: the file may be incomplete, or its
+// volume may not be mounted yet.
 type fileError struct{ error }
 
 func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
@@ -103,7 +103,7 @@ func awaited(servers []adsclient.Server) string {
 	return "waiting for management server " + strings.Join(names, ", then ")
 }
 
-// tryAgain calls read with gRPC's backoff until it succeeds, and then subscribes.
+// tryAgain calls read with gRPC's backoff until it succeeds, and then subscribes to the servers.
 func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), follow func([]adsclient.Server) *adsclient.Following) {
 	var servers []adsclient.Server
 	for attempt := 0; err != nil; attempt++ {

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// A resolver may answer during Build, and the channel may close during an update (row E5 of
+// A resolver answers during Build, and the channel is closed during an update (row E5 of
 // docs/scenarios.md). If this deadlocked, the synctest bubble would fail.
 
 func TestPartsMayAnswerWhileTheyAreBuilt(t *testing.T) {
@@ -102,7 +102,8 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 	})
 }
 
-// The resolver of an entry gets no ResolveNow while it is being closed or afterwards.
+// While the resolver of an entry is being closed, and afterwards, its ResolveNow must not be
+// called.
 func TestCloseWhileAPartIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, cc := newFakes(), &channel{}
@@ -155,8 +156,8 @@ func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
 	})
 }
 
-// When resolvers answer at the same time, the updates of the channel do not overlap. The last
-// update has the last answer of each entry. This needs the race detector.
+// Several resolvers answer at the same time. The updates of the channel must not overlap, which the
+// race detector checks. The last update must have the last answer of each entry.
 func TestManyAnswersAtOnce(t *testing.T) {
 	f, cc := newFakes(), &channel{}
 	var asker atomic.Pointer[func(string, bool)]

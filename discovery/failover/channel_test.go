@@ -53,7 +53,8 @@ func TestAfterAnIdleTime(t *testing.T) {
 	}
 }
 
-// grpc.NewClient does not check targets. The first call reports a mistake in one.
+// grpc.NewClient does not check targets, so a mistake in a target must be reported by the first
+// call.
 func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 	for target, want := range map[string]string{
 		"failover:///":                                        "failover: target has no parts",

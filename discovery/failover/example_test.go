@@ -30,7 +30,7 @@ func Example_mistake() {
 	// Output: understudy: failover: target has a host: "us-east.example.com,eu-west.example.com"; want the form failover:///us-east.example.com:443,eu-west.example.com:443, with three slashes
 }
 
-// The program looks names up itself, although it uses a proxy.
+// This program uses a proxy, but looks up names itself.
 func ExampleWithLocalDNSResolution() {
 	options := understudy.Recommended()
 	options.Sources = []discovery.SourceOption{failover.WithLocalDNSResolution()}

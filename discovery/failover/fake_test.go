@@ -50,7 +50,7 @@ type channel struct {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // there is no answer yet
+	if awaiting.Is(state) { // there is no answer yet, so calls wait
 		return nil
 	}
 	c.add("state%s", c.describe(state))

@@ -75,15 +75,16 @@ func (a *authority) server(t *testing.T, names ...string) credentials.TransportC
 	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
 }
 
-// client returns the credentials of a client that trusts a. If serverName is not empty, it is the
-// expected name in the server's certificate.
+// client returns the credentials of a client that trusts the authority a. If serverName is not
+// empty, the server's certificate must have this name.
 func (a *authority) client(serverName string) credentials.TransportCredentials {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: serverName})
 }
 
-// tier is a server on loopback. In a response header, it gives its name and the call's :authority.
+// tier is a server on a loopback address. It returns its name and the call's :authority in a
+// response header.
 type tier struct {
 	name    string
 	creds   credentials.TransportCredentials
@@ -114,7 +115,7 @@ func (s *tier) start(t *testing.T) {
 }
 
 func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	// A failing call gets no header, because gRPC does not retry a call that has received one.
+	// No header is sent with an error, because gRPC does not retry a call that has received a header.
 	if s.fails != nil && s.fails() {
 		return nil, status.Error(codes.Unavailable, "made to fail")
 	}

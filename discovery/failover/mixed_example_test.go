@@ -19,8 +19,8 @@ import (
 )
 
 // The names are looked up every 30 s, so that new backends get calls even if no connection has
-// failed. Usually an entry of the target is just a name and a port. Here it also names the DNS
-// server of the example.
+// failed. Usually, an entry of the target consists of a name and a port. Here it also contains the
+// address of the example's DNS server.
 func Example_twoNames() {
 	us, usPort := exampleServer()
 	eu, euPort := exampleServer()

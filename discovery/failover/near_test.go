@@ -11,8 +11,8 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// DNS does not tell the zones of endpoints, so the option prefer has no effect. The log says so
-// once for each entry.
+// DNS does not contain the zones of endpoints, so the option prefer has no effect. This must be
+// logged once for each entry.
 func TestAPreferenceOfNames(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	const note = "prefer=zone has no effect on endpoints without localities, such as those of DNS"

@@ -15,14 +15,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxParts limits the entries of a list. Each entry has a resolver, and with the default timeout of
-// 10 s, failing over through 64 entries takes over ten minutes.
+// maxParts limits the number of entries in a list. Each entry needs a resolver, and with the
+// default timeout of 10 s, failing over through 64 entries takes more than ten minutes.
 const maxParts = 64
 
-// form is the example in errors about a malformed target.
+// form is the example of a well-formed target that errors contain.
 const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
-// refused holds the schemes that cannot be used in a list, with the reason.
+// refused maps the schemes that cannot be used in a list to the reasons.
 var refused = map[string]string{"xds": "an xds target configures load balancing itself"}
 
 type list struct {
@@ -31,8 +31,8 @@ type list struct {
 	first string
 }
 
-// parse returns the discovery mechanisms of all entries in priority order. Without an error, there
-// is at least one.
+// parse returns the discovery mechanisms of all entries in priority order. Unless it returns an
+// error, there is at least one.
 func (l *list) parse() ([]discovery.Mechanism, error) {
 	if err := checkShape(l.URL); err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func checkShape(u url.URL) error {
 	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, printable.Quote(given), form)
 }
 
-// parsePart parses one entry. The discovery mechanism is named after the decoded entry, unless the
-// source gives names to its mechanisms.
+// parsePart parses one entry. The name of its discovery mechanism is the decoded entry, unless the
+// entry's source names its mechanisms itself.
 func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
@@ -110,8 +110,8 @@ func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	return parts, err
 }
 
-// find parses an entry and finds its resolver, like grpc.NewClient. The only difference is that
-// "://" after an unregistered scheme is an error.
+// find parses an entry and finds its resolver, as grpc.NewClient does, with one difference: "://"
+// after an unregistered scheme is an error.
 func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	u, err := url.Parse(text)
 	if err == nil {
@@ -222,8 +222,8 @@ func shown(escaped string) string {
 	return escaped
 }
 
-// unread explains why text cannot be parsed. The explanation must not contain the text, which may
-// hold a password.
+// unread describes why text cannot be parsed. The description must not contain the text, which may
+// contain a password.
 func unread(text string, err error) error {
 	if strings.Contains(text, "@") {
 		return errors.New("it does not parse (why is not shown, because a password may stand in it)")

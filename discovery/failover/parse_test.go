@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// inner lists the discovery mechanisms of a target, one per line: name -> gRPC target authority.
+// inner lists the discovery mechanisms of a target, one per line in the form "NAME -> TARGET
+// AUTHORITY".
 func inner(t *testing.T, target string) string {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -62,7 +63,7 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///fake:///a%252Cb":       "fake:///a%2Cb -> fake:///a,b a,b",
 		"failover:///fake%3A%2F%2F%2Fa":     "fake:///a -> fake:///a a",
 		"failover:///fake:///a b,fake:///c": "fake:///a b -> fake:///a b a%20b\nfake:///c -> fake:///c c",
-		// An entry may be a target of this module. The entries of a nested list take its place.
+		// An entry may be a target of this module. A nested list is replaced by its entries.
 		"failover:///eds://h:1/shop,srv:///x,a:1": "eds://h:1/shop -> its own shop\nsrv:///x -> its own x\na:1 -> dns:///a:1 a:1",
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
 			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",

@@ -23,8 +23,8 @@ func (f proxyFunc) uses(address string) (bool, error) {
 }
 
 type way struct {
-	address string // host:port, or "" if the entry's resolver finds the addresses
-	byProxy bool   // the proxy looks address up; otherwise it is dialled directly
+	address string // host:port, or "" if the entry's resolver finds the addresses itself
+	byProxy bool   // the proxy looks up address; otherwise it is dialled directly
 }
 
 // route decides where the name in a DNS entry is looked up and how its addresses are reached. On a
@@ -36,12 +36,13 @@ type way struct {
 //	is in NO_PROXY                 here            the addresses found if they are in NO_PROXY,
 //	                                               too, otherwise its name
 //
-// The last case needs the receiver direct, because NO_PROXY seldom lists the addresses of a name.
+// In the last case, the type direct handles the answers. It is needed because NO_PROXY rarely lists
+// the addresses of a name.
 func (s source) route() (way, error) {
 	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
 		return way{}, nil // a custom dialer looks names up itself
 	}
-	// gRPC treats the list as a single host name when it decides whether to use a proxy.
+	// gRPC takes the whole list for a single host name when it decides whether to use a proxy.
 	channel, err := s.options.proxy.uses(s.list)
 	if err != nil {
 		return way{}, err
@@ -64,9 +65,9 @@ func (s source) route() (way, error) {
 	return way{}, nil
 }
 
-// direct is the receiver for an entry whose name is in NO_PROXY, on a channel that uses a proxy. If
-// gRPC would dial one of the found addresses through the proxy, direct replaces the endpoints by
-// the name, which gRPC dials directly.
+// direct receives the answers for an entry whose name is in NO_PROXY, on a channel that uses a
+// proxy. If gRPC would dial one of the addresses through the proxy, direct replaces the endpoints
+// by the name itself, which gRPC dials directly.
 type direct struct {
 	receiver *discovery.Receiver
 	address  string

@@ -17,7 +17,7 @@ import (
 )
 
 // behind returns an option that replaces the proxy of the environment. All connections go through
-// the proxy, except those to hosts that end in one of noProxy.
+// the proxy, except those to hosts that have one of the suffixes in noProxy.
 func behind(noProxy ...string) given.Option {
 	return given.Sources(discovery.OwnOption(func(o *options) {
 		o.proxy = func(r *http.Request) (*url.URL, error) {

@@ -67,8 +67,8 @@ func (w *dnsWatch) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*dnsWatch) Close() {}
 
-// memory is a network in memory with a server at each address. It counts how often the client dials
-// and closes a connection.
+// memory is a network in memory with a server at each address. It counts the connections that the
+// client dials and closes.
 type memory struct {
 	mu            sync.Mutex
 	listeners     map[string]*bufconn.Listener
@@ -165,8 +165,8 @@ func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
 	return fmt.Sprint(counts)
 }
 
-// Each answer for a name has another subset of its addresses. With removeAfter=n for n subsets, no
-// connection is closed within an hour.
+// Each answer for a name has another subset of its addresses. If removeAfter equals the number of
+// subsets, no connection may be closed within an hour.
 func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	for _, subsets := range [][]string{{"a:1"}, {"a:1 b:1", "c:1 d:1"}, {"a:1 b:1", "b:1 c:1", "d:1"}, {"a:1", "b:1", "c:1", "d:1", "e:1"}} {
 		d := &dnsFake{answers: subsets}
@@ -184,8 +184,8 @@ func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	}
 }
 
-// With removeAfter below the number of subsets, connections are closed, which shows that the
-// previous test can fail.
+// If removeAfter is smaller than the number of subsets, connections are closed. This shows that
+// TestRotatingSubsetsDropNoConnection can fail.
 func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	inMemory(t, &dnsFake{answers: []string{"a:1", "b:1", "c:1"}}, func(network *memory, _ *grpc.ClientConn) {
 		time.Sleep(10 * time.Minute)
@@ -195,8 +195,9 @@ func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", 2))
 }
 
-// A new backend gets its share of the calls after one refresh interval and one lookup. A removed
-// backend gets calls until two answers in a row lack it. No other connection is closed.
+// A new backend must get its share of the calls after one refresh interval and one lookup. A
+// removed backend must get calls until two consecutive answers lack it. No other connection may be
+// closed.
 func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 	const refresh, jitter = 30 * time.Second, 3 * time.Second
 	d := &dnsFake{answers: []string{"a:1 b:1"}}

@@ -3,7 +3,8 @@ package failover
 import (
 	"net/http"
 
-	// registers dns, passthrough and unix, so that targets can be parsed without a channel
+	// Registers the schemes dns, passthrough and unix, so that targets can be parsed without a
+	// channel.
 	_ "google.golang.org/grpc"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
@@ -41,19 +42,20 @@ func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
 
-// unlessAsked is the default Refresh of DNS names. It has no periodic lookups.
+// unlessAsked is the default Refresh of DNS names: names are looked up only when a connection
+// fails.
 var unlessAsked = discovery.Refresh{RemoveAfter: 2}
 
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
-	if _, err := t.Refresh(unlessAsked); err != nil { // only a check: the entries read the parameters themselves
+	if _, err := t.Refresh(unlessAsked); err != nil { // only a check; the entries read the parameters themselves
 		return nil, err
 	}
 	l := list{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
 	return l.parse()
 }
 
-// grpcs holds the schemes of gRPC's own resolvers. These ignore the query of a target, so this
-// package can use it for parameters.
+// grpcs holds the schemes of gRPC's own resolvers. They ignore the query of a target, so this
+// package can use the query for parameters.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
 // within returns the discovery mechanisms of one entry. An entry with a source of this module may
@@ -61,8 +63,8 @@ var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "uni
 func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
-		// gRPC passes the authority of the first discovery mechanism as that of the channel. It
-		// must not apply to the other mechanisms as if the user had set it.
+		// As the channel's authority, gRPC passes that of the first discovery mechanism. For the other
+		// mechanisms, it must not count as an authority that the user has set.
 		outer.BuildOptions.Authority = ""
 	}
 	_, ours := builder.(program.Builder)
@@ -96,7 +98,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 	return []discovery.Mechanism{{Source: s, Authority: p.authority}}, nil
 }
 
-// part is an entry of the list with a gRPC resolver.
+// part is an entry of the list that has a gRPC resolver.
 type part struct {
 	name      string
 	target    resolver.Target
@@ -108,7 +110,8 @@ func nameOf(target resolver.Target) string {
 	return target.URL.Redacted()
 }
 
-// authorityOf returns the authority of a channel to target alone, without an option for it.
+// authorityOf returns the authority that a channel to target alone would have, if no option sets
+// one.
 func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
 		return overrider.OverrideAuthority(target)
@@ -116,13 +119,13 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	return xnet.AuthorityOfEndpoint(target.Endpoint())
 }
 
-// source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks the name
-// up, the name is the only endpoint.
+// source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks up the
+// name, the name itself is the only endpoint.
 type source struct {
 	discovery.Source
 	part    part
 	options options
-	list    string // endpoint of the channel's target, which is the whole list
+	list    string // endpoint of the channel's target: the whole list
 	dialer  bool
 }
 
@@ -132,7 +135,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	case err != nil:
 		return discovery.Started{}, err
 	case way.byProxy:
-		// there is no other answer, so the error does not matter
+		// The error is ignored, because there is no other answer.
 		_ = r.Update(answerWith(way.address))
 		return discovery.Started{}, nil
 	case way.address != "":

@@ -15,9 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// inChild is the environment variable that names the case for a child process of
-// TestChannelThroughAProxy. Each case has its own process, because Go reads the proxy environment
-// once per process.
+// inChild is an environment variable. It is set in the child processes of TestChannelThroughAProxy,
+// to the name of the case to run. Each case has a process of its own, because Go reads the proxy
+// environment once per process.
 const inChild = "FAILOVER_TEST_CASE"
 
 func TestChannelThroughAProxy(t *testing.T) {

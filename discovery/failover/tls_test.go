@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// twoTiers starts two servers with certificates for these names. The dial option found makes a
-// channel resolve us.test:443 and eu.test:443 to them.
+// twoTiers starts two servers, whose certificates have these names. With the dial option found, a
+// channel resolves us.test:443 and eu.test:443 to them.
 func twoTiers(t *testing.T, ca *authority, usName, euName string) (us, eu *tier, found grpc.DialOption) {
 	t.Helper()
 	us, eu = startTier(t, "us", ca.server(t, usName)), startTier(t, "eu", ca.server(t, euName))
@@ -38,7 +38,7 @@ func TestEachTierIsVerifiedAgainstItsOwnCertificate(t *testing.T) {
 	await(t, conn, "us as us.test:443")
 }
 
-// The client refuses a server of the second entry if it has the certificate of the first one.
+// The server of the second entry has the certificate of the first one. The client must refuse it.
 func TestATierWithTheCertificateOfAnotherIsRefused(t *testing.T) {
 	ca := newAuthority(t)
 	us, _, found := twoTiers(t, ca, "us.test", "us.test")

@@ -56,8 +56,8 @@ func startBackend(t *testing.T) *backend {
 const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s",
 	"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
-// Until the file appears, calls fail with an error that names it. Then calls go to its endpoints,
-// with the service config of the user.
+// Until the file appears, calls must fail with an error that names it. Then they must go to its
+// endpoints, with the service config of the user.
 func TestOnAChannel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
@@ -84,7 +84,7 @@ func TestOnAChannel(t *testing.T) {
 		t.Fatalf("without the file: %v, want UNAVAILABLE with %q", err, want)
 	}
 	write(t, path, at(first))
-	// The call was made before there was a service config. It may fail, because it is not retried.
+	// The call may fail: it was made before there was a service config, so it is not retried.
 	_ = check(grpc.WaitForReady(true))
 	if err := check(); err != nil || first.calls.Load() == 0 {
 		t.Fatalf("with the file: %v after %d calls", err, first.calls.Load())
@@ -100,8 +100,8 @@ func TestOnAChannel(t *testing.T) {
 	}
 }
 
-// While a channel is idle, the directory of its file disappears. The next call uses the last good
-// answer.
+// While a channel is idle, the directory of its file disappears. The next call must use the last
+// good answer.
 func TestIdleChannelAndADirectoryThatVanished(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()

@@ -52,8 +52,8 @@ func TestAggregateInAFile(t *testing.T) {
 	c.expect(t, 80)
 }
 
-// A mistake in one cluster becomes the error of that cluster's priority, with its position in the
-// file. The other clusters stay in use.
+// A mistake in one cluster must become the error of that cluster's priority, with the position in
+// the file. The other clusters must stay in use.
 func TestMistakesInClusters(t *testing.T) {
 	deep := []string{static("good", "10.0.0.1")}
 	name := func(i int) string { return "c" + strings.Repeat("i", i) }
@@ -136,8 +136,8 @@ func TestNotesOfClusters(t *testing.T) {
 	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
 }
 
-// The outlier detection of a cluster applies to its priorities. An edit that changes only the
-// outlier detection reaches the policies.
+// The outlier detection of a cluster must apply to its priorities. An edit that changes nothing
+// else must reach the policies.
 func TestOutlierDetectionInAFile(t *testing.T) {
 	path := newPath(t)
 	file := func(seconds string) string {

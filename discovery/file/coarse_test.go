@@ -12,8 +12,8 @@ import (
 )
 
 // Some file systems round times to two seconds. A file that was read in the middle of a write may
-// then have the same size and time when the write is complete. The source still notices the rest of
-// the write.
+// then have the same size and time when the write is complete. The source must nevertheless notice
+// the rest of the write.
 func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

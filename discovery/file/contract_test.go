@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// The source polls the file, because the system does not notify a synctest bubble.
+// The source polls the file, because notifications of the system do not work in a synctest bubble.
 func TestTheContractOfSources(t *testing.T) {
 	for about, content := range map[string]string{
 		"endpoints": onePort(1),

@@ -35,8 +35,8 @@ func slowly(t *testing.T, path string, between time.Duration, pieces ...string) 
 	}
 }
 
-// A file that is written slowly in place is used when it is complete. Before that, it may have the
-// port 844 instead of 8443, or only half of the endpoints.
+// A file is written slowly in place. It must be used only when it is complete: before that, it may
+// have the port 844 instead of 8443, or only half of the endpoints.
 func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	content := blockStyle("8443", "8444", "8445", "8446")
 	for what, test := range map[string]struct {

@@ -28,7 +28,7 @@ var logged = testlog.Keep()
 func TestMain(m *testing.M) { testleak.Main(m) }
 
 type fakeChannel struct {
-	resolver.ClientConn // nil, for methods that grpc-go may add
+	resolver.ClientConn // always nil; embedded because grpc-go may add methods to the interface
 	states              chan resolver.State
 	errors              chan error
 	rejects             error
@@ -45,7 +45,7 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet
+	if awaiting.Is(s) { // there is no answer yet, so calls wait
 		return nil
 	}
 	c.states <- s
@@ -185,7 +185,8 @@ func newPath(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "endpoints.yaml")
 }
 
-// polled makes the source poll its file, because the system does not notify a synctest bubble.
+// polled makes the source poll its file, because notifications of the system do not work in a
+// synctest bubble.
 var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
 func pass(d time.Duration) {

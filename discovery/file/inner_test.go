@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// For an EDS cluster in a file, the client requests only the endpoints from the server, even if the
-// options say that eds: targets request a Cluster first (cds=true).
+// A file contains an EDS cluster. The client must request only its endpoints from the server, and
+// not the Cluster, even if the options enable that for eds: targets (cds=true).
 func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A channel that opens right after an edit begins with the new content, even if other channels
-// still use the old content. If the new content is not complete within three seconds, the channel
-// begins with the old one.
+// A file is edited, and a channel opens right afterwards. It must begin with the new content, even
+// if other channels still use the old one. If the new content is not complete within three seconds,
+// it must begin with the old one.
 func TestAChannelThatComesAfterAnEdit(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -23,9 +23,9 @@ type lookout struct {
 	done  chan struct{} // closed when the last user leaves
 
 	mu   sync.Mutex
-	last *reading      // nil before the file was read
-	info fs.FileInfo   // describes the file when it was read; nil if it did not exist
-	news chan struct{} // closed and replaced after each reading
+	last *reading      // nil until the file was read
+	info fs.FileInfo   // the file's info at the time of the last reading; nil if it did not exist
+	news chan struct{} // closed and replaced at each reading
 
 	// The fields below are used only by run.
 	file   *filewatch.File
@@ -51,7 +51,7 @@ var lookouts = struct {
 	all map[watched]*lookout
 }{all: make(map[watched]*lookout)}
 
-// join returns the lookout of a file. The caller must call leave later.
+// join returns the lookout of a file. When the caller no longer needs it, it must call leave.
 func join(of watched) *lookout {
 	lookouts.mu.Lock()
 	defer lookouts.mu.Unlock()
@@ -74,8 +74,8 @@ func (l *lookout) leave() {
 	}
 }
 
-// read returns the last reading, or nil if there is none yet. The channel is closed after the next
-// reading.
+// read returns the last reading, or nil if there is none yet. The Go channel is closed after the
+// next reading.
 func (l *lookout) read() (*reading, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,8 +92,8 @@ func (l *lookout) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish passes a reading to all channels. If the reading is the last one again, publish only
-// records the current size and time of the file.
+// publish passes a reading to all channels. If it is the same as the last one, publish only records
+// the current size and time of the file.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *lookout) run() {
 	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, soon.C) {
 		soon.Stop()
 		if notice == filewatch.Moved && w.Of(l.of.path) != filewatch.Moved {
-			notice = filewatch.Changed // a directory or a link on the path has moved, too
+			notice = filewatch.Changed // a directory or a link on the path has moved, not the file itself
 		}
 		l.look(notice)
 		if next := l.file.Next(); !next.IsZero() {
@@ -160,8 +160,8 @@ func (l *lookout) take() {
 	l.publish(&parsed)
 }
 
-// fail publishes why the file cannot be read. If the failure may be temporary, the file is read
-// again later.
+// fail publishes the reason why the file cannot be read. If the reason may be temporary, the file
+// is read again later.
 func (l *lookout) fail(err error) {
 	if mayPass(err) {
 		l.file.Failed()
@@ -172,9 +172,9 @@ func (l *lookout) fail(err error) {
 	l.publish(&reading{err: err})
 }
 
-// mayPass reports whether err is a system error that may end without a change to the file, such as
-// a lack of descriptors. For a missing file this is false, because the creation of the file will be
-// noticed.
+// mayPass reports whether err is a system error that may end although the file does not change,
+// such as a lack of file descriptors. A missing file is not such an error, because its creation
+// will be noticed.
 func mayPass(err error) bool {
 	_, system := errors.AsType[syscall.Errno](err)
 	return system && !errors.Is(err, fs.ErrNotExist)

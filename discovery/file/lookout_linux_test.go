@@ -25,8 +25,8 @@ func notifiers(t *testing.T) int {
 	return n
 }
 
-// All channels of a file share one inotify instance. Each channel sees every edit, also after other
-// channels were opened or closed.
+// All channels that use a file must share one inotify instance. Each channel must see every edit,
+// even after other channels were opened or closed.
 func TestChannelsOfOneFileShareItsWatch(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))

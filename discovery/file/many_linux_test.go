@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// All files of a process share one inotify instance. Each channel sees the edits of its own file.
-// The last Close closes the instance.
+// All files of a process must share one inotify instance. Each channel must see the edits of its
+// own file. The last Close must close the instance.
 func TestManyFilesTakeOneNotifier(t *testing.T) {
 	const files = 40
 	const before = 0

@@ -28,7 +28,7 @@ func manyClusters(ports []int, endpoints int) string {
 
 func heap() int64 {
 	var m runtime.MemStats
-	for range 3 { // an object with a finalizer takes more than one cycle
+	for range 3 { // repeated, because freeing an object with a finalizer takes more than one cycle
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
@@ -47,8 +47,8 @@ func (c *fakeChannel) drain(port int) (n int) {
 	return n
 }
 
-// The clusters of a file are edited one after another. Memory then holds one copy of the file,
-// because unchanged clusters do not refer to old versions of it.
+// The clusters of a file are edited one after another. Memory must then hold only one copy of the
+// file: unchanged clusters must not refer to old versions of it.
 func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	path, ports := newPath(t), make([]int, 25)
 	for i := range ports {
@@ -72,7 +72,7 @@ func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 }
 
 // Many channels to one file are opened and closed in turn. The answers that are stored for them
-// take a bounded amount of memory.
+// must take a limited amount of memory.
 func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, manyClusters([]int{1, 1, 1}, 700))
@@ -91,8 +91,8 @@ func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	}
 }
 
-// The stored answer of an idle channel can be used after its file has been deleted and the content
-// garbage collected.
+// A channel is idle. Its stored answer must be usable after the file was deleted and its content
+// was garbage-collected.
 func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.1"), static("b", "10.0.0.2")))
@@ -108,6 +108,6 @@ func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 		}
 		r.Close()
 		_ = os.Remove(path)
-		heap() // frees the content unless something refers to it
+		heap() // frees the content unless something still refers to it
 	}
 }

@@ -107,9 +107,9 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 	return c.fakeChannel.UpdateState(s)
 }
 
-// A resolver may be closed during an update of its channel (row E5 of docs/scenarios.md).
+// A resolver is closed during an update of its channel (row E5 of docs/scenarios.md).
 func TestCloseDuringAnUpdate(t *testing.T) {
-	path := newPath(t) // The file does not exist yet: otherwise Build would update the channel before it returns the resolver.
+	path := newPath(t) // The file must not exist yet; otherwise, Build would update the channel before it returns the resolver.
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
 	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
@@ -182,7 +182,7 @@ func TestTheResolverIsRegistered(t *testing.T) {
 	}
 }
 
-// If a policy returns ErrBadResolverState for an answer, the log does not call this a refusal: a
+// A policy returns ErrBadResolverState for an answer. The log must not report a refusal, because a
 // file may have a priority without endpoints on purpose.
 func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 	for because, want := range map[error]int{balancer.ErrBadResolverState: 0, errors.New("another"): 1} {

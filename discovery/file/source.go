@@ -33,7 +33,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // only a check: the clusters with DNS names read the parameters themselves
+	if _, err := t.Refresh(cds.DNS); err != nil { // only a check; clusters with DNS names read the parameters themselves
 		return nil, err
 	}
 	cds.Reach(t)
@@ -101,7 +101,8 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
-	// A source that is stored while the channel is idle must not keep the document in memory.
+	// The source may be stored while the channel is idle. It must not keep the document in memory
+	// then.
 	defer w.current.Store(nil)
 	if r, news := l.read(); r != nil && !l.isCurrent() && !w.wait(news, time.After(current)) {
 		return
@@ -119,10 +120,11 @@ func (w *watch) run() {
 }
 
 // current limits how long a new channel waits for the latest edit of a file that other channels
-// already use. It is longer than it takes to decide that a file is complete (docs/waits.md).
+// already use. It is longer than the time after which a file counts as complete (docs/waits.md).
 const current = 3 * time.Second
 
-// wait waits for a reading or for late. It returns false if the watch is closed first.
+// wait waits until the next reading, or until a value arrives on late. It returns false if the
+// watch is closed first.
 func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
 	select {
 	case <-w.done:
@@ -152,12 +154,12 @@ func (w *watch) tell(r *reading) {
 			return
 		}
 		answer.Version = r.version
-		_ = w.receiver.Update(answer) // the next edit follows in any case
+		_ = w.receiver.Update(answer) // the error is ignored, because the next edit is read in any case
 	}
 }
 
-// pass sends the discovery mechanisms of a cluster to the receiver. It logs the fields of the
-// clusters that have no effect, if they have changed.
+// pass sends the discovery mechanisms of a cluster to the receiver. It logs the fields that have no
+// effect, if they differ from last time.
 func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
 		known := doc.Find(name)
@@ -174,8 +176,8 @@ func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	}
 }
 
-// explainer adds positions in the file to the errors of clusters. It holds the document by a
-// pointer that is cleared on close, because sources may live longer.
+// explainer adds positions in the file to the errors of clusters. Close clears its pointer to the
+// document, because sources may outlive the watch.
 type explainer struct {
 	*atomic.Pointer[clusterfile.Document]
 }
@@ -190,7 +192,8 @@ func (e explainer) of(cluster string) func(*envoy.Invalid) error {
 	}
 }
 
-// Check implements discovery.Source. If read is set, it reads the file and returns its mistakes.
+// Check implements discovery.Source. If read is set, it reads the file and returns the mistakes in
+// it.
 func (s *source) Check(read bool) error {
 	if !read {
 		return nil

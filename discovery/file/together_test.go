@@ -58,8 +58,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A process parses a file once, and all channels share the result, even if they open later. So the
-// cost of an edit does not depend on the number of channels.
+// A process must parse a file once, and all channels must share the result, even if they open
+// later. The cost of an edit then does not depend on the number of channels.
 func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, large(1))
@@ -102,8 +102,8 @@ func first(a discovery.Answer) *discovery.Endpoint {
 	return &a.Priorities[0].Localities[0].Endpoints[0]
 }
 
-// An invalid file is also parsed only once for all channels. Finding the position of the mistake
-// costs no more than parsing the file again.
+// An invalid file must also be parsed only once for all channels. Finding the position of the
+// mistake may cost no more than parsing the file again.
 func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	for what, mistake := range map[string]string{
 		"of syntax":  strings.Replace(large(2), "10.0.4.1,", strings.Repeat(`"a", `, 100)+`"10.0.4.1,`, 1),
@@ -141,8 +141,8 @@ func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	}
 }
 
-// Each channel gets the position of an invalid field, even if it opens after the parsed YAML was
-// garbage collected.
+// Each channel must get the position of an invalid field, even if it opens after the parsed YAML
+// was garbage-collected.
 func TestPlacesAreFoundLater(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, onePort(1)+"  priority: 3\n")

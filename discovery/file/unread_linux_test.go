@@ -32,8 +32,8 @@ func limitFiles(t *testing.T) (restore func()) {
 	return restore
 }
 
-// A file is edited while the process cannot open files. The edit takes effect as soon as it can,
-// and the log mentions the problem once.
+// A file is edited while the process cannot open files. The edit must take effect as soon as files
+// can be opened again, and the problem must be logged once.
 func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	for what, lasts := range map[string]time.Duration{"a moment": 0, "an hour": time.Hour} {
 		path := newPath(t)
@@ -85,8 +85,8 @@ type failures struct {
 
 func (f *failures) Fail(error) { f.count.Add(1) }
 
-// The pauses between attempts to read the file grow longer. An edit makes them short again. A file
-// that is missing or invalid is not read again until it changes.
+// The pauses between attempts to read the file must grow. An edit must make them short again. A
+// missing or invalid file must not be read again until it changes.
 func TestHowOftenAFileIsReadAgain(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A file of clusters disappears for a while, or is written only in part. The channel gets no
-// update, and the DNS names in the file are not looked up again.
+// A file of clusters disappears for a while, or is written only in part. The channel must not get
+// an update, and the DNS names in the file must not be looked up again.
 func TestAFileOfClustersThatVanishes(t *testing.T) {
 	dns := &names{
 		answers: map[string][]string{"backup.example.com:443": {"10.1.0.1:443"}, "east.example.com:1": {"10.2.0.1:1"}},

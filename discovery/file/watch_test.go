@@ -22,8 +22,8 @@ func TestEditsInPlaceAndByRename(t *testing.T) {
 	channel.expect(t, 4)
 }
 
-// An edit reaches the channel within a second, even if the system does not notify the source.
-// Package filewatch tests how soon an edit with a notification is read.
+// An edit must reach the channel within a second, even if the system does not notify the source.
+// (The tests of package filewatch check how soon an edit with a notification is read.)
 func TestAnEditArrivesWithinASecond(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

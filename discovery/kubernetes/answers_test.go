@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// reply is the server's answer to one request. The body ends after lasts. If lasts is 0 and the
-// code is 200, the body does not end.
+// reply is the server's response to one request. The body ends after the time lasts. If lasts is 0
+// and the code is 200, the body does not end.
 type reply struct {
 	code  int
 	retry string
@@ -27,12 +27,12 @@ type script struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	requests []string // what each request asked for: "all", "list", or the version from which to watch
+	requests []string // the kind of each request: "all", "list", or the version from which it watches
 	times    []time.Duration
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // a request for the Service, not for its slices
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // a request for the Service, not for its EndpointSlices
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
 	}
 	s.mu.Lock()
@@ -67,8 +67,8 @@ func (s *script) seen() (requests string, times []time.Duration) {
 	return strings.Join(s.requests, " "), s.times
 }
 
-// After a reply without slices, the known slices stay in use. The reply determines the next request
-// and the pause before it.
+// The server replies without slices. The known slices must stay in use. The kind of the reply
+// determines the next request and the pause before it.
 func TestAnswersInPlaceOfSlices(t *testing.T) {
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"3"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`

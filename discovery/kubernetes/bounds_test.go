@@ -21,8 +21,9 @@ func many(n int) string {
 	return b.String()[1:]
 }
 
-// A slice that exceeds a bound does not end the watch. A new slice is left out, and a known one
-// keeps its last good content. The answer has a note until the slice is within the bounds again.
+// A slice exceeds one of the API's limits. This must not end the watch: if the slice is new, it is
+// left out, and if it is known, its last good content stays in use. The answer must have a note
+// until the slice is within the limits again.
 func TestOneSliceBeyondTheBounds(t *testing.T) {
 	manyPorts := strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"ports":[`, `"ports":[`+strings.Repeat(`{"port":1},`, 100), 1)
 	for what, test := range map[string]struct {
@@ -99,7 +100,7 @@ func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	}
 }
 
-// However many slices and endpoints the server sends, the number in memory is bounded.
+// The number of slices and endpoints in memory must be limited, however many the server sends.
 func TestTooManySlices(t *testing.T) {
 	c := newCollection()
 	for i := range 65_000 {
@@ -130,7 +131,7 @@ func TestTooManySlices(t *testing.T) {
 	}
 }
 
-// If a list, or the beginning of a watch, has not ended after a minute, that is an error.
+// A list, or the beginning of a watch, has not ended after a minute. This must count as an error.
 func TestBodiesThatNeverEnd(t *testing.T) {
 	for what, test := range map[string]struct {
 		code  int
@@ -168,7 +169,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// The last good content of a slice counts towards the bounds, too.
+// The last good content of a slice that exceeds a limit must count towards the limits, too.
 func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
 	k := newKnown()
@@ -191,7 +192,7 @@ func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	}
 }
 
-// A slice in memory has only the fields that are used, even if its event was large.
+// A slice in memory must keep only the fields that are used, even if its event was large.
 func TestASliceKeepsNothingOfItsEvent(t *testing.T) {
 	const size = 1 << 20
 	long := strings.Repeat("x", size)

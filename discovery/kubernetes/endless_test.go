@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// endless is a body without an end. A read beyond the limit in most fails, so that a missing bound
-// does not use up the memory of the test.
+// endless is a body that does not end. Reading more than the limit in most fails, so that a missing
+// limit is detected before the test runs out of memory.
 type endless struct {
 	begin, repeated string
 	most            int
@@ -37,7 +37,8 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func (e *endless) Close() error { return nil }
 
-// RoundTrip returns e as a body, with status 200 for a Service and an error status for slices.
+// RoundTrip responds with e as the body: with status 200 for a Service, and with an error status
+// for slices.
 func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
 	code := http.StatusInternalServerError
 	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
@@ -46,8 +47,8 @@ func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: e}, nil
 }
 
-// Bodies without an end are bounded, too. Decoders read ahead, so they may exceed a bound by one
-// buffer.
+// The client must not read a body without an end completely. Decoders read ahead, so they may
+// exceed a limit by one buffer.
 func TestBodiesWithoutAnEnd(t *testing.T) {
 	const ahead = 1 << 20
 	for about, test := range map[string]struct {

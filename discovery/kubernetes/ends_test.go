@@ -20,8 +20,8 @@ func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 }
 
 // A server that was restored from a backup accepts a watch from a version that it no longer knows,
-// but sends nothing. When that watch ends, by a cut or by its timeout, the source requests all
-// slices again. After a mere outage it does not.
+// but sends nothing. When such a watch ends, because the connection is cut or by its timeout, the
+// source must request all slices again. After an ordinary outage, it must not.
 func TestARestoreBehindABalancer(t *testing.T) {
 	for _, silent := range []time.Duration{50 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestARestoreBehindABalancer(t *testing.T) {
 	}
 }
 
-// The Service does not change, so a load balancer cuts each watch as idle. The Service is still
-// being watched almost all the time.
+// A Service does not change, so a load balancer cuts each watch as idle. The Service must
+// nevertheless be watched almost all the time.
 func TestAQuietServiceBehindABalancer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -76,8 +76,8 @@ func TestAQuietServiceBehindABalancer(t *testing.T) {
 	})
 }
 
-// A server that does not know initial events returns a list with an invalid version. The source
-// pauses between its requests.
+// A server that does not support initial events returns a list with an invalid version. The source
+// must pause between its requests.
 func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -103,7 +103,7 @@ func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	})
 }
 
-// If the server rejects the token in each watch, the pauses between requests grow.
+// The server rejects the token in each watch. The pauses between requests must grow.
 func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	p := newPod(t)
 	asked := make(chan time.Time, 10_000)
@@ -125,7 +125,7 @@ func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	}
 }
 
-// If each watch ends at once with an error, the error is reported from the second time on.
+// Each watch ends at once with an error. The error must be reported from the second time on.
 func TestWatchesThatEndAtOnceAreSaid(t *testing.T) {
 	well := at("ADDED", "a", "10.0.0.1") + bookmark("7", true)
 	for what, test := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// source must stay comparable: two sources are equal if they find the same endpoints.
+// source is comparable: two sources are equal if they find the same endpoints.
 type source struct {
 	query
 	server
@@ -28,8 +28,8 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: func() { f.remove(u) }, Confirmed: f.confirmed}, nil
 }
 
-// subject identifies a feed. Targets have the same subject if they differ only in the port or in
-// which endpoints of the slices they use.
+// subject identifies a feed. Targets that differ only in the port, or in the endpoints that they
+// use of the slices, have the same subject.
 type subject struct {
 	server
 	namespace string
@@ -59,19 +59,19 @@ type feed struct {
 type said struct {
 	snapshot *snapshot
 	failure  error
-	doubt    error // why the snapshot may be out of date, or nil
+	doubt    error // reason why the snapshot may be out of date, or nil
 }
 
-// user is a started source. Its answers come from the slices of a feed.
+// user is a started source. Its answers are made from the slices of a feed.
 type user struct {
 	query
 	receiver *discovery.Receiver
-	failed   bool // the snapshot yields no answer for this user; guarded by feed.telling
+	failed   bool // no answer can be made from the snapshot for this user; guarded by feed.telling
 	left     bool // guarded by feed.mu
 }
 
-// join returns the feed of a subject, which it starts if necessary. The caller must call remove
-// later.
+// join returns the feed of a subject, which it starts if necessary. When the caller no longer needs
+// the feed, it must call remove.
 func join(s subject) *feed {
 	feeds.mu.Lock()
 	defer feeds.mu.Unlock()
@@ -94,7 +94,7 @@ func join(s subject) *feed {
 	return f
 }
 
-// release is called when a feed that uses h ends. The last call closes h.
+// release is called when a feed that uses h ends. When no other feed uses h, release closes it.
 func (h *host) release() {
 	feeds.mu.Lock()
 	h.users--
@@ -123,8 +123,8 @@ func (f *feed) add(u *user) {
 	}
 }
 
-// remove undoes join and add. It may be called from inside a call of the user's receiver, so it
-// does not wait for such calls.
+// remove undoes join and add. It does not wait for calls of the user's receiver, because it may be
+// called from inside one.
 func (f *feed) remove(u *user) {
 	f.mu.Lock()
 	u.left = true
@@ -162,7 +162,7 @@ func (f *feed) pass(u *user) {
 		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
-			_ = u.receiver.Update(a) // only other slices can change the answer, so the error does not matter
+			_ = u.receiver.Update(a) // the error is ignored, because only other slices can change the answer
 		}
 		if f.said.doubt != nil {
 			u.receiver.Unconfirmed(f.said.doubt, f.confirmed())
@@ -180,8 +180,8 @@ func (f *feed) update(s *snapshot) {
 	f.each(f.pass)
 }
 
-// revise passes on a snapshot without the deleted slices that have expired. It does not confirm
-// that the snapshot is current.
+// revise passes on a snapshot from which expired slices have been removed. It does not confirm that
+// the snapshot is current.
 func (f *feed) revise(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -189,8 +189,8 @@ func (f *feed) revise(s *snapshot) {
 	f.each(f.pass)
 }
 
-// confirm tells the users that the snapshot is current, except a user whose last answer comes from
-// an earlier snapshot.
+// confirm tells the users that the snapshot is current. It omits users that still use the answer
+// from an earlier snapshot, because no answer could be made from this one.
 func (f *feed) confirm() {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -208,7 +208,7 @@ func (f *feed) confirm() {
 	})
 }
 
-// fail tells the users why there is no snapshot, or no newer one.
+// fail tells the users the reason why there is no snapshot, or no newer one.
 func (f *feed) fail(err error) {
 	f.telling.Lock()
 	defer f.telling.Unlock()

@@ -59,8 +59,8 @@ func checkKnown(t *testing.T, k *known) {
 	}
 }
 
-// FuzzWatch checks a watch with any bytes. The watch stays within its bounds and describes each
-// problem in one line. A slice that does not parse keeps its last content.
+// FuzzWatch checks a watch with any bytes. The watch must stay within its limits and describe each
+// problem in one line. A slice that cannot be parsed must keep its last content.
 func FuzzWatch(f *testing.F) {
 	for _, seed := range []string{
 		at("ADDED", "a", "10.0.0.1") + bookmark("7", true) + at("MODIFIED", "a", "10.0.0.2,10.0.0.3") + at("DELETED", "a", "") + bookmark("9", false),
@@ -105,7 +105,7 @@ func FuzzWatch(f *testing.F) {
 	})
 }
 
-// FuzzList checks a list with any bytes, like FuzzWatch.
+// FuzzList is FuzzWatch for lists.
 func FuzzList(f *testing.F) {
 	object := func(event string) string {
 		return strings.TrimSuffix(event[strings.Index(event, `"object":`)+9:], "}\n")
@@ -131,8 +131,8 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// FuzzStatus checks that a response other than 200 results in an error that is one short line and
-// has the response's code, whatever its body is.
+// FuzzStatus checks that a response with a code other than 200 causes an error that is one short
+// line and contains the code, whatever its body is.
 func FuzzStatus(f *testing.F) {
 	f.Add(410, "", []byte(`{"message":"too old","code":200,"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`))
 	f.Add(503, "5", []byte("<html>\x1b[2J"))

@@ -22,8 +22,9 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// A client that knows its location follows the hints of endpoints by default. For other clients,
-// the default has no effect and logs no warning. The option prefer replaces the default.
+// By default, a client that knows its location must follow the hints of endpoints. For other
+// clients, this default must have no effect and log no warning. The option prefer must replace the
+// default.
 func TestHintsArePreferredByDefault(t *testing.T) {
 	a, b := backend(t), backend(t)
 	for _, test := range []struct {
@@ -49,8 +50,8 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.zone)
 			before := logged.Count("has no effect")
 			s := newAPIServer(t)
-			// Each endpoint has a hint for the zone of the other one, so that following hints and
-			// preferring the own zone give different results.
+			// The hints of each endpoint name the zone of the other one. This distinguishes a client that
+			// follows hints from one that prefers its own zone.
 			s.lines <- hinted("a", a, "b", "a") + hinted("b", b, "a", "b")
 			s.lines <- synced
 			cc, err := understudy.NewClient(test.target,
@@ -86,7 +87,7 @@ func hinted(name, address, zone, forZone string) string {
 		name, host, zone, forZone, port)
 }
 
-// If a cluster has no hints, a warning is logged only if the program asked for hints.
+// A cluster has no hints. A warning must be logged only if the program's options require hints.
 func TestAClusterWithoutHints(t *testing.T) {
 	a := backend(t)
 	for prefer, want := range map[string]int{"": 0, "hints": 1} {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A bookmark confirms the slices that are known. If there are none, it does not confirm the last
-// answer, whose slices no longer exist.
+// A bookmark must confirm the known slices. If there are none, it must not confirm the last answer,
+// because the slices of that answer no longer exist.
 func TestABookmarkAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -79,7 +79,8 @@ func TestVersionsThatAreLies(t *testing.T) {
 	}
 }
 
-// A slice with a string longer than the API allows is left out, and the note about it is short.
+// A slice has a string that is longer than the API allows. The slice must be left out, and the note
+// about it must be short.
 func TestLongTexts(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	for what, sl := range map[string]*slice{

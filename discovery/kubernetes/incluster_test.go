@@ -21,7 +21,7 @@ import (
 type pod struct {
 	*httptest.Server
 	files   string
-	token   chan string // holds the token that the server accepts
+	token   chan string // always contains the one token that the server accepts
 	asked   chan *http.Request
 	updates chan string
 	errors  chan error
@@ -53,8 +53,8 @@ func (p *pod) write(t *testing.T, name, text string) {
 	}
 }
 
-// serve sends the slices, or a bookmark if the client has them, and then ends the watch. Without
-// the bookmark, the source would report a watch that ends at once.
+// serve sends the slices and ends the watch. If the client already has the slices, it sends a
+// bookmark instead, because the source would report a watch that ends without an event.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.asked <- r
 	token := <-p.token
@@ -100,8 +100,9 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// In a pod, the source takes the address and the roots of the API server, the token and the
-// namespace from the environment. If the token is rejected, its file is read again at once.
+// In a pod, the source must take the address and the CA of the API server, the token and the
+// namespace from the environment. If the token is rejected, the source must read its file again at
+// once.
 func TestInACluster(t *testing.T) {
 	p := newPod(t)
 	p.start(t)
@@ -170,7 +171,8 @@ func TestInAClusterWithoutANamespace(t *testing.T) {
 	}
 }
 
-// The files of the token and the CA are read again after a minute. A new CA needs a new transport.
+// The files of the token and the CA must be read again after a minute. With a new CA, a new
+// transport must be used.
 func TestFilesAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pod{files: t.TempDir()}
@@ -214,8 +216,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 	})
 }
 
-// A transport that was replaced closes its idle connections after a timeout. Otherwise nothing
-// would close the connection of a watch that was running at that moment.
+// A transport that was replaced must close its idle connections after a timeout, because nothing
+// else closes the connection of a watch that is running when the transport is replaced.
 func TestAReplacedTransportClosesIdleConnections(t *testing.T) {
 	h := &host{server: server{account: newPod(t).files}}
 	if _, _, err := h.prepare(); err != nil {

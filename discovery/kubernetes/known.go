@@ -11,15 +11,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// The code in this file decides which slices are in use. It uses neither the network nor the clock.
+// This file decides which slices are in use. The code uses neither the network nor the clock.
 
 const (
 	removal   = 10 * time.Second // how long a deleted slice stays in use
 	maxSlices = 10_000
-	maxAll    = 200_000 // endpoints of all slices; a cluster has at most 150,000 pods
+	maxAll    = 200_000 // endpoints in all slices together; a cluster has at most 150,000 pods
 )
 
-// whyNone is the reason in errors if the account may not get Services.
+// whyNone is the reason that errors give if the account must not get Services.
 const whyNone = "there is no such Service, or it has the type ExternalName, or no selector"
 
 // snapshot is an immutable copy of the known slices.
@@ -27,14 +27,14 @@ type snapshot struct {
 	there map[string]*slice
 	left  map[string]*slice
 	notes []string
-	wrong string // why one of the existing slices is not used
+	wrong string // reason why one of the existing slices is not used
 	why   string
 }
 
-// collection holds a bounded number of slices and endpoints.
+// collection holds the existing slices. The numbers of slices and endpoints are limited.
 type collection struct {
 	slices    map[string]*slice
-	wrong     map[string]string // notes about slices that are not used, or only in an earlier form
+	wrong     map[string]string // notes about slices that are not used, or only in their last good form
 	endpoints int
 }
 
@@ -42,8 +42,9 @@ func newCollection() *collection {
 	return &collection{slices: make(map[string]*slice), wrong: make(map[string]string)}
 }
 
-// put adds or replaces a slice. If there is a problem, or if the slice exceeds the bounds, put adds
-// a note instead. The last good form of the slice then stays in use: the one in c, or else last.
+// put adds or replaces a slice. If there is a problem, or if the slice exceeds the limits, put adds
+// a note instead, and the last good form of the slice stays in use. This is the one in c or, if
+// there is none, last.
 func (c *collection) put(sl *slice, problem error, last *slice) {
 	name := sl.Metadata.Name
 	before := c.slices[name]
@@ -77,8 +78,8 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	}
 }
 
-// noted returns the key for this slice in collection.wrong. It shortens the name, because an
-// invalid name may have megabytes.
+// noted returns the slice's key in collection.wrong. The name is shortened, because an invalid name
+// may be megabytes long.
 func noted(name string) string { return printable.Line(name, 300) }
 
 func (c *collection) add(name string, sl *slice) {
@@ -131,8 +132,8 @@ func (k *known) change(sl *slice, problem error) {
 	}
 }
 
-// remove moves a slice to the recently deleted ones. If its Service has no other slice, all its
-// deleted slices stay in use for the full time again.
+// remove moves a slice to the recently deleted ones. If its Service has no existing slice left, all
+// its deleted slices stay in use for the full time again.
 func (k *known) remove(name string, now time.Time) {
 	sl := k.collection.remove(name)
 	k.leave(sl, now)
@@ -141,8 +142,8 @@ func (k *known) remove(name string, now time.Time) {
 	}
 }
 
-// prolong extends the time in use of a Service's deleted slices, unless the Service has an existing
-// slice.
+// prolong starts the time in use of a Service's deleted slices again, unless the Service has an
+// existing slice.
 func (k *known) prolong(service string, now time.Time) {
 	for _, other := range k.slices {
 		if other.Metadata.Labels[serviceLabel] == service {
@@ -197,7 +198,7 @@ func (k *known) expire(now time.Time) {
 	}
 }
 
-// next returns when the next deleted slice expires, or the zero time.
+// next returns the time at which the next deleted slice expires, or the zero time if there is none.
 func (k *known) next() (at time.Time) {
 	for _, until := range k.until {
 		if at.IsZero() || until.Before(at) {

@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// The code in this file computes the answer for a set of slices a second time, slowly and simply. A
-// random test compares the results.
+// This file is the oracle: it computes the answer for a set of slices in a slow and simple way. A
+// random test compares its results with those of the function answer.
 
 type given struct {
 	name, service, kind string
@@ -37,7 +37,7 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// one is an endpoint in one slice. Other slices may have the same endpoint.
+// one is an endpoint as it appears in one slice. Other slices may contain the same endpoint.
 type one struct {
 	givenEndpoint
 	kind             string
@@ -54,8 +54,8 @@ func (o one) is(condition string, otherwise bool) bool {
 	return otherwise
 }
 
-// A missing condition counts as true for ready and serving, and as false for terminating. An
-// endpoint that is ready while it terminates is ready.
+// If a condition is missing, ready and serving are true, and terminating is false. An endpoint that
+// is ready and terminating counts as ready.
 func (o one) ready() bool { return o.is("ready", true) }
 func (o one) lastResort() bool {
 	return !o.ready() && o.is("terminating", false) && o.is("serving", true)
@@ -90,14 +90,14 @@ func (o one) identity() string {
 	return o.address()
 }
 
-// same reports whether a and b are one endpoint: they have the same address, or the same identity
-// and address family.
+// same reports whether a and b are the same endpoint: they have the same address, or the same
+// identity and address family.
 func same(a, b one) bool {
 	return a.address() == b.address() || a.identity() == b.identity() && a.kind == b.kind
 }
 
 // beats reports whether a is used instead of b, which is the same endpoint. If their conditions are
-// equal, the order is fixed but arbitrary.
+// equal, the order is arbitrary but fixed.
 func beats(a, b one) bool {
 	switch {
 	case a.rank() != b.rank():
@@ -112,7 +112,7 @@ func beats(a, b one) bool {
 	return a.order < b.order
 }
 
-// holds reports whether o is used. A used endpoint that is the same and beats o takes its place.
+// holds reports whether o is used, because no other entry for the same endpoint beats it.
 func holds(o one, all []one) bool {
 	for _, other := range all {
 		if same(o, other) && beats(other, o) && holds(other, all) {
@@ -157,7 +157,7 @@ func choose(ports []port, want string) int {
 	return 0
 }
 
-// expected returns the lines of the expected answer. none is set if no answer is expected.
+// expected returns the lines of the expected answer. none means that no answer is expected.
 func expected(q query, there, left []given) (lines []string, none bool) {
 	var all []one
 	portless := false
@@ -333,7 +333,7 @@ func draw(prefix string) *rapid.Generator[[]given] {
 	})
 }
 
-// For random slices, the function answer agrees with the simple code in this file.
+// For random slices, the function answer must agree with the oracle in this file.
 func TestTheSetIsThatOfTheSentences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		there, left := draw("s").Draw(t, "there"), draw("l").Draw(t, "left")

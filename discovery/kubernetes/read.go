@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxEvent = 8 << 20 // bytes of an event, or of a slice in a list; etcd's limit is 1.5 MiB
+	maxEvent = 8 << 20 // bytes of one event, or of one slice in a list; etcd's limit is 1.5 MiB
 	maxList  = 256 << 20
 )
 
@@ -22,8 +22,8 @@ type event struct {
 		slice
 		status
 	} `json:"object"`
-	problem error // why the object is invalid; the stream continues
-	err     error // why the stream has ended; no event follows
+	problem error // the object is invalid for this reason; the stream continues
+	err     error // the stream has ended for this reason; no event follows
 }
 
 // events reads the events of a watch. It skips an event that is too long, and reports that as a
@@ -59,8 +59,8 @@ func newStream(body io.Reader) *stream {
 	return s
 }
 
-// next decodes the next value. problem says why the value is invalid. err is set if no further
-// value can be read. After a value that is too long, next skips the rest of the line.
+// next decodes the next value. problem is the reason why the value is invalid. If err is set, no
+// further value can be read. After a value that is too long, next skips the rest of the line.
 func (s *stream) next(into any) (problem, err error) {
 	s.bounded.N = maxEvent
 	err = s.Decode(into)

@@ -54,8 +54,8 @@ func TestDeletedSliceCountsForTenSeconds(t *testing.T) {
 	})
 }
 
-// If all slices of a Service are deleted, even one after another, all stay in use until 10 s after
-// the last deletion.
+// All slices of a Service are deleted, perhaps one after another. All must stay in use until 10 s
+// after the last deletion.
 func TestSlicesThatGoOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -80,8 +80,8 @@ func TestSlicesThatGoOneByOne(t *testing.T) {
 	})
 }
 
-// All slices also stay in use if the source notices the last deletion late, because a watch ends
-// with 410 and the next one begins without the slice.
+// The source notices the last deletion late: a watch ends with 410, and the next one begins without
+// the slice. All slices must nevertheless stay in use for 10 s.
 func TestTheLastSliceIsFoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -110,8 +110,8 @@ func TestTheLastSliceIsFoundGone(t *testing.T) {
 	})
 }
 
-// A deleted slice expires after 10 s even if the server is unreachable. The update without it does
-// not confirm the other slices.
+// A slice is deleted while the server is unreachable. It must expire after 10 s. The update without
+// it must not confirm the other slices.
 func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -167,7 +167,7 @@ func TestASliceThatGoesAlone(t *testing.T) {
 }
 
 // A Service is deleted and created again. Its slices have new names, and the first one is empty.
-// Each answer still has the endpoint that stays, so its connection is not lost.
+// Each answer must contain the endpoint that stays, so that its connection is not lost.
 func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -28,7 +28,7 @@ const (
 	account   = "/var/run/secrets/kubernetes.io/serviceaccount"
 	maxFile   = 1 << 20
 	maxStatus = 64 << 10
-	fresh     = time.Minute // time after which a token and a CA are read again
+	fresh     = time.Minute // age at which the token and the CA are read again
 )
 
 // server identifies an API server. The zero value is the API server of the cluster that the program
@@ -85,8 +85,8 @@ func (s server) file(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// home returns the namespace of the pod. A program with its own transport may run outside a
-// cluster, so it gets the namespace "default" if there is none.
+// home returns the namespace of the pod. If there is none, it returns "default" for a program with
+// its own transport, which may run outside a cluster.
 func (h *host) home() (string, error) {
 	b, err := h.file("namespace")
 	switch {
@@ -106,7 +106,7 @@ func (h *host) expire() {
 	h.read = time.Time{}
 }
 
-// prepare returns the transport and the token. It reads the pod's files unless it has done so
+// prepare returns the transport and the token. It reads the pod's files if it has not done so
 // recently. The token is "" if the program provides the transport.
 func (h *host) prepare() (http.RoundTripper, string, error) {
 	if h.transport != nil {
@@ -142,7 +142,7 @@ func (h *host) look() error {
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // applies to a replaced transport as well
+			IdleConnTimeout:     90 * time.Second, // needed for a replaced transport, whose connections nothing else closes
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
@@ -159,8 +159,8 @@ func (h *host) close() {
 
 const slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
 
-// get sends a request. The caller closes the body. get follows no redirects, which would send the
-// token to another server.
+// get sends a request. The caller closes the body. get does not follow redirects, because that
+// would send the token to another server.
 func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	rt, token, err := h.prepare()
 	if err != nil {
@@ -184,7 +184,7 @@ func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadC
 	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	var s status
-	_ = json.Unmarshal(body, &s) // the body may be a proxy's page instead of a Status
+	_ = json.Unmarshal(body, &s) // the error is ignored, because the body may be a proxy's page instead of a Status
 	s.Code = response.StatusCode
 	if n, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && n > 0 {
 		s.after = time.Duration(min(n, 120)) * time.Second
@@ -211,7 +211,8 @@ func (s *status) Error() string {
 	return text
 }
 
-// tooLarge reports whether the server does not know the requested version yet.
+// tooLarge reports whether the server rejected the request because it does not know the requested
+// version yet.
 func (s *status) tooLarge() bool {
 	for _, c := range s.Details.Causes {
 		if c.Reason == "ResourceVersionTooLarge" {

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// The code in this file converts slices to an answer. It uses neither the network nor the clock.
+// This file converts slices to an answer. The code uses neither the network nor the clock.
 
 const (
 	maxPriority = 127
@@ -52,8 +52,8 @@ func (s *set) note(format string, args ...any) {
 	}
 }
 
-// omit notes that something is left out. If no endpoint remains, the errors of calls contain the
-// first of these notes.
+// omit notes why an endpoint or a slice is left out. If no endpoint remains, the errors of calls
+// contain the first of these reasons.
 func (s *set) omit(format string, args ...any) {
 	if s.omitted == "" {
 		s.omitted = printable.Text(fmt.Sprintf(format, args...))
@@ -61,8 +61,8 @@ func (s *set) omit(format string, args ...any) {
 	s.note(format, args...)
 }
 
-// answer converts a snapshot to an answer. It ignores an endpoint of a deleted slice if an existing
-// slice contains the same endpoint.
+// answer converts a snapshot to an answer. An endpoint of a deleted slice is used only if no
+// existing slice contains it.
 func answer(q query, of *snapshot) (discovery.Answer, error) {
 	s := &set{query: q, notes: map[string]bool{}, listed: map[string]bool{}, seen: map[string]bool{}}
 	if len(of.there)+len(of.left) == 0 {
@@ -204,8 +204,8 @@ func (s *set) lists(n int) bool {
 	return false
 }
 
-// build merges the items into an answer. Among items with the same address, or with the same pod
-// and address family, it uses the best one.
+// build converts the items to an answer. If several items have the same address, or the same pod
+// and address family, it uses the best of them.
 func (s *set) build() discovery.Answer {
 	slices.SortStableFunc(s.items, better)
 	taken, pods := make(map[string]bool), make(map[string][]item)
@@ -237,8 +237,8 @@ func (s *set) build() discovery.Answer {
 	return s.sorted(byPriority)
 }
 
-// made returns the endpoint of a pod. If last is set, the endpoint gets calls even while it
-// terminates.
+// made returns the endpoint of a pod. of holds its items, best first. If last is set, the endpoint
+// gets calls even while it terminates.
 func made(of []item, last bool) discovery.Endpoint {
 	best := of[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.node} //nolint:gosec // at most maxWeight

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Targets that differ only in their port, or in which endpoints they use, share a watch. It ends 30
-// s after the last of them has closed.
+// Targets that differ only in the port, or in the endpoints that they use, must share a watch. It
+// must end 30 s after the last of them has closed.
 func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended atomic.Int32
@@ -81,8 +81,8 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 	})
 }
 
-// A channel that was idle for less than 30 s gets the known endpoints at once, without a request.
-// After that it needs a new watch.
+// A channel that was idle for less than 30 s must get the known endpoints at once, without a
+// request. After a longer time, it needs a new watch.
 func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -111,8 +111,8 @@ func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	})
 }
 
-// The server is unreachable. A target that starts now gets the endpoints that other targets have,
-// and learns that they are not confirmed. If there are none, it gets the failure.
+// The server is unreachable. A target that starts now must get the endpoints that other targets
+// have, and be notified that they are not confirmed. If there are none, it must get the failure.
 func TestOneThatComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -70,7 +70,7 @@ func (u *updates) ParseServiceConfig(string) *serviceconfig.ParseResult {
 }
 
 // BenchmarkTenThousandEndpoints measures the CPU time of a channel's first update, with 10,000
-// endpoints in 100 slices, and how much of it is spent on decoding JSON. The goal is 200 ms.
+// endpoints in 100 slices, and the share of it that is spent on decoding JSON. The goal is 200 ms.
 func BenchmarkTenThousandEndpoints(b *testing.B) {
 	body := large()
 	var whole, parsed time.Duration
@@ -105,7 +105,7 @@ func BenchmarkTenThousandEndpoints(b *testing.B) {
 	b.ReportMetric(float64(len(body))/largeSlices/perSlice, "bytes/endpoint")
 }
 
-// A source uses at most 1 KiB per endpoint, for its slices and its answer together.
+// A source may use at most 1 KiB per endpoint, for its slices and its answer together.
 func TestASourceIsSmall(t *testing.T) {
 	const most = 1 << 10
 	rt := &readyBody{large(), make(chan struct{}, 1)}
@@ -141,5 +141,5 @@ func heap() int64 {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // far below the range
+	return int64(m.HeapAlloc) // far below the maximum
 }

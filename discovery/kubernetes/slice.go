@@ -8,8 +8,8 @@ import (
 	"unique"
 )
 
-// The code in this file parses responses of the API server and limits their size. It uses neither
-// the network nor the clock.
+// This file parses responses of the API server and limits their size. The code uses neither the
+// network nor the clock.
 
 const (
 	serviceLabel  = "kubernetes.io/service-name"
@@ -33,8 +33,8 @@ type slice struct {
 		} `json:"annotations"`
 	} `json:"metadata"`
 	AddressType string    `json:"addressType"`
-	Endpoints   endpoints `json:"endpoints"` // reading stops at maxEndpoints+1, so that an excess is noticed
-	Ports       ports     `json:"ports"`     // reading stops at maxPorts+1, so that an excess is noticed
+	Endpoints   endpoints `json:"endpoints"` // at most maxEndpoints+1, so that an excess is noticed
+	Ports       ports     `json:"ports"`     // at most maxPorts+1, so that an excess is noticed
 }
 
 // long reports whether a string in the slice is longer than the API allows.
@@ -114,7 +114,7 @@ func (l *endpoints) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// once interns text, so that equal strings share memory.
+// once interns text, so that equal strings share their memory.
 func once(text string) string {
 	if text == "" {
 		return ""
@@ -152,8 +152,8 @@ func (l *names) UnmarshalJSON(b []byte) error {
 }
 
 // bounded decodes an array. It decodes each element into the variable at into, and then calls
-// taken. It stops after most+1 elements, because two bytes of JSON may need a hundred bytes of
-// memory.
+// taken. It stops after most+1 elements, because an element with two bytes of JSON may need a
+// hundred bytes of memory.
 func bounded(b []byte, most int, into any, taken func()) error {
 	if bytes.Equal(b, []byte("null")) {
 		return nil

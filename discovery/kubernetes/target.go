@@ -39,11 +39,11 @@ func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 
 // query holds the content of a target. The type must stay comparable.
 type query struct {
-	namespace string // "" for the namespace of the pod
+	namespace string // "" means the namespace of the pod
 	services  string // sorted and comma-separated
-	port      string // name or number, or "" for the default
+	port      string // name or number; "" means the default
 	never     bool
-	family    string // IPv4 or IPv6, or "" for both
+	family    string // "IPv4" or "IPv6"; "" means both
 }
 
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	burst    = 50 * time.Millisecond // minimum delay between an event and the update, so that an update covers a burst of events
-	longest  = time.Second / 2       // maximum delay, unless updates are slow: then it is ten times the duration of the last one
-	first    = 60 * time.Second      // limit for all initial slices (docs/waits.md)
-	overtime = 30 * time.Second      // a watch is canceled this long after its own timeout
-	silence  = 10 * time.Second      // if a watch of this length had no event, the server may have been restored from a backup
+	burst    = 50 * time.Millisecond // minimum delay of an update after an event, so that one update covers a burst of events
+	longest  = time.Second / 2       // maximum delay; if updates are slow, ten times the duration of the last one is used instead
+	first    = 60 * time.Second      // limit for the arrival of all initial slices (docs/waits.md)
+	overtime = 30 * time.Second      // how long after its own timeout a watch is canceled
+	silence  = 10 * time.Second      // a watch of at least this length without an event is suspicious: the server may have been restored from a backup
 	asking   = 2 * time.Second
 )
 
@@ -34,8 +34,8 @@ type watch struct {
 	version   string // resource version of known, or ""
 	heard     bool   // the current watch has sent something
 	whole     bool   // the last request was a watch with initial events
-	tokenRead bool   // the token was read again after a 401
-	unheard   int    // number of consecutive watches that ended at once, without an event
+	tokenRead bool   // the token has already been read again because of a 401
+	unheard   int    // number of consecutive watches that ended at once without an event
 
 	following time.Time // when all initial slices had arrived, or zero
 }
@@ -52,7 +52,7 @@ func (w *watch) run(ctx context.Context) {
 		if w.unheard++; w.heard || lasted {
 			w.unheard = 0
 		}
-		if lasted { // a watch that ends at once does not reset the backoff
+		if lasted { // a watch that ends at once must not reset the backoff
 			failures = 0
 			w.tokenRead = w.tokenRead && !w.heard
 		}
@@ -65,7 +65,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// rest waits before the next request. Meanwhile, deleted slices expire.
+// rest waits before the next request. Deleted slices may expire in the meantime.
 func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	end := time.Now().Add(delay)
 	for next := w.known.next(); !next.IsZero() && next.Before(end); next = w.known.next() {
@@ -78,8 +78,8 @@ func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
-// judge handles the end of a watch or a failed request. It returns the delay before the next
-// request, and the error to report, if any.
+// judge decides what to do after the end of a watch or a failed request. It returns the delay
+// before the next request, and the error to report or nil.
 func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration, say error) {
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
@@ -138,7 +138,7 @@ func (w *watch) ask(ctx context.Context) (err error) {
 	}
 	dead := time.AfterFunc(time.Duration(seconds)*time.Second+overtime, cancel)
 	defer dead.Stop()
-	slow := time.AfterFunc(first, cancel) // limits the wait for the initial slices; stopped once they are complete
+	slow := time.AfterFunc(first, cancel) // limits the wait for the initial slices; stopped when they are complete
 	defer slow.Stop()
 	body, err := w.slices(ctx, ask)
 	if err != nil {
@@ -161,7 +161,7 @@ func (w *watch) slices(ctx context.Context, ask url.Values) (io.ReadCloser, erro
 	return w.host.get(ctx, fmt.Sprintf(slicesAPI, w.namespace), ask)
 }
 
-// late replaces err with a clearer error if ctx has ended.
+// late replaces err by a clearer error if ctx has ended.
 func late(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the API server did not answer in time")
@@ -169,8 +169,8 @@ func late(ctx context.Context, err error) error {
 	return err
 }
 
-// closing returns a function that closes body. If ctx ends first, body is closed at once, which
-// ends a pending read of any transport.
+// closing returns a function that closes body. If ctx ends before that, body is closed at once,
+// which ends a pending Read with any transport.
 func closing(ctx context.Context, body io.Closer) func() {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	return func() {
@@ -222,7 +222,7 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 				all.remove(e.Object.Metadata.Name)
 			case "BOOKMARK":
 				if e.Object.Metadata.Annotations.Ended != "true" {
-					continue // versions are in no order before the initial events are complete
+					continue // before the initial events are complete, their versions are not in order
 				}
 				w.begin(ctx, e.Object.Metadata.ResourceVersion, all)
 				return nil
@@ -233,7 +233,7 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// reach records the version of the known slices. It ignores a version that is too long for a URL.
+// reach records the version of the known slices. A version that is too long for a URL is ignored.
 func (w *watch) reach(version string) {
 	if len(version) > maxText {
 		version = ""
@@ -290,7 +290,7 @@ func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// take processes an event. It reports whether the users of the watch need an update.
+// take processes an event. It reports whether the feed needs an update.
 func (w *watch) take(e *event) (changed bool, err error) {
 	if e.err != nil {
 		return false, e.err
@@ -314,7 +314,7 @@ func (w *watch) take(e *event) (changed bool, err error) {
 	return e.Type != "BOOKMARK", nil
 }
 
-// tell passes the known slices to the feed, without those that have expired.
+// tell passes the known slices to the feed, except those that have expired.
 func (w *watch) tell(ctx context.Context) {
 	w.known.expire(time.Now())
 	s := w.known.snapshot()

@@ -26,7 +26,7 @@ const patience = 30 * time.Second
 type apiServer struct {
 	*httptest.Server
 	requests chan *http.Request
-	lines    chan string // lines of the response to a watch; "" ends it, and a number refuses it with that status
+	lines    chan string // lines of the response to a watch; "" ends it, and a number makes the server reject it with that status
 	watches  atomic.Int32
 }
 

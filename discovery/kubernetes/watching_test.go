@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// wellThen answers the first request with a slice, and then calls the function then. For each other
-// request it only calls then.
+// wellThen responds to the first request with a slice, and then calls then. For all later requests,
+// it only calls then.
 func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int, url.Values, io.Writer, <-chan struct{}) int {
 	return func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
 		if n == 0 {
@@ -22,7 +22,7 @@ func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int
 	}
 }
 
-// A watch asks for bookmarks and initial events, and has a random timeout of 300 s to 599 s.
+// A watch must request bookmarks and initial events, with a random timeout of 300 s to 599 s.
 func TestWhatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -52,8 +52,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 }
 
-// A watch that has ended is resumed from the last version, the first time at once and then with
-// backoff.
+// A watch that has ended must be resumed from the last version: the first time at once, and later
+// with backoff.
 func TestAWatchThatEndsIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -83,8 +83,8 @@ func TestAWatchThatEndsIsResumed(t *testing.T) {
 	})
 }
 
-// While the server is down, the known endpoints stay in use. The source reports that they have not
-// been confirmed since the last bookmark.
+// While the server is down, the known endpoints must stay in use. The source must report that they
+// have not been confirmed since the last bookmark.
 func TestServerDownForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, began := &scripted{}, time.Now()
@@ -110,7 +110,7 @@ func TestServerDownForAnHour(t *testing.T) {
 		if got := l.said(); !strings.HasPrefix(got, "1m0s doubt since 50s: connection refused") || strings.Contains(got, "fail") || strings.Contains(got, "update") {
 			t.Errorf("when the server went down the receiver got %q", got)
 		}
-		time.Sleep(time.Hour + 2*time.Minute) // the longest backoff is 144 s; the first watch with a bookmark begins after it
+		time.Sleep(time.Hour + 2*time.Minute) // the longest backoff is 144 s, and the first watch with a bookmark begins after it
 		got := l.said()
 		if stop(); !strings.HasSuffix(got, "confirm") || strings.Contains(got, "update") || strings.Contains(got, "fail") {
 			t.Errorf("when the server was back the receiver got %q, want a confirmation", got)
@@ -118,7 +118,7 @@ func TestServerDownForAnHour(t *testing.T) {
 	})
 }
 
-// If a server rejects initial events with 400 or 422, all later requests to this server are LIST
+// A server rejects initial events with 400 or 422. All later requests to this server must be LIST
 // and then WATCH, also for other Services.
 func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	for _, code := range []int{http.StatusBadRequest, http.StatusUnprocessableEntity} {
@@ -156,7 +156,7 @@ func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	}
 }
 
-// If the server does not end a watch by its timeoutSeconds, the client cancels it 30 s later.
+// A server does not end a watch after timeoutSeconds. The client must cancel it 30 s later.
 func TestAWatchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -176,8 +176,8 @@ func TestAWatchThatHangs(t *testing.T) {
 	})
 }
 
-// If the server returns 403, the error names the missing verbs, the resource, the namespace and the
-// account, and a command that prints a Role.
+// The server returns 403. The error must name the missing verbs, the resource, the namespace and
+// the account, and a command that prints a Role.
 func TestForbiddenNamesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{serve: func(_ int, _ url.Values, w io.Writer, _ <-chan struct{}) int { return http.StatusForbidden }}
@@ -227,8 +227,8 @@ func TestUnknownEvents(t *testing.T) {
 	})
 }
 
-// A burst of events becomes one update, even if its events arrive in pieces while the removal of a
-// slice is due.
+// A burst of events must become one update, even if its events arrive in pieces while the removal
+// of a slice is due.
 func TestABurstIsOneUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -260,7 +260,7 @@ func TestABurstIsOneUpdate(t *testing.T) {
 	})
 }
 
-// A redirect is not followed, because the token would go to another server.
+// A redirect must not be followed, because the token would be sent to another server.
 func TestEndlessRedirects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{serve: func(int, url.Values, io.Writer, <-chan struct{}) int { return http.StatusFound }}

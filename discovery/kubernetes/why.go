@@ -18,8 +18,8 @@ const (
 	maxService  = 1 << 20
 )
 
-// why says why the Services have no slices. It returns "" if the account may not get Services, or
-// if the reason is unknown.
+// why returns the reason why the Services have no slices. It returns "" if the account must not get
+// Services, or if the reason is unknown.
 func (w *watch) why(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

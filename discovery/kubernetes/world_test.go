@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// scripted is an API server for synctest bubbles. serve handles the requests for slices, and n is
-// the number of the request. If it returns a negative code, the request fails with a network error.
+// scripted is an API server for synctest bubbles. serve handles the requests for slices; n is the
+// number of the request. If serve returns a negative code, the request fails with a network error.
 type scripted struct {
 	serve    func(n int, q url.Values, w io.Writer, ended <-chan struct{}) (code int)
 	services map[string]string // JSON of each Service; nil if the account must not read Services
@@ -77,8 +77,8 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// firstWrite sends a status code to began at the first write, even an empty one, because that
-// begins the response.
+// firstWrite sends a status code to began at the first Write, even an empty one, because a response
+// begins with it.
 type firstWrite struct {
 	to    io.Writer
 	once  sync.Once
@@ -162,8 +162,8 @@ func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func
 	return l, func() { started.Close(); time.Sleep(linger + time.Second) }
 }
 
-// at returns the event of a slice. endpoints has addresses with commas between them, or JSON
-// objects.
+// at returns the event of a slice. endpoints is a comma-separated list of addresses, or a list of
+// JSON objects.
 func at(kind, name, endpoints string) string {
 	if endpoints != "" && endpoints[0] != '{' {
 		endpoints = `{"addresses":["` + strings.ReplaceAll(endpoints, ",", `"]},{"addresses":["`) + `"]}`
@@ -171,7 +171,7 @@ func at(kind, name, endpoints string) string {
 	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"name":%q,"resourceVersion":"8","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","endpoints":[%s],"ports":[{"name":"grpc","port":80}]}}`+"\n", kind, name, endpoints)
 }
 
-// bookmark returns a BOOKMARK event. With end, it is the one that ends the initial events.
+// bookmark returns a BOOKMARK event. If end is set, it is the one after the initial events.
 func bookmark(version string, end bool) string {
 	annotations := ""
 	if end {

@@ -64,8 +64,8 @@ func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discove
 
 func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
-// broken has a source for each rule. The source breaks the rule, and Run must report the error
-// want.
+// broken has an entry for each rule: a source that breaks the rule, and the error want that Run
+// must report.
 var broken = map[string]struct {
 	source fake
 	want   string
@@ -186,5 +186,6 @@ func TestSourcesThatBreakARule(t *testing.T) {
 	}
 }
 
-// wait sleeps on the clock of the calling bubble. It is used in a table outside of any bubble.
+// wait sleeps on the clock of the bubble in which it is called. The table that uses it is outside
+// of any bubble.
 func wait(d time.Duration) { <-time.NewTimer(d).C }

@@ -21,12 +21,12 @@ type keeper struct {
 	answers  []given
 	listed   bool
 	failures []string
-	minute   time.Time // start of the minute in which many counts
-	many     int       // number of refused answers in this minute
+	minute   time.Time // start of the minute to which many refers
+	many     int       // number of refused answers in that minute
 }
 
-// given is an answer from a source, with a copy from the time when it was sent. A later difference
-// shows that the source has modified the answer.
+// given is an answer from a source, and a copy that was made when it was sent. If they differ
+// later, the source has modified the answer.
 type given struct{ answer, copy discovery.Answer }
 
 func (k *keeper) listen() *discovery.Receiver {
@@ -78,7 +78,7 @@ func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
 	k.guard.Unlock()
 	k.call()
 	if k.refusal != nil && k.repeatsTooOften() {
-		time.Sleep(quiet) // otherwise, a source that never pauses would stop the fake clock
+		time.Sleep(quiet) // a source that never pauses would otherwise stop the fake clock
 	}
 	return k.refusal
 }
@@ -116,10 +116,10 @@ func (k *keeper) fail(err error) {
 
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// shape replaces the numbers in text.
+// shape returns text with all numbers replaced, so that texts can be compared.
 func shape(text string) string { return numbers.ReplaceAllString(text, "#") }
 
-// failedBefore reports whether the source has not answered yet, but has already failed with the
+// failedBefore reports whether the source, which has not answered yet, has already failed with the
 // same text.
 func (k *keeper) failedBefore(err error) bool {
 	k.guard.Lock()

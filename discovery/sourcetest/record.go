@@ -17,8 +17,8 @@ type Told struct {
 	Failure   error
 	Rejected  error
 	Confirmed bool
-	Doubt     error     // the error given to Unconfirmed; for nil, an error with the text "over"
-	Since     time.Time // the time given to Unconfirmed
+	Doubt     error     // the error passed to Unconfirmed; for nil, an error with the text "over"
+	Since     time.Time // the time passed to Unconfirmed
 	Trying    string
 }
 

@@ -48,15 +48,15 @@ var checks = map[string]func(failer, discovery.Source){
 	"again":        checkAgain,
 }
 
-// failer is the part of *testing.T that the checks use. The tests of this package use a fake.
+// failer is the part of *testing.T that the checks use. This package's own tests use a fake.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
 const (
-	patience = time.Minute // a source must report something within this time
-	quiet    = time.Hour   // a closed source is observed for this time
+	patience = time.Minute // time within which a source must report something
+	quiet    = time.Hour   // time for which a closed source is observed
 )
 
 func atOnce(t failer, what string, f func()) {
@@ -84,7 +84,7 @@ func checkCheck(t failer, s discovery.Source) {
 	}
 }
 
-// begin starts a source and returns its reports in the first minute. If Start fails, started is
+// begin starts a source and returns the reports of its first minute. If Start fails, started is
 // nil.
 func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started, first []Told) {
 	t.Helper()
@@ -113,7 +113,7 @@ func end(t failer, r *keeper, started *discovery.Started) {
 	silent(t, r)
 }
 
-// silent checks that a closed source reports nothing, except in the first minute after Close.
+// silent checks that a closed source sends no reports, except in the first minute after Close.
 func silent(t failer, r *keeper) {
 	t.Helper()
 	time.Sleep(patience)
@@ -127,7 +127,7 @@ func silent(t failer, r *keeper) {
 	r.check(t)
 }
 
-// checkLife runs a source for half an hour, in which connections to endpoints fail.
+// checkLife runs a source for half an hour. In this time, connections to endpoints fail.
 func checkLife(t failer, s discovery.Source) {
 	r := &keeper{t: t}
 	started, _ := begin(t, s, r)
@@ -169,7 +169,7 @@ func checkTwo(t failer, s discovery.Source) {
 		return
 	}
 	if !a.answered() || !b.answered() {
-		time.Sleep(10 * patience) // a source that fails at first gets more time
+		time.Sleep(10 * patience) // a source that fails first gets more time
 	}
 	if a.answered() != b.answered() {
 		t.Errorf("only one of two channels has an answer: the first %v, the second %v", a.answered(), b.answered())

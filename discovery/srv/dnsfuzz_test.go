@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// answers is a DNS server whose answers are made from random bytes. Its names are always valid,
-// because package net drops records with invalid ones.
+// answers is a DNS server whose responses are made from random bytes. Names in them are always
+// valid, because package net drops records with invalid names.
 type answers struct{ left []byte }
 
 func (a *answers) next() (b byte) {
@@ -40,8 +40,8 @@ func (a *answers) LookupSRV(context.Context, string, string, string) (string, []
 	return "", records, err
 }
 
-// LookupNetIP derives the addresses from the host's name, because several lookups run at the same
-// time.
+// LookupNetIP derives the addresses from the host's name, not from the next bytes, because several
+// lookups run at the same time.
 func (a *answers) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
 	var seed byte
 	if len(a.left) > 0 {
@@ -62,9 +62,9 @@ func (a *answers) LookupNetIP(_ context.Context, network, host string) ([]netip.
 	return found, err
 }
 
-// FuzzAnswers checks several lookups of a source with a DNS server that sends any answers. The
-// endpoints must be valid and bounded, and an error must be one line. A failed lookup must not
-// remove the endpoints in use.
+// FuzzAnswers runs several lookups of a source with a DNS server that sends arbitrary responses.
+// The endpoints must be valid and limited in number, an error must be one line, and a failed lookup
+// must not remove the endpoints in use.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte("\x00\x02\x00\x50\x00\x01\x0a\x01\x51\x00\x02\x03\x00\x00\x01\x00\x50\x00\x01\x02"))
 	f.Add([]byte("\x00\x01\x02\x00\x00\x00\x00\x02\x00\x00\x27\x01\x01\x08\x01\xff"))

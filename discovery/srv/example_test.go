@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// While the server with the lower priority number works, all calls go to it. The target names the
-// DNS server of this example. By default, the system's DNS server is used.
+// All calls go to the server with the lower priority number as long as it works. The target names
+// the DNS server of this example. By default, the system's DNS server is used.
 func Example() {
 	primary, primaryPort := serve()
 	backup, backupPort := serve()

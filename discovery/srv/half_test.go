@@ -51,8 +51,8 @@ func (h *halves) set(v4, v6 string) {
 	h.of = map[string]string{"ip4": v4, "ip6": v6}
 }
 
-// If the lookup of one address family fails, its known addresses stay in use beside the current
-// ones of the other family, even after the channel was idle.
+// The lookup of one address family fails. Its known addresses must stay in use together with the
+// current ones of the other family, even after the channel was idle.
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
@@ -78,7 +78,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	})
 }
 
-// A DNS server fails for A records and has no AAAA records. The channel gets no update.
+// A DNS server fails for A records and has no AAAA records. The channel must not get an update.
 func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
@@ -89,7 +89,7 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	}
 	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
 	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // by the second lookup, the channel has the result of the first
+	dns.Await(shop, "SRV", 2) // by its second lookup, the channel has handled the result of the first
 	select {
 	case line := <-c.lines:
 		t.Errorf("the channel received %s, want nothing", line)
@@ -107,7 +107,8 @@ func TestRecordWithPort0(t *testing.T) {
 	c.expect(t, "the record of a.test. has port 0")
 }
 
-// With dns=tcp, names are looked up over TCP only. Truncated UDP answers then do no harm.
+// With dns=tcp, names must be looked up over TCP only, so that truncated UDP answers have no
+// effect.
 func TestNameServerThatCutsAnswers(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a", "0 0 1 b")
@@ -124,7 +125,7 @@ func TestNameServerThatCutsAnswers(t *testing.T) {
 	}
 }
 
-// An authority that the user sets overrides the names in records (verify=record).
+// An authority that the user sets must take precedence over the names in records (verify=record).
 func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

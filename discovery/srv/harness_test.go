@@ -28,7 +28,7 @@ type channel struct {
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet
+	if awaiting.Is(s) { // there is no answer yet, so calls wait
 		return nil
 	}
 	var endpoints []string
@@ -85,8 +85,8 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build starts a resolver that is closed when the test ends. DNS in the target is replaced by the
-// address of the DNS server.
+// build starts a resolver that is closed when the test ends. The word DNS in the target is replaced
+// by the address of the DNS server.
 func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option) (channel, resolver.Resolver) {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
@@ -103,8 +103,8 @@ func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option)
 
 const shop = "_grpc._tcp.shop.test"
 
-// set writes the SRV records of a name, each as "PRIORITY WEIGHT PORT HOST". The hosts a, b and so
-// on have the addresses 127.0.0.1, 127.0.0.2 and so on.
+// set sets the SRV records of a name, each in the form "PRIORITY WEIGHT PORT HOST". The hosts a, b
+// and so on have the addresses 127.0.0.1, 127.0.0.2 and so on.
 func set(dns *dnstest.Server, name string, records ...string) {
 	for i, r := range records {
 		host := strings.Fields(r)[3]

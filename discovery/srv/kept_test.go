@@ -19,9 +19,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// hosts is a DNS server for synctest bubbles, with SRV records for the hosts a and b. Each of them
-// is an address, "gone" if the name does not exist, "" if its lookups fail, or "half" if only its
-// IPv4 lookups fail.
+// hosts is a DNS server for synctest bubbles, with SRV records for the hosts a and b. The value of
+// each host is an address, "gone" if the name does not exist, "" if its lookups fail, or "half" if
+// only its IPv4 lookups fail.
 type hosts struct {
 	mu   sync.Mutex
 	a, b string
@@ -91,8 +91,8 @@ func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	return strings.Join(lines, ", then ")
 }
 
-// After a channel was idle, a host that cannot be looked up keeps its addresses until an hour after
-// its last good lookup. Other hosts have their current addresses.
+// After a channel was idle, a host cannot be looked up. It must keep its addresses until an hour
+// after its last good lookup. Other hosts must have their current addresses.
 func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{}
@@ -107,10 +107,10 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
 			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			// Using stored addresses does not confirm them.
+			// Using stored addresses must not confirm them.
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
 			{"10.0.0.3", "10.0.0.2", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
-			// While the lookups of a host fail, its addresses are not confirmed, even if the
+			// While the lookups of a host fail, its addresses must not count as confirmed, even if the
 			// channel is in use.
 			{"", "10.0.0.4", 2 * time.Hour, "10.0.0.3:1 10.0.0.4:1", time.Minute},
 			{"", "10.0.0.4", time.Minute, "10.0.0.4:1", 0},
@@ -127,8 +127,8 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// If the lookups of one address family of a host fail, the host is not confirmed. After the channel
-// was idle, its addresses are used only until an hour after its last complete lookup.
+// The lookups of one address family of a host fail, so the host is not confirmed. After the channel
+// was idle, its addresses must be used only until an hour after its last complete lookup.
 func TestALostHostIsNotConfirmed(t *testing.T) {
 	for _, lost := range []string{"", "half"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestALostHostIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// If the lookup of the SRV records fails, no host is confirmed.
+// The lookup of the SRV records fails. This must not confirm any host.
 func TestLostRecordsConfirmNoHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
@@ -173,7 +173,7 @@ func TestLostRecordsConfirmNoHost(t *testing.T) {
 	})
 }
 
-// A host that no longer exists stays in use for some lookups (removeAfter), but not after the
+// A host that no longer exists must stay in use for some lookups (removeAfter), but not after the
 // channel was idle.
 func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -207,8 +207,8 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	return s.hosts.LookupNetIP(ctx, network, host)
 }
 
-// After a channel was idle, a host that does not respond delays the others only briefly. Until
-// then, all stored addresses are used. Afterwards, only those of the silent host are.
+// After a channel was idle, a host does not respond. It may delay the others only briefly. Until
+// then, all stored addresses must be used; afterwards, only those of the silent host.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}

@@ -80,17 +80,17 @@ type record struct {
 type answer struct {
 	records []record // empty if the service does not exist
 	hosts   map[string]found
-	flaws   []error // problems with individual records or hosts
+	flaws   []error // problems with single records or hosts
 }
 
 // found holds the addresses of a host. IPv4 and IPv6 addresses are looked up separately, so one
 // lookup may fail while the other succeeds.
 type found struct {
 	addresses []netip.Addr
-	known     [2]bool // the lookup of the family has succeeded; indexed as in families
+	known     [2]bool // by family, as in families: whether the lookup succeeded
 }
 
-// families are the networks for package net's LookupNetIP.
+// families are the networks to pass to LookupNetIP of package net.
 var families = [2]string{"ip4", "ip6"}
 
 func familyOf(ip netip.Addr) int {
@@ -111,9 +111,9 @@ func (a *answer) some() bool {
 }
 
 // lookUp looks up the SRV records of a name and the addresses of their hosts. At intervals of
-// names.Hold, it calls early with the results so far, if there are new ones. The hosts in silent
-// did not respond last time, so it looks them up last. It returns the hosts that have not responded
-// this time.
+// names.Hold, it calls early with the results so far, if there are new ones. It looks up the hosts
+// in silent last, because they did not respond last time. now holds the hosts that have not
+// responded this time.
 func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -129,7 +129,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	}
 	a = answer{hosts: make(map[string]found)}
 	if err != nil {
-		a.flaws = append(a.flaws, err) // some records are invalid and were left out
+		a.flaws = append(a.flaws, err) // err describes invalid records, which are left out
 	}
 	for _, r := range records {
 		if r.Port == 0 {
@@ -153,9 +153,9 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	return a, hosts.silent, nil
 }
 
-// inTurn returns the hosts of records in the order in which to look them up. The first hosts of all
-// priorities come first, then the second hosts, and so on, so that silent hosts of one priority do
-// not delay the others. Hosts in silent come last.
+// inTurn returns the hosts of records in the order in which to look them up. It begins with the
+// first host of each priority, then the second host of each, and so on, so that silent hosts of one
+// priority do not delay the others. Hosts in silent come last.
 func inTurn(records []record, silent map[string]bool) []string {
 	type place struct {
 		host  string
@@ -186,13 +186,13 @@ func (r record) name() string { return strings.TrimSuffix(r.host, ".") }
 
 // hosts looks up the hosts of SRV records. The goroutine that runs wait collects the results.
 type hosts struct {
-	heard chan func()   // receives functions that record a result
+	heard chan func()   // receives functions, each of which records a result
 	done  chan struct{} // closed when all lookups are finished
 
-	// The fields below are used only by wait.
+	// The following fields are used only by wait.
 	found  answer
 	silent map[string]bool // hosts that have not responded for names.Hold
-	news   bool            // some results were not passed to early
+	news   bool            // there are results that were not passed to early
 }
 
 // wait collects results until all lookups are finished. At intervals of names.Hold, it calls early
@@ -215,7 +215,7 @@ func (h *hosts) wait(early func(answer)) {
 	}
 }
 
-// note passes a function to wait, which runs it. If all lookups are finished, note does nothing.
+// note makes wait run a function. If all lookups are finished, note does nothing.
 func (h *hosts) note(what func()) {
 	select {
 	case h.heard <- what:

@@ -18,8 +18,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// zone is a DNS server for synctest bubbles. Hosts whose names begin with "silent" get no response.
-// Other hosts get, after a millisecond, an address with their number.
+// zone is a DNS server for synctest bubbles. For hosts whose names begin with "silent", there is no
+// response. For other hosts, the response comes after a millisecond; it is an address that contains
+// the host's number.
 type zone struct {
 	mu      sync.Mutex
 	records []*net.SRV
@@ -95,7 +96,7 @@ func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	return said
 }
 
-// Silent hosts do not keep other hosts of any priority from being looked up.
+// Silent hosts must not keep other hosts from being looked up, in any priority.
 func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	for about, test := range map[string]struct {
 		zone *zone
@@ -132,7 +133,8 @@ func TestSilentHostsComeLast(t *testing.T) {
 	}
 }
 
-// A silent host makes the lookup longer, but the channel gets the other hosts after 5 s.
+// A silent host makes the lookup longer. The channel must nevertheless get the other hosts after 5
+// s.
 func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := zoneOf("well 10 1")
@@ -172,8 +174,8 @@ func (r *refusing) Update(a discovery.Answer) error {
 
 func (r *refusing) Fail(err error) { r.fails = err }
 
-// hostile is a DNS server that never repeats an answer. It returns the largest possible number of
-// SRV records in a message, and hundreds of addresses for each host.
+// hostile is a DNS server that never sends the same response twice. It sends as many SRV records as
+// a message can hold, and hundreds of addresses for each host.
 type hostile struct{ lookups int }
 
 func (h *hostile) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {

@@ -87,16 +87,16 @@ type watch struct {
 	cancel   context.CancelFunc
 	asked    chan struct{}
 
-	// The fields below are used only by run.
+	// The following fields are used only by run.
 	table  table
 	silent map[string]bool // hosts that did not respond in time in the last lookup
 	logged string
 }
 
-// Check implements discovery.Source. It finds no errors, because only a DNS lookup can find any.
+// Check implements discovery.Source. It returns nil, because only a DNS lookup can find errors.
 func (source) Check(bool) error { return nil }
 
-// resolveNow requests a lookup, unless a request is already pending.
+// resolveNow requests a lookup. If a request is already pending, it does nothing.
 func (w *watch) resolveNow() {
 	select {
 	case w.asked <- struct{}{}:
@@ -120,8 +120,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// lookUp makes one lookup and passes the result to the receiver. It reports whether an answer was
-// found and accepted.
+// lookUp makes one lookup and passes the result to the receiver. It reports whether the lookup
+// succeeded and the answer was accepted.
 func (w *watch) lookUp(ctx context.Context) bool {
 	a, silent, err := lookUp(ctx, w.net, w.name, w.silent, w.early)
 	if ctx.Err() != nil {
@@ -146,12 +146,12 @@ func (w *watch) lookUp(ctx context.Context) bool {
 	return w.tell(&w.table, found) == nil
 }
 
-// early passes incomplete results of a lookup to the receiver. It uses a copy of the table, so that
-// a record that is missing from one lookup is counted only once.
+// early passes incomplete results of a lookup to the receiver. It works on a copy of the table.
+// Otherwise, a record that is missing from one lookup would be counted more than once.
 func (w *watch) early(a answer) {
 	t := w.table.clone()
 	if found := t.take(w.name, a); len(found.Priorities) > 0 {
-		_ = w.tell(t, found) // the complete answer follows, so an error does not matter
+		_ = w.tell(t, found) // the error is ignored, because the complete answer follows
 	}
 }
 
@@ -174,12 +174,12 @@ func (w *watch) log(a answer) {
 	w.logged = text
 }
 
-// pause is the minimum time between a lookup and the next one after a failed connection, as in
-// gRPC's DNS resolver.
+// pause is the minimum time between a lookup and the next one that a failed connection causes, as
+// in gRPC's DNS resolver.
 const pause = 30 * time.Second
 
-// rest waits until the interval ends or a lookup is requested. A request takes effect after pause,
-// or after the interval if that is shorter.
+// rest waits until the interval has passed or a lookup is requested. A request takes effect after
+// pause or, if that is shorter, after the interval.
 func (w *watch) rest(ctx context.Context) {
 	began := time.Now()
 	soonest := pause

@@ -78,7 +78,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("a", n) }
 
-// A bad answer causes an error with the reason. The good answer before it stays in use.
+// A bad answer must cause an error with the reason. The good answer before it must stay in use.
 func TestBadAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(*dnstest.Server)
@@ -114,7 +114,7 @@ func TestBadAnswers(t *testing.T) {
 			c.expect(t, "127.0.0.1:1")
 			dns.Set("a.test", "A")
 			test.make(dns)
-			wait := time.Second // if there is no server, nothing counts lookups
+			wait := time.Second // used if there is no server that could count lookups
 			if name != "no server" {
 				dns.Await(shop, "SRV", 2)
 				wait = 0
@@ -133,7 +133,7 @@ func loop(dns *dnstest.Server, name, kind string) {
 	dns.Set("loop.test", kind, "CNAME "+name+".")
 }
 
-// The resolver repeats a truncated UDP answer over TCP.
+// A UDP answer is truncated. The resolver must repeat the lookup over TCP.
 func TestTruncatedAnswersAndAliases(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
@@ -154,7 +154,7 @@ func TestManyRecords(t *testing.T) {
 	dns.Set(shop, "SRV", records...)
 	c, _ := build(t, dns, "srv://DNS/shop.test")
 	got := 0
-	for got < n { // on a slow machine, the channel begins with the addresses that are known after names.Hold
+	for got < n { // on a slow machine, the first update may contain only the addresses that are known after names.Hold
 		got = len(strings.Fields(c.next(t)))
 	}
 	if got != n {
@@ -162,8 +162,8 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// A new record is used at once. A record is removed when two answers lack it. A record whose target
-// is "." removes all at once.
+// A new record must be used at once. A record must be removed after two answers without it. A
+// record whose target is "." must remove all others at once.
 func TestRecordsThatMove(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

@@ -16,16 +16,16 @@ type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
-	remembered  map[string]discovery.Name // addresses that were stored while the channel was idle; nil after the first complete lookup
+	remembered  map[string]discovery.Name // addresses stored while the channel was idle; nil after the first complete lookup
 }
 
 type host struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
 	names.Held
-	none bool // the last response was that the host has no address
+	none bool // according to the last response, the host has no address
 }
 
-// recordKey identifies a record, whose priority and weight may change.
+// recordKey identifies a record. The record's priority and weight may change.
 type recordKey struct {
 	host string
 	port uint16
@@ -38,7 +38,7 @@ func (t *table) lose() {
 	}
 }
 
-// take applies a complete answer and returns the endpoints that are now in use.
+// take applies a complete answer and returns the endpoints to use from now on.
 func (t *table) take(name string, a answer) discovery.Answer {
 	before := t.hosts
 	t.hosts = make(map[string]*host)
@@ -92,7 +92,7 @@ func (t *table) clone() *table {
 	return &c
 }
 
-// recall returns a host with the stored addresses, except those of a family whose lookup has
+// recall returns a host with the stored addresses. It omits those of a family whose lookup has
 // succeeded.
 func (t *table) recall(name string, found [2]bool) *host {
 	h, known := &host{}, t.remembered[name]
@@ -111,7 +111,7 @@ func (t *table) names() map[string]discovery.Name {
 	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {
 		known := discovery.Name{Until: h.Until}
-		if !h.none { // the addresses of such a host must not be used again after an idle time
+		if !h.none { // the addresses of a host without any must not be used again after the channel was idle
 			for _, ip := range h.addresses.Values() {
 				known.Addresses = append(known.Addresses, ip.String())
 			}
@@ -122,9 +122,9 @@ func (t *table) names() map[string]discovery.Name {
 }
 
 // answer returns an answer with the endpoints of the records, which are sorted by priority. Each
-// priority has a locality with a distinct name, so that its connections survive when a higher
+// priority has a locality with a name of its own, so that its connections survive when a higher
 // priority is added or removed. Empty is always set, because lookUp passes on an answer without
-// endpoints only if there are no records.
+// endpoints only if the service has no records.
 func (t *table) answer(name string, records []record) discovery.Answer {
 	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
 	taken := make(map[netip.AddrPort]bool)
@@ -146,7 +146,7 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 }
 
 // endpoints returns the endpoints of the records of one priority. It omits addresses that are in
-// taken, and adds the others to taken.
+// taken, and adds all others to taken.
 func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []discovery.Endpoint {
 	var endpoints []discovery.Endpoint
 	weights := weightsOf(records)
@@ -179,7 +179,7 @@ func weightsOf(records []record) []uint32 {
 	if slices.ContainsFunc(records, zero) {
 		factor = tenth
 	}
-	// The weights of one DNS message do not exceed the limit for a locality, but with removeAfter,
+	// The weights in one DNS message cannot exceed the limit for a locality. But with removeAfter,
 	// records may come from several messages.
 	by := uint64(len(records))*math.MaxUint16*tenth/math.MaxUint32 + 1
 	weights := make([]uint32, len(records))

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// answerOf parses records, "priority weight host:port", and addresses, "host = address address",
-// with semicolons between them. A host without addresses could not be looked up.
+// answerOf parses a list with semicolons. "PRIORITY WEIGHT HOST:PORT" is a record, and "HOST =
+// ADDRESS ADDRESS" is the result of a lookup. A host without addresses could not be looked up.
 func answerOf(text string) answer {
 	a := answer{hosts: make(map[string]found)}
 	for entry := range strings.SplitSeq(text, ";") {
@@ -111,8 +111,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The sum of the weights stays within the limit for a locality, even for the largest DNS message
-// together with records of earlier messages that are not removed yet.
+// The sum of the weights must stay within the limit for a locality, even for the largest DNS
+// message together with records of earlier messages that are not removed yet.
 func TestWeightsOfManyRecords(t *testing.T) {
 	for _, n := range []int{3000, 7000, 100_000} {
 		records := make([]record, n)

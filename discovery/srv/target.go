@@ -63,7 +63,7 @@ func parse(target resolver.Target) (parsed, error) {
 	return p, nil
 }
 
-// wrongName returns why name is no valid DNS name (RFC 1035, 2.3.4), or "".
+// wrongName describes why name is not a valid DNS name (RFC 1035, 2.3.4), or returns "".
 func wrongName(name string) string {
 	const maxName, maxLabel = 253, 63
 	name = strings.TrimSuffix(name, ".")

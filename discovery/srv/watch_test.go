@@ -66,8 +66,8 @@ func (r *receiver) Fail(error) {
 	r.fails++
 }
 
-// watched runs a source in a synctest bubble for the duration d. If asked is set, a re-resolution
-// is requested every 100 ms.
+// watched runs a source in a synctest bubble for the time d. If asked is set, it requests a
+// re-resolution every 100 ms.
 func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,8 +92,8 @@ func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d tim
 	return r, lookups
 }
 
-// Without requests, there is one lookup per interval. Without an interval, there is only one
-// lookup.
+// Without requests, there must be one lookup per interval. Without an interval, there must be only
+// one lookup.
 func TestLooksUpAtTheInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
 		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
@@ -106,7 +106,7 @@ func TestLooksUpAtTheInterval(t *testing.T) {
 	}
 }
 
-// A request makes a lookup 30 s after the last one, or after the interval if that is shorter.
+// A request must cause a lookup 30 s after the last one or, if that is shorter, after the interval.
 func TestRequestsForReresolution(t *testing.T) {
 	for _, test := range []struct{ every, apart time.Duration }{
 		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
@@ -120,8 +120,8 @@ func TestRequestsForReresolution(t *testing.T) {
 	}
 }
 
-// After a failed lookup or a refused answer, the next lookup comes after a backoff, which is never
-// longer than the interval.
+// After a failed lookup or a refused answer, the next lookup must come after a backoff that is
+// never longer than the interval.
 func TestBackoffAfterFailures(t *testing.T) {
 	for name, of := range map[string]*nameServer{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
 		r, lookups := watched(t, of, 30*time.Second, true, 10*time.Minute)
@@ -217,7 +217,7 @@ func (r *told) Update(a discovery.Answer) error {
 
 func (*told) Fail(error) {}
 
-// A host that does not respond delays the answer by at most 5 s.
+// A host that does not respond must not delay the answer for more than 5 s.
 func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
 	for about, test := range map[string]struct {
@@ -273,13 +273,13 @@ func (m *moving) LookupNetIP(ctx context.Context, network, host string) ([]netip
 	return m.slow.LookupNetIP(ctx, network, host)
 }
 
-// A lookup that sends incomplete results is still one lookup: an address is removed after two
-// lookups without it, not after two results.
+// A lookup sends incomplete results before the complete one. It must count as one lookup: an
+// address is removed after two lookups without it, not after two results.
 func TestSlowLookupCountsOnce(t *testing.T) {
 	m := &moving{slow: slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
 	got := toldOf(t, m, time.Second, 40*time.Second)
 	for i, want := range []string{
-		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // both results are of the first lookup
+		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // both results come from the first lookup
 		"0: 10.0.0.1:1+10.0.0.3:1*1 10.0.0.2:1*1", "0: 10.0.0.3:1*1 10.0.0.2:1*1",
 	} {
 		if i >= len(got) || !strings.HasSuffix(got[i], "s "+want) {
