@@ -36,7 +36,7 @@ func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	case goods != none:
 		return rowGood, goods
 	case smalls != none:
-		// Some endpoints respond, which is better than making calls wait or fail.
+		// Some endpoints respond. That is better than waiting, and better than errors.
 		return rowSmall, smalls
 	case reconnecting != none:
 		// No priority responds. Waiting for a reconnection usually takes milliseconds, and the failover
