@@ -153,15 +153,21 @@ func startServer(t *testing.T, name string, certificate *tls.Certificate) *serve
 var ownAddresses sync.Map
 
 // ownAddress returns an address for a backend that stops and starts again. The port is below the
-// ports that the system assigns, so no other socket takes it meanwhile. The function does not try
-// the port, because a child process could inherit the listener.
+// ports that the system assigns, so that only tests of this package may take it, perhaps in another
+// process. The function finds out by connecting. It does not listen, because a child process could
+// inherit the listener.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	for {
 		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		if _, ours := ownAddresses.LoadOrStore(address, true); !ours {
+		if _, ours := ownAddresses.LoadOrStore(address, true); ours {
+			continue
+		}
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
 			return address
 		}
+		_ = conn.Close()
 	}
 }
 
