@@ -8,12 +8,12 @@ import (
 
 func settling(t *testing.T, interval time.Duration) time.Duration {
 	t.Helper()
-	told, stop := make(chan struct{}), make(chan struct{})
+	wake, stop := make(chan struct{}), make(chan struct{})
 	defer close(stop)
 	go func() {
 		for until := time.Now().Add(time.Hour); time.Now().Before(until); {
 			select {
-			case told <- struct{}{}:
+			case wake <- struct{}{}:
 			case <-stop:
 				return
 			}
@@ -25,7 +25,7 @@ func settling(t *testing.T, interval time.Duration) time.Duration {
 		}
 	}()
 	begin := time.Now()
-	if !settle(nil, told) {
+	if !settle(nil, wake) {
 		t.Error("settle returned false")
 	}
 	return time.Since(begin)

@@ -46,7 +46,7 @@ type Watcher struct {
 	options Options
 	paths   []string
 	ticker  *time.Ticker
-	told    chan struct{}
+	wake    chan struct{}
 
 	places places // guarded by the notifier's lock
 
@@ -69,7 +69,7 @@ func New(paths ...string) *Watcher { return NewWith(Options{}, paths...) }
 
 // NewWith is New with options.
 func NewWith(options Options, paths ...string) *Watcher {
-	w := &Watcher{options: options, paths: paths, ticker: time.NewTicker(pollInterval), told: make(chan struct{}, 1), entries: make(map[spot]Notice)}
+	w := &Watcher{options: options, paths: paths, ticker: time.NewTicker(pollInterval), wake: make(chan struct{}, 1), entries: make(map[spot]Notice)}
 	if !options.PollOnly {
 		system.join(w)
 		w.follow()
@@ -99,7 +99,7 @@ func (w *Watcher) tell(what Notice, entry spot) {
 		w.entries[entry] = what
 	}
 	select {
-	case w.told <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default:
 	}
 }
@@ -136,8 +136,8 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice
 	select {
 	case <-done:
 		return Looked, false
-	case <-w.told:
-		if !settle(done, w.told) {
+	case <-w.wake:
+		if !settle(done, w.wake) {
 			return Looked, false
 		}
 		what = w.take()
@@ -152,7 +152,7 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice
 
 // settle waits until no event has arrived for the time quiet, but not longer than patience. It
 // returns false if done is closed.
-func settle(done, told <-chan struct{}) bool {
+func settle(done, wake <-chan struct{}) bool {
 	still, enough := time.NewTimer(quiet), time.NewTimer(patience)
 	defer still.Stop()
 	defer enough.Stop()
@@ -160,7 +160,7 @@ func settle(done, told <-chan struct{}) bool {
 		select {
 		case <-done:
 			return false
-		case <-told:
+		case <-wake:
 			still.Reset(quiet)
 		case <-still.C:
 			return true

@@ -170,7 +170,7 @@ func TestANeighbourThatIsNeverQuiet(t *testing.T) {
 	for range 3 {
 		noticed(t, inDirectory, "the neighbour")
 	}
-	if len(inFile.told) != 0 {
+	if len(inFile.wake) != 0 {
 		t.Error("a file's Watcher was notified of another file")
 	}
 }

@@ -16,23 +16,24 @@ type unknown struct {
 	name   string
 }
 
-// told holds the unknown fields that have been logged. Each is logged once, because a configuration
-// is parsed repeatedly, and many localities may contain the same mistake.
-var told = struct {
+// loggedFields holds the unknown fields that have been logged. Each is logged once, because a
+// configuration is parsed repeatedly, and many localities may contain the same mistake.
+var loggedFields = struct {
 	sync.Mutex
 	fields map[unknown]bool
 }{fields: make(map[unknown]bool)}
 
-// mostTold limits told, because a configuration can contain any number of unknown names.
-const mostTold = 1000
+// maxLoggedFields limits loggedFields, because a configuration can contain any number of unknown
+// names.
+const maxLoggedFields = 1000
 
 func tell(u unknown) bool {
-	told.Lock()
-	defer told.Unlock()
-	if told.fields[u] || len(told.fields) == mostTold {
+	loggedFields.Lock()
+	defer loggedFields.Unlock()
+	if loggedFields.fields[u] || len(loggedFields.fields) == maxLoggedFields {
 		return false
 	}
-	told.fields[u] = true
+	loggedFields.fields[u] = true
 	return true
 }
 

@@ -11,9 +11,9 @@ import (
 var logged = testlog.KeepWarnings()
 
 func forget() {
-	told.Lock()
-	defer told.Unlock()
-	clear(told.fields)
+	loggedFields.Lock()
+	defer loggedFields.Unlock()
+	clear(loggedFields.fields)
 }
 
 // An unknown field must be logged once, together with the known ones, even if the configuration is
@@ -54,14 +54,14 @@ func TestUnknownFieldsAreBounded(t *testing.T) {
 	forget()
 	defer forget()
 	logged.Take()
-	for i := range 2 * mostTold {
+	for i := range 2 * maxLoggedFields {
 		parsers["pick_first"](fmt.Appendf(nil, `{"field%d\n%s": 1}`, i, strings.Repeat("x", 1000)))
 	}
 	got := logged.Take()
-	if n := strings.Count(got, "\n"); n != mostTold || len(told.fields) != mostTold {
-		t.Errorf("logged %d lines and recorded %d fields, want %d", n, len(told.fields), mostTold)
+	if n := strings.Count(got, "\n"); n != maxLoggedFields || len(loggedFields.fields) != maxLoggedFields {
+		t.Errorf("logged %d lines and recorded %d fields, want %d", n, len(loggedFields.fields), maxLoggedFields)
 	}
-	if len(got) > mostTold*400 {
+	if len(got) > maxLoggedFields*400 {
 		t.Errorf("logged %d bytes", len(got))
 	}
 }

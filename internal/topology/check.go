@@ -53,7 +53,7 @@ func each(a *Answer, f func(place, *Endpoint)) {
 // checkAnswer checks the rules for answers. It returns the weights of the answer's localities, or
 // an *Invalid. The addresses of endpoints that cannot receive calls are not checked, because the
 // client does not connect to them.
-func checkAnswer(a *Answer, skip map[place]bool, n news) (weights [][]uint32, err error) {
+func checkAnswer(a *Answer, skip map[place]bool, n uncheckedEndpoints) (weights [][]uint32, err error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
 			return nil, invalid("category %.100q drops %d of a million calls, want 0 to %d", d.Category, d.PerMillion, million)
@@ -83,7 +83,7 @@ func checkAnswer(a *Answer, skip map[place]bool, n news) (weights [][]uint32, er
 
 // checkLocality checks a locality and returns its weight. The default is the sum of the weights of
 // its usable endpoints or, if there are none, 1, so that the locality stays in the tree.
-func checkLocality(l *Locality, at place, skip map[place]bool, n news) (uint32, error) {
+func checkLocality(l *Locality, at place, skip map[place]bool, n uncheckedEndpoints) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {
 		e := &l.Endpoints[k]

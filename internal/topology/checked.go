@@ -24,9 +24,9 @@ func Check(a *Answer) (*Checked, error) { return CheckAfter(a, nil) }
 
 // CheckAfter is like Check, but skips the endpoints that were already checked in last, the previous
 // answer. last may be nil.
-func CheckAfter(a *Answer, last *Checked) (*Checked, error) { return check(a, newsOf(a, last)) }
+func CheckAfter(a *Answer, last *Checked) (*Checked, error) { return check(a, uncheckedIn(a, last)) }
 
-func check(a *Answer, n news) (*Checked, error) {
+func check(a *Answer, n uncheckedEndpoints) (*Checked, error) {
 	c := &Checked{Answer: a, Endpoints: len(a.Resolved), Size: Size(a)}
 	if !n.distinct(a) {
 		c.skip = twice(a)

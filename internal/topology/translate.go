@@ -50,7 +50,7 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 func (t *Translator) Tree(c *Checked) Tree {
 	a, groups := t.Near.split(c.Answer)
 	if a != c.Answer {
-		if split, err := check(a, news{all: c.skip != nil}); err == nil {
+		if split, err := check(a, uncheckedEndpoints{all: c.skip != nil}); err == nil {
 			split.Unusable, c = c.Unusable, split
 		} else { // not known to happen
 			a, groups = Near{}.split(c.Answer)

@@ -57,14 +57,14 @@ func (c *Child[T]) Weight() uint32 { return c.weight }
 // Core is the state of one policy. T is the type of the data that the policy attaches to each
 // child.
 type Core[T any] struct {
-	config   Config
-	children map[Key]*Child[T]
-	order    []*Child[T]
-	previous []*Child[T]
-	count    [states]int
-	sum      uint64
-	told     *Child[T] // the child whose error calls get if all children have failed; see Failed
-	updates  uint64
+	config     Config
+	children   map[Key]*Child[T]
+	order      []*Child[T]
+	previous   []*Child[T]
+	count      [states]int
+	sum        uint64
+	errorChild *Child[T] // the child whose error calls get if all children have failed; see Failed
+	updates    uint64
 
 	publication
 }
@@ -141,8 +141,8 @@ func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 		if child.update != c.updates {
 			delete(c.children, key)
 			c.count[child.state]--
-			if c.told == child {
-				c.told = nil
+			if c.errorChild == child {
+				c.errorChild = nil
 			}
 			removed = append(removed, child)
 		}
@@ -191,8 +191,8 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		}
 		child.failed = false
 	case TransientFailure:
-		if c.told == nil || c.told.state != TransientFailure {
-			c.told = child
+		if c.errorChild == nil || c.errorChild.state != TransientFailure {
+			c.errorChild = child
 		}
 		// Parts changes when a child fails for the first time. Later failures matter only if all children
 		// have failed, because the error of calls may then change.
@@ -249,8 +249,8 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 // Failed returns the child whose error calls get, or nil if there is no child. It returns the same
 // child until that child recovers, so that the error does not change with each failure.
 func (c *Core[T]) Failed() *Child[T] {
-	if c.told != nil && c.told.state == TransientFailure {
-		return c.told
+	if c.errorChild != nil && c.errorChild.state == TransientFailure {
+		return c.errorChild
 	}
 	if len(c.order) == 0 {
 		return nil

@@ -6,23 +6,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/inorder"
 )
 
-// news lists the endpoints whose addresses must be checked, because the previous answer did not
-// contain them. The addresses of all other endpoints are valid and distinct, because the previous
-// answer was valid.
-type news struct {
-	all bool // check all endpoints, because more than fewNews are new
+// uncheckedEndpoints lists the endpoints whose addresses must be checked, because the previous
+// answer did not contain them. The addresses of all other endpoints are valid and distinct, because
+// the previous answer was valid.
+type uncheckedEndpoints struct {
+	all bool // check all endpoints, because more than maxUnchecked are new
 	few []place
 }
 
-// fewNews is the maximum length of news.few. Each new endpoint is compared with all others, so more
-// would be slow.
-const fewNews = 16
+// maxUnchecked is the maximum length of uncheckedEndpoints.few. Each new endpoint is compared with
+// all others, so more would be slow.
+const maxUnchecked = 16
 
-func newsOf(a *Answer, last *Checked) news {
+func uncheckedIn(a *Answer, last *Checked) uncheckedEndpoints {
 	if last == nil || last.skip != nil {
-		return news{all: true}
+		return uncheckedEndpoints{all: true}
 	}
-	var n news
+	var n uncheckedEndpoints
 	for i, p := range a.Priorities {
 		for j := range p.Localities {
 			var before []Endpoint
@@ -35,8 +35,8 @@ func newsOf(a *Answer, last *Checked) news {
 				if search.Find(len(before), func(i int) bool { return covers(&before[i], e) }) >= 0 {
 					continue
 				}
-				if n.few = append(n.few, place{i, j, k}); len(n.few) > fewNews {
-					return news{all: true}
+				if n.few = append(n.few, place{i, j, k}); len(n.few) > maxUnchecked {
+					return uncheckedEndpoints{all: true}
 				}
 			}
 		}
@@ -49,11 +49,11 @@ func covers(before, e *Endpoint) bool {
 	return slices.Equal(before.Addresses, e.Addresses) && (usable(before.Health) || !usable(e.Health))
 }
 
-func (n news) has(at place) bool { return n.all || slices.Contains(n.few, at) }
+func (n uncheckedEndpoints) has(at place) bool { return n.all || slices.Contains(n.few, at) }
 
 // distinct reports whether the first addresses of all endpoints are known to be distinct. If it
 // returns false, they may be distinct nevertheless.
-func (n news) distinct(a *Answer) bool {
+func (n uncheckedEndpoints) distinct(a *Answer) bool {
 	if n.all {
 		return false
 	}

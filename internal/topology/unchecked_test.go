@@ -36,7 +36,7 @@ func TestCheckAfterIsCheck(t *testing.T) {
 			}
 			continue
 		}
-		if !newsOf(a, last).all {
+		if !uncheckedIn(a, last).all {
 			few++
 		}
 		if len(got.skip) > 0 {
