@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
@@ -207,6 +208,28 @@ func TestSwitchAgainWhileSwitching(t *testing.T) {
 		}
 		z.Get("z").Report(connectivity.Ready, nil)
 		p.want(t, "READY z")
+	})
+}
+
+func TestAStoppedTimerDoesNotFire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, fired := newParent(), 0
+		start := func() {
+			p.child.StartTimer(0, time.Second, func() { fired++ })
+			if at, runs := p.child.TimerEnds(0); !runs || time.Until(at) != time.Second {
+				t.Errorf("the timer ends in %v, runs: %v; want 1s, true", time.Until(at), runs)
+			}
+		}
+		p.serial.Do(func() { start(); p.child.StopTimer(0) })
+		time.Sleep(time.Minute)
+		if _, runs := p.child.TimerEnds(0); runs || fired != 0 {
+			t.Errorf("a stopped timer runs: %v, fired %d times", runs, fired)
+		}
+		p.serial.Do(start)
+		time.Sleep(time.Minute)
+		if _, runs := p.child.TimerEnds(0); runs || fired != 1 {
+			t.Errorf("a timer runs after its end: %v, fired %d times, want once", runs, fired)
+		}
 	})
 }
 

@@ -1,9 +1,12 @@
 package shell
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
 // WithEndpoints must allocate only once, for any number of endpoints. An update of 10,000 endpoints
@@ -19,5 +22,32 @@ func TestWithEndpointsAllocatesOnce(t *testing.T) {
 	}
 	if len(got.Endpoints) != 1000 || len(got.Addresses) != 2000 || got.Addresses[1999].Addr != "b" {
 		t.Errorf("%d endpoints with %d addresses", len(got.Endpoints), len(got.Addresses))
+	}
+}
+
+func TestOnlyLeavesOutTheOtherEndpoints(t *testing.T) {
+	all := WithEndpoints(resolver.State{}, []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a"}}}, {Addresses: []resolver.Address{{Addr: "b"}}}})
+	got := Only(all.Endpoints[1:], all)
+	if len(got.Endpoints) != 1 || got.Endpoints[0].Addresses[0].Addr != "b" || got.Addresses != nil || len(all.Endpoints) != 2 {
+		t.Errorf("%v with the addresses %v of %v", got.Endpoints, got.Addresses, all.Endpoints)
+	}
+}
+
+// The log names the first endpoint that belongs to no child, for want of a path or of a child.
+func TestFirstStray(t *testing.T) {
+	at := func(address string, path ...string) resolver.Endpoint {
+		return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
+	}
+	known := func(child string) bool { return child == "known" }
+	for want, endpoints := range map[string][]resolver.Endpoint{
+		`"b:1"`: {at("a:1", "known"), at("b:1"), at("c:1", "unknown")},
+		`"c:1"`: {at("a:1", "known", "x"), at("c:1", "unknown", "known"), at("b:1")},
+	} {
+		if got := firstStray(endpoints, known); !strings.Contains(got, want) {
+			t.Errorf("the first stray is %s, want %s", got, want)
+		}
+	}
+	if got := firstStray([]resolver.Endpoint{at("a:1", "known")}, known); got != "" {
+		t.Errorf("without strays, %s", got)
 	}
 }

@@ -32,7 +32,7 @@ var noticing = map[string][]string{
 	"internal/core/names":              {"./discovery/srv", "./internal/cds"},
 	"internal/core/clusters":           {"./internal/cds"},
 	"internal/core/edf":                {"./internal/edf", "./internal/weighted", "./weightedroundrobin"},
-	"internal/shell":                   {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop", "."},
+	"internal/shell":                   {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop", "./internal/debugpage", "."},
 	"drop":                             {"."},
 	"outlierdetection":                 {"."},
 	"pickfirst":                        {"."},

@@ -1,0 +1,287 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+type config struct {
+	serviceconfig.LoadBalancingConfig
+	child lbconfig.Policy
+}
+
+// policy is a policy with one child, whose state it passes on.
+type policy struct {
+	*Shell
+	child      *Child
+	goroutines []string // that published a state
+	watched    []bool
+}
+
+func (p *policy) Begin(c *config, state resolver.State) { p.child.Update(c.child, state) }
+func (p *policy) End()                                  {}
+func (p *policy) ExitIdle()                             { p.child.ExitIdle() }
+
+func (p *policy) Children(yield func(name string, c Below) bool) {
+	if p.child.Exists() {
+		yield("child", p.child)
+	}
+}
+
+func (p *policy) State() balancer.State {
+	p.goroutines = append(p.goroutines, goroutine())
+	return p.child.State()
+}
+
+func (p *policy) Watched(on bool) {
+	p.watched = append(p.watched, on)
+	p.Publish()
+}
+
+func goroutine() string {
+	buf := make([]byte, 64)
+	name, _, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), "[")
+	return name
+}
+
+// tower builds policies above each other, and a stub below them. The first policy is the topmost.
+func tower(t *testing.T, height int) (top balancer.Balancer, policies []*policy, stub *lbtest.Stub, cc *lbtest.ClientConn) {
+	t.Helper()
+	return towerOn(t, height, nil)
+}
+
+// towerOn builds a tower for a channel of the debug page.
+func towerOn(t *testing.T, height int, channel *live.Channel) (top balancer.Balancer, policies []*policy, stub *lbtest.Stub, cc *lbtest.ClientConn) {
+	t.Helper()
+	stubs := &lbtest.StubBuilder{PolicyName: "stub"}
+	below := lbconfig.Policy{Builder: stubs, Config: &lbtest.StubConfig{ID: "stub"}}
+	for i := range height {
+		spec := Spec[config]{Name: fmt.Sprintf("test%d", i), New: func(s *Shell) Policy[config] {
+			p := &policy{Shell: s}
+			p.child = s.NewChild("child", Handlers{Reported: func(*Child, balancer.State) { p.Publish() }})
+			policies = append(policies, p)
+			return p
+		}}
+		below = lbconfig.Policy{Builder: spec.Builder(spec.Name), Config: &config{child: below}}
+	}
+	cc = &lbtest.ClientConn{}
+	top = below.Builder.Build(cc, balancer.BuildOptions{})
+	state := resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a"}}}}}
+	if channel != nil {
+		state = stateattr.SetChannel(state, &stateattr.Channel{Live: channel})
+	}
+	if err := top.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: below.Config, ResolverState: state}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return top, policies, stubs.Get("stub"), cc
+}
+
+// A report runs through all policies on one goroutine, because each has a large stack.
+func TestAReportRisesOnOneGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		top, policies, stub, cc := tower(t, 3)
+		defer top.Close()
+		if got := stub.Last().ResolverState.Addresses; len(got) != 1 || got[0].Addr != "a" {
+			t.Errorf("the policy of another module got the addresses %v, want the endpoint's", got)
+		}
+		for _, p := range policies {
+			p.goroutines = nil
+		}
+		stub.Report(connectivity.Ready, nil)
+		synctest.Wait()
+		if state := cc.State(); state.ConnectivityState != connectivity.Ready {
+			t.Fatalf("the state is %v, want READY", state.ConnectivityState)
+		}
+		var all []string
+		for _, p := range policies {
+			all = append(all, p.goroutines...)
+		}
+		if len(all) != 3 || len(slices.Compact(all)) != 1 {
+			t.Errorf("the policies published on %q, want all on one", all)
+		}
+	})
+}
+
+// A policy learns when watching begins and ends, and what it publishes then is published at once.
+func TestWatchedPoliciesPublish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		top, policies, _, _ := tower(t, 2)
+		defer top.Close()
+		want := func(watched ...bool) {
+			t.Helper()
+			synctest.Wait()
+			for i, p := range policies {
+				if !slices.Equal(p.watched, watched) || len(p.goroutines) == 0 {
+					t.Errorf("policy %d was watched %v and published %d states, want %v and some", i, p.watched, len(p.goroutines), watched)
+				}
+				p.goroutines = nil
+			}
+		}
+		want()
+		stop := top.(Watchable).Watch()
+		want(true)
+		time.Sleep(time.Second)
+		stop()
+		want(true, false)
+	})
+}
+
+// A snapshot has the time of the last change of state, and the last error with its time.
+func TestASnapshotHasTheTimes(t *testing.T) {
+	live.Enable()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		top, policies, stub, _ := tower(t, 1)
+		defer top.Close()
+		defer policies[0].Watch()()
+		want := func(since, failed time.Duration, why error) {
+			t.Helper()
+			time.Sleep(time.Second / 2)
+			synctest.Wait()
+			c := policies[0].Snapshot().Children[0]
+			if got := c.Since.Sub(start); got != since || c.LastError != why {
+				t.Errorf("%v since %v, last error %v, want since %v, %v", c.State, got, c.LastError, since, why)
+			}
+			if failed != 0 && c.FailedAt.Sub(start) != failed || failed == 0 && !c.FailedAt.IsZero() {
+				t.Errorf("failed after %v, want %v", c.FailedAt.Sub(start), failed)
+			}
+			time.Sleep(time.Second / 2)
+		}
+		stub.Report(connectivity.Connecting, nil)
+		want(0, 0, nil)
+		stub.Report(connectivity.TransientFailure, errors.New("refused"))
+		want(time.Second, time.Second, ErrUntold)
+		stub.Report(connectivity.TransientFailure, errors.New("refused"))
+		want(time.Second, 2*time.Second, ErrUntold)
+		stub.Report(connectivity.Ready, nil)
+		want(3*time.Second, 2*time.Second, ErrUntold)
+	})
+}
+
+func TestOnlyAWatchedPolicyIsBusy(t *testing.T) {
+	s := &Shell{}
+	for watchers := range int64(2) {
+		s.watchers.Store(watchers)
+		s.begin()
+		if busy := !s.Busy().IsZero(); busy != (watchers > 0) {
+			t.Errorf("with %d watchers, busy: %v", watchers, busy)
+		}
+	}
+}
+
+// The debug page knows the topmost policy and, after its Close, its last tree.
+func TestAClosedPolicyLeavesItsTree(t *testing.T) {
+	live.Enable()
+	synctest.Test(t, func(t *testing.T) {
+		channel := live.New(t.Name(), func() []live.Source { return nil })
+		defer channel.Stop()
+		view := func() live.View {
+			all := live.Channels()
+			return all[slices.IndexFunc(all, func(v live.View) bool { return v.Channel == channel })]
+		}
+		top, policies, _, _ := towerOn(t, 2, channel)
+		if view().Root != policies[0].Shell {
+			t.Errorf("the root is %v, want the topmost policy", view().Root)
+		}
+		top.Close()
+		tree, _ := view().Tree.(*Tree)
+		if tree == nil || tree.Snapshot == nil || len(tree.Children) != 1 || tree.Below[0].Policy != "test0" || view().Root != nil {
+			t.Errorf("after Close, the root is %v and the tree %+v; want none and the last", view().Root, tree)
+		}
+	})
+}
+
+// A policy without children fails calls with the resolver's error. One with children does not, and
+// passes the error and ExitIdle to them.
+func TestWhoGetsAResolverError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		childless := Spec[config]{Name: "childless", New: func(s *Shell) Policy[config] {
+			return &policy{Shell: s, child: s.NewChild("", Handlers{})}
+		}}.Builder("childless").Build(cc, balancer.BuildOptions{})
+		childless.ResolverError(errors.New("gone"))
+		synctest.Wait()
+		if got := lbtest.Pick(cc.State()); got != "fail: childless: the resolver failed: gone" {
+			t.Errorf("without children, calls get %q", got)
+		}
+		childless.Close()
+		top, _, stub, cc := tower(t, 2)
+		defer top.Close()
+		before := len(cc.States())
+		top.ResolverError(errors.New("gone"))
+		top.ExitIdle()
+		synctest.Wait()
+		if len(stub.ResolverErrors()) != 1 || stub.ExitIdles() != 1 || len(cc.States()) != before {
+			t.Errorf("the child got %d errors and %d ExitIdle calls, and %d states were published; want 1, 1 and 0", len(stub.ResolverErrors()), stub.ExitIdles(), len(cc.States())-before)
+		}
+	})
+}
+
+// The errors of one update are not returned by the next.
+func TestAnUpdateForgetsTheErrorsOfTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stubs := &lbtest.StubBuilder{PolicyName: "stub"}
+		refuses := balancer.ErrBadResolverState
+		stubs.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return refuses }
+		p := Spec[config]{Name: "test", New: func(s *Shell) Policy[config] {
+			p := &policy{Shell: s}
+			p.child = s.NewChild("child", Handlers{Reported: func(*Child, balancer.State) { p.Publish() }, Refused: func(*Child, balancer.State) {}})
+			return p
+		}}.Builder("test").Build(&lbtest.ClientConn{}, balancer.BuildOptions{})
+		defer p.Close()
+		update := func() error {
+			return p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &config{child: lbconfig.Policy{Builder: stubs}}})
+		}
+		refuses = nil
+		if err := update(); err != nil {
+			t.Fatal(err)
+		}
+		stubs.Built()[0].Report(connectivity.TransientFailure, errors.New("down"))
+		synctest.Wait()
+		refuses = balancer.ErrBadResolverState
+		if err := update(); err != balancer.ErrBadResolverState {
+			t.Errorf("error = %v, want ErrBadResolverState itself", err)
+		}
+		refuses = nil
+		if err := update(); err != nil {
+			t.Errorf("the next update returns %v", err)
+		}
+	})
+}
+
+// An Instance passes calls to its policy.
+func TestAnInstancePassesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stubs := &lbtest.StubBuilder{PolicyName: "stub"}
+		p := newParent()
+		i := &Instance{}
+		if !i.Build(&p.Shell, stubs, p.child) {
+			t.Fatal("no policy was built")
+		}
+		stub := stubs.Built()[0]
+		i.ResolverError(errors.New("gone"))
+		i.ExitIdle()
+		i.ResetBackoff()
+		i.Close()
+		if len(stub.ResolverErrors()) != 1 || stub.ExitIdles() != 1 || stub.Resets() != 1 || stub.Closes() != 1 {
+			t.Errorf("the policy got %d errors, %d ExitIdle calls, %d resets and %d Close calls, want one of each", len(stub.ResolverErrors()), stub.ExitIdles(), stub.Resets(), stub.Closes())
+		}
+	})
+}
