@@ -22,7 +22,7 @@ screenshots: ## retake the screenshots in docs (needs Chromium)
 	go run ./bench/screenshots
 
 .PHONY: race
-race: ## run all tests under the race detector
+race: ## run the tests, except those of the cores and internal/arch, under the race detector
 	bash .ci/race
 
 .PHONY: fuzz
