@@ -20,3 +20,14 @@ func TestPoliciesFindWhatWasSealed(t *testing.T) {
 		t.Errorf("groups = %v, want one endpoint in p0 with path [a]", groups)
 	}
 }
+
+func TestWhatIsSealedIsACopy(t *testing.T) {
+	endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}
+	given := []resolver.Endpoint{hierarchy.Set(endpoint, "p0")}
+	state := hierarchy.Seal(resolver.State{Endpoints: given})
+	given[0] = hierarchy.Set(endpoint, "changed by the caller")
+	state.Endpoints = []resolver.Endpoint{endpoint}
+	if got := hierarchy.Path(internal.Unseal(state).Endpoints[0]); !slices.Equal(got, []string{"p0"}) {
+		t.Errorf("path = %q, want [p0]", got)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/inorder"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
@@ -18,6 +19,8 @@ type key = identity.Key
 
 type counted struct {
 	counter
+	key       key
+	update    uint64 // value of policy.updates for the last list that contained the endpoint
 	name      string
 	addresses []resolver.Address
 	reserve   bool       // the child may leave the endpoint unconnected
@@ -49,11 +52,16 @@ func (c *counter) reset() {
 }
 
 // list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
-// entries. If the entries and their addresses are the same as in the last list, it sets p.bound,
-// because the subchannels need not be assigned again.
+// entries. If the entries, their addresses and which are reserves are the same as in the last list, it
+// sets p.bound, because the subchannels need not be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
-	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
+	if p.known == nil {
+		p.known = make(map[key]*endpoint, len(endpoints))
+	}
+	p.updates++
 	p.bound = p.listed != nil
+	list := make([]*endpoint, 0, len(endpoints))
+	var search inorder.Search
 	var addresses []identity.Address // reused for all endpoints; a key does not retain it
 	for _, given := range endpoints {
 		addresses = addresses[:0]
@@ -64,23 +72,39 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 			continue
 		}
 		name := addresses[0].Addr
-		key := identity.KeyOf(addresses)
-		if known[key] != nil {
+		e := p.entry(&search, identity.KeyOf(addresses))
+		if e.Attached.update == p.updates {
 			continue
 		}
-		e := p.known[key]
-		if e == nil {
-			e = &endpoint{}
-		}
-		at := len(list)
-		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && shared(e.Attached.addresses, given.Addresses)
-		e.Attached.name, e.Attached.addresses, e.Attached.reserve = name, given.Addresses, stateattr.IsReserve(given)
-		known[key] = e
+		at, reserve := len(list), stateattr.IsReserve(given)
+		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && e.Attached.reserve == reserve && shared(e.Attached.addresses, given.Addresses)
+		e.Attached.update, e.Attached.name, e.Attached.addresses, e.Attached.reserve = p.updates, name, given.Addresses, reserve
 		list = append(list, e)
 	}
 	p.bound = p.bound && len(list) == len(p.listed)
-	p.known, p.listed = known, list
+	if len(p.known) > len(list) {
+		for _, e := range p.listed {
+			if e.Attached.update != p.updates {
+				delete(p.known, e.Attached.key)
+			}
+		}
+	}
+	p.listed = list
 	return list
+}
+
+// entry returns the map entry with a key. It finds an endpoint near its place in the last list
+// without a lookup in the map.
+func (p *policy) entry(search *inorder.Search, k key) *endpoint {
+	if i := search.Find(len(p.listed), func(i int) bool { return p.listed[i].Attached.key == k }); i >= 0 {
+		return p.listed[i]
+	}
+	e := p.known[k]
+	if e == nil {
+		e = &endpoint{Attached: counted{key: k}}
+		p.known[k] = e
+	}
+	return e
 }
 
 func shared(a, b []resolver.Address) bool {

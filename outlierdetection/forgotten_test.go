@@ -1,6 +1,7 @@
 package outlierdetection
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
@@ -155,4 +157,46 @@ func TestTheSameListIsBound(t *testing.T) {
 			synctest.Wait()
 		}
 	})
+}
+
+// An update allocates the list, a buffer, and what is new.
+func TestAListAllocatesOnlyWhatIsNew(t *testing.T) {
+	const n = 10_000
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint("endpoint", i))
+	}
+	given := endpointsOf(names...)
+	other := slices.Clone(given)
+	other[n/2] = endpointsOf("other")[0]
+	p := &policy{}
+	p.list(given)
+	i := 0
+	got := testing.AllocsPerRun(10, func() {
+		i++
+		p.list([][]resolver.Endpoint{given, other}[i%2])
+	})
+	if got > 4 {
+		t.Errorf("%v allocations for a list with one new endpoint, want the list, a buffer and the endpoint", got)
+	}
+	if len(p.known) != n || len(p.listed) != n {
+		t.Errorf("%d endpoints are known and %d listed, want %d", len(p.known), len(p.listed), n)
+	}
+	p.list(other[:2])
+	if len(p.known) != 2 {
+		t.Errorf("%d endpoints are known, want those of the list", len(p.known))
+	}
+}
+
+// The core learns that an endpoint without a connection has become a reserve, or is none any more.
+func TestAListWithAnotherReserveIsNotBound(t *testing.T) {
+	given := endpointsOf("a", "b")
+	p := &policy{}
+	p.list(given)
+	given[1] = stateattr.SetReserve(given[1])
+	for i, bound := range []bool{false, true} {
+		if p.list(given); p.bound != bound {
+			t.Errorf("list %d with the reserve: bound = %v, want %v", i, p.bound, bound)
+		}
+	}
 }

@@ -31,8 +31,10 @@ type policy struct {
 	codes  string            // status codes with which calls failed, if all endpoints are ejected
 	known  map[key]*endpoint // nil unless calls are counted
 	listed []*endpoint
-	bound  bool // the subchannels are already assigned to the endpoints in listed
+	bound  bool // the subchannels are already assigned to the endpoints in listed, and the core knows their connections
 	place  stateattr.Labels
+
+	updates uint64
 
 	subConns
 }
@@ -73,13 +75,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.setRules(rulesOf(c))
 	if !p.bound {
 		p.bind(list)
-	}
-	for _, e := range list {
-		// An endpoint without a connection counts as connecting, because the child will connect it. A
-		// reserve may stay unconnected.
-		if now := p.connection(e); now != core.Absent || e.Attached.reserve {
-			p.core.Connection(e, now)
-		}
+		p.noteConnections(list)
 	}
 	p.settle()
 	p.startTimer()
@@ -87,6 +83,17 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 }
 
 func (p *policy) End() {}
+
+// noteConnections tells the core the connections of a new list. Later changes are events.
+func (p *policy) noteConnections(list []*endpoint) {
+	for _, e := range list {
+		// An endpoint without a connection counts as connecting, because the child will connect it. A
+		// reserve may stay unconnected.
+		if now := p.connection(e); now != core.Absent || e.Attached.reserve {
+			p.core.Connection(e, now)
+		}
+	}
+}
 
 // startTimer starts the timer for the next sweep. An update does not restart a running interval.
 func (p *policy) startTimer() {

@@ -9,10 +9,10 @@ type sealed struct {
 	endpoints []resolver.Endpoint
 }
 
-// Seal implements Seal of the public package hierarchy.
+// Seal is like Seal of the public package hierarchy, but does not copy the endpoints, which must not
+// be modified later.
 func Seal(state resolver.State) resolver.State {
-	endpoints := append([]resolver.Endpoint(nil), state.Endpoints...)
-	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: endpoints})
+	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: state.Endpoints})
 	return state
 }
 

@@ -58,16 +58,20 @@ func (c *Core[T]) Publish(now time.Time) State {
 }
 
 // Ready returns the READY children in order, with their weights. A child in its slow-start window
-// has a reduced weight.
+// has a reduced weight. The caller must not modify children.
 func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) {
 	n := c.count[Ready]
-	children = make([]*Child[T], 0, n)
-	weights = make([]uint32, 0, n)
-	for _, child := range c.order {
-		if child.state == Ready {
-			children = append(children, child)
-			weights = append(weights, child.weight)
+	if children = c.order; n < len(c.order) {
+		children = make([]*Child[T], 0, n)
+		for _, child := range c.order {
+			if child.state == Ready {
+				children = append(children, child)
+			}
 		}
+	}
+	weights = make([]uint32, len(children))
+	for i, child := range children {
+		weights[i] = child.weight
 	}
 	if n > 1 && c.config.SlowStart.Window > 0 {
 		c.slowStart(now, children, weights)
