@@ -1,0 +1,84 @@
+package topology_test
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+func TestTheNamesOfNearGroups(t *testing.T) {
+	near := topology.Near{Prefer: "zone", Place: location.Location{Region: "us", Zone: "a"}}
+	for _, test := range []struct {
+		near topology.Near
+		want []string
+	}{
+		{topology.Near{}, []string{"us/a, us/b"}},
+		{near, []string{"us/a (same zone)", "us/b (same region)"}},
+	} {
+		tree, err := (&topology.Translator{Near: test.near}).Translate(answerOf(t, "0 us/a: x", "0 us/b: y"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range tree.Priorities() {
+			names = append(names, p.Name)
+		}
+		if !slices.Equal(names, test.want) {
+			t.Errorf("the priorities are %q, want %q", names, test.want)
+		}
+	}
+}
+
+// Endpoints of the same locality and weight share their attributes, also with the next tree.
+func TestTreesShareAttributes(t *testing.T) {
+	var translator topology.Translator
+	var trees [2]topology.Tree
+	for i := range trees {
+		trees[i], _ = translator.Translate(answerOf(t, "0 us: a*2 b*2 c"))
+	}
+	first, second := trees[0].Endpoints, trees[1].Endpoints
+	if len(first) != 3 || len(second) != 3 {
+		t.Fatalf("%d and %d endpoints, want 3", len(first), len(second))
+	}
+	if first[0].Attributes != first[1].Attributes || first[0].Attributes == first[2].Attributes {
+		t.Error("endpoints with the same weight do not share their attributes, or others do")
+	}
+	for i := range first {
+		if first[i].Attributes != second[i].Attributes {
+			t.Errorf("endpoint %d has new attributes in the second tree", i)
+		}
+	}
+}
+
+func TestTheNumberOfUsableEndpoints(t *testing.T) {
+	for _, test := range []struct {
+		line, unusable string
+		want           int
+	}{
+		{"0 us: a a b c!", "", 2},
+		{"0 us: c!", "no endpoint can take calls: 1 unhealthy", 0},
+	} {
+		c, err := topology.Check(answerOf(t, test.line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Endpoints != test.want || c.Unusable != test.unusable {
+			t.Errorf("%s: %d endpoints, unusable %q; want %d, %q", test.line, c.Endpoints, c.Unusable, test.want, test.unusable)
+		}
+	}
+}
+
+func TestALongerAddressIsLarger(t *testing.T) {
+	size := func(address string) int {
+		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
+		return topology.Size(&discovery.Answer{Resolved: []resolver.Endpoint{e}})
+	}
+	if got := size("192.0.2.1:443") - size("a:1"); got != 10 {
+		t.Errorf("ten more bytes in an address change the size by %d, want 10", got)
+	}
+}
