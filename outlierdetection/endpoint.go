@@ -76,9 +76,14 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e.Attached.update == p.updates {
 			continue
 		}
-		at, reserve := len(list), stateattr.IsReserve(given)
-		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && e.Attached.reserve == reserve && shared(e.Attached.addresses, given.Addresses)
-		e.Attached.update, e.Attached.name, e.Attached.addresses, e.Attached.reserve = p.updates, name, given.Addresses, reserve
+		at, reserve, same := len(list), stateattr.IsReserve(given), shared(e.Attached.addresses, given.Addresses)
+		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && e.Attached.reserve == reserve && same
+		if !same {
+			p.mu.Lock() // find reads the addresses
+			e.Attached.addresses = given.Addresses
+			p.mu.Unlock()
+		}
+		e.Attached.update, e.Attached.name, e.Attached.reserve = p.updates, name, reserve
 		list = append(list, e)
 	}
 	p.bound = p.bound && len(list) == len(p.listed)

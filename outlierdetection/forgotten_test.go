@@ -200,3 +200,30 @@ func TestAListWithAnotherReserveIsNotBound(t *testing.T) {
 		}
 	}
 }
+
+// A child may create a subchannel while the policy reads a new list. The race detector checks it.
+func TestAListChangesWhileASubchannelIsBound(t *testing.T) {
+	proxied := func(port string) []resolver.Endpoint {
+		var list []resolver.Endpoint
+		for _, name := range []string{"a", "b"} {
+			list = append(list, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "proxy:" + port, ServerName: name}}})
+		}
+		return list
+	}
+	p := &policy{subConns: subConns{all: make(map[*subConn]struct{})}}
+	p.bind(p.list(proxied("1")))
+	s := &subConn{addresses: proxied("1")[0].Addresses}
+	bound := make(chan bool)
+	go func() {
+		p.mu.Lock()
+		p.bindLocked(s)
+		p.bindLocked(s)
+		p.mu.Unlock()
+		close(bound)
+	}()
+	p.list(proxied("1"))
+	<-bound
+	if e := s.endpoint.Load(); e == nil || e.Attached.name != "proxy:1" {
+		t.Errorf("the subchannel belongs to %v, want the first endpoint", e)
+	}
+}
