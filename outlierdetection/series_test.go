@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane sends new names without end. Only the first names may get a metric series of
+// A control plane may send new names again and again. Only the first of them may get metric series of
 // their own.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(h *harness) {

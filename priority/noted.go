@@ -13,7 +13,7 @@ type noted struct {
 	state core.State
 	since time.Time
 	well  bool      // the child can take calls, and core.Poor is false
-	lost  time.Time // when well became false, or when the child was created
+	lost  time.Time // when the field well became false, or when the child was created
 	again bool      // well is false, but was true before
 	why   string    // the last failure; kept until the child is READY and not poor; only for debug pages
 

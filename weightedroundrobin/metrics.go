@@ -149,7 +149,7 @@ func (m *meter) use(picker *weighted.Picker) {
 	m.picker, m.taken = picker, 0
 }
 
-// alone reports whether the picker of a single endpoint must count its picks.
+// alone reports whether a picker must count its picks although it has a single endpoint.
 func (m *meter) alone() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

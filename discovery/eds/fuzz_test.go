@@ -28,8 +28,8 @@ func FuzzTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { given.CheckTarget(t, b, text) })
 }
 
-// FuzzBootstrap checks that a bootstrap is either refused with one short line, or contains servers
-// that find returns for their URIs, and a node that can be sent.
+// FuzzBootstrap checks that any text is either refused as a bootstrap, with one short line, or
+// parsed: then each of its servers can be found by its URI, and its node can be marshaled.
 func FuzzBootstrap(f *testing.F) {
 	for _, seed := range []string{
 		`{"xds_servers":[{"server_uri":"dns:///a:1","channel_creds":[{"type":"google_default"},{"type":"insecure"}],"server_features":["xds_v3"]}],

@@ -152,7 +152,7 @@ func readList(body io.Reader, take func(sl *slice, problem error)) (version stri
 	return version, nil
 }
 
-// items reads the slices of a list, which may be null.
+// items reads the EndpointSlices of a list. The list may be null.
 func (s *stream) items(take func(sl *slice, problem error)) error {
 	t, err := s.Token()
 	switch {

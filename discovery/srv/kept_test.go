@@ -150,7 +150,7 @@ func TestALostHostIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// The lookup of the SRV records fails. This must not confirm any host.
+// If the lookup of the SRV records fails, the addresses of their hosts must still expire.
 func TestLostRecordsConfirmNoHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}

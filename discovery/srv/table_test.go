@@ -111,8 +111,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The sum of the weights must stay within the limit for a locality, even for the largest DNS
-// message together with records of earlier messages that are not removed yet.
+// Records stay in the table for a while after they have vanished from DNS. Even then, the sum of the
+// weights must stay within the limit for a locality, with the largest possible DNS message.
 func TestWeightsOfManyRecords(t *testing.T) {
 	for _, n := range []int{3000, 7000, 100_000} {
 		records := make([]record, n)

@@ -20,7 +20,7 @@ func (p path) Equal(other any) bool {
 	return ok && slices.Equal(p, o)
 }
 
-// Set implements Set of the public package hierarchy.
+// Set implements hierarchy.Set.
 func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	p := make(path, len(elements))
 	copy(p, elements)
@@ -28,7 +28,7 @@ func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	return endpoint
 }
 
-// Path implements Path of the public package hierarchy.
+// Path implements hierarchy.Path.
 func Path(endpoint resolver.Endpoint) []string {
 	p, ok := endpoint.Attributes.Value(pathKey{}).(path)
 	if !ok {
@@ -37,7 +37,7 @@ func Path(endpoint resolver.Endpoint) []string {
 	return append([]string{}, p...)
 }
 
-// Group implements Group of the public package hierarchy.
+// Group implements hierarchy.Group.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return new(Grouper).Group(endpoints)
 }

@@ -285,8 +285,8 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	return topology.Targets([]topology.Target{part})
 }
 
-// nameOf returns the name by which users know priority n of a mechanism. title is the priority's
-// own name.
+// nameOf returns the name of priority n of a mechanism, for logs and metrics. title is the name that
+// the mechanism's source has given to the priority.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
 		return "" // users see the number of the priority instead

@@ -182,11 +182,10 @@ func (c *Channel) forgetIfGone() {
 	}
 }
 
-// forget discards the channels without a root policy for which is returns true. The caller holds
-// all.mu.
-func forget(is func(*Channel) bool) {
+// forget discards the channels without a root policy that match. The caller holds all.mu.
+func forget(matches func(*Channel) bool) {
 	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
-		if is(c) {
+		if matches(c) {
 			delete(all.channels, c)
 			return true
 		}

@@ -132,9 +132,9 @@ func (s *Serializer) Run(f func()) {
 	s.drain()
 }
 
-// Do queues f and returns when f has run. Unless another goroutine is running events, it runs f,
-// and the events before it, on its stack. It leaves later events to another goroutine, so that it
-// returns even if events keep coming.
+// Do queues f and returns when f has run. If no other goroutine is running events, the caller's
+// goroutine runs the events before f, and f. A new goroutine runs later events, so that Do returns
+// even if events keep coming.
 func (s *Serializer) Do(f func()) {
 	s.mu.Lock()
 	if s.draining {

@@ -17,7 +17,7 @@ type targetChild struct {
 	woken        bool // the child was asked to connect and has not reported since
 }
 
-// now returns the state that the policy assumes for the child at present, and the result of a call.
+// now returns the child's present state, as the policy counts it, and the result of a call to it.
 func (c *targetChild) now() (counts, pick string) {
 	if c.refused {
 		return failed, "fail: no good"

@@ -273,7 +273,7 @@ type sliceObject struct {
 type observer struct {
 	mu     sync.Mutex
 	slices map[string]sliceObject
-	ready  map[string][2]time.Time // when an endpoint became ready, and when it stopped being ready or zero, by address
+	ready  map[string][2]time.Time // by address: when the endpoint became ready, and when it stopped being ready (zero if it still is)
 	ending map[string]time.Time    // when an endpoint began to terminate, by address
 }
 

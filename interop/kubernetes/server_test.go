@@ -359,7 +359,8 @@ func follow1[T any](ctx context.Context, a *api, path string, each func(kind str
 	}
 }
 
-// news lets happened wake await when something has happened in a cluster.
+// news wakes await: the function happened closes next, and replaces it, after each change in a
+// cluster.
 var news struct {
 	sync.Mutex
 	next chan struct{}

@@ -33,7 +33,7 @@ type Cluster struct {
 	Waiting bool
 }
 
-// Entry is one discovery mechanism of the list.
+// Entry is one discovery mechanism of a resolved cluster.
 type Entry struct {
 	Name string
 	// Parent is the aggregate that contains the cluster, or "" for the first cluster. Index is the

@@ -198,7 +198,8 @@ func (c *Core) start(m *mechanism, heir *mechanism) {
 	c.do(a)
 }
 
-// at sets the time of an event and returns its mechanism, or nil if the event must be ignored.
+// at begins an event of a mechanism: it sets the core's time to now. It returns the mechanism, or
+// nil if the event must be ignored because the mechanism or the core is gone.
 func (c *Core) at(now time.Time, id ID) *mechanism {
 	c.now = now
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
@@ -258,8 +259,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.take()
 }
 
-// Said returns the answer in use of a mechanism, and whether there is one. The answer is empty if
-// the mechanism uses a list.
+// Said returns the answer that a mechanism uses, and whether there is one. It is empty for a
+// mechanism that has been replaced by a list of mechanisms.
 func (c *Core) Said(id ID) (Answer, bool) {
 	m := c.byID[id]
 	if m == nil || m.phase != Answered {

@@ -128,8 +128,9 @@ func whyNone(list []*mechanism) string {
 	return "no part has an address: " + strings.Join(causes, "; ")
 }
 
-// awaited returns an Await message about the first mechanism whose first answer is overdue, so that
-// the errors of calls say what they wait for. If there is no such mechanism, the message is empty.
+// awaited returns an Await message about the first mechanism whose first answer is overdue. A call
+// whose deadline expires meanwhile gets its text as the error. If no mechanism is overdue, the
+// message is empty.
 func awaited(list []*mechanism) Message {
 	for _, m := range list {
 		if m.phase == Outstanding && m.overdue {

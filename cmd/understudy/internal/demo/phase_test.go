@@ -43,8 +43,8 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// calls returns calls that begin and end at the same time. counts is a list of addresses, each
-// followed by its number of calls. Calls to the address "" fail.
+// calls returns calls that all begin, and end, at one instant. In counts, each address is followed
+// by its number of calls. Calls to the address "" fail.
 func calls(at time.Time, counts ...any) []call {
 	var all []call
 	for i := 0; i < len(counts); i += 2 {

@@ -51,7 +51,7 @@ type backend struct {
 	conns    map[*net.TCPConn]bool
 	server   *grpc.Server
 	feed     *feed
-	answers  atomic.Value // the mode, as seen by calls
+	answers  atomic.Value // how calls are answered: a mode
 }
 
 func runBackend() error {

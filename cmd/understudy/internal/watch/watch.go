@@ -35,8 +35,8 @@ type Options struct {
 	Timeout time.Duration // of each call
 	// For is the duration of the watch. If it is 0, the watch ends with the context.
 	For time.Duration
-	// JSON selects a JSON object for each event, and Lines a line of text. Without both, a terminal
-	// shows the view.
+	// JSON prints each event as a JSON object, and Lines prints it as a line of text. If neither is
+	// set, a terminal shows the live view.
 	JSON, Lines bool
 	In          io.Reader
 	Out         io.Writer
