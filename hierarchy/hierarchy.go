@@ -12,8 +12,6 @@
 package hierarchy
 
 import (
-	"slices"
-
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/hierarchy"
@@ -49,10 +47,4 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 // the load-balancing policy receives it. It drops the endpoint's attributes (path, weight) and the
 // server names of its addresses. It keeps the state's attributes, and the number and order of the
 // endpoints.
-func Seal(state resolver.State) resolver.State {
-	given := state.Endpoints
-	state.Endpoints = slices.Clone(given)
-	state = hierarchy.Seal(state)
-	state.Endpoints = given
-	return state
-}
+func Seal(state resolver.State) resolver.State { return hierarchy.Seal(state) }

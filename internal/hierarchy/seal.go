@@ -9,10 +9,10 @@ type sealed struct {
 	endpoints []resolver.Endpoint
 }
 
-// Seal is like Seal of the public package hierarchy, but does not copy the endpoints, which must not
-// be modified later.
+// Seal implements hierarchy.Seal.
 func Seal(state resolver.State) resolver.State {
-	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: state.Endpoints})
+	endpoints := append([]resolver.Endpoint(nil), state.Endpoints...)
+	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: endpoints})
 	return state
 }
 
