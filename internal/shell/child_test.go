@@ -222,14 +222,18 @@ func TestAStoppedTimerDoesNotFire(t *testing.T) {
 		}
 		p.serial.Do(func() { start(); p.child.StopTimer(0) })
 		time.Sleep(time.Minute)
-		if _, runs := p.child.TimerEnds(0); runs || fired != 0 {
-			t.Errorf("a stopped timer runs: %v, fired %d times", runs, fired)
-		}
-		p.serial.Do(start)
+		p.serial.Do(func() {
+			if _, runs := p.child.TimerEnds(0); runs || fired != 0 {
+				t.Errorf("a stopped timer runs: %v, fired %d times", runs, fired)
+			}
+			start()
+		})
 		time.Sleep(time.Minute)
-		if _, runs := p.child.TimerEnds(0); runs || fired != 1 {
-			t.Errorf("a timer runs after its end: %v, fired %d times, want once", runs, fired)
-		}
+		p.serial.Do(func() {
+			if _, runs := p.child.TimerEnds(0); runs || fired != 1 {
+				t.Errorf("a timer runs after its end: %v, fired %d times, want once", runs, fired)
+			}
+		})
 	})
 }
 
