@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -33,6 +32,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	_ "github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/testing/testleak"
 )
 
 // roles has the programs that this test binary can run instead of its tests. The environment
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run concurrently
-	goleak.VerifyTestMain(m)
+	testleak.Main(m)
 }
 
 func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, stdout *bufio.Reader) {
