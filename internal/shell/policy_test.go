@@ -124,6 +124,11 @@ func TestWatchedPoliciesPublish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		top, policies, _, _ := tower(t, 2)
 		defer top.Close()
+		if unwatch := policies[0].unwatch; unwatch != nil { // another test has enabled the debug page
+			unwatch()
+			synctest.Wait()
+			policies[0].watched, policies[1].watched = nil, nil
+		}
 		want := func(watched ...bool) {
 			t.Helper()
 			synctest.Wait()
