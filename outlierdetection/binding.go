@@ -20,8 +20,9 @@ type subConns struct {
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
 	lists     uint64 // incremented for each new list of endpoints
-	byAddress map[string][]bound
-	byText    map[text][]bound // cache of alike; contains only endpoints that share their Addr with another one
+	byAddress map[string]*endpoint
+	ambiguous map[string][]bound // the addresses whose Addr occurs more than once; byAddress does not contain them
+	byText    map[text][]bound   // cache of alike; contains the addresses in ambiguous
 }
 
 // text describes an address. It is used as a map key, because an address cannot be one.
@@ -70,25 +71,44 @@ func (p *policy) bind(list []*endpoint) {
 		return
 	}
 	p.lists++
-	p.byAddress, p.byText = nil, nil
-	if list != nil {
-		p.byAddress = make(map[string][]bound, len(list))
-	}
-	all := make([]bound, 0, len(list))
-	for _, e := range list {
-		e.Attached.list = p.lists
-		for _, a := range e.Attached.addresses {
-			if others := p.byAddress[a.Addr]; others != nil {
-				p.byAddress[a.Addr] = append(others, bound{a, e})
-				continue
-			}
-			all = append(all, bound{a, e})
-			p.byAddress[a.Addr] = all[len(all)-1 : len(all) : len(all)]
-		}
-	}
+	p.index(list)
 	for s := range p.all {
 		if p.bindLocked(s) {
 			p.Event(func() { p.tell(s) })
+		}
+	}
+}
+
+// index builds byAddress and ambiguous. Nearly all addresses are in byAddress, which takes less
+// memory.
+func (b *subConns) index(list []*endpoint) {
+	b.byAddress, b.ambiguous, b.byText = nil, nil, nil
+	if list == nil {
+		return
+	}
+	b.byAddress = make(map[string]*endpoint, len(list))
+	for _, e := range list {
+		e.Attached.list = b.lists
+		for _, a := range e.Attached.addresses {
+			if b.byAddress[a.Addr] == nil {
+				b.byAddress[a.Addr] = e
+				continue
+			}
+			if b.ambiguous == nil {
+				b.ambiguous = make(map[string][]bound)
+			}
+			b.ambiguous[a.Addr] = nil
+		}
+	}
+	if b.ambiguous == nil {
+		return
+	}
+	for _, e := range list {
+		for _, a := range e.Attached.addresses {
+			if others, ok := b.ambiguous[a.Addr]; ok {
+				b.ambiguous[a.Addr] = append(others, bound{a, e})
+				delete(b.byAddress, a.Addr)
+			}
 		}
 	}
 }
@@ -128,10 +148,10 @@ func (b *subConns) find(s *subConn) *endpoint {
 	if !ok {
 		return nil
 	}
-	candidates := b.byAddress[address.Addr]
-	if len(candidates) == 1 {
-		return candidates[0].endpoint
+	if e := b.byAddress[address.Addr]; e != nil {
+		return e
 	}
+	candidates := b.ambiguous[address.Addr]
 	if e := s.endpoint.Load(); e != nil && e.Attached.list == b.lists && slices.ContainsFunc(e.Attached.addresses, func(a resolver.Address) bool { return a.Addr == address.Addr && same(a, address) }) {
 		return e
 	}
@@ -158,12 +178,10 @@ func (b *subConns) find(s *subConn) *endpoint {
 func (b *subConns) alike(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
-		for _, candidates := range b.byAddress {
+		for _, candidates := range b.ambiguous {
 			for _, c := range candidates {
-				if len(candidates) > 1 {
-					of := textOf(c.address)
-					b.byText[of] = append(b.byText[of], c)
-				}
+				of := textOf(c.address)
+				b.byText[of] = append(b.byText[of], c)
 			}
 		}
 	}

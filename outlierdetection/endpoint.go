@@ -23,7 +23,6 @@ type counted struct {
 	update    uint64 // value of policy.updates for the last list that contained the endpoint
 	name      string
 	addresses []resolver.Address
-	reserve   bool       // the child may leave the endpoint unconnected
 	list      uint64     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
 	subConns  []*subConn // guarded by subConns.mu
 
@@ -31,15 +30,16 @@ type counted struct {
 	// which the end of each call writes.
 	period   atomic.Pointer[period] // the period to which calls that begin now belong
 	unproven atomic.Bool
+
+	reserve bool // the child may leave the endpoint unconnected
 }
 
 // counter counts calls when they end. A50 has two buckets and swaps them at each interval. Here,
 // the counts are read and cleared instead, so that a call costs only one addition.
 type counter struct {
 	successes, failures atomic.Uint64
-	row                 atomic.Uint32
 	since               atomic.Uint64 // number of the period in which the first consecutive failure was counted
-	code                atomic.Uint32
+	row, code           atomic.Uint32
 }
 
 func (c *counter) swap() (successes, failures uint64) {

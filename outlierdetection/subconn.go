@@ -51,13 +51,14 @@ type subConn struct {
 	endpoint atomic.Pointer[endpoint]
 
 	mu        sync.Mutex
+	run       uint32 // number of connectivity changes; identifies a connection
+	state     uint8  // a connectivity.State
+	healthy   uint8  // health of this connection, a connectivity.State; IDLE before the first report
+	shut      bool
+	ejected   bool // guarded by delivery; it is here because it then takes no memory
 	addresses []resolver.Address
-	state     connectivity.State
-	run       int                // number of connectivity changes; identifies a connection
-	healthy   connectivity.State // health of this connection; IDLE before the first report
 	listener  func(balancer.SubConnState)
 	user      shell.CountedUser
-	shut      bool
 
 	// delivery is held while a listener of the child runs, so that the child receives states in order.
 	// An ejection that belongs to an earlier connection is therefore never delivered after a new
@@ -65,9 +66,8 @@ type subConn struct {
 	// delivery. It also guards the fields below.
 	delivery  sync.Mutex
 	health    balancer.SubConnState // last reported health; it belongs to the connection healthRun
-	healthRun int
-	ejected   bool
-	toldRun   int // value of run when the child was last notified of the ejection
+	healthRun uint32
+	toldRun   uint32 // value of run when the child was last notified of the ejection
 }
 
 var ejected = balancer.SubConnState{
@@ -105,7 +105,7 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	defer s.delivery.Unlock()
 	s.mu.Lock()
 	before := s.connection()
-	s.state, s.listener, s.healthy = state.ConnectivityState, nil, connectivity.Idle
+	s.state, s.listener, s.healthy = uint8(state.ConnectivityState), nil, uint8(connectivity.Idle)
 	s.run++
 	changed := s.connection() != before
 	s.mu.Unlock()
@@ -132,13 +132,13 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	s.SubConn.RegisterHealthListener(func(state balancer.SubConnState) { s.healthChanged(run, state) })
 }
 
-func (s *subConn) current() (listener func(balancer.SubConnState), run int) {
+func (s *subConn) current() (listener func(balancer.SubConnState), run uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listener, s.run
 }
 
-func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
+func (s *subConn) healthChanged(of uint32, state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
 	listener, run := s.current()
@@ -182,7 +182,7 @@ func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.connection()
-	s.healthy = healthy
+	s.healthy = uint8(healthy)
 	return s.connection() != before
 }
 
@@ -195,12 +195,13 @@ func (s *subConn) noteConnection(changed bool) {
 // connection returns Connected if the child would use the subchannel were it not for an ejection:
 // the subchannel is READY and, if the child listens to health, healthy. The caller holds mu.
 func (s *subConn) connection() core.Connection {
+	state, healthy := connectivity.State(s.state), connectivity.State(s.healthy)
 	switch {
 	case s.shut:
 		return core.Absent
-	case s.state == connectivity.Ready && (s.healthy == connectivity.Ready || !s.policy.listens.Load()):
+	case state == connectivity.Ready && (healthy == connectivity.Ready || !s.policy.listens.Load()):
 		return core.Connected
-	case s.state == connectivity.TransientFailure, s.state == connectivity.Ready && s.healthy == connectivity.TransientFailure:
+	case state == connectivity.TransientFailure, state == connectivity.Ready && healthy == connectivity.TransientFailure:
 		return core.Broken
 	}
 	return core.Connecting

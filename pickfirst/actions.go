@@ -86,7 +86,7 @@ func (p *policy) connect(i int) {
 		return
 	}
 	e.sub = &subchannel{policy: p, index: i}
-	e.sub.open(e.address, 0)
+	e.sub.open(e.address[:], 0)
 }
 
 // renew replaces the subchannel of address i. It creates the new one before it shuts down the old

@@ -103,14 +103,14 @@ func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {
 			return slices.IndexFunc(old, func(e entry) bool {
-				return e.address.Addr == a.Addr && e.address.ServerName == a.ServerName &&
-					e.address.Attributes.Equal(a.Attributes)
+				known := &e.address[0]
+				return known.Addr == a.Addr && known.ServerName == a.ServerName && known.Attributes.Equal(a.Attributes)
 			})
 		}
 	}
 	index := resolver.NewAddressMapV2[int]()
 	for i := range old {
-		index.Set(old[i].address, i)
+		index.Set(old[i].address[0], i)
 	}
 	return func(a resolver.Address) int {
 		if i, ok := index.Get(a); ok {

@@ -32,7 +32,7 @@ type policy struct {
 }
 
 type entry struct {
-	address resolver.Address
+	address [1]resolver.Address // an array, so that NewSubConn needs no copy
 	sub     *subchannel
 }
 
@@ -72,7 +72,7 @@ func (p *policy) update(list []resolver.Address, health bool) {
 	}
 	entries := make([]entry, len(list))
 	for i, place := range places {
-		entries[i].address = list[i]
+		entries[i].address[0] = list[i]
 		if place >= 0 && p.entries[place].sub != nil {
 			entries[i].sub = p.entries[place].sub
 			entries[i].sub.index = i

@@ -14,8 +14,8 @@ import (
 
 // open creates the subchannel for an address and makes it connect. refusals is the number of
 // earlier failures of NewSubConn. open runs on the serializer.
-func (s *subchannel) open(address resolver.Address, refusals int) {
-	conn, err := s.policy.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: s.changed})
+func (s *subchannel) open(address []resolver.Address, refusals int) {
+	conn, err := s.policy.cc.NewSubConn(address, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
 		s.conn = conn
 		if counted, ok := conn.(shell.Counted); ok {
@@ -37,7 +37,7 @@ type unmade struct {
 	balancer.SubConn // nil; only Connect and Shutdown are called
 
 	sub      *subchannel
-	address  resolver.Address
+	address  []resolver.Address
 	refusals int
 	timer    *time.Timer
 	rested   bool

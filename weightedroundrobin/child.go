@@ -22,8 +22,8 @@ type endpointChild struct {
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
 	weight   uint32            // weight of the endpoint itself; the core adds the weights of duplicates
-	address  core.Address      // copy of the endpoint's first address, because a resolver may change its list in place
 	outdated bool              // the child has refused its current endpoint
+	address  core.Address      // copy of the endpoint's first address, because a resolver may change its list in place
 	place    weighted.Position // position in the pick sequence when the last picker was replaced
 }
 

@@ -69,19 +69,20 @@ type Endpoint[T any] struct {
 	// a connection is lost. The policy sets it before it calls Failed or Sweep.
 	Unavailable bool
 
+	// There may be tens of thousands of endpoints. Small fields are side by side to save memory.
 	present    bool
-	index      int
 	connection Connection
 	ejected    bool // A50's ejection timestamp is set
-	ejectedAt  time.Time
 	by         Algorithm
-	ended      bool  // the ejection followed a call that ended with UNAVAILABLE
-	lost       bool  // ended is set, and the connection of that call is lost
-	multiplier int64 // A50's ejection time multiplier
+	ended      bool // the ejection followed a call that ended with UNAVAILABLE
+	lost       bool // ended is set, and the connection of that call is lost
 	unproven   bool
-	doubt      int // index in Core.doubted plus 1; 0 if the endpoint is not in it
-	epoch      uint64
 	told       bool
+	index      int32
+	doubt      int32 // index in Core.doubted plus 1; 0 if the endpoint is not in it
+	epoch      uint64
+	multiplier int64 // A50's ejection time multiplier
+	ejectedAt  time.Time
 }
 
 // Ejected reports whether the endpoint is ejected. The ejection may be hidden from the child policy
@@ -176,7 +177,7 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 		e.present = false
 	}
 	for i, e := range endpoints {
-		e.present, e.index = true, i
+		e.present, e.index = true, int32(i)
 	}
 	for _, e := range c.endpoints {
 		if !e.present {

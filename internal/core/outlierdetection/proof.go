@@ -67,7 +67,7 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 	switch {
 	case e.Doubted() && e.doubt == 0 && e.present:
 		c.doubted = append(c.doubted, e)
-		e.doubt = len(c.doubted)
+		e.doubt = int32(len(c.doubted))
 	case !e.Doubted() && e.doubt > 0:
 		c.doubted[last].doubt = e.doubt
 		c.doubted[e.doubt-1] = c.doubted[last]

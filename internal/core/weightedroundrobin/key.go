@@ -12,23 +12,27 @@ type Address struct{ Addr, ServerName string }
 
 // Key identifies an endpoint by the set of its addresses.
 type Key struct {
-	smallest Address
-	others   string // the other addresses, sorted
+	addr string // of the smallest address
+	// rest is the server name of the only address. If there are several addresses, or if the name
+	// begins with a quotation mark, it is the quoted list of all that follows addr.
+	rest string
 }
 
 // KeyOf returns the key of an endpoint with at least one address. It may sort the slice.
 func KeyOf(addresses []Address) Key {
-	if len(addresses) == 1 {
-		return Key{smallest: addresses[0]}
+	if len(addresses) > 1 {
+		slices.SortFunc(addresses, func(a, b Address) int {
+			return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.ServerName, b.ServerName))
+		})
+		addresses = slices.Compact(addresses)
 	}
-	slices.SortFunc(addresses, func(a, b Address) int {
-		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.ServerName, b.ServerName))
-	})
-	addresses = slices.Compact(addresses)
-	var others strings.Builder
+	smallest := addresses[0]
+	if len(addresses) == 1 && !strings.HasPrefix(smallest.ServerName, `"`) {
+		return Key{smallest.Addr, smallest.ServerName}
+	}
+	rest := strconv.AppendQuote(nil, smallest.ServerName)
 	for _, a := range addresses[1:] {
-		others.WriteString(strconv.Quote(a.Addr))
-		others.WriteString(strconv.Quote(a.ServerName))
+		rest = strconv.AppendQuote(strconv.AppendQuote(rest, a.Addr), a.ServerName)
 	}
-	return Key{addresses[0], others.String()}
+	return Key{smallest.Addr, string(rest)}
 }

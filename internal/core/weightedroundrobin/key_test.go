@@ -21,6 +21,8 @@ func TestKeyOf(t *testing.T) {
 		{"another server name", []Address{a}, []Address{named}, true},
 		{"another server name of the last", []Address{{Addr: "0"}, a}, []Address{{Addr: "0"}, named}, true},
 		{"names for the same address", []Address{a, named}, []Address{named, a}, false},
+		{"a server name like the rest of a list", []Address{a, b}, []Address{{Addr: "a", ServerName: `"""b"""`}}, true},
+		{"a server name with a quotation mark", []Address{{Addr: "a", ServerName: `"`}}, []Address{{Addr: "a", ServerName: `"""`}}, true},
 		{"text that looks like two addresses", []Address{{Addr: "0"}, {Addr: `a""b`}}, []Address{{Addr: "0"}, a, b}, true},
 	} {
 		if different := KeyOf(test.one) != KeyOf(test.two); different != test.different {
