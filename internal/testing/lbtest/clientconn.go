@@ -79,6 +79,15 @@ func (c *ClientConn) SubConns() []*SubConn {
 	return slices.Clone(c.subConns)
 }
 
+// Forget forgets all published states but the last one, so that their memory can be freed.
+func (c *ClientConn) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last := len(c.states) - 1; last > 0 {
+		c.states = []balancer.State{c.states[last]}
+	}
+}
+
 func (c *ClientConn) Live() []*SubConn {
 	return slices.DeleteFunc(c.SubConns(), (*SubConn).IsShutdown)
 }
