@@ -151,7 +151,8 @@ func complete(target string, builders []options.Builder) (string, *url.URL, erro
 	if listed, ok := list(target); ok {
 		target = "failover:///" + listed
 	}
-	shown := strconv.Quote(printable.HideText(target))
+	hidden := printable.HideText(target)
+	shown := printable.Quote(hidden)
 	u, err := url.Parse(target)
 	switch {
 	case err != nil:
@@ -165,9 +166,9 @@ func complete(target string, builders []options.Builder) (string, *url.URL, erro
 	case u.Scheme == "kubernetes", u.Scheme == "k8s":
 		return "", nil, errors.New("target " + shown + ` needs a source that is not imported; write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`)
 	case resolver.Get(u.Scheme) != nil:
-		return "", nil, fmt.Errorf("target %s is for one of gRPC's own resolvers; write failover:///%s", shown, strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(printable.HideText(target)))
+		return "", nil, fmt.Errorf("target %s is for one of gRPC's own resolvers; write failover:///%s", shown, printable.Line(strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(hidden), 200))
 	}
-	return "", nil, fmt.Errorf("target %s has the unknown scheme %q; want one of %s", shown, u.Scheme, strings.Join(schemes, ", "))
+	return "", nil, fmt.Errorf("target %s has the unknown scheme %s; want one of %s", shown, printable.Quote(u.Scheme), strings.Join(schemes, ", "))
 }
 
 // list reports whether target is a list of host:port addresses. If so, it returns the list in the

@@ -16,6 +16,20 @@ func newClient(target string, options understudy.Options, more ...grpc.DialOptio
 	return understudy.NewClient(target, options, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
+// An error quotes the beginning of a long target, not all of it.
+func TestNewClientShortensLongTargets(t *testing.T) {
+	long := strings.Repeat("\"", 3000)
+	for _, target := range []string{"a:1" + long + "\x00", long, "xds:///" + long, "k8s:///" + long, "dns:///" + long, strings.Repeat("x", 3000) + ":///a"} {
+		cc, err := newClient(target, understudy.Options{})
+		if err == nil {
+			cc.Close()
+		}
+		if err == nil || len(err.Error()) > 800 {
+			t.Errorf("%.20s…: %v, want a shorter error", target, err)
+		}
+	}
+}
+
 func TestNewClientRefuses(t *testing.T) {
 	t.Setenv("GRPC_XDS_BOOTSTRAP", "")
 	t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", "")

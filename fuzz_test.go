@@ -18,6 +18,7 @@ func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{"a:1,b:2", "a:1?pickFirst=true", "dns:///a,unix:/b,passthrough:///c", "xds:///a", "a,failover:%2F%2F%2Fb%2Cc", ":", "", "%", "a?b", "é,\n"} {
 		f.Add(seed)
 	}
+	f.Add("a:1" + strings.Repeat(`"`, 2000) + "\x00")
 	f.Fuzz(func(t *testing.T, target string) {
 		authority, err := resolving.Authority(target)
 		if err != nil {

@@ -85,11 +85,11 @@ func find(target string, given options.Program) (*builder, resolver.Target, erro
 	}
 	u, err := url.Parse(target)
 	if err != nil {
-		return nil, resolver.Target{}, fmt.Errorf("target %q does not parse; want host:port,host:port…, or one of the schemes %s", printable.HideText(target), strings.Join(options.Schemes(), ", "))
+		return nil, resolver.Target{}, fmt.Errorf("target %s does not parse; want host:port,host:port…, or one of the schemes %s", printable.Quote(Shown(target)), strings.Join(options.Schemes(), ", "))
 	}
 	b, ok := options.For(u.Scheme, given).(*builder)
 	if !ok {
-		return nil, resolver.Target{}, fmt.Errorf("target %q has the unknown scheme %q, want one of %s", printable.HideText(target), u.Scheme, strings.Join(options.Schemes(), ", "))
+		return nil, resolver.Target{}, fmt.Errorf("target %s has the unknown scheme %s, want one of %s", printable.Quote(Shown(target)), printable.Quote(u.Scheme), strings.Join(options.Schemes(), ", "))
 	}
 	return b, resolver.Target{URL: *u}, nil
 }
