@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // The environment variables of the xDS bootstrap (gRFC A27). If both are set, the one with the file
@@ -108,12 +110,17 @@ func (s *bootstrapServer) credentials() (channelCredentials, error) {
 		case "tls":
 			return tlsCredentials(c.Config)
 		}
-		unknown = append(unknown, fmt.Sprintf("%q", c.Type))
+		unknown = append(unknown, printable.Quote(c.Type))
 	}
+	uri := printable.Line(s.uri, 100)
 	if unknown == nil {
-		return channelCredentials{}, fmt.Errorf("xDS bootstrap: server %s has no channel_creds", s.uri)
+		return channelCredentials{}, fmt.Errorf("xDS bootstrap: server %s has no channel_creds", uri)
 	}
-	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has channel_creds of type %s, want "tls" or "insecure"`, s.uri, strings.Join(unknown, ", "))
+	const most = 5
+	if len(unknown) > most {
+		unknown = append(unknown[:most], "…")
+	}
+	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has channel_creds of type %s, want "tls" or "insecure"`, uri, strings.Join(unknown, ", "))
 }
 
 func tlsCredentials(config json.RawMessage) (channelCredentials, error) {

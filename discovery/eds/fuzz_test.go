@@ -37,6 +37,8 @@ func FuzzBootstrap(f *testing.F) {
 		`{"xds_servers":[{"server_uri":"a:1","channel_creds":[{"type":"tls","config":{}}]},{"server_uri":"b:1"}]}`,
 		`{"xds_servers":[{"channel_creds":[{"type":"tls","config":{"certificate_file":"a"}}]}]}`,
 		`{"xds_servers":[{"server_uri":"a","channel_creds":[{"type":"x\n"}]}],"node":null}`,
+		`{"xds_servers":[{"server_uri":"a","channel_creds":[{"type":"` + strings.Repeat("\xe0", 1000) + `"}` + strings.Repeat(`,{"type":"x"}`, 1000) + `]}]}`,
+		`{"xds_servers":[{"server_uri":"` + strings.Repeat("a", 3000) + `"}]}`,
 		`{"node":{"id":7}}`, `{"node":"x"}`, `[]`, `null`, `{`,
 	} {
 		f.Add([]byte(seed))

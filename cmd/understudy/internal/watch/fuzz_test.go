@@ -23,7 +23,7 @@ func FuzzPage(f *testing.F) {
 			"sources":[{"state":"ok","error":"gone","confirmed":"2026-01-02T03:04:00Z","endpoints":-1}],"events":[{"time":"2026-01-02T03:04:01Z","text":"e\u001b[2J"}],
 			"recent":{"calls":10,"failed":5}}]}`,
 		`{"channels":[null,{"idle":true,"twin":true,"tree":{"children":[null,{"below":{"children":[{"below":{}}]}}]}}]}`,
-		`{"channels":[]}`, `{"channels":null}`, `{"channels":[{"tree":{"children":[{"share":1e308,"name":"/","calls":{}}],"folded":{"\u202e":-5}}}]}`, `[]`, `{`, `{"status":"ok"}`,
+		`{"channels":[]}`, `{"channels":null}`, `{"channels":[{"tree":{"children":[{"share":1e308,"name":"/","calls":{}}],"folded":{"\u202e":-5}}}]}`, `[]`, `{`, `{"status":"ok"}`, "{\"time\":\"\x7f-01-02T03:00:00Z\"}",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // Limits for a page, because its server may be hostile. With these, a page takes less than 100 MB
@@ -138,7 +139,7 @@ func parse(body []byte) (*debugpage.Page, error) {
 	}
 	var page debugpage.Page
 	if err := json.Unmarshal(body, &page); err != nil {
-		return nil, notThePage{fmt.Errorf("the page is no JSON of debug.Handler: %w", err)}
+		return nil, notThePage{fmt.Errorf("the page is no JSON of debug.Handler: %s", printable.Line(err.Error(), 200))}
 	}
 	if page.Channels == nil {
 		return nil, notThePage{errors.New("the page has no list of channels, want JSON of debug.Handler")}
