@@ -1,19 +1,20 @@
 // Package outlierscenario runs the text scenarios of outlier_detection against the core alone and
 // against the real policy over a fake child. For tests only.
 //
-// A scenario begins with a line `new name`. It has the following directives. The output is the
-// endpoint state changes that the child sees and the reports to the parent, in order.
+// A scenario begins with a line `new name`. It has the following directives. The output lists the
+// state changes of endpoints that the child policy sees and the reports to the parent policy, in
+// order.
 //
 //	update a b …               the policy gets these endpoints, and a configuration from options
 //	calls a ok=5 failed=3      calls begin and end: first five succeed, then three fail
 //	begin a 3                  three calls without a deadline begin
 //	begin a 3 deadline         three calls with a deadline begin
-//	end a ok=1 failed=2        calls end, starting with the oldest
-//	random 99 0 …              the next random numbers; 0 is drawn after the last one
+//	end a ok=1 failed=2        the three oldest calls end: one succeeds, then two fail
+//	random 99 0 …              sets the next random numbers; all later ones are 0
 //	disconnect a               the endpoint loses its connection and starts to connect; at first,
 //	                           all endpoints are connected
-//	refuse a                   its attempt to connect fails
-//	connect a
+//	refuse a                   the endpoint's connection attempt fails
+//	connect a                  the endpoint's connection attempt succeeds
 //	advance 10s                time passes
 //
 // Calls end as ok, failed (with an answer), lost (like a call whose connection is lost), cancelled
@@ -39,17 +40,19 @@ import (
 type Target interface {
 	Update(config core.Config, endpoints []string)
 	Begin(endpoint string, deadline bool)
-	// End ends the oldest call of the endpoint. how is ok, failed, lost, cancelled or dropped.
-	End(endpoint, how string)
-	// Connect changes the connection of the endpoint. how is connect, disconnect or refuse.
-	Connect(endpoint, how string)
+	// End ends the oldest call of the endpoint. result is ok, failed, lost, cancelled or dropped.
+	End(endpoint, result string)
+	// Connect changes the connection of the endpoint. event is connect, disconnect or refuse.
+	Connect(endpoint, event string)
 	Advance(d time.Duration)
-	// Take returns the lines since its last call:
+	// Take returns the lines that were logged since the previous Take:
 	//
-	//	a TRANSIENT_FAILURE     the child sees the endpoint in this state
+	//	a TRANSIENT_FAILURE     the child policy sees endpoint a in this state
 	//	a READY
-	//	a unproven              a report to the parent, and proven again
-	//	tier emptied            a report to the parent: usable, half-open
+	//	a unproven              the parent policy learns that endpoint a is unproven
+	//	a proven
+	//	tier emptied            the parent policy learns the condition of the priority, which
+	//	                        is emptied, half-open or usable
 	Take() []string
 }
 

@@ -3,19 +3,19 @@
 //
 // A scenario has the following directives. The output lists the policy's actions, in order.
 //
-//	new                        starts again with a policy that has no addresses yet
-//	update a b [health]        gives the policy a list, which may be empty; with [health],
-//	                           READY waits for the server's health
+//	new                        replaces the policy by a new one without addresses
+//	update a b [health]        passes a list of addresses to the policy, which may be empty; with
+//	                           health, the policy also watches the server's health
 //	resolver-error text
 //	exit-idle
 //	reset-backoff
-//	report a STATE [error]     the subchannel to a reports
-//	health a STATE [error]     the health listener of a reports
+//	report a STATE [error]     the subchannel to address a reports a state
+//	health a STATE [error]     the health listener of address a receives a state
 //	advance 250ms              time passes
 //	close
-//	shuffle                    the order of endpoints 0, 1, …, a line "weight u" each,
-//	                           where u is the random number drawn for it
-//	interleave                 the order in which addresses are tried, one a line
+//	shuffle                    prints the shuffled order of endpoints; the input has a line
+//	                           "weight u" for each, where u is its random number
+//	interleave                 prints the order in which the addresses of the input are tried
 package pickfirstscenario
 
 import (
@@ -30,9 +30,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// Target is a pick_first policy that logs its actions, one line each: "connect a", "shutdown a",
-// "renew a", "watch a" (its health), "resolve", "publish READY a", "publish TRANSIENT_FAILURE:
-// error" and "publish IDLE" or "publish CONNECTING".
+// Target is a pick_first policy that logs a line for each of its actions: "connect a", "shutdown
+// a", "renew a", "watch a" for the health of a, "resolve", and "publish" followed by "READY a",
+// "TRANSIENT_FAILURE: error", "IDLE" or "CONNECTING".
 type Target interface {
 	Update(addresses []string, health bool)
 	ResolverError(err error)
@@ -48,7 +48,7 @@ type Target interface {
 func Run(t *testing.T, path string, newTarget func() Target) {
 	target := newTarget()
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-		words := wordsOf(d)
+		words := argumentsOf(d)
 		switch d.Cmd {
 		case "new":
 			target.Close()
@@ -67,7 +67,7 @@ func Run(t *testing.T, path string, newTarget func() Target) {
 	target.Close()
 }
 
-func wordsOf(d *datadriven.TestData) []string {
+func argumentsOf(d *datadriven.TestData) []string {
 	var words []string
 	for _, a := range d.CmdArgs {
 		words = append(words, a.Key)
@@ -154,9 +154,9 @@ func interleave(addresses []string) string {
 	for _, a := range addresses {
 		families = append(families, core.FamilyOf(a))
 	}
-	var tried []string
+	var order []string
 	for _, i := range core.Interleave(families) {
-		tried = append(tried, addresses[i])
+		order = append(order, addresses[i])
 	}
-	return strings.Join(tried, "\n") + "\n"
+	return strings.Join(order, "\n") + "\n"
 }

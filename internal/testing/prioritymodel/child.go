@@ -8,170 +8,172 @@ import (
 const never = time.Duration(1<<63 - 1)
 
 type child struct {
-	m        *Model
+	model    *Model
 	name     string
 	number   int
 	policies Policies
 
-	reported  Report
-	refusal   string // the error of its last update, if the child counts as failed because of it
-	lacking   bool   // fewer endpoints are READY than MinReady requires
-	reports   int
-	revision  int // incremented when the child's state or picker changes
-	lastError string
+	reported    Report
+	updateErr   string // the error of the last update; the child counts as failed while it is not ""
+	tooFewReady bool   // fewer endpoints are READY than MinReady requires
+	reports     int
+	revision    int // the number of changes of the child's state or picker
+	lastError   string
 
-	failoverAt  time.Duration // when the failover timer fires
-	given       time.Duration // the duration with which the failover timer was last started
-	expired     bool          // the failover timer has fired, and the child has reported only CONNECTING since then
-	mayStart    bool          // the child has been READY or IDLE more recently than TRANSIENT_FAILURE
-	destroyAt   time.Duration
-	removed     bool
-	readyLongAt time.Duration // when the failback delay ends, if the child stays good until then
-	woken       bool
-	wasPoor     bool // the child was poor when it was last READY, or became poor while it connected after that, and has not failed since
-	lastWell    int  // the value of Model.counted when the child was last good or small
+	failoverAt      time.Duration // when the failover timer fires; never if it is not pending
+	failoverTimeout time.Duration // the duration of the failover timer at its last start
+	timedOut        bool          // the failover timer has fired, and the child has only reported CONNECTING since
+	upSinceFailure  bool          // the child has been READY or IDLE more recently than TRANSIENT_FAILURE
+	destroyAt       time.Duration
+	removed         bool
+	failbackAt      time.Duration // when the failback delay ends, provided that the child stays good
+	exitIdleCalled  bool          // since the last report
+	wasDegraded     bool          // the child was degraded when it was last READY, or while it reconnected, and has not failed since
+	lastGoodCount   int           // the value of Model.reportCount when the child was last good or belowMinReady
 
 	readySinceFailure bool // the child was READY more recently than TRANSIENT_FAILURE
 
-	early    bool          // the child was created while another one could take the calls
-	late     bool          // calls must not move to the child while it connects, even without fastFailover and a failback delay
-	waits    bool          // the child is good, but the failback delay has not ended
-	failures int           // failures since the child was last in use for long enough
-	steadyAt time.Duration // the time after which the child has been in use for so long that its failures no longer count
-	lateAt   time.Duration // when the other near groups of its priority start
+	createdEarly     bool          // the child was created while another child could take the calls
+	mustConnectFirst bool          // calls must not move to the child before it is READY, whatever the options are
+	waitsForFailback bool          // the child is good, but the failback delay has not ended
+	failures         int           // each failure after the first doubles the failback delay
+	forgetFailuresAt time.Duration // when the child has been in use for long enough to reset failures
+	startGroupsAt    time.Duration // when the other near groups of the child's priority start
 
-	failoverBefore time.Duration // row p-reactivated: failoverAt when the child was deactivated
-	ignored        bool          // its requests for re-resolution are ignored
-	forgotten      bool          // an update came while the child was deactivated, so ignored is out of date
+	failoverAtBefore    time.Duration // only for row p-reactivated: failoverAt at the time of the deactivation
+	ignoresReResolution bool
+	ignoresStale        bool // ignoresReResolution is outdated, because an update came while the child was deactivated
 }
 
-// CreateChild is the function of this name in the pseudo-code of gRFC A56. "The timer will be started when the child is
-// first created."
+// CreateChild implements the function of this name in the pseudo-code of gRFC A56. "The timer will
+// be started when the child is first created."
 func (m *Model) CreateChild(name string) *child {
 	m.created++
 	c := &child{
-		m: m, name: name, number: m.created, reported: unreported,
-		failoverAt: m.now + m.config.FailoverTimeout, given: m.config.FailoverTimeout, destroyAt: never, steadyAt: never,
-		lateAt: never,
+		model: m, name: name, number: m.created, reported: initialReport,
+		failoverAt: m.now + m.config.FailoverTimeout, failoverTimeout: m.config.FailoverTimeout, destroyAt: never, forgetFailuresAt: never,
+		startGroupsAt: never,
 	}
-	c.hurry()
+	c.updateGroupTimer()
 	return c
 }
 
-// connectivityState is connectivity_state() of the pseudo-code. "If the timer fires without being
-// cancelled, the child will be treated as if it reported TRANSIENT_FAILURE."
+// connectivityState implements connectivity_state() of the pseudo-code in gRFC A56. "If the timer
+// fires without being cancelled, the child will be treated as if it reported TRANSIENT_FAILURE."
 func (c *child) connectivityState() string {
-	if c.expired || c.refusal != "" {
+	if c.timedOut || c.updateErr != "" {
 		return TransientFailure
 	}
 	return c.reported.State
 }
 
-func (c *child) FailoverTimerPending() bool { return c.failoverAt != never && c.refusal == "" }
+func (c *child) FailoverTimerPending() bool { return c.failoverAt != never && c.updateErr == "" }
 
 func (c *child) picker() Report {
 	switch {
-	case c.refusal != "":
-		return fails(c.refusal)
-	case !c.expired:
+	case c.updateErr != "":
+		return failedReport(c.updateErr)
+	case !c.timedOut:
 		return c.reported
 	case c.lastError == "":
-		return fails(fmt.Sprintf("priority: child %q did not connect within %v; it has reported no error", c.name, c.given))
+		return failedReport(fmt.Sprintf("priority: child %q did not connect within %v; it has reported no error", c.name, c.failoverTimeout))
 	}
-	return fails(fmt.Sprintf("priority: child %q did not connect within %v; its last error: %s", c.name, c.given, c.lastError))
+	return failedReport(fmt.Sprintf("priority: child %q did not connect within %v; its last error: %s", c.name, c.failoverTimeout, c.lastError))
 }
 
-// track is "Child Connectivity State Tracking" of the gRFC.
+// track implements the section "Child Connectivity State Tracking" of gRFC A56.
 func (c *child) track(r Report) {
-	now := c.m.now
-	c.m.countWell()
+	now := c.model.now
+	c.model.countReport()
 	switch {
 	case r.State == TransientFailure:
-		c.wasPoor, c.readySinceFailure = false, false
+		c.wasDegraded, c.readySinceFailure = false, false
 	case r.State == Ready:
-		c.wasPoor, c.readySinceFailure = false, true
-		c.m.noCandidate(c.name)
+		c.wasDegraded, c.readySinceFailure = false, true
+		c.model.dropCandidate(c.name)
 	case c.ready():
-		c.wasPoor = c.poor()
+		c.wasDegraded = c.degraded()
 	}
-	// A child also becomes poor if all of its endpoints are ejected while it connects. The results
-	// of calls may arrive after their connections have ended.
-	c.wasPoor = c.wasPoor || c.readySinceFailure && r.State == Connecting && r.Condition != ""
-	if !c.expired || c.refusal != "" || r.State != Connecting {
+	// All endpoints of a child may be ejected while it reconnects, because the results of calls may
+	// arrive after their connections have ended. This also makes the child degraded.
+	c.wasDegraded = c.wasDegraded || c.readySinceFailure && r.State == Connecting && r.Condition != ""
+	if !c.timedOut || c.updateErr != "" || r.State != Connecting {
 		c.revision++
 	}
 	c.reports++
-	good := c.good()
+	wasGood := c.good()
 	// "It will also be started if the child reports CONNECTING and it has previously
 	// reported READY or IDLE more recently than TRANSIENT_FAILURE."
-	if r.State == Connecting && c.reported.State != Connecting && c.mayStart {
-		c.given = c.m.config.FailoverTimeout
-		c.failoverAt = now + c.given
+	if r.State == Connecting && c.reported.State != Connecting && c.upSinceFailure {
+		c.failoverTimeout = c.model.config.FailoverTimeout
+		c.failoverAt = now + c.failoverTimeout
 	}
 	// "The timer will be cancelled when the child reports its state as READY, IDLE, or
 	// TRANSIENT_FAILURE."
 	if r.State != Connecting {
-		c.failoverAt, c.expired, c.mayStart = never, false, r.State != TransientFailure
+		c.failoverAt, c.timedOut, c.upSinceFailure = never, false, r.State != TransientFailure
 	}
 	if r.State == TransientFailure {
 		c.lastError = r.Err
 	}
-	c.reported, c.refusal, c.woken = r, "", false
-	c.hurry()
-	c.updateLacking()
-	c.rate(good)
+	c.reported, c.updateErr, c.exitIdleCalled = r, "", false
+	c.updateGroupTimer()
+	c.updateTooFewReady()
+	c.updateFailback(wasGood)
 }
 
-// refuse handles the error of a child's update (row P13 of docs/scenarios.md).
-func (c *child) refuse(err string) {
+// setUpdateError handles an error that the child returned from its update (row P13 of
+// docs/scenarios.md).
+func (c *child) setUpdateError(err string) {
 	c.lastError = fmt.Sprintf("priority: child %q refused its update: %s", c.name, err)
 	switch {
-	case !c.m.Rows["p-refused"] && (c.reported.State == Ready || c.reported.State == Idle):
-	case c.m.Rows["p-refused-forgotten"]:
-		c.handle(fails(c.lastError))
+	case !c.model.Rows["p-refused"] && (c.reported.State == Ready || c.reported.State == Idle):
+	case c.model.Rows["p-refused-forgotten"]:
+		c.handle(failedReport(c.lastError))
 	default:
-		c.refusal = c.lastError
+		c.updateErr = c.lastError
 		c.revision++
-		c.m.choose()
+		c.model.choose()
 	}
 }
 
 func (c *child) handle(r Report) {
-	if c.deactivated() && c.m.Rows["p-reactivated"] {
+	if c.deactivated() && c.model.Rows["p-reactivated"] {
 		return
 	}
 	c.track(r)
-	c.m.choose()
+	c.model.choose()
 }
 
 func (c *child) expire() {
 	c.failoverAt = never
-	if c.m.Rows["p-timeout"] {
+	if c.model.Rows["p-timeout"] {
 		return
 	}
-	c.expired, c.mayStart, c.wasPoor, c.readySinceFailure = true, false, false, false
-	if c.refusal == "" {
+	c.timedOut, c.upSinceFailure, c.wasDegraded, c.readySinceFailure = true, false, false, false
+	if c.updateErr == "" {
 		c.revision++
 	}
 }
 
 func (c *child) exitIdle() {
 	c.policies.Latest().ExitIdles++
-	c.m.log("exit-idle", c.name)
+	c.model.log("exit-idle", c.name)
 }
 
 func (c *child) destroy() {
 	c.policies.Close()
-	delete(c.m.children, c.name)
-	c.m.log("destroy", c.name)
+	delete(c.model.children, c.name)
+	c.model.log("destroy", c.name)
 }
 
-// countWell counts a report, and stores the count in each good or small child.
-func (m *Model) countWell() {
-	m.counted++
+// countReport counts a report of any child, and stores the count in each child that is good or
+// belowMinReady.
+func (m *Model) countReport() {
+	m.reportCount++
 	for _, c := range m.children {
-		if c.good() || c.small() {
-			c.lastWell = m.counted
+		if c.good() || c.belowMinReady() {
+			c.lastGoodCount = m.reportCount
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package prioritymodel
 
-// Report makes a child's policy report a state. id distinguishes the policies of the child.
+// Report makes the policy of a child report a state. During a graceful switch, the child has two
+// policies, and id names one of them.
 func (m *Model) Report(child, id string, r Report) {
 	c, s := m.children[child], m.Stubs.Find(id)
 	if c == nil || s == nil {
@@ -20,7 +21,7 @@ func (m *Model) reported(c *child, s *Stub, r Report) {
 func (m *Model) ExitIdle() {
 	for _, name := range m.names() {
 		c := m.children[name]
-		if name == m.inUse || m.Rows["p-exit-idle"] && !c.deactivated() {
+		if name == m.childInUse || m.Rows["p-exit-idle"] && !c.deactivated() {
 			c.exitIdle()
 		}
 	}
@@ -28,7 +29,7 @@ func (m *Model) ExitIdle() {
 
 func (m *Model) ResolverError(err string) {
 	if len(m.children) == 0 && !m.closed && !m.Rows["p-no-child"] {
-		m.publish(fails("priority: the resolver failed: " + err))
+		m.publish(failedReport("priority: the resolver failed: " + err))
 	}
 	for _, name := range m.names() {
 		if c := m.children[name]; !c.deactivated() || !m.Rows["p-resolver-error"] {
@@ -40,29 +41,29 @@ func (m *Model) ResolverError(err string) {
 
 func (m *Model) UpdateWithout() {
 	if m.version == 0 && !m.Rows["p-no-config"] {
-		m.publish(fails("priority: configuration of type"))
+		m.publish(failedReport("priority: configuration of type"))
 	}
 }
 
-// ResolveNow handles a child's request for re-resolution. "If true, will ignore reresolution
-// requests from this child."
+// ResolveNow handles a child's request for re-resolution. gRFC A56 says on the field
+// ignore_reresolution_requests: "If true, will ignore reresolution requests from this child."
 func (m *Model) ResolveNow(child string) {
-	if c := m.children[child]; c != nil && m.passesOn(c) {
+	if c := m.children[child]; c != nil && m.forwardsResolveNow(c) {
 		m.log("resolve", child)
 	}
 }
 
-func (m *Model) passesOn(c *child) bool {
+func (m *Model) forwardsResolveNow(c *child) bool {
 	config, configured := m.config.Children[c.name]
 	switch {
 	case !configured && !m.Rows["p-resolve-now-removed"]:
 		return false
-	case c.forgotten && !m.Rows["p-resolve-now-returned"]:
+	case c.ignoresStale && !m.Rows["p-resolve-now-returned"]:
 		return !config.Ignore
 	case c.deactivated() && !m.Rows["p-update-deactivated"]:
 		return !config.Ignore
 	}
-	return !c.ignored
+	return !c.ignoresReResolution
 }
 
 func (m *Model) Close() {
@@ -70,5 +71,5 @@ func (m *Model) Close() {
 	for _, name := range m.names() {
 		m.children[name].destroy()
 	}
-	m.inUse = ""
+	m.childInUse = ""
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A priority of the source may be split into near groups. A group does not wait for the failover
-// timer of the group before it.
+// A priority of the source may be split into near groups, each of which is a priority of the
+// policy. A group may start before the failover timer of the previous group has fired.
 
-func (m *Model) of(priority int) int {
+func (m *Model) sourcePriority(priority int) int {
 	if m.config.Of == nil {
 		return priority
 	}
@@ -17,37 +17,38 @@ func (m *Model) of(priority int) int {
 
 func (m *Model) groups(priority int) (names []string) {
 	for p, name := range m.config.Priorities {
-		if m.of(p) == m.of(priority) {
+		if m.sourcePriority(p) == m.sourcePriority(priority) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// hurry starts a timer of one second for the first of several near groups. If the group is not
-// READY when the timer fires, the other groups start. The timer does not run while the group is
-// IDLE.
-func (c *child) hurry() {
-	priority := slices.Index(c.m.config.Priorities, c.name)
+// updateGroupTimer starts or stops the timer of the first of several near groups. If this group is
+// not READY when the timer fires after a second, the other groups start. The timer does not run
+// while the group is IDLE.
+func (c *child) updateGroupTimer() {
+	priority := slices.Index(c.model.config.Priorities, c.name)
 	if priority < 0 || c.reported.State == Ready || c.reported.State == Idle {
-		c.lateAt = never
+		c.startGroupsAt = never
 		return
 	}
-	switch groups := c.m.groups(priority); {
+	switch groups := c.model.groups(priority); {
 	case len(groups) == 1 || groups[0] != c.name:
-		c.lateAt = never
-	case c.lateAt == never:
-		c.lateAt = c.m.now + time.Second
+		c.startGroupsAt = never
+	case c.startGroupsAt == never:
+		c.startGroupsAt = c.model.now + time.Second
 	}
 }
 
-// late reports whether the first near group of the priority in use was not READY within a second.
-func (m *Model) late() bool {
+// firstGroupIsLate reports whether the first near group of the source's priority in use was not
+// READY within a second.
+func (m *Model) firstGroupIsLate() bool {
 	first := m.children[m.groups(m.currentPriority)[0]]
-	return first != nil && first.lateAt <= m.now
+	return first != nil && first.startGroupsAt <= m.now
 }
 
-// early reports whether a near group must run because the first group is late.
-func (m *Model) early(inUse *child, name string) bool {
-	return m.late() && slices.Contains(m.groups(m.currentPriority), name) && inUse.connectivityState() != Idle
+// groupMustStart reports whether a near group must start because the first group is late.
+func (m *Model) groupMustStart(inUse *child, name string) bool {
+	return m.firstGroupIsLate() && slices.Contains(m.groups(m.currentPriority), name) && inUse.connectivityState() != Idle
 }

@@ -14,24 +14,24 @@ func (c *child) Deactivate(retention time.Duration) {
 		c.destroy()
 		return
 	}
-	c.destroyAt = c.m.now + retention
-	if c.m.Rows["p-reactivated"] {
-		c.failoverBefore = c.failoverAt
-		c.reported, c.failoverAt, c.expired = unreported, never, false
+	c.destroyAt = c.model.now + retention
+	if c.model.Rows["p-reactivated"] {
+		c.failoverAtBefore = c.failoverAt
+		c.reported, c.failoverAt, c.timedOut = initialReport, never, false
 		c.revision++
 	}
 }
 
 // remove deactivates a child that is no longer configured. If the child is already deactivated and
-// RemovedChildRetention is shorter than ChildRetention, its timer starts again.
+// RemovedChildRetention is shorter than ChildRetention, the retention timer starts again.
 func (c *child) remove() {
-	retention := c.m.config.RemovedChildRetention
+	retention := c.model.config.RemovedChildRetention
 	switch {
-	case c.deactivated() && c.m.Rows["p-removed-deactivated"]:
-	case !c.deactivated() && c.m.Rows["p-removed"]:
+	case c.deactivated() && c.model.Rows["p-removed-deactivated"]:
+	case !c.deactivated() && c.model.Rows["p-removed"]:
 		c.destroy()
 	case !c.removed:
-		if retention < c.m.config.ChildRetention || retention == 0 {
+		if retention < c.model.config.ChildRetention || retention == 0 {
 			c.destroyAt = never
 		}
 		c.Deactivate(retention)
@@ -45,63 +45,63 @@ func (c *child) MaybeReactivate() {
 		return
 	}
 	c.destroyAt = never
-	if c.m.Rows["p-type"] && c.policies.Current.ID != c.id() {
+	if c.model.Rows["p-type"] && c.policies.Current.ID != c.id() {
 		c.policies.Close()
 	}
-	if c.m.Rows["p-reactivated"] {
-		c.startAnew()
+	if c.model.Rows["p-reactivated"] {
+		c.restart()
 	}
-	if c.m.Rows["p-update-deactivated"] {
+	if c.model.Rows["p-update-deactivated"] {
 		c.Update()
 	}
 }
 
-// startAnew is for row p-reactivated of docs/differences.md. A reactivated child counts as
-// CONNECTING until its last report is handled again.
-func (c *child) startAnew() {
-	c.failoverAt = c.m.now + c.m.config.FailoverTimeout
+// restart reactivates a child as gRPC-Go does (row p-reactivated of docs/differences.md): the child
+// counts as CONNECTING until its last report is handled again.
+func (c *child) restart() {
+	c.failoverAt = c.model.now + c.model.config.FailoverTimeout
 	s := c.policies.Current
 	if s == nil {
 		return
 	}
 	if s.Said.State == Connecting || s.Said.State == "" {
-		switch pending := c.failoverBefore != never && c.failoverBefore > c.m.now; {
-		case pending && !c.m.Rows["p-timer-runs-on"]:
-			c.failoverAt = c.failoverBefore
-		case !pending && !c.m.Rows["p-sticky-failure"]:
+		switch pending := c.failoverAtBefore != never && c.failoverAtBefore > c.model.now; {
+		case pending && !c.model.Rows["p-timer-runs-on"]:
+			c.failoverAt = c.failoverAtBefore
+		case !pending && !c.model.Rows["p-sticky-failure"]:
 			c.failoverAt = never
 		}
 	}
-	if said := s.Said; said.State != "" {
-		c.m.queue = append(c.m.queue, func() { c.m.reported(c, s, said) })
+	if last := s.Said; last.State != "" {
+		c.model.delayed = append(c.model.delayed, func() { c.model.reported(c, s, last) })
 	}
 }
 
 func (m *Model) Advance(d time.Duration) {
 	for end := m.now + d; ; {
-		var first *child
+		var next *child
 		for _, name := range m.names() {
 			c := m.children[name]
-			if first != nil && c.due() == first.due() && c.due() <= end {
-				m.Tie = m.Tie || c.due() != c.destroyAt || first.due() != first.destroyAt
+			if next != nil && c.nextTimer() == next.nextTimer() && c.nextTimer() <= end {
+				m.Tie = m.Tie || c.nextTimer() != c.destroyAt || next.nextTimer() != next.destroyAt
 			}
-			if c.due() <= end && (first == nil || c.due() < first.due()) {
-				first = c
+			if c.nextTimer() <= end && (next == nil || c.nextTimer() < next.nextTimer()) {
+				next = c
 			}
 		}
-		if first == nil {
+		if next == nil {
 			m.now = end
 			return
 		}
-		m.now = first.due()
+		m.now = next.nextTimer()
 		switch m.now {
-		case first.destroyAt:
-			first.destroy()
-		case first.failoverAt:
-			first.expire()
+		case next.destroyAt:
+			next.destroy()
+		case next.failoverAt:
+			next.expire()
 			m.choose()
-		case first.steadyAt:
-			first.failures, first.steadyAt = 0, never
+		case next.forgetFailuresAt:
+			next.failures, next.forgetFailuresAt = 0, never
 		default:
 			m.choose()
 		}
@@ -109,13 +109,13 @@ func (m *Model) Advance(d time.Duration) {
 	}
 }
 
-func (c *child) due() time.Duration {
-	due := min(c.failoverAt, c.destroyAt, c.steadyAt)
-	if c.reported.State == Ready && c.readyLongAt > c.m.now {
-		due = min(due, c.readyLongAt)
+func (c *child) nextTimer() time.Duration {
+	at := min(c.failoverAt, c.destroyAt, c.forgetFailuresAt)
+	if c.reported.State == Ready && c.failbackAt > c.model.now {
+		at = min(at, c.failbackAt)
 	}
-	if c.lateAt > c.m.now {
-		due = min(due, c.lateAt)
+	if c.startGroupsAt > c.model.now {
+		at = min(at, c.startGroupsAt)
 	}
-	return due
+	return at
 }

@@ -1,10 +1,11 @@
-// Package prioritymodel is a plain implementation of gRFC A56, written from its text and not from
-// our code. It has its own clock, and timers are points in time. As in the pseudo-code, a child has
-// its new state when Update returns.
+// Package prioritymodel is a simple implementation of gRFC A56, written from the text of the gRFC
+// and independently of the priority policy. It has its own clock, and represents a timer by the
+// time at which it fires. As in the pseudo-code of the gRFC, a child has its new state when Update
+// returns.
 //
-// Without rows, the model is A56 with the decisions of this project. The tests of
-// internal/core/priority and priority compare with it. Each row of docs/differences.md makes the
-// model behave like gRPC-Go in one respect. For tests only.
+// By default, the model implements A56 with the additions of this project, and the tests of
+// internal/core/priority and priority compare the policy with it. Each row of docs/differences.md
+// that is turned on makes the model behave like gRPC-Go in one respect. For tests only.
 package prioritymodel
 
 import (
@@ -20,23 +21,23 @@ const (
 	TransientFailure = "TRANSIENT_FAILURE"
 )
 
-// Report is a connectivity state and its picker. Text represents the picker: any text for the
-// picker of a child, "queue" for a picker that queues calls, and "fail: " with an error for a
-// picker of the policy itself.
+// Report is a connectivity state with its picker, which Text represents: "queue" is a picker that
+// queues calls, "fail: " followed by an error is a picker of the policy itself, and any other text
+// is the picker of a child.
 type Report struct {
 	State, Text string
 	Err         string
 
-	Condition string   // "emptied" or "half-open" if the child reports this
+	Condition string   // "emptied", "half-open", or "" for a usable child
 	Missing   float64  // the share of the child's weight that is not READY or is unproven
 	Unproven  float64  // the share of the child's weight that is unproven
-	Trying    []string // in published reports: the children that get a few trial calls
+	Trying    []string // the children that get a few trial calls; only in published reports
 }
 
-// unreported is a child's state before its first report.
-var unreported = Report{State: Connecting, Text: "queue"}
+// initialReport is the state and the picker of a child before its first report.
+var initialReport = Report{State: Connecting, Text: "queue"}
 
-func fails(err string) Report {
+func failedReport(err string) Report {
 	return Report{State: TransientFailure, Text: "fail: " + err, Err: err}
 }
 
@@ -48,7 +49,7 @@ type Reaction struct {
 type Config struct {
 	Children   map[string]Child
 	Priorities []string
-	Of         []int // for each priority of the policy, the source's priority; nil without near groups
+	Of         []int // maps each priority of the policy to a priority of the source; nil without near groups
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
 
@@ -58,8 +59,8 @@ type Config struct {
 	FastFailover bool
 	Single       []string
 
-	// FailbackJitter is the delay itself and not its maximum, because the model draws no random
-	// numbers.
+	// FailbackJitter is the exact delay. In the policy's configuration it is the maximum of a
+	// random delay.
 	FailbackJitter, MaxFailbackDelay time.Duration
 }
 
@@ -69,8 +70,9 @@ type Child struct {
 }
 
 type Event struct {
-	// Verb is "create", "update" or "destroy" for a child, "exit-idle" or "resolver-error" for a
-	// call of a child, "publish", or "resolve" for a re-resolution.
+	// Verb is what the policy does: "create", "update" or "destroy" a child, call the child's
+	// ExitIdle ("exit-idle") or ResolverError ("resolver-error"), "publish" a state, or request a
+	// re-resolution ("resolve").
 	Verb   string
 	Child  string
 	Report Report
@@ -79,10 +81,11 @@ type Event struct {
 type Model struct {
 	// Rows are the rows of docs/differences.md in which the model behaves like gRPC-Go.
 	Rows map[string]bool
-	// React returns the behaviour of a child in its update.
+	// React returns what a child does when it is updated.
 	React func(child string) Reaction
 	Log   func(Event)
-	// Decided is called with the row of docs/tiers.md that decides a choice.
+	// Decided is called for each choice of a priority, with the row of docs/tiers.md that decided
+	// it.
 	Decided func(row int)
 	Stubs   Stubs
 	// Tie reports whether two timers have fired at the same time, so that the result depends on
@@ -94,23 +97,23 @@ type Model struct {
 	version         int
 	children        map[string]*child
 	created         int
-	counted         int
-	currentPriority int // none represents None of the pseudo-code
+	reportCount     int
+	currentPriority int // none if no priority is chosen
 	candidates      []string
 	updating        bool
 	choosing        bool
 	closed          bool
 	errors          []string
 
-	serving *child // the child in use, if it has been good since it came into use
+	serving *child // the child in use, if it has been good since it was chosen
 
-	inUse     string // the child whose picker is published
-	published string
-	force     bool
-	last      Report
+	childInUse    string // the child whose picker is published
+	published     string
+	forcePublish  bool
+	lastPublished Report
 
-	queue    []func() // rows p-inside-update and p-reactivated: reports to handle later
-	refusals []func() // row p-refused-first: errors to handle after the current choice
+	delayed       []func() // only for rows p-inside-update and p-reactivated: handle reports later
+	delayedErrors []func() // only for row p-refused-first: handle update errors after the current choice
 }
 
 const none = -1
@@ -126,16 +129,16 @@ func New(rows map[string]bool) *Model {
 	}
 }
 
-func (m *Model) Last() Report { return m.last }
+func (m *Model) Last() Report { return m.lastPublished }
 
 func (m *Model) log(verb, child string) { m.Log(Event{Verb: verb, Child: child}) }
 
 func (m *Model) names() []string { return slices.Sorted(maps.Keys(m.children)) }
 
 func (m *Model) drain() {
-	for len(m.queue) > 0 {
-		next := m.queue[0]
-		m.queue = m.queue[1:]
+	for len(m.delayed) > 0 {
+		next := m.delayed[0]
+		m.delayed = m.delayed[1:]
 		next()
 	}
 }

@@ -2,82 +2,86 @@ package prioritymodel
 
 import "slices"
 
-// docs/tiers.md has a table of last resorts. Its first row is A56. The methods below are the
-// conditions of the table.
+// The first methods below implement the terms of docs/tiers.md, and the methods of choice implement
+// its table of last resorts, whose first row is the choice of gRFC A56.
 
 // good reports whether the child is READY with enough READY endpoints (MinReady), and is neither
 // emptied nor half-open.
-func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && !c.lacking }
+func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && !c.tooFewReady }
 
-// small reports whether the child would be good if it had enough READY endpoints.
-func (c *child) small() bool { return c.ready() && c.reported.Condition == "" && c.lacking }
+// belowMinReady reports whether the child is small in the terms of docs/tiers.md: it would be good
+// if more of its endpoints were READY.
+func (c *child) belowMinReady() bool { return c.ready() && c.reported.Condition == "" && c.tooFewReady }
 
 // failing reports whether the child is READY, and emptied or half-open.
 func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" }
 
 func (c *child) ready() bool { return c.connectivityState() == Ready }
 
-// poor reports whether the child is small or failing. While it is IDLE or CONNECTING, it
-// is poor if it was so when it was last READY, or if all of its endpoints were ejected since.
-func (c *child) poor() bool {
-	again := c.connectivityState() == Idle || c.connectivityState() == Connecting
-	return c.small() || c.failing() || again && c.wasPoor
+// degraded reports whether the child is poor in the terms of docs/tiers.md: it is belowMinReady or
+// failing, or it is IDLE or CONNECTING and was degraded when it was last READY, or has had all of
+// its endpoints ejected since.
+func (c *child) degraded() bool {
+	mayReconnect := c.connectivityState() == Idle || c.connectivityState() == Connecting
+	return c.belowMinReady() || c.failing() || mayReconnect && c.wasDegraded
 }
 
-// timeLeft reports whether the child may still connect. It is IDLE, or it is CONNECTING and its
-// failover timer is pending.
-func (c *child) timeLeft() bool {
+// mayStillConnect reports whether the child is IDLE, or is CONNECTING and its failover timer is
+// pending.
+func (c *child) mayStillConnect() bool {
 	return c.connectivityState() == Idle || c.connectivityState() == Connecting && c.FailoverTimerPending()
 }
 
 // reconnecting reports whether the child in use is no longer READY but may still connect.
 func (c *child) reconnecting() bool {
-	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
+	return c.name == c.model.childInUse && c.readySinceFailure && c.mayStillConnect()
 }
 
-// wake calls ExitIdle of an IDLE child, at most once between two of its reports.
+// wake calls ExitIdle of an IDLE child, unless this has happened since the child's last report.
 func (c *child) wake() {
-	if c.connectivityState() == Idle && !c.woken {
-		c.woken = true
+	if c.connectivityState() == Idle && !c.exitIdleCalled {
+		c.exitIdleCalled = true
 		c.exitIdle()
 	}
 }
 
-// updateLacking sets lacking when fewer endpoints are READY than MinReady requires, and clears it
-// when MinReadyRecovery is reached, if that is higher.
-func (c *child) updateLacking() {
-	const rounding = 1e-12 // shares are rounded
-	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
+// updateTooFewReady sets tooFewReady when the READY share falls below MinReady, and clears it when
+// the share has reached both MinReady and MinReadyRecovery.
+func (c *child) updateTooFewReady() {
+	const rounding = 1e-12 // the maximum rounding error of a share
+	readyShare, minReady, recovery := 1-c.reported.Missing+rounding, c.model.config.MinReady, c.model.config.MinReadyRecovery
 	switch {
-	case least == 0 || c.reported.State != Ready:
-		c.lacking = false
-	case there < least:
-		c.lacking = true
-	case there >= recovered:
-		c.lacking = false
+	case minReady == 0 || c.reported.State != Ready:
+		c.tooFewReady = false
+	case readyShare < minReady:
+		c.tooFewReady = true
+	case readyShare >= recovery:
+		c.tooFewReady = false
 	}
 }
 
-// wouldDo reports whether the child would have enough READY endpoints if the unproven ones counted.
-func (c *child) wouldDo() bool {
+// enoughIfProven reports whether the child would have enough READY endpoints if the unproven
+// endpoints counted.
+func (c *child) enoughIfProven() bool {
 	const rounding = 1e-12
-	least := max(c.m.config.MinReady, c.m.config.MinReadyRecovery)
-	return 1-c.reported.Missing+c.reported.Unproven+rounding >= least
+	required := max(c.model.config.MinReady, c.model.config.MinReadyRecovery)
+	return 1-c.reported.Missing+c.reported.Unproven+rounding >= required
 }
 
 // choice has the variables of one run of ChoosePriority.
 type choice struct {
 	*Model
-	before int      // the priority in use before the choice; none if the priorities have changed
-	tiers  []*child // the child of each priority; nil if it does not exist or must not be chosen
-	passed bool     // fastFailover has skipped a priority
+	previous int      // the priority in use before the choice; none if no such priority exists
+	eligible []*child // the child of each priority; nil if it does not exist or must not be chosen
+	skipped  bool     // fastFailover has skipped a priority
 }
 
-// of returns the priorities whose children are of this kind, in order.
-func (t *choice) of(kind func(*child) bool) []int {
+// prioritiesWhere returns the priorities with an eligible child for which matches returns true, in
+// order.
+func (t *choice) prioritiesWhere(matches func(*child) bool) []int {
 	var priorities []int
-	for p, c := range t.tiers {
-		if c != nil && kind(c) {
+	for p, c := range t.eligible {
+		if c != nil && matches(c) {
 			priorities = append(priorities, p)
 		}
 	}
@@ -86,41 +90,41 @@ func (t *choice) of(kind func(*child) bool) []int {
 
 func (t *choice) first(priorities []int) int {
 	if len(priorities) == 0 {
-		return len(t.tiers)
+		return len(t.eligible)
 	}
 	return priorities[0]
 }
 
-// ChoosePriority follows the pseudo-code and the table in docs/tiers.md. The first row that applies
-// decides. If it applies to several priorities, the highest is chosen, unless the row says
-// otherwise.
+// ChoosePriority implements the function of this name in gRFC A56, extended by the table in
+// docs/tiers.md. The first row of the table that applies decides. If the row applies to several
+// priorities, ChoosePriority chooses the highest, unless the row says otherwise.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
-		m.inUse = ""
-		m.updateState("empty", fails("priority policy has empty priority list"))
+		m.childInUse = ""
+		m.updateState("empty", failedReport("priority policy has empty priority list"))
 		return
 	}
-	t := &choice{Model: m, before: m.currentPriority}
+	t := &choice{Model: m, previous: m.currentPriority}
 	m.currentPriority = none
 	for {
 		chosen, missing := t.choiceOfA56()
-		poor := t.first(t.of((*child).poor))
-		if missing && poor > chosen {
-			m.create(m.config.Priorities[chosen], t.passed)
+		degraded := t.first(t.prioritiesWhere((*child).degraded))
+		if missing && degraded > chosen {
+			m.create(m.config.Priorities[chosen], t.skipped)
 			continue
 		}
-		if !missing && t.late(chosen) {
-			m.children[m.config.Priorities[chosen]].late = true
+		if !missing && t.leavesWorkingPriority(chosen) {
+			m.children[m.config.Priorities[chosen]].mustConnectFirst = true
 			continue
 		}
-		if !missing && poor > chosen { // row 1: A56 decides
+		if !missing && degraded > chosen { // row 1: A56 decides
 			m.Decided(1)
 			state := m.children[m.config.Priorities[chosen]].connectivityState()
 			m.SetCurrentPriority(chosen, state == Ready || state == Idle)
 			return
 		}
 		row, chosen := t.lastResort(chosen)
-		if t.lookBelow(row, poor, chosen) {
+		if t.connectBelow(row, degraded, chosen) {
 			continue
 		}
 		m.Decided(row)
@@ -129,17 +133,17 @@ func (m *Model) ChoosePriority() {
 	}
 }
 
-// choiceOfA56 is ChoosePriority of the pseudo-code with fastFailover, but without the actions.
-// missing reports whether the chosen priority has no child yet.
+// choiceOfA56 returns the priority that ChoosePriority of the pseudo-code would choose, extended by
+// fastFailover, but does not switch to it. missing reports whether this priority has no child yet.
 func (t *choice) choiceOfA56() (chosen int, missing bool) {
-	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
-	aside, stood := none, false
+	t.eligible, t.skipped = make([]*child, len(t.config.Priorities)), false
+	waitingCandidate, candidateMayConnect := none, false
 	for priority, childName := range t.config.Priorities {
-		t.tiers[priority] = t.children[childName]
+		t.eligible[priority] = t.children[childName]
 	}
 	for priority, childName := range t.config.Priorities {
 		child, ok := t.children[childName]
-		if !ok && (stood || t.protected(priority) && slices.ContainsFunc(t.config.Priorities[:priority], t.mayTakeOver)) {
+		if !ok && (candidateMayConnect || t.protected(priority) && slices.ContainsFunc(t.config.Priorities[:priority], t.mayTakeOver)) {
 			continue
 		}
 		if !ok {
@@ -147,31 +151,31 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 		}
 		child.MaybeReactivate()
 		if t.heldBack(child, priority) {
-			t.tiers[priority] = nil
+			t.eligible[priority] = nil
 			continue
 		}
-		if t.candidate(priority) && !child.ready() && !child.poor() {
+		if t.candidate(priority) && !child.ready() && !child.degraded() {
 			child.wake()
-			passed := t.notWaitedFor(child, priority, t.passed)
-			t.passed = t.passed || passed
-			t.tiers[priority] = nil
-			stood = stood || child.timeLeft()
-			if aside == none && child.timeLeft() && !passed {
-				aside = priority
+			skip := t.skippedByFastFailover(child, priority, t.skipped)
+			t.skipped = t.skipped || skip
+			t.eligible[priority] = nil
+			candidateMayConnect = candidateMayConnect || child.mayStillConnect()
+			if waitingCandidate == none && child.mayStillConnect() && !skip {
+				waitingCandidate = priority
 			}
 			continue
 		}
-		if !child.poor() && t.notWaitedFor(child, priority, t.passed) {
+		if !child.degraded() && t.skippedByFastFailover(child, priority, t.skipped) {
 			child.wake()
-			t.passed = true
-			stood = stood || slices.Contains(t.candidates, childName)
+			t.skipped = true
+			candidateMayConnect = candidateMayConnect || slices.Contains(t.candidates, childName)
 			continue
 		}
 		if child.connectivityState() == Ready || child.connectivityState() == Idle {
-			return t.rather(aside, priority), false
+			return t.waitTarget(waitingCandidate, priority), false
 		}
 		if child.FailoverTimerPending() {
-			return t.rather(aside, priority), false
+			return t.waitTarget(waitingCandidate, priority), false
 		}
 	}
 	for priority, childName := range t.config.Priorities {
@@ -183,53 +187,55 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	return len(t.config.Priorities) - 1, false
 }
 
-// heldBack reports whether a child must not be chosen yet because of the failback delay.
+// heldBack reports whether a child must not be chosen yet, because its failback delay has not
+// ended.
 func (t *choice) heldBack(child *child, priority int) bool {
 	if !t.protected(priority) {
 		return false
 	}
 	if child.good() {
-		child.waits = t.now < child.readyLongAt
-		return child.waits
+		child.waitsForFailback = t.now < child.failbackAt
+		return child.waitsForFailback
 	}
 	child.wake()
 	return true
 }
 
-// protected reports whether a failback delay keeps calls on the priority in use. It does if that
-// priority is good and below the given one.
+// protected reports whether calls stay on the priority in use during the failback delay of the
+// given priority. This is so if the priority in use is lower and good.
 func (t *choice) protected(priority int) bool {
-	return t.config.FailbackDelay+t.config.FailbackJitter > 0 && t.before > priority && t.children[t.config.Priorities[t.before]].good()
+	return t.config.FailbackDelay+t.config.FailbackJitter > 0 && t.previous > priority && t.children[t.config.Priorities[t.previous]].good()
 }
 
-// lastResort implements rows 2 to 7 of the table.
+// lastResort implements rows 2 to 7 of the table in docs/tiers.md. It returns the row that applies,
+// and the priority that the row chooses.
 func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
-	good, small, failing := t.of((*child).good), t.of((*child).small), t.of((*child).failing)
-	for _, r := range t.of((*child).reconnecting) {
-		// Row 2 applies if the priority was good, no priority above it is good or small, and
-		// fastFailover does not skip it.
-		passed := false
+	good, below, failing := t.prioritiesWhere((*child).good), t.prioritiesWhere((*child).belowMinReady), t.prioritiesWhere((*child).failing)
+	for _, r := range t.prioritiesWhere((*child).reconnecting) {
+		// Row 2 applies if this priority was good, no higher priority is good or belowMinReady, and
+		// fastFailover does not skip this priority.
+		skipped := false
 		for p, name := range t.config.Priorities[:r+1] {
 			c := t.children[name]
-			passed = c != nil && t.notWaitedFor(c, p, passed) || passed && p < r
+			skipped = c != nil && t.skippedByFastFailover(c, p, skipped) || skipped && p < r
 		}
-		if !t.tiers[r].wasPoor && min(t.first(good), t.first(small)) > r && !passed {
+		if !t.eligible[r].wasDegraded && min(t.first(good), t.first(below)) > r && !skipped {
 			return 2, r
 		}
 	}
-	for _, g := range good {
-		return 3, g
+	for _, p := range good {
+		return 3, p
 	}
-	for _, s := range small {
-		return 4, s
+	for _, p := range below {
+		return 4, p
 	}
-	for _, r := range t.of((*child).reconnecting) {
+	for _, r := range t.prioritiesWhere((*child).reconnecting) {
 		return 5, r
 	}
 	for i, f := range failing {
-		// Row 6 chooses the priority that was good or small most recently. If there is none, it
-		// chooses the highest.
-		if i == 0 || t.tiers[f].lastWell > t.tiers[chosen].lastWell {
+		// Row 6 chooses the failing priority that was good or belowMinReady most recently. If none
+		// ever was, row 6 chooses the highest failing priority.
+		if i == 0 || t.eligible[f].lastGoodCount > t.eligible[chosen].lastGoodCount {
 			row, chosen = 6, f
 		}
 	}
@@ -239,16 +245,16 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	return 7, chosenByA56
 }
 
-// lookBelow makes IDLE priorities connect, beginning with the first poor one. It stops at a good
-// priority, and at one that row 2 waits for. gRFC A56 creates a child only when it is needed, so
-// lookBelow creates one only if no higher priority may still connect. created reports whether it
-// did.
-func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
-	early := len(t.of((*child).good)) > 0
+// connectBelow makes IDLE priorities connect, beginning with the first degraded priority. If row 2
+// or 3 has chosen a priority, connectBelow stops there. It creates a missing child only if no
+// higher priority may still connect, because gRFC A56 creates children as late as possible. created
+// reports whether it has created a child.
+func (t *choice) connectBelow(row, degraded, chosen int) (created bool) {
+	early := len(t.prioritiesWhere((*child).good)) > 0
 	for p, name := range t.config.Priorities {
 		c, ok := t.children[name]
 		switch {
-		case p < poor, p > chosen && (row == 2 || row == 3):
+		case p < degraded, p > chosen && (row == 2 || row == 3):
 		case ok:
 			c.MaybeReactivate()
 			c.wake()
@@ -261,7 +267,7 @@ func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
 }
 
 func (m *Model) mayConnect(name string) bool {
-	return m.children[name] != nil && m.children[name].timeLeft()
+	return m.children[name] != nil && m.children[name].mayStillConnect()
 }
 
 func (m *Model) mayTakeOver(name string) bool {
@@ -270,7 +276,7 @@ func (m *Model) mayTakeOver(name string) bool {
 
 func (m *Model) create(name string, early bool) {
 	child := m.CreateChild(name)
-	child.early = early
+	child.createdEarly = early
 	m.children[name] = child
 	child.Update()
 }

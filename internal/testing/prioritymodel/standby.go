@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// standbys returns the names of the standbys: the other near groups of the priority in use, and the
-// source's next priorities. If the first group is late, the other groups are standbys even if
-// WarmStandby is 0. A56 has no standbys.
+// standbys returns the names of the standbys, which gRFC A56 does not have: the lower near groups
+// of the source's priority in use, and as many of the source's next priorities as WarmStandby says.
+// If WarmStandby is 0, the lower near groups are standbys only when the first group is late.
 func (m *Model) standbys() []string {
-	next := map[int]bool{}
+	sources := map[int]bool{}
 	last := m.currentPriority
 	for p := last + 1; p < len(m.config.Priorities); p++ {
-		if m.of(p) != m.of(m.currentPriority) {
-			next[m.of(p)] = true
+		if m.sourcePriority(p) != m.sourcePriority(m.currentPriority) {
+			sources[m.sourcePriority(p)] = true
 		}
-		if m.config.WarmStandby > 0 && len(next) <= m.config.WarmStandby || len(next) == 0 && m.late() {
+		if m.config.WarmStandby > 0 && len(sources) <= m.config.WarmStandby || len(sources) == 0 && m.firstGroupIsLate() {
 			last = p
 		}
 	}
 	return m.config.Priorities[m.currentPriority+1 : last+1]
 }
 
-// keepStandbys keeps standbys active, and makes IDLE ones connect.
+// keepStandbys reactivates deactivated standbys, and makes IDLE standbys connect.
 func (m *Model) keepStandbys(inUse *child) {
 	for _, name := range m.standbys() {
 		standby := m.children[name]
 		if standby == nil {
 			continue
 		}
-		if inUse.connectivityState() == Ready || m.early(inUse, name) {
+		if inUse.connectivityState() == Ready || m.groupMustStart(inUse, name) {
 			standby.MaybeReactivate()
 		}
 		if inUse.connectivityState() != Idle && !standby.deactivated() {
@@ -38,15 +38,15 @@ func (m *Model) keepStandbys(inUse *child) {
 	}
 }
 
-// startStandby creates the first missing standby, if the priority in use is READY. It reports
-// whether it created one.
+// startStandby creates the highest standby without a child if the priority in use is READY, or if
+// the standby is a near group that must start. It reports whether it created a child.
 func (m *Model) startStandby() bool {
-	inUse := m.children[m.inUse]
+	inUse := m.children[m.childInUse]
 	if inUse == nil {
 		return false
 	}
 	for _, name := range m.standbys() {
-		if m.children[name] == nil && (inUse.connectivityState() == Ready || m.early(inUse, name)) {
+		if m.children[name] == nil && (inUse.connectivityState() == Ready || m.groupMustStart(inUse, name)) {
 			m.create(name, true)
 			return true
 		}
@@ -54,45 +54,46 @@ func (m *Model) startStandby() bool {
 	return false
 }
 
-// notWaitedFor reports whether fastFailover skips a priority. It does so only while a lower one is
-// READY as a standby. It skips a priority that has lost its connections and can have at least two,
-// a standby that has not connected yet, and an IDLE priority below a skipped one.
-func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
-	if !m.config.FastFailover || !slices.ContainsFunc(m.config.Priorities[priority+1:], m.standsBy) {
+// skippedByFastFailover reports whether fastFailover skips a priority, which it does only while a
+// lower priority can take the calls. It skips a priority that has lost its connections if that
+// priority can have more than one, a standby that has never connected, and an IDLE priority below a
+// skipped priority.
+func (m *Model) skippedByFastFailover(child *child, priority int, skippedAbove bool) bool {
+	if !m.config.FastFailover || !slices.ContainsFunc(m.config.Priorities[priority+1:], m.isReadyStandby) {
 		return false
 	}
-	if child.connectivityState() == Idle && passed {
+	if child.connectivityState() == Idle && skippedAbove {
 		return true
 	}
-	if child.mayStart { // it has lost its connections
+	if child.upSinceFailure { // the child has lost its connections
 		return child.FailoverTimerPending() && !slices.Contains(m.config.Single, child.name)
 	}
-	return child.FailoverTimerPending() && child.early
+	return child.FailoverTimerPending() && child.createdEarly
 }
 
-// standsBy reports whether a child is READY and its calls do not fail.
-func (m *Model) standsBy(name string) bool {
+// isReadyStandby reports whether a child is READY and calls to it do not fail.
+func (m *Model) isReadyStandby(name string) bool {
 	c := m.children[name]
-	return c != nil && (c.good() || c.small())
+	return c != nil && (c.good() || c.belowMinReady())
 }
 
-// rate updates the time when a child may take over. good reports whether the child was good before.
-// When the child becomes good, the failback delay and the jitter begin. If it stops being good
-// before they end, this counts as a failure.
-func (c *child) rate(good bool) {
+// updateFailback updates the time when a child may take over from a lower priority. When the child
+// becomes good, the failback delay and the jitter begin. If the child stops being good while it
+// waits for their end, this counts as a failure. wasGood is whether the child was good before.
+func (c *child) updateFailback(wasGood bool) {
 	switch {
-	case !good && c.good():
-		c.readyLongAt = c.m.now + c.delay() + c.m.config.FailbackJitter
-	case good && !c.good() && c.waits:
-		c.waits = false
-		c.fail()
+	case !wasGood && c.good():
+		c.failbackAt = c.model.now + c.failbackDelay() + c.model.config.FailbackJitter
+	case wasGood && !c.good() && c.waitsForFailback:
+		c.waitsForFailback = false
+		c.countFailure()
 	}
 }
 
-// delay returns the failback delay. Each failure after the first one doubles it, up to
-// MaxFailbackDelay.
-func (c *child) delay() time.Duration {
-	delay, bound := c.m.config.FailbackDelay, c.m.config.MaxFailbackDelay
+// failbackDelay returns the failback delay of the child. Each failure after the first doubles the
+// delay, up to MaxFailbackDelay.
+func (c *child) failbackDelay() time.Duration {
+	delay, bound := c.model.config.FailbackDelay, c.model.config.MaxFailbackDelay
 	if delay >= bound {
 		return delay
 	}
@@ -105,21 +106,21 @@ func (c *child) delay() time.Duration {
 	return min(delay, bound)
 }
 
-func (c *child) fail() {
-	if c.m.config.MaxFailbackDelay != 0 {
+func (c *child) countFailure() {
+	if c.model.config.MaxFailbackDelay != 0 {
 		c.failures++
 	}
-	c.steadyAt = never
+	c.forgetFailuresAt = never
 }
 
-// noteFailure is called when a priority is chosen. If calls leave a good priority for a lower one,
-// this counts as a failure of the good one. Priorities below the chosen one have no delay, and
-// their failures no longer count.
+// noteFailure is called when a priority is chosen. If calls leave a good priority for a lower
+// priority, this counts as a failure of the higher one. It resets the failures and the failback
+// delays of all priorities below the chosen one.
 func (m *Model) noteFailure(priority int) {
 	chosen := m.children[m.config.Priorities[priority]]
-	if was := m.serving; was != nil && was != chosen {
-		if p := slices.Index(m.config.Priorities, was.name); p < priority {
-			was.fail()
+	if previous := m.serving; previous != nil && previous != chosen {
+		if p := slices.Index(m.config.Priorities, previous.name); p < priority {
+			previous.countFailure()
 		}
 		m.serving = nil
 	}
@@ -128,98 +129,100 @@ func (m *Model) noteFailure(priority int) {
 		if c == nil {
 			continue
 		}
-		if c.waits = false; c != chosen {
-			c.failures, c.steadyAt = 0, never
+		if c.waitsForFailback = false; c != chosen {
+			c.failures, c.forgetFailuresAt = 0, never
 		}
 	}
 	if chosen.good() {
 		m.serving = chosen
 	}
-	if bound := m.config.MaxFailbackDelay; m.serving != nil && chosen.failures > 0 && bound > 0 && chosen.steadyAt == never {
-		chosen.steadyAt = m.now + bound
+	if bound := m.config.MaxFailbackDelay; m.serving != nil && chosen.failures > 0 && bound > 0 && chosen.forgetFailuresAt == never {
+		chosen.forgetFailuresAt = m.now + bound
 	}
 }
 
-// reorder handles a change of priorities. If the priority in use still exists and nothing above it
-// has changed, all delays continue. Otherwise, priorities that were added above it are candidates.
+// reorder handles a new list of priorities; before is the old list. If the priority in use still
+// exists and the priorities above it are the same, all delays continue. Otherwise, the priorities
+// that were added above it become candidates.
 func (m *Model) reorder(before []string) {
-	is, was := slices.Index(m.config.Priorities, m.inUse), slices.Index(before, m.inUse)
-	if m.children[m.inUse] == nil {
-		is = none
+	index, indexBefore := slices.Index(m.config.Priorities, m.childInUse), slices.Index(before, m.childInUse)
+	if m.children[m.childInUse] == nil {
+		index = none
 	}
-	m.currentPriority = is
-	if is >= 0 && was >= 0 && slices.Equal(m.config.Priorities[:is], before[:was]) {
+	m.currentPriority = index
+	if index >= 0 && indexBefore >= 0 && slices.Equal(m.config.Priorities[:index], before[:indexBefore]) {
 		return
 	}
 	m.serving = nil
 	for name, c := range m.children {
-		c.waits = c.waits && slices.Index(m.config.Priorities, name) >= 0 && slices.Index(m.config.Priorities, name) < is
-		c.failures, c.steadyAt = 0, never
+		c.waitsForFailback = c.waitsForFailback && slices.Index(m.config.Priorities, name) >= 0 && slices.Index(m.config.Priorities, name) < index
+		c.failures, c.forgetFailuresAt = 0, never
 	}
 	candidates := m.candidates
 	m.candidates = nil
 	for p, name := range m.config.Priorities {
 		switch {
-		case p >= is:
-		case was >= 0 && slices.Contains(before[:was], name):
+		case p >= index:
+		case indexBefore >= 0 && slices.Contains(before[:indexBefore], name):
 			if slices.Contains(candidates, name) {
 				m.candidates = append(m.candidates, name)
 			}
 		default:
 			m.candidates = append(m.candidates, name)
 			if c := m.children[name]; c != nil {
-				c.late = false
+				c.mustConnectFirst = false
 				if c.good() {
-					c.readyLongAt = m.now
+					c.failbackAt = m.now
 				}
 			}
 		}
 	}
 }
 
-// candidate reports whether the priority was added above a priority in use that is READY or
-// reconnects. Without fastFailover and a failback delay, only late children are candidates. A
-// priority that is READY or in use is no longer a candidate.
+// candidate reports whether calls do not wait for a priority because it was added above a priority
+// in use that is READY or reconnecting. Without fastFailover and a failback delay, only a child
+// that must connect first is a candidate. A priority stops being a candidate when it is READY or in
+// use.
 func (t *choice) candidate(priority int) bool {
 	name := t.config.Priorities[priority]
-	is := t.always() && slices.Contains(t.candidates, name) || t.children[name].late
-	if !is || t.before <= priority {
+	isCandidate := t.everyAddedIsCandidate() && slices.Contains(t.candidates, name) || t.children[name].mustConnectFirst
+	if !isCandidate || t.previous <= priority {
 		return false
 	}
-	inUse := t.children[t.config.Priorities[t.before]]
+	inUse := t.children[t.config.Priorities[t.previous]]
 	return inUse.ready() || inUse.reconnecting()
 }
 
-// always reports whether every added priority is a candidate, as with fastFailover or a failback
-// delay.
-func (t *choice) always() bool {
+// everyAddedIsCandidate reports whether every added priority is a candidate, which is so with
+// fastFailover or a failback delay.
+func (t *choice) everyAddedIsCandidate() bool {
 	return t.config.FastFailover || t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
 }
 
-// late reports whether the choice would move calls from a working priority to a higher one that is
-// still connecting. Only the choice after an update may do that.
-func (t *choice) late(chosen int) bool {
-	if t.force || t.before <= chosen || len(t.Rows) > 0 { // rows change this behaviour
+// leavesWorkingPriority reports whether the choice would move calls from a working priority to a
+// higher priority that is still connecting. Only the choice after an update may do that.
+func (t *choice) leavesWorkingPriority(chosen int) bool {
+	if t.forcePublish || t.previous <= chosen || len(t.Rows) > 0 { // rows change this behaviour
 		return false
 	}
-	child, inUse := t.children[t.config.Priorities[chosen]], t.children[t.config.Priorities[t.before]]
-	return child.connectivityState() == Connecting && !child.late && !child.poor() && (inUse.good() || inUse.small())
+	child, inUse := t.children[t.config.Priorities[chosen]], t.children[t.config.Priorities[t.previous]]
+	return child.connectivityState() == Connecting && !child.mustConnectFirst && !child.degraded() && (inUse.good() || inUse.belowMinReady())
 }
 
-// rather returns the priority that calls wait for. If the chosen one can take no calls, calls wait
-// for the first candidate.
-func (t *choice) rather(candidate, chosen int) int {
+// waitTarget returns the priority that calls go to or wait for: the chosen priority or, if a
+// candidate exists and the chosen priority cannot take calls, the candidate.
+func (t *choice) waitTarget(candidate, chosen int) int {
 	c := t.children[t.config.Priorities[chosen]]
-	if candidate != none && chosen != t.before && !c.ready() && !c.poor() {
+	if candidate != none && chosen != t.previous && !c.ready() && !c.degraded() {
 		for p, name := range t.config.Priorities {
-			t.tiers[p] = t.children[name]
+			t.eligible[p] = t.children[name]
 		}
 		return candidate
 	}
 	return chosen
 }
 
-func (m *Model) noCandidate(name string) {
+func (m *Model) dropCandidate(name string) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(other string) bool { return other == name })
-	m.children[name].late = false
+	m.children[name].mustConnectFirst = false
 }

@@ -11,10 +11,11 @@ type Stub struct {
 	Version, ExitIdles, Errors int
 	Closed                     bool
 	Now                        Report // the last report that the model has handled
-	Said                       Report // the last report, handled or not
+	Said                       Report // the last report, even if the model has not handled it yet
 }
 
-// Policies are the policy of a child and its replacement during a graceful switch.
+// Policies are the current policy of a child and, during a graceful switch, the pending policy that
+// will replace it.
 type Policies struct{ Current, Pending *Stub }
 
 func (p *Policies) Latest() *Stub {
@@ -46,11 +47,11 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Refused records that the latest policy has refused its update. If the policy takes over before
-// its first report, it counts as failed.
+// Refused records that the latest policy has refused its update. If it is the pending policy and
+// replaces the current policy before it reports a state, it counts as failed.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
-		p.Pending.Now = fails(err)
+		p.Pending.Now = failedReport(err)
 	}
 }
 
@@ -66,7 +67,7 @@ func (p *Policies) Close() {
 type Stubs []*Stub
 
 func (all *Stubs) Build(id string) *Stub {
-	s := &Stub{ID: id, Now: unreported}
+	s := &Stub{ID: id, Now: initialReport}
 	*all = append(*all, s)
 	return s
 }
@@ -80,15 +81,15 @@ func (all Stubs) Find(id string) *Stub {
 	return nil
 }
 
-// Told describes for each open policy its last update and the numbers of ExitIdle calls and
-// resolver errors.
+// Told lists the open policies, each with the version of its last update and its numbers of
+// ExitIdle calls and resolver errors.
 func (all Stubs) Told() string {
-	var told []string
+	var lines []string
 	for _, s := range all {
 		if !s.Closed {
-			told = append(told, fmt.Sprintf("%s(%d,%d,%d)", s.ID, s.Version, s.ExitIdles, s.Errors))
+			lines = append(lines, fmt.Sprintf("%s(%d,%d,%d)", s.ID, s.Version, s.ExitIdles, s.Errors))
 		}
 	}
-	slices.Sort(told)
-	return strings.Join(told, " ")
+	slices.Sort(lines)
+	return strings.Join(lines, " ")
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// Update is "Configuration Updates" of the gRFC. It returns the errors of the children.
+// Update implements the section "Configuration Updates" of gRFC A56. It returns the errors that
+// children returned from their updates.
 func (m *Model) Update(config Config) []string {
 	if m.closed {
 		return nil
@@ -19,11 +20,11 @@ func (m *Model) BeginUpdate(config Config) {
 	before := m.config.Priorities
 	m.config = config
 	for _, c := range m.children {
-		good := c.good()
-		c.updateLacking()
-		c.waits = c.waits && c.good()
-		c.rate(good)
-		c.hurry()
+		wasGood := c.good()
+		c.updateTooFewReady()
+		c.waitsForFailback = c.waitsForFailback && c.good()
+		c.updateFailback(wasGood)
+		c.updateGroupTimer()
 	}
 	m.reorder(before)
 	if m.Rows["p-refused-at-once"] {
@@ -39,28 +40,29 @@ func (m *Model) BeginUpdate(config Config) {
 
 func (m *Model) EndUpdate() []string {
 	m.drain()
-	m.updating, m.force = false, true
+	m.updating, m.forcePublish = false, true
 	m.choose()
-	m.force = false
+	m.forcePublish = false
 	errors := m.errors
-	if m.last.State != TransientFailure || m.Rows["p-update-error"] {
+	if m.lastPublished.State != TransientFailure || m.Rows["p-update-error"] {
 		errors = nil
 	}
 	m.drain()
 	return errors
 }
 
-// updateChildren "will iterate over its existing children" and updates or removes them.
+// updateChildren iterates over the existing children. If update is set, it updates those that are
+// configured; if remove is set, it removes the others.
 func (m *Model) updateChildren(update, remove bool) {
 	for _, name := range m.names() {
 		c := m.children[name]
 		config, configured := m.config.Children[name]
 		if remove {
-			c.forgotten = c.forgotten || c.removed && configured
+			c.ignoresStale = c.ignoresStale || c.removed && configured
 		}
 		switch {
 		case configured && update && c.deactivated() && m.Rows["p-update-deactivated"]:
-			c.forgotten = c.forgotten || c.policies.Latest().ID != config.Policy
+			c.ignoresStale = c.ignoresStale || c.policies.Latest().ID != config.Policy
 		case configured && update && m.Rows["p-type"] && c.policies.Latest().ID != config.Policy:
 			c.destroy()
 		case configured && update:
@@ -75,17 +77,17 @@ func (m *Model) updateChildren(update, remove bool) {
 }
 
 func (c *child) id() string {
-	if config, ok := c.m.config.Children[c.name]; ok {
+	if config, ok := c.model.config.Children[c.name]; ok {
 		return config.Policy
 	}
-	return c.name // row p-refused-at-once: the child belongs to the previous configuration
+	return c.name // row p-refused-at-once: only the previous configuration has the child
 }
 
 // Update implements the function of this name in the pseudo-code of gRFC A56. It updates the
-// child's policy, which then behaves as React says.
+// child's policy, which then reports the states and returns the error that Model.React returns.
 func (c *child) Update() {
-	m, refused := c.m, c.refusal != ""
-	c.refusal = ""
+	m, hadUpdateErr := c.model, c.updateErr != ""
+	c.updateErr = ""
 	verb := "update"
 	s := c.policies.Latest()
 	if s == nil {
@@ -94,58 +96,59 @@ func (c *child) Update() {
 	if s == nil || s.ID != c.id() {
 		s = m.Stubs.Build(c.id())
 		c.policies.SwitchTo(s)
-		c.forgotten = false
+		c.ignoresStale = false
 	}
 	config, configured := m.config.Children[c.name]
 	s.Version = m.version
-	if !configured { // row p-refused-at-once: the update has the previous configuration
+	if !configured { // row p-refused-at-once: the child gets the previous configuration
 		s.Version--
 	}
-	if !c.forgotten {
-		c.ignored = config.Ignore
+	if !c.ignoresStale {
+		c.ignoresReResolution = config.Ignore
 	}
 	m.log(verb, c.name)
 	reaction := m.React(c.name)
 	for _, r := range reaction.Reports {
-		m.say(c, s, r, m.Rows["p-inside-update"])
+		m.policyReport(c, s, r, m.Rows["p-inside-update"])
 	}
 	switch {
 	case reaction.Err != "":
-		c.refused(reaction.Err)
-	case refused && c.reported.State == TransientFailure:
-		c.lastError = c.reported.Err // the error of the earlier update no longer applies
+		c.updateFailed(reaction.Err)
+	case hadUpdateErr && c.reported.State == TransientFailure:
+		c.lastError = c.reported.Err // replaces the error of the earlier update
 	}
 }
 
-// refused handles the error of a child's update, after the reports that the child made in that
-// update.
-func (c *child) refused(err string) {
-	m := c.m
+// updateFailed handles the error that a child returned from its update. The states that the child
+// reported during the update have already been handled.
+func (c *child) updateFailed(err string) {
+	m := c.model
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
 	c.policies.Refused(err)
 	switch {
 	case m.Rows["p-refused-at-once"] && !m.updating && !m.choosing:
-		c.refuse(err)
+		c.setUpdateError(err)
 	case m.Rows["p-refused-first"]:
-		m.refusals = append(m.refusals, func() { c.refuseLater(err) })
+		m.delayedErrors = append(m.delayedErrors, func() { c.setUpdateErrorLater(err) })
 	case m.Rows["p-inside-update"]:
-		m.queue = append(m.queue, func() { c.refuseLater(err) })
+		m.delayed = append(m.delayed, func() { c.setUpdateErrorLater(err) })
 	default:
-		c.refuse(err)
+		c.setUpdateError(err)
 	}
 }
 
-func (c *child) refuseLater(err string) {
-	if c.m.children[c.name] == c {
-		c.refuse(err)
+func (c *child) setUpdateErrorLater(err string) {
+	if c.model.children[c.name] == c {
+		c.setUpdateError(err)
 	}
 }
 
-// say makes a policy report a state. If later is set, the model handles the report later.
-func (m *Model) say(c *child, s *Stub, r Report, later bool) {
+// policyReport records a report of a policy. The model handles the report at once or, if delay is
+// set, in the next call of drain.
+func (m *Model) policyReport(c *child, s *Stub, r Report, delay bool) {
 	s.Said = r
-	if later {
-		m.queue = append(m.queue, func() { m.reported(c, s, r) })
+	if delay {
+		m.delayed = append(m.delayed, func() { m.reported(c, s, r) })
 		return
 	}
 	m.reported(c, s, r)

@@ -20,7 +20,8 @@ type Step struct {
 
 var names = []string{"a", "b", "c", "d", "e"}
 
-// Steps generates random sequences of updates, reports and pauses. Events may follow a Close.
+// Steps generates random sequences of updates, reports, pauses and other events. Events may also
+// follow a Close.
 func Steps() *rapid.Generator[[]Step] {
 	return rapid.Custom(func(t *rapid.T) []Step {
 		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // drawn from a list, because rapid prefers small numbers
@@ -75,7 +76,7 @@ func drawState(t *rapid.T) core.State {
 
 func drawUpdate(t *rapid.T) Step {
 	var u Update
-	order := names // often unchanged, so that some updates keep the priorities
+	order := names // usually the same order, so that many updates keep the priorities
 	if rapid.IntRange(0, 4).Draw(t, "any order") == 4 {
 		order = rapid.Permutation(names).Draw(t, "order")
 	}
@@ -107,22 +108,23 @@ func drawUpdate(t *rapid.T) Step {
 	}
 }
 
-// drawGroups splits the source's priorities into random near groups. It returns the source's
-// priority for each priority of the policy, or nil for no groups.
-func drawGroups(t *rapid.T, priorities int) (of []int) {
+// drawGroups randomly splits the source's priorities into near groups, each of which is a priority
+// of the policy. It returns the source's priority for each priority of the policy, or nil if
+// nothing is split.
+func drawGroups(t *rapid.T, priorities int) (sourcePriorities []int) {
 	if rapid.Bool().Draw(t, "no groups") {
 		return nil
 	}
 	n := 0
 	for range priorities {
 		n += rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "next group")
-		of = append(of, n)
+		sourcePriorities = append(sourcePriorities, n)
 	}
-	return of
+	return sourcePriorities
 }
 
-// drawScript returns random behaviour of children in their updates: some reports, and sometimes an
-// error after them. Timers that start together also fire together, and Expect allows for this.
+// drawScript returns what random children do in their next update: report states, and sometimes
+// then return an error. Several children may start timers at the same time; Expect handles that.
 func drawScript(t *rapid.T) map[string][]Reaction {
 	script := map[string][]Reaction{}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "reactions") {
@@ -136,8 +138,8 @@ func drawScript(t *rapid.T) map[string][]Reaction {
 	return script
 }
 
-// Apply runs the steps and returns the target's actions in each. A nanosecond passes after each
-// step, so that timers of different steps do not fire together.
+// Apply runs the steps and returns the target's actions in each step. Simulated time advances by a
+// nanosecond after each step, so that timers of different steps do not fire at the same time.
 func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	var logs [][]string
 	for _, step := range steps {
@@ -157,8 +159,8 @@ func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	return append(logs, lines)
 }
 
-// Expect returns the model's actions in each step. It stops when two timers fire at the same time,
-// because several results are then correct.
+// Expect returns the model's actions in each step. It leaves out the steps after two timers have
+// fired at the same time, because several results are then correct.
 func Expect(steps []Step) [][]string {
 	oracle, certain := NewOracle(), 0
 	want := Apply(oracle, steps, func(Step) {

@@ -4,12 +4,12 @@
 // A scenario begins with a line `new name`. It has the following directives. The output lists the
 // policy's actions, in order.
 //
-//	update p0 p1 …             gives the policy a configuration with these priorities and no
-//	                           other children, unless an option says otherwise
-//	report p0 STATE [tag]      the child reports a state; the tag tells its pickers apart.
-//	                           A tag may begin with emptied or half-open for the child's
-//	                           condition, with 40% for the share of it that is READY, or
-//	                           with 40%+20% if another 20% is unproven
+//	update p0 p1 …             updates the policy to these priorities; the option children
+//	                           adds children that are not priorities
+//	report p0 STATE [tag]      the child reports a state; the tag distinguishes its pickers.
+//	                           A tag may begin with emptied or half-open, which is the
+//	                           child's condition, or with 40% if only 40% of the child's
+//	                           weight is READY, or 40%+20% if another 20% is unproven
 //	advance 10s                time passes
 //	exit-idle
 //	resolver-error text
@@ -20,11 +20,11 @@
 // children whose re-resolution requests are ignored, timeout=10s, retention=15m, removed=15m and
 // failback=0s for the durations, minready=60 and recovery=80 in percent, warm=1 for the number of
 // standbys, fast=yes for fastFailover, single=(p0) for the children that can have only one
-// connection, of=(0,0,1) for the source's priorities of the near groups, and jitter=20s and max=2m
-// for the failback. Each random number that the policy draws is Random.
+// connection, of=(0,0,1) for the source's priority of each near group, and jitter=20s and max=2m
+// for failbackJitter and maxFailbackDelay. Each random number that the policy draws is Random.
 //
-// The lines under a directive are endpoints for update, `10.0.0.1:80 p0 locality`, and what
-// children do in the updates that the directive causes:
+// The lines below a directive are the endpoints of an update, such as `10.0.0.1:80 p0 locality`,
+// and what children do when the directive makes the policy update them:
 //
 //	p0: report READY [tag]
 //	p0: error text
@@ -52,22 +52,22 @@ type Target interface {
 	ResolverError(err error)
 	Resolve(child string)
 	Close()
-	// Take returns the lines since its last call:
+	// Take returns the lines that were logged since the previous Take:
 	//
-	//	create p0 [10.0.0.1:80[locality] …]     and its first update
+	//	create p0 [10.0.0.1:80[locality] …]     with the endpoints of its first update
 	//	update p0 [10.0.0.1:80[locality] …]
 	//	exit-idle p0
 	//	resolver-error p0 text
 	//	destroy p0
 	//	resolve
 	//	publish p0 STATE [tag][, trying p1 …]
-	//	publish CONNECTING                      of a child that has not reported
-	//	publish TRANSIENT_FAILURE: error        of the policy itself
-	//	error: text                             returned by Update
+	//	publish CONNECTING                      while the child in use has not reported a state
+	//	publish TRANSIENT_FAILURE: error        with an error of the policy itself
+	//	error: text                             which Update returned
 	Take() []string
 }
 
-// Random replaces each random number that a Target draws between 0 and 1.
+// Random is the value of every random number between 0 and 1 that a Target draws.
 const Random = 0.5
 
 type Update struct {
