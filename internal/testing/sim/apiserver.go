@@ -16,43 +16,43 @@ import (
 )
 
 const (
-	longestWatch = 90 * time.Second
-	bookmarkEach = 20 * time.Second
+	maxWatchTime     = 90 * time.Second
+	bookmarkInterval = 20 * time.Second
 )
 
-type trouble int
+type apiFault int
 
 const (
-	noTrouble   trouble = iota
-	apiDown             // refuses connections
-	apiSilent           // answers neither old nor new requests
-	apiBusy             // answers 429
-	apiForgets          // discards old versions and ends watches
-	apiEnds             // ends watches early
-	apiReplaced         // is down, and comes back with lower versions
-	troubles
+	noAPIFault     apiFault = iota
+	apiDown                 // connections are refused
+	apiSilent               // neither old nor new requests get a response
+	apiBusy                 // requests get status 429
+	apiCompacts             // the server discards old versions and ends watches
+	apiEndsWatches          // watches end early
+	apiReplaced             // connections are refused; restore then continues with lower versions
+	apiFaultCount
 )
 
-func (t trouble) String() string {
+func (t apiFault) String() string {
 	return "the API server " + [...]string{"is well", "refuses connections", "does not answer", "is too busy", "forgets old versions", "ends watches soon", "is replaced from a backup"}[t]
 }
 
 // apiServer is a fake Kubernetes API server that serves EndpointSlices. It implements
 // http.RoundTripper.
 type apiServer struct {
-	ctx context.Context //nolint:containedctx // ends when the server stops
-	old bool            // does not know sendInitialEvents
+	ctx                  context.Context //nolint:containedctx // ends when the server stops
+	rejectsInitialEvents bool
 
-	mu      sync.Mutex
-	rand    *rand.Rand
-	slices  map[string]kubeSlice
-	without map[string]time.Time
-	log     []apiEvent // events after version oldest
-	version int
-	oldest  int
-	trouble trouble
-	epoch   int           // watches that began in an earlier epoch end
-	changed chan struct{} // closed at each change
+	mu          sync.Mutex
+	rand        *rand.Rand
+	slices      map[string]kubeSlice
+	servedSince map[string]time.Time
+	log         []apiEvent // the events after version oldest
+	version     int
+	oldest      int
+	fault       apiFault
+	epoch       int           // fail increments it, and each watch of an earlier epoch then ends
+	changed     chan struct{} // closed at each change
 }
 
 type apiEvent struct {
@@ -61,13 +61,13 @@ type apiEvent struct {
 }
 
 func newAPIServer(ctx context.Context, r *rand.Rand) *apiServer {
-	return &apiServer{ctx: ctx, rand: r, old: r.IntN(3) == 0, slices: make(map[string]kubeSlice), without: make(map[string]time.Time), version: 1_000_000, oldest: 1_000_000, changed: make(chan struct{})}
+	return &apiServer{ctx: ctx, rand: r, rejectsInitialEvents: r.IntN(3) == 0, slices: make(map[string]kubeSlice), servedSince: make(map[string]time.Time), version: 1_000_000, oldest: 1_000_000, changed: make(chan struct{})}
 }
 
-func (s *apiServer) change(do func()) {
+func (s *apiServer) change(update func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	do()
+	update()
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -84,25 +84,25 @@ func (s *apiServer) get(name string) kubeSlice {
 	return s.slices[name]
 }
 
-// set stores a slice and reports whether it differs from the stored one.
-func (s *apiServer) set(name string, to kubeSlice) bool {
+// set stores an EndpointSlice, and reports whether this changed the stored one.
+func (s *apiServer) set(name string, slice kubeSlice) bool {
 	s.mu.Lock()
 	before, known := s.slices[name]
 	s.mu.Unlock()
-	if known && before.json(name, 0) == to.json(name, 0) {
+	if known && before.json(name, 0) == slice.json(name, 0) {
 		return false
 	}
 	s.change(func() {
-		if !s.serves(to.service) {
-			s.without[to.service] = time.Now()
+		if !s.serves(slice.service) {
+			s.servedSince[slice.service] = time.Now()
 		}
-		s.slices[name] = to
-		s.add(map[bool]string{false: "ADDED", true: "MODIFIED"}[known], name, to)
+		s.slices[name] = slice
+		s.add(map[bool]string{false: "ADDED", true: "MODIFIED"}[known], name, slice)
 	})
 	return true
 }
 
-// serves reports whether a Service has a slice. The caller holds the lock.
+// serves reports whether a Service has an EndpointSlice. The caller holds the lock.
 func (s *apiServer) serves(service string) bool {
 	for _, sl := range s.slices {
 		if sl.service == service {
@@ -112,14 +112,14 @@ func (s *apiServer) serves(service string) bool {
 	return false
 }
 
-// servesFor returns for how long a Service has had slices, or 0 if it has none.
+// servesFor returns for how long a Service has had EndpointSlices, or 0 if it has none.
 func (s *apiServer) servesFor(service string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.serves(service) {
 		return 0
 	}
-	return time.Since(s.without[service])
+	return time.Since(s.servedSince[service])
 }
 
 func (s *apiServer) remove(name string) {
@@ -130,9 +130,9 @@ func (s *apiServer) remove(name string) {
 }
 
 // add appends an event to the log. The caller holds the lock.
-func (s *apiServer) add(kind, name string, of kubeSlice) {
+func (s *apiServer) add(kind, name string, slice kubeSlice) {
 	s.version++
-	s.log = append(s.log, apiEvent{s.version, of.service, eventText(kind, of.json(name, s.version))})
+	s.log = append(s.log, apiEvent{s.version, slice.service, eventText(kind, slice.json(name, s.version))})
 }
 
 func eventText(kind, object string) string {
@@ -147,42 +147,42 @@ func bookmarkText(version int, initial bool) string {
 	return eventText("BOOKMARK", fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"%s}}`, version, annotations))
 }
 
-// forget discards all versions except the last. The caller holds the lock.
-func (s *apiServer) forget() { s.oldest, s.log = s.version, nil }
+// compact discards all versions except the last one. The caller holds the lock.
+func (s *apiServer) compact() { s.oldest, s.log = s.version, nil }
 
-func (s *apiServer) fail(t trouble) string {
+func (s *apiServer) fail(t apiFault) string {
 	s.change(func() {
-		if s.trouble = t; t != apiSilent {
+		if s.fault = t; t != apiSilent {
 			s.epoch++
 		}
-		if t == apiForgets {
-			s.forget()
+		if t == apiCompacts {
+			s.compact()
 		}
 	})
 	return t.String()
 }
 
-// restore ends the fault. Hanging requests then continue.
+// restore ends the fault. Requests that got no response during apiSilent then continue.
 func (s *apiServer) restore() {
 	s.change(func() {
-		if s.trouble == apiReplaced {
+		if s.fault == apiReplaced {
 			s.version -= 100_000
-			s.forget()
+			s.compact()
 		}
-		s.trouble = noTrouble
+		s.fault = noAPIFault
 	})
 }
 
-// now returns the current fault, and a channel that is closed at the next change.
-func (s *apiServer) now() (t trouble, epoch int, changed <-chan struct{}) {
+// current returns the current fault and epoch, and a channel that is closed at the next change.
+func (s *apiServer) current() (t apiFault, epoch int, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.trouble, s.epoch, s.changed
+	return s.fault, s.epoch, s.changed
 }
 
 func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
-	t, epoch, changed := s.now()
-	for ; t == apiSilent; t, epoch, changed = s.now() {
+	t, epoch, changed := s.current()
+	for ; t == apiSilent; t, epoch, changed = s.current() {
 		select {
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
@@ -198,41 +198,41 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t == apiDown || t == apiReplaced || s.ctx.Err() != nil {
 		return nil, errors.New("dial tcp 10.9.0.6:80: connect: connection refused")
 	}
-	if code, text := s.refusal(t, r, version); code != 0 {
-		return answered(code, text), nil
+	if code, text := s.errorResponse(t, r, version); code != 0 {
+		return newResponse(code, text), nil
 	}
 	_, services, _ := strings.Cut(strings.TrimSuffix(q.Get("labelSelector"), ")"), "(")
-	w := &apiWatch{s, strings.Split(services, ","), version, epoch, time.Now().Add(s.life())}
+	w := &apiWatch{s, strings.Split(services, ","), version, epoch, time.Now().Add(s.drawWatchTime())}
 	if !q.Has("watch") {
-		return answered(http.StatusOK, fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, s.version, strings.Join(w.all(), ","))), nil
+		return newResponse(http.StatusOK, fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, s.version, strings.Join(w.objects(), ","))), nil
 	}
 	text := ""
 	switch {
 	case version == 0:
-		for _, sl := range w.all() {
+		for _, sl := range w.objects() {
 			text += eventText("ADDED", sl)
 		}
-		w.at = s.version
+		w.sentVersion = s.version
 		text += bookmarkText(s.version, true)
 	case version < s.oldest:
-		return answered(http.StatusOK, eventText("ERROR", `{"message":"too old resource version","code":410}`)), nil
+		return newResponse(http.StatusOK, eventText("ERROR", `{"message":"too old resource version","code":410}`)), nil
 	}
 	reader, writer := io.Pipe()
 	go w.run(r.Context(), writer, text)
-	response := answered(http.StatusOK, "")
+	response := newResponse(http.StatusOK, "")
 	response.Body = reader
 	return response, nil
 }
 
-// refusal returns the error response to a request, or code 0 if the request is served. The caller
-// holds the lock.
-func (s *apiServer) refusal(t trouble, r *http.Request, version int) (code int, text string) {
+// errorResponse returns the status code and the text of the error response to a request, or code 0
+// if the request succeeds. The caller holds the lock.
+func (s *apiServer) errorResponse(t apiFault, r *http.Request, version int) (code int, text string) {
 	switch {
 	case t == apiBusy:
 		return http.StatusTooManyRequests, `{"message":"too many requests, please try again later"}`
 	case !strings.HasSuffix(r.URL.Path, "/namespaces/sim/endpointslices"):
 		return http.StatusForbidden, `{"message":"forbidden"}`
-	case s.old && r.URL.Query().Has("sendInitialEvents"):
+	case s.rejectsInitialEvents && r.URL.Query().Has("sendInitialEvents"):
 		return http.StatusUnprocessableEntity, `{"message":"sendInitialEvents is forbidden"}`
 	case version > 0 && version < s.oldest && s.rand.IntN(2) == 0:
 		return http.StatusGone, `{"message":"too old resource version","code":410}`
@@ -242,7 +242,7 @@ func (s *apiServer) refusal(t trouble, r *http.Request, version int) (code int, 
 	return 0, ""
 }
 
-func answered(code int, text string) *http.Response {
+func newResponse(code int, text string) *http.Response {
 	h := http.Header{}
 	if code == http.StatusTooManyRequests {
 		h.Set("Retry-After", "3")
@@ -250,24 +250,24 @@ func answered(code int, text string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(text))}
 }
 
-// life returns a random duration for a watch. The caller holds the lock.
-func (s *apiServer) life() time.Duration {
-	if s.trouble == apiEnds || s.trouble == apiForgets {
+// drawWatchTime returns the random duration of a new watch. The caller holds the lock.
+func (s *apiServer) drawWatchTime() time.Duration {
+	if s.fault == apiEndsWatches || s.fault == apiCompacts {
 		return time.Duration(s.rand.IntN(5000)) * time.Millisecond
 	}
-	return longestWatch/3 + time.Duration(s.rand.Int64N(int64(longestWatch*2/3)))
+	return maxWatchTime/3 + time.Duration(s.rand.Int64N(int64(maxWatchTime*2/3)))
 }
 
 type apiWatch struct {
 	*apiServer
-	services []string
-	at       int // the last version that was sent
-	born     int // the epoch in which the watch began
-	until    time.Time
+	services    []string
+	sentVersion int
+	beginEpoch  int
+	deadline    time.Time
 }
 
-// all returns the slices of the watched Services. The caller holds the lock.
-func (w *apiWatch) all() (texts []string) {
+// objects returns the EndpointSlices of the watched Services in JSON. The caller holds the lock.
+func (w *apiWatch) objects() (texts []string) {
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		if sl := w.slices[name]; slices.Contains(w.services, sl.service) {
 			texts = append(texts, sl.json(name, w.version))
@@ -276,29 +276,29 @@ func (w *apiWatch) all() (texts []string) {
 	return texts
 }
 
-// run sends the slices and then their changes, until the watch ends.
-func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
-	stop := context.AfterFunc(ctx, func() { _ = to.Close() })
+// run writes text, and then the events of the watched Services, to body until the watch ends.
+func (w *apiWatch) run(ctx context.Context, body *io.PipeWriter, text string) {
+	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	defer stop()
-	end, bookmark := time.NewTimer(time.Until(w.until)), time.NewTicker(bookmarkEach)
+	end, bookmark := time.NewTimer(time.Until(w.deadline)), time.NewTicker(bookmarkInterval)
 	defer end.Stop()
 	defer bookmark.Stop()
 	for {
-		if _, err := io.WriteString(to, text); err != nil {
+		if _, err := io.WriteString(body, text); err != nil {
 			return
 		}
-		t, epoch, changed := w.now()
+		t, epoch, changed := w.current()
 		switch {
-		case epoch != w.born && (t == apiDown || t == apiReplaced):
-			_ = to.CloseWithError(errors.New("read tcp 10.9.0.6:80: connection reset by peer"))
+		case epoch != w.beginEpoch && (t == apiDown || t == apiReplaced):
+			_ = body.CloseWithError(errors.New("read tcp 10.9.0.6:80: connection reset by peer"))
 			return
-		case epoch != w.born || w.ctx.Err() != nil:
-			_ = to.Close()
+		case epoch != w.beginEpoch || w.ctx.Err() != nil:
+			_ = body.Close()
 			return
 		}
 		text = ""
 		if t != apiSilent {
-			if text = w.news(); text != "" {
+			if text = w.takeEvents(); text != "" {
 				continue
 			}
 		}
@@ -308,7 +308,7 @@ func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 		case <-changed:
 		case <-end.C:
 			if t != apiSilent {
-				_ = to.Close()
+				_ = body.Close()
 				return
 			}
 			end.Reset(time.Second)
@@ -323,17 +323,18 @@ func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 	}
 }
 
-func (w *apiWatch) news() (text string) {
+func (w *apiWatch) takeEvents() (text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.unsent()
+	return w.takeEventsLocked()
 }
 
-// unsent returns the events that the watch has not sent. The caller holds the lock.
-func (w *apiWatch) unsent() (text string) {
+// takeEventsLocked returns the events that the watch has not sent, and marks them as sent. The
+// caller holds the lock.
+func (w *apiWatch) takeEventsLocked() (text string) {
 	for _, e := range w.log {
-		if e.version > w.at {
-			if w.at = e.version; slices.Contains(w.services, e.service) {
+		if e.version > w.sentVersion {
+			if w.sentVersion = e.version; slices.Contains(w.services, e.service) {
 				text += e.text
 			}
 		}
@@ -341,15 +342,15 @@ func (w *apiWatch) unsent() (text string) {
 	return text
 }
 
-// bookmark returns the unsent events and then a bookmark. It returns "" while the watch waits for a
-// version that does not exist yet.
+// bookmark returns the events that the watch has not sent, followed by a bookmark. It returns ""
+// while the watch waits for a version that does not exist yet.
 func (w *apiWatch) bookmark() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.at > w.version {
+	if w.sentVersion > w.version {
 		return ""
 	}
-	text := w.unsent()
-	w.at = w.version
+	text := w.takeEventsLocked()
+	w.sentVersion = w.version
 	return text + bookmarkText(w.version, false)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// An update and a failover happen at the same time. The model and the policy may differ until the
-// failover timers of the new children have fired.
-func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
+// If an update and a failover happen at the same time, the model and the policy may differ until
+// the failover timers of the new children have fired.
+func TestOrderOfUpdateAndFailoverIsNotChecked(t *testing.T) {
 	for name, test := range map[string]struct {
 		standbys int
 		steps    string // the steps, each as a time in seconds and an event
@@ -31,31 +31,31 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &channel{
-					w:          &World{settings: settings{failover: 10 * time.Second, standbys: test.standbys}},
-					priorities: []string{"a", "b"},
-					update:     tree{priorities: []string{"a", "b"}},
-					truth:      make(Truth, 2),
-					model:      prioritymodel.New(nil),
-					unheard:    make(map[string]prioritymodel.Report),
+					w:                &World{settings: settings{failoverTimeout: 10 * time.Second, warmStandby: test.standbys}},
+					priorities:       []string{"a", "b"},
+					update:           tree{priorities: []string{"a", "b"}},
+					truth:            make(Truth, 2),
+					model:            prioritymodel.New(nil),
+					unhandledReports: make(map[string]prioritymodel.Report),
 				}
 				begin := time.Now()
 				for step := range strings.SplitSeq(test.steps, ", ") {
-					seconds, what, _ := strings.Cut(step, " ")
-					at, err := time.ParseDuration(seconds + "s")
+					seconds, action, _ := strings.Cut(step, " ")
+					offset, err := time.ParseDuration(seconds + "s")
 					if err != nil {
 						t.Fatal(err)
 					}
-					pass(time.Until(begin.Add(at)))
-					switch what {
+					sleep(time.Until(begin.Add(offset)))
+					switch action {
 					case "failover":
-						c.failover("p0 a", "p1 b")
+						c.checkFailover("p0 a", "p1 b")
 					case "update":
-						c.updating()
-					case "report": // a report of a child that the model does not have
-						c.report(prioritymodel.Report{State: prioritymodel.Connecting, Text: "z"})
+						c.beginUpdate()
+					case "report": // of a child that the model has not created
+						c.reportToModel(prioritymodel.Report{State: prioritymodel.Connecting, Text: "z"})
 					}
 				}
-				if got := c.atOnce(); got != test.want {
+				if got := c.mayDifferByOrder(); got != test.want {
 					t.Errorf("atOnce() = %v, want %v", got, test.want)
 				}
 			})
@@ -63,33 +63,33 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// Two children report at the same time. With a failback delay, the order of the reports does not
-// count until the delay is over.
-func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
+// If two children report at the same time, the model and the policy may differ until the failback
+// delay has ended.
+func TestOrderOfTwoReportsIsNotChecked(t *testing.T) {
 	for name, test := range map[string]struct {
-		failback time.Duration
-		slow     time.Duration
-		second   time.Duration // time between the update and the second report
-		later    time.Duration // time until the result is judged
-		want     bool
+		failback  time.Duration
+		slowStart time.Duration
+		second    time.Duration // time between the update and the second report
+		elapsed   time.Duration // time between the update and the check
+		want      bool
 	}{
-		"same instant":      {failback: time.Minute, later: 3 * time.Second, want: true},
-		"delay expired":     {failback: time.Minute, later: 61 * time.Second},
-		"without a delay":   {slow: time.Minute, later: 3 * time.Second},
-		"one after another": {failback: time.Minute, second: time.Millisecond, later: 3 * time.Second},
-		"end of the delay":  {failback: time.Minute, later: time.Minute, want: true},
+		"same instant":      {failback: time.Minute, elapsed: 3 * time.Second, want: true},
+		"delay expired":     {failback: time.Minute, elapsed: 61 * time.Second},
+		"without a delay":   {slowStart: time.Minute, elapsed: 3 * time.Second},
+		"one after another": {failback: time.Minute, second: time.Millisecond, elapsed: 3 * time.Second},
+		"end of the delay":  {failback: time.Minute, elapsed: time.Minute, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				now := time.Now()
 				c := &channel{
-					w:          &World{settings: settings{failback: test.failback, slowStart: test.slow}},
-					lastUpdate: now,
+					w:          &World{settings: settings{failbackDelay: test.failback, slowStart: test.slowStart}},
+					updatedAt:  now,
 					priorities: []string{"a", "b"},
-					children:   map[string]*seen{"a": {since: now}, "b": {since: now.Add(test.second)}},
+					children:   map[string]*childState{"a": {changedAt: now}, "b": {changedAt: now.Add(test.second)}},
 				}
-				pass(test.later)
-				if got := c.atOnce(); got != test.want {
+				sleep(test.elapsed)
+				if got := c.mayDifferByOrder(); got != test.want {
 					t.Errorf("atOnce() = %v, want %v", got, test.want)
 				}
 			})
@@ -97,18 +97,18 @@ func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// A failover from a READY child up to a CONNECTING one is an error, except where gRFC A56 itself
-// chooses it.
-func TestAFailoverUpToAConnectingChild(t *testing.T) {
-	ready := func(condition shell.Condition) *seen {
-		return &seen{state: connectivity.Ready, tier: shell.Tier{Condition: condition, ReadyPart: 1}}
+// Calls must not leave a READY child for a higher child that is CONNECTING, unless gRFC A56 itself
+// makes this choice.
+func TestFailbackToConnectingChild(t *testing.T) {
+	ready := func(condition shell.Condition) *childState {
+		return &childState{state: connectivity.Ready, health: shell.Tier{Condition: condition, ReadyPart: 1}}
 	}
 	for name, test := range map[string]struct {
-		above, left *seen
-		broken      bool
+		above, leaving *childState
+		broken         bool
 	}{
-		"the child in use answers":         {&seen{state: failing}, ready(shell.Usable), true},
-		"the child in use fails its calls": {&seen{state: failing}, ready(shell.HalfOpen), false},
+		"the child in use answers":         {&childState{state: failing}, ready(shell.Usable), true},
+		"the child in use fails its calls": {&childState{state: failing}, ready(shell.HalfOpen), false},
 		"so does one above":                {ready(shell.Emptied), ready(shell.HalfOpen), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,10 +116,10 @@ func TestAFailoverUpToAConnectingChild(t *testing.T) {
 				w := &World{Log: newLog()}
 				c := &channel{
 					w: w, priorities: []string{"a", "b", "c"}, update: tree{priorities: []string{"a", "b", "c"}}, truth: make(Truth, 0),
-					children: map[string]*seen{"a": test.above, "b": {state: connectivity.Connecting}, "c": test.left},
+					children: map[string]*childState{"a": test.above, "b": {state: connectivity.Connecting}, "c": test.leaving},
 				}
-				pass(time.Minute)
-				c.failover("p2 c", "p1 b")
+				sleep(time.Minute)
+				c.checkFailover("p2 c", "p1 b")
 				if broken := len(w.Log.broken) > 0; broken != test.broken {
 					t.Errorf("broken rules: %q, want some: %v", w.Log.broken, test.broken)
 				}
@@ -128,11 +128,11 @@ func TestAFailoverUpToAConnectingChild(t *testing.T) {
 	}
 }
 
-// In the instant of an update, a log line may name a priority from before or after the update.
-func TestWhichOfTwoPrioritiesALineNamesIsNotJudged(t *testing.T) {
+// At the time of an update, a log line may name a priority of the old or of the new list.
+func TestLogLineAtTimeOfUpdate(t *testing.T) {
 	for name, test := range map[string]struct {
-		later  time.Duration
-		broken bool
+		elapsed time.Duration
+		broken  bool
 	}{
 		"during the update": {0, false},
 		"after the update":  {time.Second, true},
@@ -143,20 +143,20 @@ func TestWhichOfTwoPrioritiesALineNamesIsNotJudged(t *testing.T) {
 				weights := map[string]map[string]uint32{"old": {"sim/b": 1}, "new": {"sim/b": 1}}
 				c := &channel{
 					priorities: []string{"a", "new"}, update: tree{priorities: []string{"a", "new"}, weights: weights},
-					before: []string{"a", "old"}, updateBefore: tree{priorities: []string{"a", "old"}, weights: weights},
-					children: map[string]*seen{
-						"a":   {state: connectivity.Connecting, since: begin},
-						"new": {state: failing, since: begin},
-						"old": {state: connectivity.Connecting, since: begin},
+					previousPriorities: []string{"a", "old"}, previousUpdate: tree{priorities: []string{"a", "old"}, weights: weights},
+					children: map[string]*childState{
+						"a":   {state: connectivity.Connecting, changedAt: begin},
+						"new": {state: failing, changedAt: begin},
+						"old": {state: connectivity.Connecting, changedAt: begin},
 					},
 				}
-				w := &World{settings: settings{failover: 10 * time.Second}, channel: c, openedAt: begin, shown: "target"}
-				pass(10 * time.Second)
-				c.lastUpdate = time.Now()
-				pass(test.later)
+				w := &World{settings: settings{failoverTimeout: 10 * time.Second}, channel: c, openedAt: begin, targetText: "target"}
+				sleep(10 * time.Second)
+				c.updatedAt = time.Now()
+				sleep(test.elapsed)
 				line := []string{"", "target", "move", "1", "sim/b", "0", "a", "CONNECTING", "10 s", "p1 sim/b: did not connect within 10 s"}
-				if wrong := w.failoverLine(line); (wrong != "") != test.broken {
-					t.Errorf("failoverLine reports %q, want a broken rule: %v", wrong, test.broken)
+				if problem := w.failoverLine(line); (problem != "") != test.broken {
+					t.Errorf("failoverLine reports %q, want a broken rule: %v", problem, test.broken)
 				}
 			})
 		})

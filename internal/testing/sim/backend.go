@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// The backends' unary and streaming methods. Both answer with the backend's address.
+// The names of the backends' unary and streaming methods. Both return the backend's address.
 const (
 	method       = "/sim.Backend/Who"
 	streamMethod = "/sim.Backend/Stay"
@@ -27,20 +27,20 @@ const (
 type Backend struct {
 	Address string
 	network *Network
-	calls   func(address string)
+	onCall  func(address string)
 
-	mu     sync.Mutex
-	server *grpc.Server   // nil while the backend is down
-	old    []*grpc.Server // servers that have sent GOAWAY
-	health *health.Server
-	answer codes.Code // OK, or the error that the backend answers with
-	takes  time.Duration
-	hang   chan struct{} // open while calls hang; nil if they do not
-	sick   bool
+	mu         sync.Mutex
+	server     *grpc.Server   // nil while the backend is down
+	draining   []*grpc.Server // servers that have sent GOAWAY
+	health     *health.Server
+	code       codes.Code // the status code of the backend's responses
+	latency    time.Duration
+	resume     chan struct{} // not nil while calls hang; closed when they continue
+	notServing bool
 }
 
-func NewBackend(n *Network, address string, calls func(address string)) *Backend {
-	return &Backend{Address: address, network: n, calls: calls}
+func NewBackend(n *Network, address string, onCall func(address string)) *Backend {
+	return &Backend{Address: address, network: n, onCall: onCall}
 }
 
 func (b *Backend) Up() {
@@ -56,13 +56,14 @@ func (b *Backend) start() {
 	if err != nil {
 		panic(err)
 	}
-	// The server must accept the clients' pings. After a refusal, a client pings half as often.
+	// The server must accept the clients' keepalive pings, because a client whose pings are refused
+	// doubles its interval.
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestKeepalive / 2, PermitWithoutStream: true}))
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "sim.Backend",
 		HandlerType: (*any)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "Who", Handler: b.who}},
-		Streams:     []grpc.StreamDesc{{StreamName: "Stay", Handler: b.stay, ServerStreams: true}},
+		Methods:     []grpc.MethodDesc{{MethodName: "Who", Handler: b.handleWho}},
+		Streams:     []grpc.StreamDesc{{StreamName: "Stay", Handler: b.handleStay, ServerStreams: true}},
 	}, struct{}{})
 	b.health = health.NewServer()
 	b.setHealth()
@@ -73,17 +74,17 @@ func (b *Backend) start() {
 
 func (b *Backend) setHealth() {
 	serving := healthpb.HealthCheckResponse_SERVING
-	if b.sick {
+	if b.notServing {
 		serving = healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	b.health.SetServingStatus("", serving)
 }
 
-// Down resets all connections and refuses new ones.
+// Down stops the backend. It resets all connections and refuses new ones.
 func (b *Backend) Down() {
 	b.mu.Lock()
-	server, old := b.server, b.old
-	b.server, b.old = nil, nil
+	server, draining := b.server, b.draining
+	b.server, b.draining = nil, nil
 	b.mu.Unlock()
 	if server == nil {
 		return
@@ -91,13 +92,13 @@ func (b *Backend) Down() {
 	b.Hang(false)
 	b.network.closeListener(b.Address)
 	b.network.Reset(b.Address)
-	for _, s := range append(old, server) {
+	for _, s := range append(draining, server) {
 		s.Stop()
 	}
 }
 
-// GoAway replaces the server by a new one. The old one sends GOAWAY and stops when its calls have
-// ended.
+// GoAway replaces the gRPC server of the backend. The old server sends GOAWAY, and stops when its
+// calls have ended.
 func (b *Backend) GoAway() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,18 +106,19 @@ func (b *Backend) GoAway() {
 		return
 	}
 	old := b.server
-	b.old = append(b.old, old)
+	b.draining = append(b.draining, old)
 	go func() {
 		old.GracefulStop()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.old = slices.DeleteFunc(b.old, func(s *grpc.Server) bool { return s == old })
+		b.draining = slices.DeleteFunc(b.draining, func(s *grpc.Server) bool { return s == old })
 	}()
 	b.network.closeListener(b.Address)
 	b.start()
 }
 
-// Drain stops the backend gracefully. It sends GOAWAY and stops listening.
+// Drain stops the backend gracefully: the server stops listening, sends GOAWAY, and lets its calls
+// end.
 func (b *Backend) Drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +133,7 @@ func (b *Backend) Drain() {
 func (b *Backend) SetServing(serving bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.sick = !serving
+	b.notServing = !serving
 	if b.server != nil {
 		b.setHealth()
 	}
@@ -140,68 +142,67 @@ func (b *Backend) SetServing(serving bool) {
 func (b *Backend) Answer(code codes.Code) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.answer = code
+	b.code = code
 }
 
 func (b *Backend) Take(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.takes = d
+	b.latency = d
 }
 
-// Hang makes calls hang if hang is true, and lets them continue otherwise. Health checks are not
-// affected.
+// Hang makes all calls except health checks hang if hang is true. Otherwise it lets them continue.
 func (b *Backend) Hang(hang bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if hang == (b.hang != nil) {
+	if hang == (b.resume != nil) {
 		return
 	}
 	if hang {
-		b.hang = make(chan struct{})
+		b.resume = make(chan struct{})
 		return
 	}
-	close(b.hang)
-	b.hang = nil
+	close(b.resume)
+	b.resume = nil
 }
 
-func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC requires this signature
+func (b *Backend) handleWho(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC requires this signature
 	if err := decode(new(emptypb.Empty)); err != nil {
 		return nil, err
 	}
-	if err := b.answered(ctx); err != nil {
+	if err := b.delayReply(ctx); err != nil {
 		return nil, err
 	}
 	return wrapperspb.String(b.Address), nil
 }
 
-func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
+func (b *Backend) handleStay(_ any, stream grpc.ServerStream) error {
 	var length durationpb.Duration
 	if err := stream.RecvMsg(&length); err != nil {
 		return err
 	}
-	if err := b.answered(stream.Context()); err != nil {
+	if err := b.delayReply(stream.Context()); err != nil {
 		return err
 	}
 	if err := stream.SendMsg(wrapperspb.String(b.Address)); err != nil {
 		return err
 	}
-	return wait(stream.Context(), time.After(length.AsDuration()))
+	return waitFor(stream.Context(), time.After(length.AsDuration()))
 }
 
-// answered waits as long as the backend takes to answer. It returns the error of the answer.
-func (b *Backend) answered(ctx context.Context) error {
-	b.calls(b.Address)
+// delayReply waits until the backend replies to a call, and returns the error of the reply.
+func (b *Backend) delayReply(ctx context.Context) error {
+	b.onCall(b.Address)
 	b.mu.Lock()
-	code, hang, takes := b.answer, b.hang, b.takes
+	code, resume, latency := b.code, b.resume, b.latency
 	b.mu.Unlock()
-	if hang != nil {
-		if err := wait(ctx, hang); err != nil {
+	if resume != nil {
+		if err := waitFor(ctx, resume); err != nil {
 			return err
 		}
 	}
-	if takes > 0 {
-		if err := wait(ctx, time.After(takes)); err != nil {
+	if latency > 0 {
+		if err := waitFor(ctx, time.After(latency)); err != nil {
 			return err
 		}
 	}
@@ -211,8 +212,8 @@ func (b *Backend) answered(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for an event. It returns an error if ctx ends first.
-func wait[T any](ctx context.Context, event <-chan T) error {
+// waitFor waits for an event. It returns an error if ctx ends first.
+func waitFor[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:
 		return nil

@@ -17,37 +17,38 @@ import (
 )
 
 type call struct {
-	start time.Time
-	made  int
+	start  time.Time
+	number int
 
-	mu     sync.Mutex
-	to     string // where the last attempt was sent; "" while the call waits for a pick
-	sentAt time.Time
+	mu      sync.Mutex
+	address string // the endpoint of the last attempt; "" while the attempt waits for a pick
+	sentAt  time.Time
 }
 
 type callKey struct{}
 
-func (c *call) sent() (string, time.Time) {
+func (c *call) lastAttempt() (string, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.to, c.sentAt
+	return c.address, c.sentAt
 }
 
-// make calls a backend and returns its answer. If wait is set, the call is wait-for-ready.
-func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (string, error) {
+// invoke calls the unary method of a backend and returns the response.
+func (c *call) invoke(cc *grpc.ClientConn, deadline time.Duration, waitForReady bool) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), callKey{}, c), deadline)
 	defer cancel()
 	var answer wrapperspb.StringValue
-	err := cc.Invoke(ctx, method, new(emptypb.Empty), &answer, grpc.WaitForReady(wait))
+	err := cc.Invoke(ctx, method, new(emptypb.Empty), &answer, grpc.WaitForReady(waitForReady))
 	return answer.GetValue(), err
 }
 
 var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
 
-// open opens a stream and waits for its first message. The backend ends the stream after length.
-func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Duration, wait bool) (grpc.ClientStream, error) {
+// openStream opens a stream and waits for its first message. The backend ends the stream after
+// length.
+func (c *call) openStream(ctx context.Context, cc *grpc.ClientConn, length time.Duration, waitForReady bool) (grpc.ClientStream, error) {
 	ctx = context.WithValue(ctx, callKey{}, c)
-	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(wait))
+	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(waitForReady))
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +62,13 @@ func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Durati
 	return stream, stream.RecvMsg(&answer)
 }
 
-// observer records where attempts are sent, and the failovers that the metrics count.
+// observer is a stats handler that reports when attempts are sent and end, and a metrics recorder
+// that reports failovers.
 type observer struct {
 	estats.UnimplementedMetricsRecorder
-	sentTo   func(address string)
-	ended    func(address string, sent time.Time, err error)
-	failover func(from, to string)
+	onSend     func(address string)
+	onEnd      func(address string, sent time.Time, err error)
+	onFailover func(from, to string)
 }
 
 func (o *observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
@@ -80,13 +82,13 @@ func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	defer c.mu.Unlock()
 	switch s := s.(type) {
 	case *stats.Begin:
-		c.to = ""
+		c.address = ""
 	case *stats.OutHeader:
-		c.to, c.sentAt = s.RemoteAddr.String(), time.Now()
-		o.sentTo(c.to)
+		c.address, c.sentAt = s.RemoteAddr.String(), time.Now()
+		o.onSend(c.address)
 	case *stats.End:
-		if c.to != "" {
-			o.ended(c.to, c.sentAt, s.Error)
+		if c.address != "" {
+			o.onEnd(c.address, c.sentAt, s.Error)
 		}
 	}
 }
@@ -110,5 +112,5 @@ func (o *observer) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, la
 			to = labels[i]
 		}
 	}
-	o.failover(from, to)
+	o.onFailover(from, to)
 }

@@ -8,67 +8,68 @@ import (
 	"time"
 )
 
-// concerns reports whether a change of an address may change the priority in use. Addresses of
-// lower priorities do not count. The caller holds the lock.
-func (w *World) concerns(address string) bool {
-	return w.lowest < 0 || slices.Contains(w.vital, address)
+// affectsPriorityInUse reports whether a change of a backend may change the priority in use.
+// Backends of lower priorities cannot change it. The caller holds the lock.
+func (w *World) affectsPriorityInUse(address string) bool {
+	return w.priorityInUse < 0 || slices.Contains(w.vitalAddresses, address)
 }
 
 func (w *World) publish(truth Truth) {
 	w.Log.Event("the source has %v", truth)
 	w.mu.Lock()
 	w.history = append(w.history, w.truth)
-	w.truth, w.changedAt = truth, time.Now()
+	w.truth, w.sourceChangedAt = truth, time.Now()
 	for _, address := range truth.serving() {
-		delete(w.gone, address)
+		delete(w.removedAt, address)
 	}
 	w.mu.Unlock()
 	w.source.Publish(truth)
 }
 
-// moves reports whether an update may change the priority in use. Changes of lower priorities do
-// not count. Unless the source has fixed positions, empty priorities do not count, either. The
-// caller holds the lock.
-func (w *World) moves(truth Truth) bool {
-	if w.lowest < 0 || w.lowest >= len(w.known) || !slices.Equal(w.known.detections(), truth.detections()) {
+// updateAffectsPriorityInUse reports whether an update may change the priority in use. It ignores
+// changes of lower priorities and, unless the source keeps empty priorities, it also ignores empty
+// priorities. The caller holds the lock.
+func (w *World) updateAffectsPriorityInUse(truth Truth) bool {
+	if w.priorityInUse < 0 || w.priorityInUse >= len(w.knownTruth) || !slices.Equal(w.knownTruth.detections(), truth.detections()) {
 		return true
 	}
-	if part[*kube](w) != nil && slices.ContainsFunc(truth, Tier.partly) {
+	if sourceOf[*kube](w) != nil && slices.ContainsFunc(truth, Tier.partlyServing) {
 		return true
 	}
-	fixed := w.source.Fixed()
-	above := func(t Truth, n int) (shape []string) {
+	keepsEmpty := w.source.Fixed()
+	usedPriorities := func(t Truth, n int) (shape []string) {
 		for _, tier := range t {
-			if fixed || len(tier.Serving()) > 0 {
-				if shape = append(shape, fmt.Sprint(tier.places())); len(shape) == n {
+			if keepsEmpty || len(tier.Serving()) > 0 {
+				if shape = append(shape, fmt.Sprint(tier.endpointsByLocality())); len(shape) == n {
 					break
 				}
 			}
 		}
 		return shape
 	}
-	n := len(above(w.known[:w.lowest+1], len(w.known)))
-	return !slices.Equal(above(w.known, n), above(truth, n))
+	n := len(usedPriorities(w.knownTruth[:w.priorityInUse+1], len(w.knownTruth)))
+	return !slices.Equal(usedPriorities(w.knownTruth, n), usedPriorities(truth, n))
 }
 
-// partly reports whether only some localities of a priority take calls. This happens while a
-// controller writes its Services one by one.
-func (t Tier) partly() bool {
+// partlyServing reports whether only some localities of a priority have usable endpoints. This
+// happens while the Kubernetes controller writes the Services of the priority one after the other.
+func (t Tier) partlyServing() bool {
 	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
 	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
 }
 
-// places returns the usable endpoints of a priority by locality.
-func (t Tier) places() []string {
-	var places []string
+// endpointsByLocality returns one string for each locality of a priority that lists its usable
+// endpoints.
+func (t Tier) endpointsByLocality() []string {
+	var lists []string
 	for _, l := range t {
 		endpoints := Tier{l}.Serving()
 		if slices.Sort(endpoints); len(endpoints) > 0 {
-			places = append(places, l.Zone+fmt.Sprint(endpoints))
+			lists = append(lists, l.Zone+fmt.Sprint(endpoints))
 		}
 	}
-	slices.Sort(places)
-	return places
+	slices.Sort(lists)
+	return lists
 }
 
 func (t Truth) serving() []string {
@@ -79,110 +80,112 @@ func (t Truth) serving() []string {
 	return all
 }
 
-// received records an update of the channel and reports whether it equals the last one.
-func (w *World) received(c *channel, t tree, truth Truth, endpoints int) (again bool) {
+// received records an update of the channel, and reports whether it is identical to the last
+// update.
+func (w *World) received(c *channel, t tree, truth Truth, endpoints int) (identical bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c != w.channel { // the channel is about to close
-		c.settle(false)
+		c.setSettled(false)
 		return false
 	}
 	c.mu.Lock()
-	c.updateBefore, c.update, c.truth = c.update, t, truth
-	c.detects = c.detects || truth.detects()
-	c.settled = c.settled && !w.moves(truth)
+	c.previousUpdate, c.update, c.truth = c.update, t, truth
+	c.everDetected = c.everDetected || truth.detects()
+	c.settled = c.settled && !w.updateAffectsPriorityInUse(truth)
 	c.mu.Unlock()
-	if want := fmt.Sprintf("%d in %d", endpoints, len(t.priorities)); w.announced != want {
-		w.Log.Break(ruleNames, "the log announced %q, but the update has %q", w.announced, want)
+	if want := fmt.Sprintf("%d in %d", endpoints, len(t.priorities)); w.announcedUpdate != want {
+		w.Log.Break(ruleNames, "the log announced %q, but the update has %q", w.announcedUpdate, want)
 	}
-	w.markFirst()
-	now, in := time.Now(), truth.serving()
-	for _, address := range w.known.serving() {
-		if !slices.Contains(in, address) {
-			w.gone[address] = now
+	w.markFirstUpdate()
+	now, serving := time.Now(), truth.serving()
+	for _, address := range w.knownTruth.serving() {
+		if !slices.Contains(serving, address) {
+			w.removedAt[address] = now
 		}
 	}
-	for _, address := range in {
-		delete(w.gone, address)
-		w.ever[address] = true
+	for _, address := range serving {
+		delete(w.removedAt, address)
+		w.everKnown[address] = true
 	}
-	// The channel may have refused an answer without usable endpoints. The source then sends the
-	// same answer again.
-	again = w.known != nil && truth.String() == w.known.String()
-	if !again {
-		w.knownAt, w.repeated = now, 0
+	// A source may send an identical answer if the channel has refused the previous answer because
+	// it had no usable endpoints.
+	identical = w.knownTruth != nil && truth.String() == w.knownTruth.String()
+	if !identical {
+		w.updatedAt, w.repeated = now, 0
 	}
-	if !slices.Equal(w.known.detections(), truth.detections()) {
-		w.detected = now
+	if !slices.Equal(w.knownTruth.detections(), truth.detections()) {
+		w.detectionChangedAt = now
 	}
-	w.before, w.known, w.knownOf = w.known, truth, t.numbers()
+	w.previousTruth, w.knownTruth, w.knownIndexes = w.knownTruth, truth, t.sourceIndexes()
 	if w.judge != nil {
 		w.judge.updated(truth)
 	}
-	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // before that, the update may come from one of several sources alone
+	if w.sourceFault == "" && time.Since(w.sourceWorksSince) > w.source.Recovery() { // earlier, the update may lack the endpoints of some of several sources
 		w.lastReceived = now
 	}
 	w.Log.Event("update of the channel: %v", truth)
-	return again
+	return identical
 }
 
-// oftenEnough equal answers after an event are a fault. Fewer may be correct, because each endpoint
-// that appears or disappears may cause a re-resolution.
-const oftenEnough = 20
+// maxIdentical is the number of identical updates after an event that breaks a rule. Fewer are
+// allowed, because each endpoint that appears or disappears may cause a re-resolution.
+const maxIdentical = 20
 
-func (w *World) receivedAgain() {
+func (w *World) receivedIdentical() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.faulty != "" || time.Since(w.wellSince) < w.source.Recovery() {
+	if w.sourceFault != "" || time.Since(w.sourceWorksSince) < w.source.Recovery() {
 		return
 	}
-	if w.repeated++; w.repeated == oftenEnough {
-		w.Log.Break(ruleAgain, "it received %v %d times, %v after the last event", w.known, w.repeated, time.Since(w.happened))
+	if w.repeated++; w.repeated == maxIdentical {
+		w.Log.Break(ruleAgain, "it received %v %d times, %v after the last event", w.knownTruth, w.repeated, time.Since(w.lastEvent))
 	}
 }
 
-// checkUpdate compares the channel's last update with the source.
+// checkUpdate compares the channel's last update with the endpoints that the source has published.
 func (w *World) checkUpdate() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.faulty != "" {
-		kept := time.Since(w.lastReceived) < time.Hour
-		w.disagree(w.known == nil && kept && time.Since(w.openedAt) > time.Minute, "nothing, although an earlier answer is kept")
+	if w.sourceFault != "" {
+		storedAnswerIsFresh := time.Since(w.lastReceived) < time.Hour
+		w.reportDifference(w.knownTruth == nil && storedAnswerIsFresh && time.Since(w.openedAt) > time.Minute, "nothing, although an earlier answer is kept")
 		return
 	}
-	if time.Since(w.wellSince) < w.source.Recovery() {
+	if time.Since(w.sourceWorksSince) < w.source.Recovery() {
 		return
 	}
 	w.checkServers()
 	lag := w.source.Lag() + time.Second
-	if time.Since(w.changedAt) < lag || time.Since(w.openedAt) < lag {
+	if time.Since(w.sourceChangedAt) < lag || time.Since(w.openedAt) < lag {
 		return
 	}
 	w.lastReceived = time.Now()
-	want, of := w.settings.near.groups(w.settings.sees(w.source.Sees(w.truth)))
-	nothing := w.known == nil && len(want.serving()) == 0 // such an answer is reported as an error
-	w.disagree(!nothing && (!want.same(w.known) || !slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
+	want, wantIndexes := w.settings.near.groups(w.settings.effective(w.source.Sees(w.truth)))
+	nothing := w.knownTruth == nil && len(want.serving()) == 0 // the channel then gets an error instead of an update
+	w.reportDifference(!nothing && (!want.equivalent(w.knownTruth) || !slices.Equal(wantIndexes, w.knownIndexes)), fmt.Sprintf("%v of %d, want %v of %d", w.knownTruth, w.knownIndexes, want, wantIndexes))
 }
 
-// disagree reports a difference when it begins, and not again while it lasts.
-func (w *World) disagree(disagree bool, what string) {
-	if disagree && !w.disagrees {
+// reportDifference reports a broken rule when the channel's update begins to differ from the
+// source, but not again while it still differs.
+func (w *World) reportDifference(differs bool, what string) {
+	if differs && !w.contentDiffers {
 		w.Log.Break(ruleContent, "the channel has received %s", what)
 	}
-	w.disagrees = disagree
+	w.contentDiffers = differs
 }
 
-// same compares the priorities, their weights and their outlier detection. The names of localities
-// do not matter.
-func (t Truth) same(other Truth) bool {
+// equivalent reports whether two lists have the same priorities with the same weights and outlier
+// detection. It ignores the names of localities.
+func (t Truth) equivalent(other Truth) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
-		return maps.EqualFunc(a.weighted(), b.weighted(), alike) && (len(a.Serving()) == 0 || a.detection() == b.detection())
+		return maps.EqualFunc(a.sharesByLocality(), b.sharesByLocality(), almostEqual) && (len(a.Serving()) == 0 || a.detection() == b.detection())
 	})
 }
 
-// weighted returns each locality's share of the calls. The keys list the usable endpoints of a
-// locality and their weights.
-func (t Tier) weighted() map[string]float64 {
+// sharesByLocality returns each locality's share of the calls. The key of a locality is the list of
+// its usable endpoints and their weights.
+func (t Tier) sharesByLocality() map[string]float64 {
 	all, sum := make(map[string]float64), 0.0
 	for _, l := range t {
 		var endpoints []string
@@ -202,4 +205,4 @@ func (t Tier) weighted() map[string]float64 {
 	return all
 }
 
-func alike(a, b float64) bool { return math.Abs(a-b) < 1e-4 }
+func almostEqual(a, b float64) bool { return math.Abs(a-b) < 1e-4 }

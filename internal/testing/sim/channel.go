@@ -17,228 +17,230 @@ import (
 
 const failing = connectivity.TransientFailure
 
-// channel records the reports of one channel's policies. It passes each report to the model of gRFC
-// A56 before the policy gets it.
+// channel records what the policies of one gRPC channel report. It passes each report of a child to
+// the model of gRFC A56 before the priority policy gets it.
 type channel struct {
 	w  *World
 	id int
 
-	order sync.Mutex // held while a report is handled
+	reportMu sync.Mutex // held while the model and the policy handle a child's report
 
-	mu           sync.Mutex
-	begin        time.Time // when the model's clock was last advanced
-	update       tree      // the last update
-	updateBefore tree
-	model        *prioritymodel.Model
-	children     map[string]*seen
-	state        connectivity.State // the last published state
-	picker       balancer.Picker
-	disagreed    int // seconds since the model and the policy last agreed
-	priorities   []string
-	before       []string
-	lastUpdate   time.Time
-	inUpdate     bool
-	said         []prioritymodel.Report          // reports of children that the model creates next
-	unheard      map[string]prioritymodel.Report // last reports of children that the model has not created yet
-	truth        Truth                           // of the last update
-	detects      bool                            // the channel detects outliers or once did
-	failovers    int
-	lastMove     time.Time // the time of the last failover
-	met          time.Time // when an update last coincided with a failover or with a child that only the policy had created
-	settled      bool      // nothing has changed since the last quiet period
+	mu                 sync.Mutex
+	advancedAt         time.Time
+	update             tree // the last update of the resolver
+	previousUpdate     tree
+	model              *prioritymodel.Model
+	children           map[string]*childState
+	state              connectivity.State // the last published state
+	picker             balancer.Picker
+	disagreedSeconds   int // for how long the policy has differed from the model
+	priorities         []string
+	previousPriorities []string
+	updatedAt          time.Time
+	inUpdate           bool
+	delayedReports     []prioritymodel.Report          // of children that the model creates at the end of the update
+	unhandledReports   map[string]prioritymodel.Report // by child; only for children that the model has not created
+	truth              Truth                           // of the last update
+	everDetected       bool                            // some update has had outlier detection
+	failovers          int
+	lastFailover       time.Time
+	coincidedAt        time.Time // when an update last coincided with a failover, or with a report of a child that only the policy has
+	settled            bool      // nothing that affects the priority in use has happened since the last quiet period
 }
 
-type seen struct {
+type childState struct {
 	state      connectivity.State
 	picker     balancer.Picker
-	tier       shell.Tier // what the child reports about its endpoints
-	since      time.Time
+	health     shell.Tier // what the child reports about its endpoints
+	changedAt  time.Time
 	reportedAt time.Time
 }
 
 var lastID atomic.Int64
 
 func newChannel(w *World) *channel {
-	c := &channel{w: w, id: int(lastID.Add(1)), begin: time.Now(), model: prioritymodel.New(nil),
-		children: make(map[string]*seen), unheard: make(map[string]prioritymodel.Report)}
+	c := &channel{w: w, id: int(lastID.Add(1)), advancedAt: time.Now(), model: prioritymodel.New(nil),
+		children: make(map[string]*childState), unhandledReports: make(map[string]prioritymodel.Report)}
 	c.model.React = c.react
-	c.model.Decided = c.decided
+	c.model.Decided = c.rowDecided
 	channels.Store(c.id, c)
 	return c
 }
 
-func (c *channel) forget() { channels.Delete(c.id) }
+func (c *channel) unregister() { channels.Delete(c.id) }
 
 func (c *channel) advance() {
-	now := time.Since(c.begin)
-	c.begin = time.Now()
-	c.model.Advance(now)
+	elapsed := time.Since(c.advancedAt)
+	c.advancedAt = time.Now()
+	c.model.Advance(elapsed)
 }
 
-// updating is called before the priority policy is updated. Reports that arrive before the call of
-// updated belong to the update, as in gRFC A56.
-func (c *channel) updating() {
+// beginUpdate is called before the priority policy is updated. Reports that arrive before endUpdate
+// is called belong to the update, as in gRFC A56.
+func (c *channel) beginUpdate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
-	c.before, c.priorities, c.lastUpdate = c.priorities, c.update.priorities, time.Now()
-	c.meet()
-	c.model.BeginUpdate(c.w.settings.model(c.update, c.truth))
+	c.previousPriorities, c.priorities, c.updatedAt = c.priorities, c.update.priorities, time.Now()
+	c.recordCoincidence()
+	c.model.BeginUpdate(c.w.settings.modelConfig(c.update, c.truth))
 	c.inUpdate = true
 }
 
-// updated is called after the priority policy was updated. The model handles the reports of new
-// children after the choice that created them.
-func (c *channel) updated() {
+// endUpdate is called after the priority policy was updated. It makes the model choose a priority,
+// and then passes the reports of new children to it.
+func (c *channel) endUpdate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
 	c.model.EndUpdate()
-	said := c.said
-	c.inUpdate, c.said = false, nil
-	for _, r := range said {
-		c.report(r)
+	delayed := c.delayedReports
+	c.inUpdate, c.delayedReports = false, nil
+	for _, r := range delayed {
+		c.reportToModel(r)
 	}
 }
 
-// report passes the report of a child on to the model. The policy may create a child earlier than
-// the model, because it may handle simultaneous events in another order. The model then gets the
-// report when it creates the child. The caller holds the lock.
-func (c *channel) report(r prioritymodel.Report) {
+// reportToModel passes the report of a child to the model. The policy may handle simultaneous
+// events in another order than the model and may therefore create the child earlier. In this case,
+// the model gets the report when it creates the child. The caller holds the lock.
+func (c *channel) reportToModel(r prioritymodel.Report) {
 	if c.model.Updating(r.Text) == nil {
-		if c.unheard[r.Text] = r; time.Since(c.lastUpdate) == 0 {
-			c.met = c.lastUpdate
+		if c.unhandledReports[r.Text] = r; time.Since(c.updatedAt) == 0 {
+			c.coincidedAt = c.updatedAt
 		}
 		return
 	}
 	c.model.Report(r.Text, r.Text, r)
 }
 
-// react returns the report that a child made before the model created it.
+// react returns the report that a child of the policy made before the model created the child.
 func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
-	if r, ok := c.unheard[child]; ok {
+	if r, ok := c.unhandledReports[child]; ok {
 		reaction.Reports = append(reaction.Reports, r)
-		delete(c.unheard, child)
+		delete(c.unhandledReports, child)
 	}
 	return reaction
 }
 
-// decided counts how often each row of the table in docs/tiers.md decides.
-func (c *channel) decided(row int) {
-	if c.w.settings.modelled(c.detects) {
+// rowDecided records which row of the table in docs/tiers.md has decided a choice.
+func (c *channel) rowDecided(row int) {
+	if c.w.settings.isPredictable(c.everDetected) {
 		c.w.mark(rowMark(row))
 	}
 }
 
-// closed checks that a configured child is closed only after it was deactivated for long enough.
-func (c *channel) closed(child string) {
+// childClosed is called when a child was closed. If the child is still configured, this shows that
+// a deactivated child is kept for 15 minutes only.
+func (c *channel) childClosed(child string) {
 	open := c.w.isOpen(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if open && slices.Contains(c.priorities, child) && time.Since(c.lastUpdate) > 0 {
+	if open && slices.Contains(c.priorities, child) && time.Since(c.updatedAt) > 0 {
 		c.w.mark(markRetention)
 	}
-	delete(c.unheard, child)
+	delete(c.unhandledReports, child)
 }
 
-func (c *channel) reported(child string, s balancer.State) {
+func (c *channel) childReported(child string, s balancer.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
-	is := c.children[child]
-	if is == nil {
-		is = &seen{}
-		c.children[child] = is
+	entry := c.children[child]
+	if entry == nil {
+		entry = &childState{}
+		c.children[child] = entry
 	}
-	if is.since.IsZero() || is.state != s.ConnectivityState {
-		is.since = time.Now()
+	if entry.changedAt.IsZero() || entry.state != s.ConnectivityState {
+		entry.changedAt = time.Now()
 	}
-	is.reportedAt = time.Now()
-	is.state, is.picker, is.tier = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
-	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - is.tier.ReadyPart, Unproven: is.tier.UnprovenPart}
-	if is.tier.Condition != shell.Usable {
-		r.Condition = is.tier.Condition.String()
+	entry.reportedAt = time.Now()
+	entry.state, entry.picker, entry.health = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
+	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - entry.health.ReadyPart, Unproven: entry.health.UnprovenPart}
+	if entry.health.Condition != shell.Usable {
+		r.Condition = entry.health.Condition.String()
 	}
 	if s.ConnectivityState == failing {
 		r.Err = child
 	}
 	if c.inUpdate && c.model.Updating(child) == nil {
-		c.said = append(c.said, r)
+		c.delayedReports = append(c.delayedReports, r)
 		return
 	}
-	c.report(r)
+	c.reportToModel(r)
 }
 
-func (c *channel) published(s balancer.State) {
+func (c *channel) policyPublished(s balancer.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state, c.picker = s.ConnectivityState, s.Picker
 }
 
-// uses reports whether the published picker may be the child's. Pickers that queue calls cannot be
-// told apart.
-func (c *channel) uses(child *seen) bool {
+// mayUsePicker reports whether the published picker may be that of the child. It cannot distinguish
+// the pickers that queue calls.
+func (c *channel) mayUsePicker(child *childState) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check compares the priority policy with the model once a second. It ignores the latest changes,
-// because the two may handle simultaneous events in a different order.
+// check compares the priority policy with the model. It is called once a second, and ignores
+// differences of less than two seconds, because the policy and the model may handle simultaneous
+// events in a different order.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
-	c.markParts()
+	c.markReadyShares()
 	want := c.model.Last()
-	if want.State == "" || !c.w.settings.modelled(c.detects) {
+	if want.State == "" || !c.w.settings.isPredictable(c.everDetected) {
 		return
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
-	// In TRANSIENT_FAILURE, the policy publishes its own error about all children. If some children
-	// get trial calls, it publishes its own picker.
+	// The published picker is not that of a child if the policy is in TRANSIENT_FAILURE, when its
+	// error names all children, or if some children get trial calls.
 	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Trying) == 0 {
-		agree = c.uses(c.children[child])
+		agree = c.mayUsePicker(c.children[child])
 	}
-	if agree || c.atOnce() {
-		c.disagreed = 0
+	if agree || c.mayDifferByOrder() {
+		c.disagreedSeconds = 0
 		return
 	}
-	if c.disagreed++; c.disagreed == 3 {
+	if c.disagreedSeconds++; c.disagreedSeconds == 3 {
 		c.w.Log.Break(rulePriority, "for 2 s the priority policy has been %v with a different picker than A56's model, which is %s with that of %q (priorities: %s; children: %s)",
 			c.state, want.State, child, strings.Join(c.priorities, ", "), c.states())
 	}
 }
 
-// meet records whether the priority in use changed at the time of the last update. The caller holds
-// the lock.
-func (c *channel) meet() {
-	if c.lastMove.Equal(c.lastUpdate) {
-		c.met = c.lastUpdate
+// recordCoincidence sets coincidedAt if the last update and the last failover happened at the same
+// time. The caller holds the lock.
+func (c *channel) recordCoincidence() {
+	if c.lastFailover.Equal(c.updatedAt) {
+		c.coincidedAt = c.updatedAt
 	}
 }
 
-// atOnce reports whether the order of simultaneous events may explain a difference between the
-// policy and the model. The caller holds the lock.
+// mayDifferByOrder reports whether the policy and the model may differ because they have handled
+// simultaneous events in a different order. The caller holds the lock.
 //
 // With standbys or near groups, an update may coincide with a failover. The model creates a standby
-// at once. The policy creates it after all simultaneous events, when it may no longer be needed.
-// The policy may also create a child that the model does not create. Their failover timers then
-// differ.
+// immediately. The policy creates the standby after all simultaneous events, when the standby may
+// no longer be needed, and may also create a child that the model does not create. The failover
+// timers of the policy and the model then differ.
 //
 // With a failback delay, two children may change at the same time. During an update, the policy
 // first handles the reports of the child that is being updated.
-func (c *channel) atOnce() bool {
-	s, since := c.w.settings, time.Since(c.lastUpdate)
-	if (s.standbys > 0 || s.near.prefer != "") && time.Since(c.met) <= time.Duration(len(c.priorities))*s.failover {
+func (c *channel) mayDifferByOrder() bool {
+	s, elapsed := c.w.settings, time.Since(c.updatedAt)
+	if (s.warmStandby > 0 || s.near.prefer != "") && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout {
 		return true
 	}
-	if s.failback == 0 || since > s.rest() {
+	if s.failbackDelay == 0 || elapsed > s.maxFailbackTime() {
 		return false
 	}
 	changed := 0
 	for _, name := range c.priorities {
-		if child := c.children[name]; child != nil && child.since.Equal(c.lastUpdate) {
+		if child := c.children[name]; child != nil && child.changedAt.Equal(c.updatedAt) {
 			changed++
 		}
 	}
@@ -249,7 +251,7 @@ func (c *channel) states() string {
 	var all []string
 	for _, name := range c.priorities {
 		if child := c.children[name]; child != nil {
-			all = append(all, name+" "+child.state.String()+" for "+time.Since(child.since).String())
+			all = append(all, name+" "+child.state.String()+" for "+time.Since(child.changedAt).String())
 		} else {
 			all = append(all, name+" without a report")
 		}
@@ -257,65 +259,65 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
-// failover checks a failover that the metrics count. Calls must not leave a READY child for a lower
-// one, go to a child without endpoints while the old one is READY, or go up to a child that is not
-// connected. Updates and gRFC A56's own choice are exceptions.
-func (c *channel) failover(from, to string) {
+// checkFailover checks a failover that the metrics count. Calls must not leave a READY child for a
+// lower child, for a child without endpoints, or for a higher child that is still connecting,
+// except during an update or if gRFC A56 requires it.
+func (c *channel) checkFailover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failovers++
-	c.lastMove = time.Now()
-	c.meet()
+	c.lastFailover = time.Now()
+	c.recordCoincidence()
 	if c.settled {
 		c.w.Log.Break(ruleFailover, "from %q to %q, without an event since the last quiet period", from, to)
 		c.settled = false
 	}
-	was, now := c.counted(from), c.counted(to)
-	if was < 0 || now < 0 {
+	fromIndex, toIndex := c.priorityIndex(from), c.priorityIndex(to)
+	if fromIndex < 0 || toIndex < 0 {
 		return
 	}
-	if now < was {
-		c.markBack(c.children[c.priorities[now]])
+	if toIndex < fromIndex {
+		c.markFailbacks(c.children[c.priorities[toIndex]])
 	}
-	left := c.children[c.priorities[was]]
-	if left == nil || left.state != connectivity.Ready || left.now() {
+	leaving := c.children[c.priorities[fromIndex]]
+	if leaving == nil || leaving.state != connectivity.Ready || leaving.reportedNow() {
 		return
 	}
-	if entered := c.children[c.priorities[now]]; now < was && entered != nil && entered.state == connectivity.Connecting && time.Since(c.lastUpdate) > 0 && !c.decidedByA56(now, left) {
+	if entered := c.children[c.priorities[toIndex]]; toIndex < fromIndex && entered != nil && entered.state == connectivity.Connecting && time.Since(c.updatedAt) > 0 && !c.decidedByA56(toIndex, leaving) {
 		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which is CONNECTING", from, to)
 	}
-	if left.poor(c.w.settings) {
+	if leaving.degraded(c.w.settings) {
 		return
 	}
-	if was < now {
+	if fromIndex < toIndex {
 		c.w.Log.Break(ruleFailover, "down from %q to %q, though %q is READY", from, to, from)
 	}
-	if now < len(c.truth) && len(c.truth[now].Serving()) == 0 {
+	if toIndex < len(c.truth) && len(c.truth[toIndex].Serving()) == 0 {
 		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which has no endpoints", from, to)
 	}
 }
 
-// decidedByA56 reports whether gRFC A56's own rule explains that calls leave a READY child. This is
-// so if calls to this child fail and no priority down to the entered one is poor. The caller holds
-// the lock.
-func (c *channel) decidedByA56(entered int, left *seen) bool {
-	return left.tier.Condition != shell.Usable && !slices.ContainsFunc(c.priorities[:entered+1], func(name string) bool {
+// decidedByA56 reports whether the rule of gRFC A56 explains that calls leave a READY child. This
+// is so if calls to this child fail, and neither the entered priority nor a higher priority is
+// degraded. The caller holds the lock.
+func (c *channel) decidedByA56(entered int, leaving *childState) bool {
+	return leaving.health.Condition != shell.Usable && !slices.ContainsFunc(c.priorities[:entered+1], func(name string) bool {
 		child := c.children[name]
-		return child != nil && child.state == connectivity.Ready && child.poor(c.w.settings)
+		return child != nil && child.state == connectivity.Ready && child.degraded(c.w.settings)
 	})
 }
 
-// counted returns the index of a priority such as "p1 title", or -1 if it no longer exists. The
-// caller holds the lock.
-func (c *channel) counted(name string) int {
+// priorityIndex returns the index of the priority with a name such as "p1 title", or -1 if it no
+// longer exists. The caller holds the lock.
+func (c *channel) priorityIndex(name string) int {
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
-	if children, wrong := c.named(index, title); wrong == "" {
+	if children, problem := c.childrenNamed(index, title); problem == "" {
 		return slices.Index(c.priorities, children[0])
 	}
 	return -1
 }
 
-func (c *channel) settle(settled bool) {
+func (c *channel) setSettled(settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settled = settled

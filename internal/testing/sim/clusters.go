@@ -13,11 +13,11 @@ import (
 
 func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
-// innerName names the aggregate cluster that is a member of the outer one.
+// innerName is the name of the aggregate cluster that is a member of the outer aggregate cluster.
 const innerName = cluster + "Inner"
 
 // members divides the priorities among the clusters of the aggregate. The first cluster gets two
-// priorities, and each of the others gets one.
+// priorities, and each other cluster gets one priority.
 func members(truth Truth) []Truth {
 	n := min(2, len(truth))
 	all := []Truth{truth[:n:n]}
@@ -27,39 +27,39 @@ func members(truth Truth) []Truth {
 	return all
 }
 
-// list has the random settings of the clusters in an aggregate, by position.
-type list struct {
+// clusterList has the random settings of the clusters in an aggregate, indexed by position.
+type clusterList struct {
 	*detections
-	named [mostMembers]bool // STRICT_DNS clusters, whose endpoints are names
+	strictDNS [maxMembers]bool // whether a cluster has the type STRICT_DNS, and host names as endpoints
 }
 
-// mostMembers limits how many clusters of an aggregate have random settings.
-const mostMembers = 8
+// maxMembers is the maximum number of clusters in an aggregate that have settings of their own.
+const maxMembers = 8
 
-func newList(r *rand.Rand) *list {
-	l := &list{detections: newDetections(r)}
-	for i := 1; i < len(l.named); i++ {
-		l.named[i] = r.IntN(3) == 0
+func newClusterList(r *rand.Rand) *clusterList {
+	l := &clusterList{detections: newDetections(r)}
+	for i := 1; i < len(l.strictDNS); i++ {
+		l.strictDNS[i] = r.IntN(3) == 0
 	}
 	return l
 }
 
-// clusters returns an aggregate and its clusters. Some of the clusters may be in a second aggregate
-// within the first. If static is set, the clusters contain their endpoints. Otherwise they use EDS,
-// or DNS if their endpoints are names.
-func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
+// clusters returns an aggregate cluster and its members. All members except the first are in a
+// second aggregate within the first one. If static is set, the members contain their endpoints;
+// otherwise, they use EDS. A member whose strictDNS setting is true uses DNS in either case.
+func (l *clusterList) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
-	for i, own := range members(truth) {
+	for i, member := range members(truth) {
 		name := memberName(i)
-		c := &clusterv3.Cluster{Name: name, OutlierDetection: l.at(i).proto()}
+		c := &clusterv3.Cluster{Name: name, OutlierDetection: l.get(i).proto()}
 		switch {
-		case l.named[i%mostMembers]:
+		case l.strictDNS[i%maxMembers]:
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
-			c.LoadAssignment = withNames(own.Cluster(name))
+			c.LoadAssignment = withNames(member.Cluster(name))
 		case static:
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
-			c.LoadAssignment = own.Cluster(name)
+			c.LoadAssignment = member.Cluster(name)
 		default:
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 			c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
@@ -73,13 +73,14 @@ func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	}
 	if len(inner) > 0 {
 		outer = append(outer, innerName)
-		// The first cluster occurs twice, and only its first position counts.
+		// The first cluster is a member of both aggregates; its second position must have no
+		// effect.
 		all = append(all, aggregate(innerName, append(inner, memberName(0))))
 	}
 	return append(all, aggregate(cluster, outer))
 }
 
-// withNames replaces the addresses in the assignment by names.
+// withNames replaces the IP addresses in the assignment by host names.
 func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.ClusterLoadAssignment {
 	for _, locality := range assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {

@@ -9,53 +9,53 @@ import (
 	"time"
 )
 
-// window is how many bytes one direction holds before a writer blocks.
+// window is the number of bytes that one direction of a connection buffers before a writer blocks.
 const window = 64 << 10
 
 var errReset = errors.New("connection reset by peer")
 
 type conn struct {
-	address string
-	out, in *pipe
-	begin   time.Time
+	address          string
+	toHost, toClient *pipe
+	openedAt         time.Time
 
-	mu     sync.Mutex
-	closed func()
+	mu       sync.Mutex
+	onClosed func()
 }
 
 func newConn(address string, link Link) *conn {
-	c := &conn{address: address, out: newPipe(), in: newPipe(), begin: time.Now()}
+	c := &conn{address: address, toHost: newPipe(), toClient: newPipe(), openedAt: time.Now()}
 	c.setLink(link)
 	return c
 }
 
 func (c *conn) setLink(link Link) {
-	c.out.set(link.LoseOut || link.Pause, link.Delay, link.Rate)
-	c.in.set(link.LoseIn || link.Pause, link.Delay, link.Rate)
+	c.toHost.setLink(link.LoseOut || link.Pause, link.Delay, link.Rate)
+	c.toClient.setLink(link.LoseIn || link.Pause, link.Delay, link.Rate)
 }
 
 // reset breaks the host's end of the connection. If tellClient is set, it also breaks the client's
-// end.
+// end of the connection.
 func (c *conn) reset(tellClient bool) {
-	c.out.breakReader(errReset)
-	c.in.breakWriter(errReset)
+	c.toHost.breakReader(errReset)
+	c.toClient.breakWriter(errReset)
 	if tellClient {
-		c.out.breakWriter(errReset)
-		c.in.breakReader(errReset)
-		c.gone()
+		c.toHost.breakWriter(errReset)
+		c.toClient.breakReader(errReset)
+		c.notifyClosed()
 	}
 }
 
-func (c *conn) onClose(f func()) {
+func (c *conn) setOnClosed(f func()) {
 	c.mu.Lock()
-	c.closed = f
+	c.onClosed = f
 	c.mu.Unlock()
 }
 
-func (c *conn) gone() {
+func (c *conn) notifyClosed() {
 	c.mu.Lock()
-	f := c.closed
-	c.closed = nil
+	f := c.onClosed
+	c.onClosed = nil
 	c.mu.Unlock()
 	if f != nil {
 		f()
@@ -63,82 +63,82 @@ func (c *conn) gone() {
 }
 
 func (c *conn) client() net.Conn {
-	return &end{conn: c, read: c.in, write: c.out, local: "client", remote: addr(c.address)}
+	return &connEnd{conn: c, read: c.toClient, write: c.toHost, local: "client", remote: addr(c.address)}
 }
 
 func (c *conn) server() net.Conn {
-	return &end{conn: c, read: c.out, write: c.in, local: addr(c.address), remote: "client"}
+	return &connEnd{conn: c, read: c.toHost, write: c.toClient, local: addr(c.address), remote: "client"}
 }
 
-type end struct {
+type connEnd struct {
 	conn          *conn
 	read, write   *pipe
 	local, remote addr
 }
 
-func (e *end) Read(b []byte) (int, error)  { return e.read.read(b) }
-func (e *end) Write(b []byte) (int, error) { return e.write.writeAll(b) }
+func (e *connEnd) Read(b []byte) (int, error)  { return e.read.read(b) }
+func (e *connEnd) Write(b []byte) (int, error) { return e.write.writeAll(b) }
 
-func (e *end) Close() error {
+func (e *connEnd) Close() error {
 	e.read.breakReader(net.ErrClosed)
-	e.write.finish()
-	e.conn.gone()
+	e.write.closeWriter()
+	e.conn.notifyClosed()
 	return nil
 }
 
-func (e *end) LocalAddr() net.Addr  { return e.local }
-func (e *end) RemoteAddr() net.Addr { return e.remote }
+func (e *connEnd) LocalAddr() net.Addr  { return e.local }
+func (e *connEnd) RemoteAddr() net.Addr { return e.remote }
 
-func (e *end) SetDeadline(t time.Time) error {
-	e.read.readDeadline(t)
-	e.write.writeDeadline(t)
+func (e *connEnd) SetDeadline(t time.Time) error {
+	e.read.setReadDeadline(t)
+	e.write.setWriteDeadline(t)
 	return nil
 }
 
-func (e *end) SetReadDeadline(t time.Time) error {
-	e.read.readDeadline(t)
+func (e *connEnd) SetReadDeadline(t time.Time) error {
+	e.read.setReadDeadline(t)
 	return nil
 }
 
-func (e *end) SetWriteDeadline(t time.Time) error {
-	e.write.writeDeadline(t)
+func (e *connEnd) SetWriteDeadline(t time.Time) error {
+	e.write.setWriteDeadline(t)
 	return nil
 }
 
 type pipe struct {
-	mu     sync.Mutex
-	change *sync.Cond
+	mu      sync.Mutex
+	changed *sync.Cond
 
-	queue   []parcel
-	held    int
-	lose    bool
-	delay   time.Duration
-	rate    int
-	last    time.Time // when the last parcel arrives
-	eof     bool      // the reader knows that the writer has closed its end
-	readErr error
-	sendErr error
+	queue       []parcel
+	size        int
+	blocked     bool
+	delay       time.Duration
+	rate        int
+	lastArrival time.Time // the arrival time of the last parcel
+	eof         bool      // the reader has reached the end of the stream
+	readErr     error
+	writeErr    error
 
-	readBy, writeBy deadline
+	readDeadline, writeDeadline deadline
 }
 
 // parcel is the data of one write. A parcel without bytes ends the stream.
 type parcel struct {
-	bytes []byte
-	at    time.Time
+	bytes   []byte
+	arrival time.Time
 }
 
 func newPipe() *pipe {
 	p := &pipe{}
-	p.change = sync.NewCond(&p.mu)
+	p.changed = sync.NewCond(&p.mu)
 	return p
 }
 
-func (p *pipe) set(lose bool, delay time.Duration, rate int) {
+func (p *pipe) setLink(blocked bool, delay time.Duration, rate int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lose, p.delay, p.rate = lose, delay, rate
-	p.change.Broadcast()
+	p.blocked, p.delay, p.rate = blocked, delay, rate
+	p.changed.Broadcast()
 }
 
 func (p *pipe) breakReader(err error) {
@@ -147,52 +147,52 @@ func (p *pipe) breakReader(err error) {
 	if p.readErr == nil {
 		p.readErr = err
 	}
-	p.change.Broadcast()
+	p.changed.Broadcast()
 }
 
 func (p *pipe) breakWriter(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sendErr == nil {
-		p.sendErr = err
+	if p.writeErr == nil {
+		p.writeErr = err
 	}
-	p.change.Broadcast()
+	p.changed.Broadcast()
 }
 
-func (p *pipe) finish() {
+func (p *pipe) closeWriter() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sendErr == nil {
-		p.sendErr = net.ErrClosed
-		p.post(nil)
+	if p.writeErr == nil {
+		p.writeErr = net.ErrClosed
+		p.enqueue(nil)
 	}
-	p.change.Broadcast()
+	p.changed.Broadcast()
 }
 
-// post sends bytes. If they are lost, all later bytes wait until the lost ones are sent again, as
-// in TCP.
-func (p *pipe) post(b []byte) {
+// enqueue sends bytes. They arrive after the delay of the link, but never earlier than the bytes
+// that were sent before them, as in TCP.
+func (p *pipe) enqueue(b []byte) {
 	now := time.Now()
-	at := now.Add(p.delay)
-	if at.Before(p.last) {
-		at = p.last
+	arrival := now.Add(p.delay)
+	if arrival.Before(p.lastArrival) {
+		arrival = p.lastArrival
 	}
 	if p.rate > 0 {
-		at = at.Add(time.Duration(len(b)) * time.Second / time.Duration(p.rate))
+		arrival = arrival.Add(time.Duration(len(b)) * time.Second / time.Duration(p.rate))
 	}
-	p.last = at
-	p.queue = append(p.queue, parcel{b, at})
-	p.held += len(b)
-	if wait := at.Sub(now); wait > 0 {
+	p.lastArrival = arrival
+	p.queue = append(p.queue, parcel{b, arrival})
+	p.size += len(b)
+	if wait := arrival.Sub(now); wait > 0 {
 		time.AfterFunc(wait, p.wake)
 	}
-	p.change.Broadcast()
+	p.changed.Broadcast()
 }
 
 func (p *pipe) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.change.Broadcast()
+	p.changed.Broadcast()
 }
 
 func (p *pipe) writeAll(b []byte) (int, error) {
@@ -203,15 +203,15 @@ func (p *pipe) writeAll(b []byte) (int, error) {
 	defer p.mu.Unlock()
 	for {
 		switch {
-		case p.sendErr != nil:
-			return 0, p.sendErr
-		case p.writeBy.passed():
+		case p.writeErr != nil:
+			return 0, p.writeErr
+		case p.writeDeadline.passed():
 			return 0, os.ErrDeadlineExceeded
-		case p.held < window:
-			p.post(append([]byte(nil), b...))
+		case p.size < window:
+			p.enqueue(append([]byte(nil), b...))
 			return len(b), nil
 		}
-		p.change.Wait()
+		p.changed.Wait()
 	}
 }
 
@@ -222,22 +222,22 @@ func (p *pipe) read(b []byte) (int, error) {
 		switch {
 		case p.readErr != nil:
 			return 0, p.readErr
-		case p.readBy.passed():
+		case p.readDeadline.passed():
 			return 0, os.ErrDeadlineExceeded
 		case p.eof:
 			return 0, io.EOF
-		case !p.lose && len(p.queue) > 0 && !time.Now().Before(p.queue[0].at):
-			if n := p.take(b); n > 0 {
+		case !p.blocked && len(p.queue) > 0 && !time.Now().Before(p.queue[0].arrival):
+			if n := p.dequeue(b); n > 0 {
 				return n, nil
 			}
 			continue
 		}
-		p.change.Wait()
+		p.changed.Wait()
 	}
 }
 
-// take moves bytes of the first parcel to b and returns their number.
-func (p *pipe) take(b []byte) int {
+// dequeue moves bytes of the first parcel to b and returns their number.
+func (p *pipe) dequeue(b []byte) int {
 	first := &p.queue[0]
 	if first.bytes == nil {
 		p.eof = true
@@ -245,27 +245,27 @@ func (p *pipe) take(b []byte) int {
 	}
 	n := copy(b, first.bytes)
 	first.bytes = first.bytes[n:]
-	p.held -= n
+	p.size -= n
 	if len(first.bytes) == 0 {
 		p.queue = p.queue[1:]
 	}
-	p.change.Broadcast()
+	p.changed.Broadcast()
 	return n
 }
 
-func (p *pipe) readDeadline(t time.Time)  { p.setDeadline(&p.readBy, t) }
-func (p *pipe) writeDeadline(t time.Time) { p.setDeadline(&p.writeBy, t) }
+func (p *pipe) setReadDeadline(t time.Time)  { p.setDeadline(&p.readDeadline, t) }
+func (p *pipe) setWriteDeadline(t time.Time) { p.setDeadline(&p.writeDeadline, t) }
 
 func (p *pipe) setDeadline(d *deadline, t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d.at = t
+	d.time = t
 	if wait := time.Until(t); !t.IsZero() && wait > 0 {
 		time.AfterFunc(wait, p.wake)
 	}
-	p.change.Broadcast()
+	p.changed.Broadcast()
 }
 
-type deadline struct{ at time.Time }
+type deadline struct{ time time.Time }
 
-func (d deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
+func (d deadline) passed() bool { return !d.time.IsZero() && !time.Now().Before(d.time) }

@@ -27,14 +27,14 @@ const (
 	secondAddress  = "10.9.0.2:18000"
 )
 
-// control is a management server. It serves the cluster of the channel under test, and a second
-// cluster that never changes.
+// control is a management server. It serves the cluster of the channel under test, and other
+// clusters whose endpoints never change.
 type control struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	address string
-	network *Network
-	log     *Log
-	list    *list // the clusters of the aggregate; nil if the cluster is no aggregate
+	address  string
+	network  *Network
+	log      *Log
+	clusters *clusterList // the members of the aggregate; nil if the cluster under test is not an aggregate
 
 	mu      sync.Mutex
 	server  *grpc.Server // nil while the server is down
@@ -43,14 +43,15 @@ type control struct {
 	nonces  int
 	changed chan struct{} // closed at each change
 
-	hung bool       // streams are accepted and get no answers
-	bad  bool       // clients must refuse the responses
-	code codes.Code // if not OK, streams end at once with this status
+	hangs        bool       // streams are accepted, but get no responses
+	sendsInvalid bool       // responses are invalid, and clients must reject them
+	code         codes.Code // unless it is OK, streams end immediately with this status
 }
 
-// newControl returns a running server. If list is not nil, its cluster is an aggregate.
-func newControl(network *Network, log *Log, address string, list *list, truth Truth) *control {
-	c := &control{address: address, network: network, log: log, list: list, truth: truth, version: 1, changed: make(chan struct{})}
+// newControl returns a running server. The cluster under test is an aggregate if clusters is not
+// nil.
+func newControl(network *Network, log *Log, address string, clusters *clusterList, truth Truth) *control {
+	c := &control{address: address, network: network, log: log, clusters: clusters, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
 	return c
 }
@@ -96,13 +97,13 @@ func (c *control) publish(truth Truth) {
 
 type controlStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 
-// talk is the state of one resource type on one stream.
-type talk struct {
-	url   string
-	names []string
-	sent  int    // the last version that was sent; 0 after a new name
-	bad   string // the nonce of a response that the client must still refuse
-	worst int
+// typeState is the state of one resource type on one stream.
+type typeState struct {
+	url            string
+	names          []string
+	sentVersion    int    // 0 if nothing was sent, or if the client has requested a new name since
+	invalidNonce   string // the nonce of an invalid response that the client has not rejected yet
+	invalidVersion int
 }
 
 func (c *control) StreamAggregatedResources(stream controlStream) error {
@@ -123,9 +124,9 @@ func (c *control) StreamAggregatedResources(stream controlStream) error {
 			}
 		}
 	}()
-	talks := []*talk{{url: clustersURL}, {url: endpointsURL}}
+	types := []*typeState{{url: clustersURL}, {url: endpointsURL}}
 	for {
-		changed, err := c.answer(stream, talks)
+		changed, err := c.respond(stream, types)
 		if err != nil {
 			return err
 		}
@@ -134,24 +135,24 @@ func (c *control) StreamAggregatedResources(stream controlStream) error {
 			return nil
 		case <-changed:
 		case r := <-requests:
-			for _, t := range talks {
+			for _, t := range types {
 				if t.url == r.GetTypeUrl() {
-					c.hear(t, r)
+					c.handleRequest(t, r)
 				}
 			}
 		}
 	}
 }
 
-func (c *control) answer(stream controlStream, talks []*talk) (<-chan struct{}, error) {
+func (c *control) respond(stream controlStream, types []*typeState) (<-chan struct{}, error) {
 	c.mu.Lock()
-	changed, hung, code := c.changed, c.hung, c.code
+	changed, hangs, code := c.changed, c.hangs, c.code
 	c.mu.Unlock()
 	if code != codes.OK {
 		return changed, status.Error(code, "error set by the simulator")
 	}
-	for _, t := range talks {
-		if hung {
+	for _, t := range types {
+		if hangs {
 			break
 		}
 		if err := c.send(stream, t); err != nil {
@@ -161,20 +162,20 @@ func (c *control) answer(stream controlStream, talks []*talk) (<-chan struct{}, 
 	return changed, nil
 }
 
-// send sends the resources of one type if they have changed.
-func (c *control) send(stream controlStream, t *talk) error {
+// send sends the requested resources of one type, unless their current version was sent.
+func (c *control) send(stream controlStream, t *typeState) error {
 	c.mu.Lock()
-	version, truth, bad := c.version, c.truth, c.bad
+	version, truth, invalid := c.version, c.truth, c.sendsInvalid
 	c.nonces++
 	nonce := "n" + strconv.Itoa(c.nonces)
 	c.mu.Unlock()
-	if len(t.names) == 0 || t.sent == version {
+	if len(t.names) == 0 || t.sentVersion == version {
 		return nil
 	}
-	t.sent, t.bad = version, ""
+	t.sentVersion, t.invalidNonce = version, ""
 	response := &discoveryv3.DiscoveryResponse{TypeUrl: t.url, VersionInfo: strconv.Itoa(version), Nonce: nonce}
 	for _, name := range t.names {
-		resource := c.resource(t.url, name, truth, bad)
+		resource := c.resource(t.url, name, truth, invalid)
 		if resource == nil {
 			continue
 		}
@@ -183,32 +184,33 @@ func (c *control) send(stream controlStream, t *talk) error {
 			return err
 		}
 		response.Resources = append(response.Resources, packed)
-		if bad && t.url == endpointsURL && c.own(name) {
-			t.bad, t.worst = nonce, version
+		if invalid && t.url == endpointsURL && c.isUnderTest(name) {
+			t.invalidNonce, t.invalidVersion = nonce, version
 		}
 	}
 	return stream.Send(response)
 }
 
-func (c *control) own(name string) bool {
-	return c.list == nil && name == cluster || c.list != nil && name == memberName(0)
+func (c *control) isUnderTest(name string) bool {
+	return c.clusters == nil && name == cluster || c.clusters != nil && name == memberName(0)
 }
 
-// resource returns the resource with this name, or nil. If bad is set, its priorities have a gap.
-func (c *control) resource(url, name string, truth Truth, bad bool) proto.Message {
+// resource returns the resource with this name, or nil if there is none. If invalid is set, the
+// endpoints of the cluster under test have a gap in their priorities.
+func (c *control) resource(url, name string, truth Truth, invalid bool) proto.Message {
 	if url == clustersURL {
-		for _, found := range c.list.clusters(truth, false) {
+		for _, found := range c.clusters.clusters(truth, false) {
 			if found.GetName() == name {
 				return found
 			}
 		}
 		return nil
 	}
-	own := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}}
+	content := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1}}}}}
 	switch all := members(truth); {
-	case c.list == nil && name == cluster:
-		own = truth
-	case c.list != nil && strings.HasPrefix(name, cluster):
+	case c.clusters == nil && name == cluster:
+		content = truth
+	case c.clusters != nil && strings.HasPrefix(name, cluster):
 		i := 0
 		for i < len(all) && memberName(i) != name {
 			i++
@@ -216,28 +218,28 @@ func (c *control) resource(url, name string, truth Truth, bad bool) proto.Messag
 		if i == len(all) {
 			return nil
 		}
-		own = all[i]
+		content = all[i]
 	}
-	found := own.Cluster(name)
-	if bad && c.own(name) {
-		found.Endpoints = append(Truth{{{Zone: "gap", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}}.Cluster(name).GetEndpoints(), found.GetEndpoints()...)
+	found := content.Cluster(name)
+	if invalid && c.isUnderTest(name) {
+		found.Endpoints = append(Truth{{{Zone: "gap", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1}}}}}.Cluster(name).GetEndpoints(), found.GetEndpoints()...)
 		found.Endpoints[0].Priority = 9
 	}
 	return found
 }
 
-func (c *control) hear(t *talk, r *discoveryv3.DiscoveryRequest) {
+func (c *control) handleRequest(t *typeState, r *discoveryv3.DiscoveryRequest) {
 	for _, name := range r.GetResourceNames() {
 		if !slices.Contains(t.names, name) {
-			t.sent = 0 // only a new name gets a response
+			t.sentVersion = 0 // a request gets a response only if it has a new name
 		}
 	}
 	t.names = r.GetResourceNames()
-	if t.bad == "" || t.bad != r.GetResponseNonce() {
+	if t.invalidNonce == "" || t.invalidNonce != r.GetResponseNonce() {
 		return
 	}
-	t.bad = ""
+	t.invalidNonce = ""
 	if r.GetErrorDetail() == nil {
-		c.log.Break(ruleNames, "the client did not reject the invalid version %d", t.worst)
+		c.log.Break(ruleNames, "the client did not reject the invalid version %d", t.invalidVersion)
 	}
 }

@@ -8,38 +8,40 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A simulation ends in one of two ways. Either everything recovers, or only one endpoint does,
-// which is called the core. All other faults then stay, and more are added. The channel must still
-// find the core.
+// A simulation ends in one of two ways. Either all backends recover, or only one backend recovers,
+// which is called the survivor. In the second case, all other faults stay, more faults are added,
+// and the channel must find the survivor.
 
-// visible are the faults that end or prevent connections, so gRFC A56 notices them.
-var visible = []func(*World, string){(*World).down, (*World).refuse, (*World).blackhole, (*World).oneWay, (*World).pause, (*World).sicken}
+// connectionFaults are the faults that end or prevent connections, so that gRFC A56 reacts to them.
+var connectionFaults = []func(*World, string){(*World).down, (*World).refuse, (*World).blackhole, (*World).oneWay, (*World).pause, (*World).stopServing}
 
-// detectable are the faults that make calls fail, so only outlier detection notices them.
-var detectable = []func(*World, string){(*World).err, (*World).hang}
+// callFaults are the faults that make calls fail while connections work, so that only outlier
+// detection reacts to them.
+var callFaults = []func(*World, string){(*World).failCalls, (*World).hang}
 
-const coreSample = 100
+const survivorCalls = 100
 
-// conclude ends the random events and makes the last checks. Calls continue.
+// conclude runs the last checks after the random events. Calls continue meanwhile.
 func (w *World) conclude() {
-	core := w.rand.IntN(2) == 0
-	if core && w.pair == nil && w.endWithCore() || core && w.pair != nil && w.endPairWithCore() {
+	oneSurvives := w.rand.IntN(2) == 0
+	if oneSurvives && w.pair == nil && w.endWithSurvivor() || oneSurvives && w.pair != nil && w.endPairWithSurvivor() {
 		return
 	}
 	w.restoreSource()
-	w.all("recovers", (*World).heal)
-	w.touch()
-	pass(w.source.Recovery())
+	w.forAllBackends("recovers", (*World).heal)
+	w.recordEvent()
+	sleep(w.source.Recovery())
 	if w.pair == nil {
-		w.quiet()
+		w.checkWhenQuiet()
 	}
 	w.mark(markHealed)
 }
 
-// drawCore returns a random endpoint that the channel knows, or "" if it knows none.
-func (w *World) drawCore() string {
+// drawSurvivor returns a random endpoint of the channel's last update, or "" if the update has no
+// usable endpoint.
+func (w *World) drawSurvivor() string {
 	w.mu.Lock()
-	known := slices.DeleteFunc(w.known.serving(), func(address string) bool { return address == nobody })
+	known := slices.DeleteFunc(w.knownTruth.serving(), func(address string) bool { return address == deadAddress })
 	w.mu.Unlock()
 	if len(known) == 0 {
 		return ""
@@ -47,159 +49,160 @@ func (w *World) drawCore() string {
 	return known[w.rand.IntN(len(known))]
 }
 
-// endWithCore makes most endpoints fail for good, heals one, and checks that calls succeed after
-// the timers have fired. It returns false if the channel knows no endpoint, or learns meanwhile
-// that the endpoint is gone.
-func (w *World) endWithCore() bool {
-	core := w.drawCore()
-	if core == "" {
+// endWithSurvivor makes most endpoints fail permanently, heals the survivor, and checks that calls
+// succeed after the timers have fired. It returns false if the channel has no endpoint, or if an
+// update removes the survivor.
+func (w *World) endWithSurvivor() bool {
+	survivor := w.drawSurvivor()
+	if survivor == "" {
 		return false
 	}
-	w.Log.Event("only %s recovers, permanently", core)
-	sees := w.settings.detects == "true"
-	faults := visible
-	if sees {
-		faults = slices.Concat(visible, detectable)
+	w.Log.Event("only %s recovers, permanently", survivor)
+	detects := w.settings.outlierDetection == "true"
+	faults := connectionFaults
+	if detects {
+		faults = slices.Concat(connectionFaults, callFaults)
 	}
 	for _, address := range w.addresses {
-		if address == core {
+		if address == survivor {
 			continue
 		}
-		if !sees {
-			w.healCalls(address)
+		if !detects {
+			w.healCallFaults(address)
 		}
 		if w.rand.IntN(4) > 0 {
 			faults[w.rand.IntN(len(faults))](w, address)
 		}
 	}
-	w.heal(core)
-	w.touch()
+	w.heal(survivor)
+	w.recordEvent()
 	switch w.rand.IntN(4) {
 	case 0:
 		w.failSource()
 	case 1:
 		w.restoreSource()
-		pass(w.source.Recovery())
+		sleep(w.source.Recovery())
 		w.reopen()
 	case 2:
 		w.failSource()
-		w.reopen() // the new channel has the stored answer
+		w.reopen() // the new channel uses the stored answer
 	}
-	w.touch()
-	w.quiet() // waits for the sum of the timers
+	w.recordEvent()
+	w.checkWhenQuiet() // also waits until all timers have fired
 	w.mu.Lock()
-	known := slices.Contains(w.known.serving(), core)
+	known := slices.Contains(w.knownTruth.serving(), survivor)
 	w.mu.Unlock()
 	if !known {
-		w.Log.Event("%s is not one of the channel's any more", core)
+		w.Log.Event("%s is not one of the channel's any more", survivor)
 		return false
 	}
-	w.checkCore(core, sees)
+	w.checkSurvivor(survivor, detects)
 	return true
 }
 
-// healCalls makes calls to a backend succeed. It is needed without outlier detection, because the
-// channel would not notice that they fail.
-func (w *World) healCalls(address string) {
+// healCallFaults makes calls to a backend succeed. Without outlier detection, the channel would not
+// notice that they fail.
+func (w *World) healCallFaults(address string) {
 	w.mu.Lock()
 	c := w.conditions[address]
-	fails := c.hang || c.answer != codes.OK
+	hasFault := c.hang || c.code != codes.OK
 	w.mu.Unlock()
-	if fails {
-		w.change(address, func(c *condition) { c.hang, c.answer = false, codes.OK })
+	if hasFault {
+		w.change(address, func(c *condition) { c.hang, c.code = false, codes.OK })
 		w.backends[address].Answer(codes.OK)
 		w.backends[address].Hang(false)
 	}
 }
 
-// checkCore makes calls and checks how many of them succeed.
-func (w *World) checkCore(core string, sees bool) {
+// checkSurvivor makes calls and checks how many of them succeed.
+func (w *World) checkSurvivor(survivor string, detects bool) {
 	w.setChecking(true)
 	defer w.setChecking(false)
 	answered := 0
 	var last error
-	for range coreSample {
+	for range survivorCalls {
 		c := &call{start: time.Now()}
-		if _, err := c.make(w.cc, max(5*time.Second, w.settings.hang), true); err != nil {
+		if _, err := c.invoke(w.cc, max(5*time.Second, w.settings.shortDeadline), true); err != nil {
 			last = err
 		} else {
 			answered++
 		}
-		pass(time.Second)
+		sleep(time.Second)
 	}
-	w.judgeCore(core, answered, coreSample, sees, last)
+	w.judgeSurvivor(survivor, answered, survivorCalls, detects, last)
 }
 
-// judgeCore checks how many calls succeeded. All must succeed, except in three cases that outlier
-// detection cannot avoid. First, a third may fail, because ejected endpoints come back that still
-// fail. Second, if only some endpoints of a priority work, each endpoint that comes back fails up
-// to five calls, or all of its calls if they are rare. The priority must still do nearly as well as
-// without outlier detection. Third, if connections are reset in bursts of 80 calls, up to 34 of
-// these calls are in flight.
-func (w *World) judgeCore(core string, answered, made int, sees bool, last error) {
+// judgeSurvivor checks that enough calls have succeeded. Without outlier detection, all calls must
+// succeed. With outlier detection, a third of the calls may fail, because ejected endpoints come
+// back while they still fail. If only some endpoints of a priority work, more calls may fail,
+// because each endpoint that comes back fails up to five calls, or all of its calls if they are
+// rare; the success rate must then be 80 % of that without outlier detection. If connections are
+// reset during bursts of 80 calls, another quarter may fail, because up to 34 of these calls are in
+// flight.
+func (w *World) judgeSurvivor(survivor string, answered, made int, detects bool, last error) {
 	want := float64(made)
-	if sees {
+	if detects {
 		want *= min(2./3, 0.8*w.leastShare())
 	}
 	if w.pair != nil && w.pair.has("resets") {
 		want *= 3. / 4
 	}
 	if float64(answered) < math.Floor(want) {
-		w.Log.Break(ruleCore, "%s works, and all timers have run, but of %d calls only %d succeeded, want %.0f; the last error: %v", core, made, answered, math.Floor(want), last)
+		w.Log.Break(ruleCore, "%s works, and all timers have run, but of %d calls only %d succeeded, want %.0f; the last error: %v", survivor, made, answered, math.Floor(want), last)
 	}
-	w.mark(markCore)
+	w.mark(markSurvivor)
 }
 
-// leastShare returns the lowest share of calls that succeed in a priority without outlier
-// detection. Priorities in which all calls fail do not count, because calls leave them. Endpoints
-// whose connections are reset before they answer count as failing.
+// leastShare returns the share of calls that would succeed without outlier detection in the worst
+// priority. It ignores priorities in which all calls fail, because calls leave them. Endpoints
+// whose connections are always reset before they respond count as failing.
 func (w *World) leastShare() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	least := 1.
-	for _, tier := range w.known {
-		works := 0.
-		for address, share := range tier.Shares(w.connects) {
+	for _, tier := range w.knownTruth {
+		working := 0.
+		for address, share := range tier.Shares(w.reachable) {
 			c := w.conditions[address]
 			if c.works() && (w.pair == nil || !w.judge.cutShort(c, time.Now())) {
-				works += share
+				working += share
 			}
 		}
-		if works > 0 {
-			least = min(least, works)
+		if working > 0 {
+			least = min(least, working)
 		}
 	}
 	return least
 }
 
-// endPairWithCore makes both faults permanent, heals one endpoint, and checks that calls succeed.
-// There are no more updates, because one could remove the endpoint.
-func (w *World) endPairWithCore() bool {
-	core := w.drawCore()
-	if core == "" {
+// endPairWithSurvivor makes both faults of the pair permanent, heals the survivor, and checks that
+// calls succeed. It publishes no more updates, because an update could remove the survivor.
+func (w *World) endPairWithSurvivor() bool {
+	survivor := w.drawSurvivor()
+	if survivor == "" {
 		return false
 	}
-	all := w.strikeAll()
-	w.Log.Event("only %s recovers, permanently", core)
+	all := w.beginFaults()
+	w.Log.Event("only %s recovers, permanently", survivor)
 	for _, s := range all {
-		s.tier = slices.DeleteFunc(slices.Clone(s.tier), func(address string) bool { return address == core })
+		s.endpoints = slices.DeleteFunc(slices.Clone(s.endpoints), func(address string) bool { return address == survivor })
 		if s.name == "update" || s.name == "source" {
-			s.again = nil
+			s.repeat = nil
 		}
 	}
-	w.heal(core)
+	w.heal(survivor)
 	w.sustain(all)
 	w.mu.Lock()
-	known, before := slices.Contains(w.known.serving(), core), w.calls
+	known, before := slices.Contains(w.knownTruth.serving(), survivor), w.calls
 	w.mu.Unlock()
 	if !known {
-		w.Log.Event("%s is not one of the channel's any more", core)
+		w.Log.Event("%s is not one of the channel's any more", survivor)
 		return false
 	}
 	w.sustain(all)
 	w.mu.Lock()
 	after := w.calls
 	w.mu.Unlock()
-	w.judgeCore(core, after.Answered-before.Answered, after.Made-before.Made, true, nil)
+	w.judgeSurvivor(survivor, after.Answered-before.Answered, after.Made-before.Made, true, nil)
 	return true
 }

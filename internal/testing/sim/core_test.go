@@ -10,43 +10,43 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// All calls to the only working endpoint must succeed. With outlier detection, a third may fail,
-// because ejected endpoints come back that still fail.
-func TestCallsToACoreAreJudged(t *testing.T) {
+// If only one endpoint works, all calls must succeed. With outlier detection, a third of the calls
+// may fail, because ejected endpoints come back while they still fail.
+func TestJudgeSurvivor(t *testing.T) {
 	for name, test := range map[string]struct {
-		answered int
-		sees     bool
-		both     bool // the core's priority has an endpoint that answers with errors
-		long     bool // calls take a minute, and connections to other endpoints are reset meanwhile
-		broken   int
+		answered    int
+		detects     bool
+		secondFails bool // the survivor's priority has a second endpoint, which fails its calls
+		cutShort    bool // calls to the second endpoint take a minute, and its connections are reset meanwhile
+		broken      int
 	}{
 		"all":                        {answered: 100},
 		"one fails":                  {answered: 99, broken: 1},
-		"a third, with detection":    {answered: 67, sees: true},
-		"too many, with detection":   {answered: 60, sees: true, broken: 1},
+		"a third, with detection":    {answered: 67, detects: true},
+		"too many, with detection":   {answered: 60, detects: true, broken: 1},
 		"nothing, without detection": {broken: 1},
-		"half of a priority works":   {answered: 40, sees: true, both: true},
-		"worse than no detection":    {answered: 39, sees: true, both: true, broken: 1},
-		"half is always cut short":   {answered: 40, sees: true, long: true},
-		"worse than what is cut":     {answered: 39, sees: true, long: true, broken: 1},
+		"half of a priority works":   {answered: 40, detects: true, secondFails: true},
+		"worse than no detection":    {answered: 39, detects: true, secondFails: true, broken: 1},
+		"half is always cut short":   {answered: 40, detects: true, cutShort: true},
+		"worse than what is cut":     {answered: 39, detects: true, cutShort: true, broken: 1},
 	} {
-		w := &World{Log: newLog(), known: Truth{flat([]string{firstTier, secondTier})}, conditions: map[string]*condition{firstTier: {up: true}, secondTier: {up: test.both, answer: codes.Internal}}}
-		if test.long {
-			w.pair, w.judge = &pair{takes: time.Minute}, newJudge(w)
-			w.conditions[secondTier] = &condition{up: true, reset: time.Now()}
+		w := &World{Log: newLog(), knownTruth: Truth{flat([]string{firstTier, secondTier})}, conditions: map[string]*condition{firstTier: {up: true}, secondTier: {up: test.secondFails, code: codes.Internal}}}
+		if test.cutShort {
+			w.pair, w.judge = &pair{latency: time.Minute}, newJudge(w)
+			w.conditions[secondTier] = &condition{up: true, resetAt: time.Now()}
 		}
-		w.judgeCore(firstTier, test.answered, 100, test.sees, errors.New("unavailable"))
+		w.judgeSurvivor(firstTier, test.answered, 100, test.detects, errors.New("unavailable"))
 		if got := len(w.Log.Broken()); got != test.broken {
 			t.Errorf("%s: %d broken rules, want %d", name, got, test.broken)
 		}
-		if !w.marked.all()[markCore] {
-			t.Errorf("%s: the world does not count for the mark %q", name, markCore)
+		if !w.marked.all()[markSurvivor] {
+			t.Errorf("%s: the world does not count for the mark %q", name, markSurvivor)
 		}
 	}
 }
 
-// Each simulation leaves out half of the faults and none of the repairs.
-func TestSwarm(t *testing.T) {
+// Each simulation has half of the disturbances and all repairs.
+func TestDrawEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
 		for _, e := range slices.Concat(repairs, disturbances) {
@@ -57,14 +57,14 @@ func TestSwarm(t *testing.T) {
 		}
 		different := make(map[string]bool)
 		for seed := range uint64(20) {
-			drawn, which := drawEvents(Config{}.rand(seed)), ""
+			drawn, key := drawEvents(Config{}.rand(seed)), ""
 			for _, e := range drawn {
-				which += e.name + ", "
+				key += e.name + ", "
 				if e.weight < 1 {
 					t.Errorf("seed %d: %s has weight %d", seed, e.name, e.weight)
 				}
 			}
-			different[which] = true
+			different[key] = true
 			if want := (len(disturbances)+1)/2 + len(repairs); len(drawn) != want {
 				t.Errorf("seed %d: %d events, want %d", seed, len(drawn), want)
 			}

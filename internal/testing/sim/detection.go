@@ -13,73 +13,78 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// detection is the outlier detection of one priority (gRFC A50). The zero value ejects nothing.
+// detection is the outlier detection configuration of one priority (gRFC A50). The zero value
+// ejects nothing.
 type detection struct {
-	interval, base, longest time.Duration
-	most                    uint32 // percent of the endpoints that may be ejected
-	rate                    algorithm
-	percentage              algorithm
-	failures                uint32 // failures in a row; 0 turns this algorithm off
+	interval, baseEjection, maxEjection time.Duration
+	maxPercent                          uint32
+	successRate                         algorithm
+	failurePercentage                   algorithm
+	consecutiveFailures                 uint32 // 0 turns this algorithm off
 }
 
-// algorithm is one of the two algorithms of gRFC A50. If enforced is 0, it does nothing.
+// algorithm configures the success rate or the failure percentage algorithm of gRFC A50. It does
+// nothing if enforcement is 0.
 type algorithm struct {
-	limit    uint32
-	enforced uint32
-	hosts    uint32
-	volume   uint32
+	threshold   uint32
+	enforcement uint32
+	minHosts    uint32
+	minVolume   uint32
 }
 
-// byDefault is gRFC A50's default for clusters, without the failure percentage algorithm.
-var byDefault = detection{
-	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 10,
-	rate:       algorithm{limit: 1900, enforced: 100, hosts: 5, volume: 100},
-	percentage: algorithm{limit: 85, hosts: 5, volume: 50},
+// defaultDetection has gRFC A50's default values for clusters, which do not enforce the failure
+// percentage algorithm.
+var defaultDetection = detection{
+	interval: 10 * time.Second, baseEjection: 30 * time.Second, maxEjection: 300 * time.Second, maxPercent: 10,
+	successRate:       algorithm{threshold: 1900, enforcement: 100, minHosts: 5, minVolume: 100},
+	failurePercentage: algorithm{threshold: 85, minHosts: 5, minVolume: 50},
 }
 
-// byTarget is the configuration of outlierDetection=true, as in docs/options.md.
-var byTarget = detection{
-	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 100,
-	percentage: algorithm{limit: 85, enforced: 100, hosts: 1, volume: 10},
-	failures:   5,
+// targetDetection is the configuration that the target's parameter outlierDetection=true selects
+// (docs/options.md).
+var targetDetection = detection{
+	interval: 10 * time.Second, baseEjection: 30 * time.Second, maxEjection: 300 * time.Second, maxPercent: 100,
+	failurePercentage:   algorithm{threshold: 85, enforcement: 100, minHosts: 1, minVolume: 10},
+	consecutiveFailures: 5,
 }
 
-const longestInterval = 45 * time.Second
+const maxInterval = 45 * time.Second
 
-// newDetection returns a random configuration: none, gRFC A50's defaults, or random fields.
+// newDetection returns a random configuration: the zero value, gRFC A50's default values, or random
+// values.
 func newDetection(r *rand.Rand) detection {
-	d := byDefault
+	d := defaultDetection
 	switch r.IntN(8) {
 	case 0:
 		return detection{}
 	case 1:
 		return d
 	}
-	d.interval = []time.Duration{time.Second, 4 * time.Second, d.interval, longestInterval}[r.IntN(4)]
-	d.base = []time.Duration{0, 5 * time.Second, 20 * time.Second, d.base}[r.IntN(4)]
-	d.longest = []time.Duration{0, 25 * time.Second, 90 * time.Second, d.longest}[r.IntN(4)]
-	d.most = []uint32{0, d.most, 34, 50, 100, 100}[r.IntN(6)]
-	d.rate.enforced = []uint32{0, 0, 50, 100}[r.IntN(4)]
+	d.interval = []time.Duration{time.Second, 4 * time.Second, d.interval, maxInterval}[r.IntN(4)]
+	d.baseEjection = []time.Duration{0, 5 * time.Second, 20 * time.Second, d.baseEjection}[r.IntN(4)]
+	d.maxEjection = []time.Duration{0, 25 * time.Second, 90 * time.Second, d.maxEjection}[r.IntN(4)]
+	d.maxPercent = []uint32{0, d.maxPercent, 34, 50, 100, 100}[r.IntN(6)]
+	d.successRate.enforcement = []uint32{0, 0, 50, 100}[r.IntN(4)]
 	if r.IntN(8) > 0 {
-		d.rate.limit, d.rate.hosts, d.rate.volume = uint32(r.IntN(1200)), uint32(r.IntN(4)), uint32(r.IntN(5))
+		d.successRate.threshold, d.successRate.minHosts, d.successRate.minVolume = uint32(r.IntN(1200)), uint32(r.IntN(4)), uint32(r.IntN(5))
 	}
-	d.percentage.enforced = []uint32{0, 50, 100, 100}[r.IntN(4)]
+	d.failurePercentage.enforcement = []uint32{0, 50, 100, 100}[r.IntN(4)]
 	if r.IntN(8) > 0 {
-		d.percentage.limit, d.percentage.hosts, d.percentage.volume = uint32(r.IntN(101)), uint32(r.IntN(4)), uint32(r.IntN(8))
+		d.failurePercentage.threshold, d.failurePercentage.minHosts, d.failurePercentage.minVolume = uint32(r.IntN(101)), uint32(r.IntN(4)), uint32(r.IntN(8))
 	}
 	return d
 }
 
 func (d detection) ejects() bool {
-	return d.rate.enforced > 0 || d.percentage.enforced > 0 || d.failures > 0
+	return d.successRate.enforcement > 0 || d.failurePercentage.enforcement > 0 || d.consecutiveFailures > 0
 }
 
-func (d detection) plain() detection {
-	if d.rate.enforced == 0 {
-		d.rate = algorithm{}
+func (d detection) normalized() detection {
+	if d.successRate.enforcement == 0 {
+		d.successRate = algorithm{}
 	}
-	if d.percentage.enforced == 0 {
-		d.percentage = algorithm{}
+	if d.failurePercentage.enforcement == 0 {
+		d.failurePercentage = algorithm{}
 	}
 	if !d.ejects() {
 		return detection{}
@@ -87,67 +92,69 @@ func (d detection) plain() detection {
 	return d
 }
 
-// rest returns how long after its last failure an endpoint may still be ejected: the longest
-// ejection, and the intervals before and after it.
-func (d detection) rest() time.Duration {
+// maxEjectedTime returns how long after its last failure an endpoint may still be ejected: the sum
+// of the maximum ejection time and the intervals before and after the ejection.
+func (d detection) maxEjectedTime() time.Duration {
 	if !d.ejects() {
 		return 0
 	}
-	return max(d.base, d.longest) + 3*d.interval
+	return max(d.baseEjection, d.maxEjection) + 3*d.interval
 }
 
-// atMost returns how many of the endpoints may be ejected at a time. It is at least one.
-func (d detection) atMost(endpoints int) int {
-	return max(1, int(d.most)*endpoints/100)
+// maxEjected returns how many of the endpoints may be ejected at the same time, which is at least
+// one.
+func (d detection) maxEjected(endpoints int) int {
+	return max(1, int(d.maxPercent)*endpoints/100)
 }
 
 func (d detection) String() string {
 	if !d.ejects() {
 		return ""
 	}
-	text := fmt.Sprintf("~%v,%v..%v,%d%%", d.interval, d.base, d.longest, d.most)
-	if a := d.rate; a.enforced > 0 {
-		text += fmt.Sprintf(",rate(%d %d%% %d %d)", a.limit, a.enforced, a.hosts, a.volume)
+	text := fmt.Sprintf("~%v,%v..%v,%d%%", d.interval, d.baseEjection, d.maxEjection, d.maxPercent)
+	if a := d.successRate; a.enforcement > 0 {
+		text += fmt.Sprintf(",rate(%d %d%% %d %d)", a.threshold, a.enforcement, a.minHosts, a.minVolume)
 	}
-	if a := d.percentage; a.enforced > 0 {
-		text += fmt.Sprintf(",percentage(%d %d%% %d %d)", a.limit, a.enforced, a.hosts, a.volume)
+	if a := d.failurePercentage; a.enforcement > 0 {
+		text += fmt.Sprintf(",percentage(%d %d%% %d %d)", a.threshold, a.enforcement, a.minHosts, a.minVolume)
 	}
-	if d.failures > 0 {
-		text += fmt.Sprintf(",row(%d)", d.failures)
+	if d.consecutiveFailures > 0 {
+		text += fmt.Sprintf(",row(%d)", d.consecutiveFailures)
 	}
 	return text
 }
 
-// proto returns d as a field of a cluster. It omits fields with gRFC A50's defaults.
+// proto returns d as the protobuf message of a cluster. It omits fields with gRFC A50's default
+// values.
 func (d detection) proto() *clusterv3.OutlierDetection {
 	if d == (detection{}) {
 		return nil
 	}
-	duration := func(d, none time.Duration) *durationpb.Duration {
-		if d == none {
+	duration := func(d, byDefault time.Duration) *durationpb.Duration {
+		if d == byDefault {
 			return nil
 		}
 		return durationpb.New(d)
 	}
-	number := func(n, none uint32) *wrapperspb.UInt32Value {
-		if n == none {
+	number := func(n, byDefault uint32) *wrapperspb.UInt32Value {
+		if n == byDefault {
 			return nil
 		}
 		return wrapperspb.UInt32(n)
 	}
 	return &clusterv3.OutlierDetection{
-		Interval:                       duration(d.interval, byDefault.interval),
-		BaseEjectionTime:               duration(d.base, byDefault.base),
-		MaxEjectionTime:                duration(d.longest, byDefault.longest),
-		MaxEjectionPercent:             number(d.most, byDefault.most),
-		EnforcingSuccessRate:           number(d.rate.enforced, byDefault.rate.enforced),
-		SuccessRateStdevFactor:         number(d.rate.limit, byDefault.rate.limit),
-		SuccessRateMinimumHosts:        number(d.rate.hosts, byDefault.rate.hosts),
-		SuccessRateRequestVolume:       number(d.rate.volume, byDefault.rate.volume),
-		EnforcingFailurePercentage:     number(d.percentage.enforced, byDefault.percentage.enforced),
-		FailurePercentageThreshold:     number(d.percentage.limit, byDefault.percentage.limit),
-		FailurePercentageMinimumHosts:  number(d.percentage.hosts, byDefault.percentage.hosts),
-		FailurePercentageRequestVolume: number(d.percentage.volume, byDefault.percentage.volume),
+		Interval:                       duration(d.interval, defaultDetection.interval),
+		BaseEjectionTime:               duration(d.baseEjection, defaultDetection.baseEjection),
+		MaxEjectionTime:                duration(d.maxEjection, defaultDetection.maxEjection),
+		MaxEjectionPercent:             number(d.maxPercent, defaultDetection.maxPercent),
+		EnforcingSuccessRate:           number(d.successRate.enforcement, defaultDetection.successRate.enforcement),
+		SuccessRateStdevFactor:         number(d.successRate.threshold, defaultDetection.successRate.threshold),
+		SuccessRateMinimumHosts:        number(d.successRate.minHosts, defaultDetection.successRate.minHosts),
+		SuccessRateRequestVolume:       number(d.successRate.minVolume, defaultDetection.successRate.minVolume),
+		EnforcingFailurePercentage:     number(d.failurePercentage.enforcement, defaultDetection.failurePercentage.enforcement),
+		FailurePercentageThreshold:     number(d.failurePercentage.threshold, defaultDetection.failurePercentage.threshold),
+		FailurePercentageMinimumHosts:  number(d.failurePercentage.minHosts, defaultDetection.failurePercentage.minHosts),
+		FailurePercentageRequestVolume: number(d.failurePercentage.minVolume, defaultDetection.failurePercentage.minVolume),
 	}
 }
 
@@ -155,7 +162,7 @@ func detectionIn(text json.RawMessage) detection {
 	type algorithmJSON struct {
 		StdevFactor, Threshold, EnforcementPercentage, MinimumHosts, RequestVolume uint32
 	}
-	given := parse[struct {
+	parsed := parse[struct {
 		Interval, BaseEjectionTime, MaxEjectionTime string
 		MaxEjectionPercent                          uint32
 		SuccessRateEjection                         algorithmJSON
@@ -169,66 +176,69 @@ func detectionIn(text json.RawMessage) detection {
 		}
 		return d
 	}
-	of := func(a algorithmJSON) algorithm {
+	toAlgorithm := func(a algorithmJSON) algorithm {
 		return algorithm{a.StdevFactor + a.Threshold, a.EnforcementPercentage, a.MinimumHosts, a.RequestVolume}
 	}
 	return detection{
-		duration(given.Interval), duration(given.BaseEjectionTime), duration(given.MaxEjectionTime),
-		given.MaxEjectionPercent, of(given.SuccessRateEjection), of(given.FailurePercentageEjection),
-		given.ConsecutiveFailuresEjection.Failures,
-	}.plain()
+		duration(parsed.Interval), duration(parsed.BaseEjectionTime), duration(parsed.MaxEjectionTime),
+		parsed.MaxEjectionPercent, toAlgorithm(parsed.SuccessRateEjection), toAlgorithm(parsed.FailurePercentageEjection),
+		parsed.ConsecutiveFailuresEjection.Failures,
+	}.normalized()
 }
 
-// detections has the outlier detection of the clusters in an aggregate, by position.
+// detections has the outlier detection of the clusters in an aggregate, indexed by position.
+// history also has the previous configurations.
 type detections struct {
-	mu   sync.Mutex
-	of   [mostMembers]detection
-	ever []detection
+	mu      sync.Mutex
+	current [maxMembers]detection
+	history []detection
 }
 
 func newDetections(r *rand.Rand) *detections {
 	d := &detections{}
-	for i := range d.of {
-		d.of[i] = newDetection(r)
+	for i := range d.current {
+		d.current[i] = newDetection(r)
 	}
-	d.ever = append(d.ever, d.of[:]...)
+	d.history = append(d.history, d.current[:]...)
 	return d
 }
 
-// redraw changes the configuration of one of the first clusters.
+// redraw replaces the configuration of one of the first three clusters by a random one.
 func (d *detections) redraw(r *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	drawn := newDetection(r)
-	d.of[r.IntN(3)] = drawn
-	d.ever = append(d.ever, drawn)
+	d.current[r.IntN(3)] = drawn
+	d.history = append(d.history, drawn)
 }
 
-func (d *detections) at(i int) detection {
+func (d *detections) get(i int) detection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.of[i%len(d.of)]
+	return d.current[i%len(d.current)]
 }
 
-// seen adds the outlier detection of each cluster to its priorities.
-func (d *detections) seen(truth Truth) Truth {
+// withDetection returns a copy of truth in which each priority has the outlier detection of its
+// cluster.
+func (d *detections) withDetection(truth Truth) Truth {
 	all := Truth{}
-	for i, own := range members(truth) {
-		for _, tier := range own.Clone() {
-			all = append(all, tier.detecting(d.at(i).plain()))
+	for i, member := range members(truth) {
+		for _, tier := range member.Clone() {
+			all = append(all, tier.setDetection(d.get(i).normalized()))
 		}
 	}
 	return all
 }
 
-func (t Tier) detecting(d detection) Tier {
+func (t Tier) setDetection(d detection) Tier {
 	for i := range t {
 		t[i].Detection = d
 	}
 	return t
 }
 
-// All localities of a priority have the same outlier detection.
+// detection returns the outlier detection of a priority, which is the same in all of its
+// localities.
 func (t Tier) detection() detection {
 	if len(t) == 0 {
 		return detection{}
@@ -248,23 +258,23 @@ func (t Truth) detections() []detection {
 	return all
 }
 
-// sees sets the outlier detection that the channel uses. The target takes precedence over the
-// clusters, and pick_first over several endpoints has none.
-func (s settings) sees(truth Truth) Truth {
+// effective returns a copy of truth with the outlier detection that the channel uses: that of the
+// target if it is set, otherwise that of the clusters, and none with pickFirst.
+func (s settings) effective(truth Truth) Truth {
 	truth = truth.Clone()
 	for _, tier := range truth {
 		switch {
-		case s.detects == "true":
-			tier.detecting(byTarget)
-		case s.detects == "false" || s.pickFirst:
-			tier.detecting(detection{})
+		case s.outlierDetection == "true":
+			tier.setDetection(targetDetection)
+		case s.outlierDetection == "false" || s.pickFirst:
+			tier.setDetection(detection{})
 		}
 	}
 	return truth
 }
 
-func redetect(s Source, r *rand.Rand) {
-	if clusters, ok := s.(interface{ redetect(r *rand.Rand) }); ok {
-		clusters.redetect(r)
+func changeDetection(s Source, r *rand.Rand) {
+	if clusters, ok := s.(interface{ changeDetection(r *rand.Rand) }); ok {
+		clusters.changeDetection(r)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// dialBackend dials a backend for the channel. It records whether backoff and timeout have reached
-// their limits.
+// dialBackend dials a backend for the channel. It records the marks for the longest backoff and for
+// the timeout of a connection attempt.
 func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
-	if failed, ok := w.dialFailed[address]; ok && failed.Before(time.Now()) {
+	if failed, ok := w.dialFailedAt[address]; ok && failed.Before(time.Now()) {
 		// gRPC's jitter makes a backoff up to 20 % shorter.
 		if pause := time.Since(failed); failed.After(w.openedAt) && pause >= w.settings.maxBackoff*4/5 {
 			w.mark(markBackoff)
@@ -20,16 +20,16 @@ func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, erro
 			}
 		}
 	}
-	delete(w.dialFailed, address)
+	delete(w.dialFailedAt, address)
 	w.mu.Unlock()
 	conn, err := w.network.Dial(ctx, address)
 	if err != nil {
 		w.mu.Lock()
-		w.dialFailed[address] = time.Now()
+		w.dialFailedAt[address] = time.Now()
 		w.mu.Unlock()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		w.mark(markAttempt)
+		w.mark(markConnectTimeout)
 	}
 	return conn, err
 }

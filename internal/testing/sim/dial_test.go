@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A link fails during a dial. The dial succeeds when the link works again.
-func TestALinkIsCutOffDuringADial(t *testing.T) {
+// A dial waits while the link loses packets, and succeeds when the link works again.
+func TestLinkFailsDuringDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const host = "10.0.0.1:443"
 		n := NewNetwork(func(string, ...any) {})
@@ -18,8 +18,8 @@ func TestALinkIsCutOffDuringADial(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = l.Close() }()
-		dial := func(within time.Duration) error {
-			ctx, cancel := context.WithTimeout(t.Context(), within)
+		dial := func(timeout time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			c, err := n.Dial(ctx, host)
 			if err == nil {

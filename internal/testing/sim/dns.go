@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// dns replaces gRPC's resolver for the scheme dns, which would use the real network.
+// dns is a resolver builder for the scheme dns. It replaces gRPC's, which would use the real
+// network.
 type dns struct {
 	hosts *hosts // nil if no source uses DNS names
 }
@@ -21,28 +22,28 @@ func (d *dns) Scheme() string { return "dns" }
 
 // Timeouts and intervals of gRPC's DNS resolver.
 const (
-	resolveTimeout = 30 * time.Second
-	resolvePause   = 30 * time.Second // at least, between an answer and the next lookup
-	resolveBackoff = time.Second      // between the first failure and the next lookup
-	longestResolve = 2 * time.Minute  // at most, between two lookups
+	resolveTimeout    = 30 * time.Second
+	resolvePause      = 30 * time.Second // the shortest time between an answer and the next lookup
+	resolveBackoff    = time.Second      // the time between the first failure and the next lookup
+	maxResolveBackoff = 2 * time.Minute  // the longest time between a failure and the next lookup
 )
 
-// Build starts the lookups of a name. Like gRPC's resolver, it looks the name up at once, on
-// request, and with a backoff after a failure.
+// Build starts the lookups of a name. Like gRPC's resolver, the returned resolver looks the name up
+// immediately, after each ResolveNow, and with a backoff after a failure.
 func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	name, port, err := net.SplitHostPort(target.Endpoint())
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &lookups{dns: d, name: name, port: port, cc: cc, asked: make(chan struct{}, 1), cancel: cancel}
+	l := &lookups{dns: d, name: name, port: port, cc: cc, requested: make(chan struct{}, 1), cancel: cancel}
 	l.running.Go(func() { l.run(ctx) })
 	return l, nil
 }
 
 func (d *dns) lookUp(name, port string) ([]string, fault) {
 	if strings.Contains(name, "-") {
-		return []string{net.JoinHostPort(addressOf(name).String(), port)}, none
+		return []string{net.JoinHostPort(addressOf(name).String(), port)}, noFault
 	}
 	return d.hosts.lookUp(name)
 }
@@ -52,7 +53,7 @@ type lookups struct {
 	dns        *dns
 	name, port string
 	cc         resolver.ClientConn
-	asked      chan struct{}
+	requested  chan struct{}
 	cancel     context.CancelFunc
 	running    sync.WaitGroup
 }
@@ -60,34 +61,34 @@ type lookups struct {
 func (l *lookups) run(ctx context.Context) {
 	backoff := resolveBackoff
 	for ctx.Err() == nil {
-		taken := l.once(ctx)
-		again := time.After(resolvePause)
-		if taken {
+		accepted := l.lookUpOnce(ctx)
+		next := time.After(resolvePause)
+		if accepted {
 			backoff = resolveBackoff
 			select {
 			case <-ctx.Done():
-			case <-l.asked:
+			case <-l.requested:
 			}
 		} else {
-			again, backoff = time.After(backoff), min(backoff*8/5, longestResolve)
+			next, backoff = time.After(backoff), min(backoff*8/5, maxResolveBackoff)
 		}
 		select {
 		case <-ctx.Done():
-		case <-again:
+		case <-next:
 		}
 	}
 }
 
-// once looks the name up, and reports whether the channel has accepted the answer.
-func (l *lookups) once(ctx context.Context) (taken bool) {
+// lookUpOnce looks the name up, and reports whether the channel has accepted the answer.
+func (l *lookups) lookUpOnce(ctx context.Context) (accepted bool) {
 	addresses, fault := l.dns.lookUp(l.name, l.port)
 	limited, cancel := context.WithTimeout(ctx, resolveTimeout)
-	err := fault.error(limited, l.name)
+	err := fault.lookupError(limited, l.name)
 	cancel()
 	switch {
 	case ctx.Err() != nil:
 		return true
-	case err != nil && fault != unknown: // a name that does not exist has no addresses
+	case err != nil && fault != nxDomain: // a name that does not exist has no addresses
 		l.cc.ReportError(fmt.Errorf("dns: A record lookup error: %w", err))
 		return false
 	case err != nil:
@@ -102,7 +103,7 @@ func (l *lookups) once(ctx context.Context) (taken bool) {
 
 func (l *lookups) ResolveNow(resolver.ResolveNowOptions) {
 	select {
-	case l.asked <- struct{}{}:
+	case l.requested <- struct{}{}:
 	default:
 	}
 }
@@ -115,20 +116,20 @@ func (l *lookups) Close() {
 type fault int
 
 const (
-	none    fault = iota
-	refused       // answer SERVFAIL
-	unknown       // answer NXDOMAIN
-	silent        // do not answer
-	noHosts       // lookups of addresses fail, and others do not
+	noFault     fault = iota
+	servFail          // the name servers answer SERVFAIL
+	nxDomain          // the name servers answer NXDOMAIN
+	noReply           // the name servers do not answer
+	noAddresses       // lookups of addresses fail, and lookups of SRV records succeed
 )
 
 func (f fault) String() string {
 	return [...]string{
-		none:    "the name servers work",
-		refused: "the name servers fail",
-		unknown: "the name servers do not know the name",
-		silent:  "the name servers do not answer",
-		noHosts: "the name servers do not know the addresses",
+		noFault:     "the name servers work",
+		servFail:    "the name servers fail",
+		nxDomain:    "the name servers do not know the name",
+		noReply:     "the name servers do not answer",
+		noAddresses: "the name servers do not know the addresses",
 	}[f]
 }
 
@@ -138,15 +139,16 @@ func addressOf(name string) netip.Addr {
 	return netip.MustParseAddr(strings.ReplaceAll(strings.TrimPrefix(name, "h"), "-", "."))
 }
 
-// error waits as long as the standard library's resolver would, and returns its error.
-func (f fault) error(ctx context.Context, name string) error {
+// lookupError waits as long as a lookup by the standard library would take during the fault, and
+// returns the error of that lookup.
+func (f fault) lookupError(ctx context.Context, name string) error {
 	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
 	switch f {
-	case refused:
+	case servFail:
 		err.Err, err.IsTemporary = "server misbehaving", true
-	case unknown:
+	case nxDomain:
 		err.Err, err.IsNotFound = "no such host", true
-	case silent:
+	case noReply:
 		<-ctx.Done()
 		err.Err, err.IsTimeout = "i/o timeout", true
 	default:

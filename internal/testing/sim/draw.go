@@ -2,8 +2,8 @@ package sim
 
 import "slices"
 
-// newTruth returns random endpoints: two or three priorities with one or two localities each. With
-// prefer=balance, the first priority has three localities. All addresses differ.
+// newTruth returns random endpoints with different addresses, in two or three priorities of one or
+// two localities each. With prefer=balance, the first priority has up to three localities.
 func (w *World) newTruth() Truth {
 	pool := slices.Clone(w.addresses)
 	w.rand.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
@@ -36,8 +36,8 @@ func (w *World) newTruth() Truth {
 	return truth
 }
 
-// changed returns the current endpoints with a small random change.
-func (w *World) changed() Truth {
+// changedTruth returns the current endpoints with a small random change.
+func (w *World) changedTruth() Truth {
 	w.mu.Lock()
 	truth := w.truth.Clone()
 	w.mu.Unlock()
@@ -49,11 +49,11 @@ func (w *World) changed() Truth {
 		for i := range locality.Endpoints {
 			locality.Endpoints[i].Weight = uint32(1 + w.rand.IntN(4))
 		}
-	case 1: // drain
+	case 1: // draining endpoints
 		for i := range locality.Endpoints {
 			locality.Endpoints[i].Draining = w.rand.IntN(2) == 0
 		}
-	case 2: // stop draining everywhere
+	case 2: // no draining endpoints
 		for _, tier := range truth {
 			for _, l := range tier {
 				for i := range l.Endpoints {
@@ -61,19 +61,20 @@ func (w *World) changed() Truth {
 				}
 			}
 		}
-	case 3: // two priorities change places
+	case 3: // exchange two priorities
 		other := w.rand.IntN(len(truth))
 		truth[tier], truth[other] = truth[other], truth[tier]
 	case 4: // a new endpoint
-		if free := w.free(truth); free != "" {
-			locality.Endpoints = append(locality.Endpoints, Endpoint{Address: free, Weight: 1})
+		if unused := w.unusedAddress(truth); unused != "" {
+			locality.Endpoints = append(locality.Endpoints, Endpoint{Address: unused, Weight: 1})
 		}
 	}
 	return truth
 }
 
-// free returns an address that is not in truth, or "" if there is none.
-func (w *World) free(truth Truth) string {
+// unusedAddress returns the address of a backend that is not in truth, or "" if truth has all
+// backends.
+func (w *World) unusedAddress(truth Truth) string {
 	for _, address := range w.addresses {
 		used := false
 		for _, tier := range truth {

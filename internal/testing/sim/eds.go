@@ -17,51 +17,51 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The clusters of the management server. A channel to the second one keeps the shared stream open
-// while the channel under test is replaced.
+// The clusters of the management server. The simulation keeps a channel to the neighbour open, so
+// that the shared stream stays open while the channel under test is replaced.
 const (
 	cluster   = "sim"
 	neighbour = "neighbour"
 )
 
-const passers = 8
+const temporaryChannels = 8
 
 // edsSource is the source of an eds: target: one or two management servers.
 type edsSource struct {
-	w          *World
-	controls   []*control
-	list       *list // the clusters of the aggregate in the target; nil if the target names endpoints
-	reachable  bool  // the second server is used as soon as the first cannot be reached
-	neighbours []*grpc.ClientConn
-	passers    int
+	w                      *World
+	controls               []*control
+	clusters               *clusterList // the members of the aggregate; nil if the target does not use CDS
+	fallbackOnReachability bool         // the channel uses the second server only while the first cannot be reached
+	neighbours             []*grpc.ClientConn
+	opened                 int
 }
 
 func newEDS(w *World, truth Truth) *edsSource {
-	s := &edsSource{w: w, reachable: w.rand.IntN(2) == 0}
+	s := &edsSource{w: w, fallbackOnReachability: w.rand.IntN(2) == 0}
 	if w.rand.IntN(4) > 0 {
-		s.list = newList(w.rand)
+		s.clusters = newClusterList(w.rand)
 	}
 	addresses := []string{controlAddress, secondAddress}
 	for _, address := range addresses[:1+min(1, w.rand.IntN(3))] {
-		s.controls = append(s.controls, newControl(w.network, w.Log, address, s.list, truth))
+		s.controls = append(s.controls, newControl(w.network, w.Log, address, s.clusters, truth))
 	}
 	return s
 }
 
 func (s *edsSource) Target() string {
-	target, given := "eds://"+controlAddress, url.Values{}
+	target, params := "eds://"+controlAddress, url.Values{}
 	if len(s.controls) > 1 {
 		target += "," + secondAddress
-		if s.reachable {
-			given.Set("fallbackOnReachabilityOnly", "true")
+		if s.fallbackOnReachability {
+			params.Set("fallbackOnReachabilityOnly", "true")
 		}
 	}
 	target += "/" + cluster
-	if s.list != nil {
-		given.Set("cds", "true")
+	if s.clusters != nil {
+		params.Set("cds", "true")
 	}
-	if len(given) > 0 {
-		target += "?" + given.Encode()
+	if len(params) > 0 {
+		target += "?" + params.Encode()
 	}
 	return target
 }
@@ -89,18 +89,18 @@ func (s *edsSource) open(name string) error {
 	return nil
 }
 
-// passBy opens channels to many new clusters in a row. Requests may still wait to be sent when the
-// next channel opens.
-func (s *edsSource) passBy() {
-	for range passers {
-		s.passers++
-		if err := s.open(fmt.Sprint("passer", s.passers)); err != nil {
+// openTemporary quickly opens several channels to new clusters, so that the request for a cluster
+// may not have been sent when the next channel opens.
+func (s *edsSource) openTemporary() {
+	for range temporaryChannels {
+		s.opened++
+		if err := s.open(fmt.Sprint("passer", s.opened)); err != nil {
 			s.w.Log.Break(ruleWait, "a channel cannot be opened: %v", err)
 		}
 	}
 }
 
-func (s *edsSource) leave() {
+func (s *edsSource) closeTemporary() {
 	for _, cc := range s.neighbours[1:] {
 		_ = cc.Close()
 	}
@@ -108,15 +108,15 @@ func (s *edsSource) leave() {
 }
 
 func (s *edsSource) Sees(truth Truth) Truth {
-	if s.list != nil {
-		return s.list.seen(truth)
+	if s.clusters != nil {
+		return s.clusters.withDetection(truth)
 	}
 	return truth
 }
 
-func (s *edsSource) redetect(r *rand.Rand) {
-	if s.list != nil {
-		s.list.redraw(r)
+func (s *edsSource) changeDetection(r *rand.Rand) {
+	if s.clusters != nil {
+		s.clusters.redraw(r)
 	}
 }
 
@@ -137,32 +137,32 @@ func (s *edsSource) Fail(r *rand.Rand) string {
 }
 
 func (c *control) fail(r *rand.Rand) string {
-	switch who := "the management server " + c.address; r.IntN(7) {
+	switch name := "the management server " + c.address; r.IntN(7) {
 	case 0:
 		c.down()
-		return who + " is killed"
+		return name + " is killed"
 	case 1:
-		c.set(func(c *control) { c.hung = true })
-		return who + " hangs"
+		c.set(func(c *control) { c.hangs = true })
+		return name + " hangs"
 	case 2:
 		c.network.SetLink(c.address, Link{LoseIn: true, LoseOut: true})
-		return who + " is cut off"
+		return name + " is cut off"
 	case 3:
 		c.network.SetLink(c.address, Link{LoseIn: true})
-		return who + " loses its responses"
+		return name + " loses its responses"
 	case 4:
 		c.set(func(c *control) { c.code = codes.PermissionDenied })
-		return who + " ends streams with PERMISSION_DENIED"
+		return name + " ends streams with PERMISSION_DENIED"
 	case 5:
 		c.set(func(c *control) { c.code = codes.Internal })
-		return who + " ends streams with INTERNAL"
+		return name + " ends streams with INTERNAL"
 	default:
-		c.refuse()
-		return who + " sends an invalid resource"
+		c.sendInvalid()
+		return name + " sends an invalid resource"
 	}
 }
 
-func (c *control) refuse() { c.set(func(c *control) { c.bad = true; c.version++ }) }
+func (c *control) sendInvalid() { c.set(func(c *control) { c.sendsInvalid = true; c.version++ }) }
 
 func (s *edsSource) Restore() {
 	for _, c := range s.controls {
@@ -174,21 +174,21 @@ func (c *control) restore() {
 	c.network.SetLink(c.address, Link{})
 	c.up()
 	c.set(func(c *control) {
-		if c.bad {
+		if c.sendsInvalid {
 			c.version++
 		}
-		c.hung, c.bad, c.code = false, false, codes.OK
+		c.hangs, c.sendsInvalid, c.code = false, false, codes.OK
 	})
 }
 
-func (s *edsSource) Fixed() bool { return s.list != nil }
+func (s *edsSource) Fixed() bool { return s.clusters != nil }
 
 func (s *edsSource) Lag() time.Duration { return time.Second }
 
-// Recovery is the sum of the keepalive timeout of the stream, the longest backoff and one
-// connection attempt.
+// Recovery is the sum of the stream's keepalive time and timeout, the longest backoff, the timeout
+// of one connection attempt, and 15 s for a response.
 func (s *edsSource) Recovery() time.Duration {
-	return 5*time.Minute + 20*time.Second + 144*time.Second + attemptTime + 15*time.Second
+	return 5*time.Minute + 20*time.Second + 144*time.Second + minConnectTimeout + 15*time.Second
 }
 
 func (s *edsSource) Close() {

@@ -8,100 +8,101 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ejectedLine checks the log line of an ejection. The outlier detection of the endpoint's priority
-// must explain it. A simultaneous update may not have reached the policy yet.
+// ejectedLine checks the log line of an ejection. The outlier detection of the endpoint's priority,
+// in the last update or in the update before a simultaneous one, must justify the ejection.
 func (w *World) ejectedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	address, by := m[1], m[2]
+	address, algorithmName := m[1], m[2]
 	c := w.conditions[address]
 	switch {
-	case c == nil || !w.ever[address]:
+	case c == nil || !w.everKnown[address]:
 		return "it was never one of the channel's"
 	case time.Since(w.openedAt) == 0:
-		return "" // the line may come from a channel that is closing
-	case c.works() && c.underWay == 0 && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
-		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
+		return "" // the old channel, which is closing, may have logged the line
+	case c.works() && c.inFlight == 0 && time.Since(c.changedAt) > w.settings.maxFailoverTime(1) && time.Since(c.lastFailure) > w.settings.maxFailoverTime(1):
+		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.changedAt), time.Since(c.lastFailure))
 	}
-	c.out = true
-	if w.shared(address) {
-		c.ejected = time.Time{} // the line does not say which of its priorities has ejected it
+	c.wasEjected = true
+	if w.inSeveralPriorities(address) {
+		c.ejectedAt = time.Time{} // the log line does not name the priority that has ejected the endpoint
 		return ""
 	}
-	tiers := w.known
-	if time.Since(w.knownAt) == 0 {
-		tiers = slices.Concat(w.known, w.before)
+	tiers := w.knownTruth
+	if time.Since(w.updatedAt) == 0 {
+		tiers = slices.Concat(w.knownTruth, w.previousTruth)
 	}
-	wrong := "no priority has it"
+	problem := "no priority has it"
 	for _, tier := range tiers {
 		if slices.Contains(tier.Serving(), address) {
-			if wrong = w.unfounded(address, by, tier); wrong == "" {
+			if problem = w.checkEjection(address, algorithmName, tier); problem == "" {
 				break
 			}
 		}
 	}
-	c.ejected = time.Now()
-	return wrong
+	c.ejectedAt = time.Now()
+	return problem
 }
 
-func (w *World) unfounded(address, by string, tier Tier) string {
+func (w *World) checkEjection(address, algorithmName string, tier Tier) string {
 	d, c, serving := tier.detection(), w.conditions[address], tier.Serving()
-	interval, changed := d.interval, time.Since(w.detected) < 2*longestInterval
+	interval, changed := d.interval, time.Since(w.detectionChangedAt) < 2*maxInterval
 	if changed {
-		interval = longestInterval // the last interval may have been longer
+		interval = maxInterval // the interval may have been longer before the change
 	}
-	failed, succeeded, all := c.within(interval)
+	failed, succeeded, all := c.countAttempts(interval)
 	if changed {
-		succeeded = 0 // the successes may have come before the interval
+		succeeded = 0 // the interval may have been shorter before the change, without these successes
 	}
 	switch {
 	case !d.ejects():
 		return "its priority has no outlier detection"
-	case by == "consecutive_failures" && (d.failures == 0 || c.row() < int(d.failures)):
-		return fmt.Sprintf("%d calls in a row failed, want %d", c.row(), d.failures)
-	case by == "failure_percentage" && d.percentage.enforced == 0, by == "success_rate" && d.rate.enforced == 0:
+	case algorithmName == "consecutive_failures" && (d.consecutiveFailures == 0 || c.maxConsecutiveFailures() < int(d.consecutiveFailures)):
+		return fmt.Sprintf("%d calls in a row failed, want %d", c.maxConsecutiveFailures(), d.consecutiveFailures)
+	case algorithmName == "failure_percentage" && d.failurePercentage.enforcement == 0, algorithmName == "success_rate" && d.successRate.enforcement == 0:
 		return "this algorithm is not enforced"
-	case by == "failure_percentage" && len(serving) < int(d.percentage.hosts):
-		return fmt.Sprintf("there are %d endpoints, want %d", len(serving), d.percentage.hosts)
-	case by == "failure_percentage" && (all < int(d.percentage.volume) || 100*failed <= int(d.percentage.limit)*(failed+succeeded)):
+	case algorithmName == "failure_percentage" && len(serving) < int(d.failurePercentage.minHosts):
+		return fmt.Sprintf("there are %d endpoints, want %d", len(serving), d.failurePercentage.minHosts)
+	case algorithmName == "failure_percentage" && (all < int(d.failurePercentage.minVolume) || 100*failed <= int(d.failurePercentage.threshold)*(failed+succeeded)):
 		return fmt.Sprintf("of %d calls in %v at most %d failed, and %d did not", all, interval, failed, succeeded)
-	case by == "success_rate" && (all < int(d.rate.volume) || failed == 0):
+	case algorithmName == "success_rate" && (all < int(d.successRate.minVolume) || failed == 0):
 		return fmt.Sprintf("of %d calls in %v none failed, or there were too few", all, interval)
-	case by == "success_rate" && w.voluminous(serving, interval, d.rate.volume) < int(d.rate.hosts):
-		return fmt.Sprintf("%d endpoints had enough calls, want %d", w.voluminous(serving, interval, d.rate.volume), d.rate.hosts)
+	case algorithmName == "success_rate" && w.countWithVolume(serving, interval, d.successRate.minVolume) < int(d.successRate.minHosts):
+		return fmt.Sprintf("%d endpoints had enough calls, want %d", w.countWithVolume(serving, interval, d.successRate.minVolume), d.successRate.minHosts)
 	}
-	if w.isOut(d, address) {
-		return fmt.Sprintf("it was ejected %v ago, for %v and more", time.Since(c.ejected), d.base)
+	if w.stillEjected(d, address) {
+		return fmt.Sprintf("it was ejected %v ago, for %v and more", time.Since(c.ejectedAt), d.baseEjection)
 	}
-	if out := w.out(d, serving, address); out >= d.atMost(len(serving)) {
-		return fmt.Sprintf("%d others of %d are ejected, of which at most %d may be", out, len(serving), d.atMost(len(serving)))
+	if ejected := w.countEjected(d, serving, address); ejected >= d.maxEjected(len(serving)) {
+		return fmt.Sprintf("%d others of %d are ejected, of which at most %d may be", ejected, len(serving), d.maxEjected(len(serving)))
 	}
 	return ""
 }
 
-// voluminous returns how many of the endpoints may have had at least volume calls.
-func (w *World) voluminous(addresses []string, within time.Duration, volume uint32) (n int) {
+// countWithVolume returns how many of the endpoints may have had at least volume calls.
+func (w *World) countWithVolume(addresses []string, within time.Duration, volume uint32) (n int) {
 	for _, address := range addresses {
-		if _, _, all := w.conditions[address].within(within); all >= max(1, int(volume)) {
+		if _, _, all := w.conditions[address].countAttempts(within); all >= max(1, int(volume)) {
 			n++
 		}
 	}
 	return n
 }
 
-// out returns how many of the endpoints, not counting except, are certainly ejected.
-func (w *World) out(d detection, addresses []string, except string) (n int) {
+// countEjected returns how many of the endpoints are certainly ejected. It does not count the
+// endpoint except.
+func (w *World) countEjected(d detection, addresses []string, except string) (n int) {
 	for _, address := range addresses {
-		if address != except && w.isOut(d, address) {
+		if address != except && w.stillEjected(d, address) {
 			n++
 		}
 	}
 	return n
 }
 
-// shared reports whether an endpoint was in several priorities in one of the last two updates.
-func (w *World) shared(address string) bool {
-	for _, truth := range []Truth{w.known, w.before} {
+// inSeveralPriorities reports whether one of the last two updates has an endpoint more than once.
+func (w *World) inSeveralPriorities(address string) bool {
+	for _, truth := range []Truth{w.knownTruth, w.previousTruth} {
 		n := 0
 		for _, known := range truth.serving() {
 			if known == address {
@@ -115,101 +116,102 @@ func (w *World) shared(address string) bool {
 	return false
 }
 
-// isOut reports whether an endpoint is certainly still ejected: the shortest ejection is not over,
-// and no later event may have ended it.
-func (w *World) isOut(d detection, address string) bool {
-	at := w.conditions[address].ejected
-	return time.Since(at) < d.base && at.After(w.knownAt) && at.After(w.phased) && at.After(w.openedAt)
+// stillEjected reports whether an endpoint is certainly still ejected: less than the base ejection
+// time has passed since the ejection, and nothing else can have ended it.
+func (w *World) stillEjected(d detection, address string) bool {
+	ejectedAt := w.conditions[address].ejectedAt
+	return time.Since(ejectedAt) < d.baseEjection && ejectedAt.After(w.updatedAt) && ejectedAt.After(w.unejectedUntil) && ejectedAt.After(w.openedAt)
 }
 
-// emptiedLine checks a log line about a priority whose endpoints are all ejected.
+// emptiedLine checks the log line about a priority that becomes emptied, half-open or usable.
 func (w *World) emptiedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m[2] {
 	case "not all of its endpoints are ejected any more":
-		w.phased = time.Now()
-	case "a few calls show whether its endpoints are well again": // endpoints may now come back without a log line
-		w.phased = time.Now().Add(longestUnrest)
+		w.unejectedUntil = time.Now()
+	case "a few calls show whether its endpoints are well again": // from now on, endpoints may be unejected without a log line
+		w.unejectedUntil = time.Now().Add(maxUnrest)
 	}
-	// Shortly after the channel has opened or has received an update, its connections are new and
-	// have no health status yet.
-	if m[1] != w.shown || time.Since(w.openedAt) < time.Second || time.Since(w.knownAt) < time.Second {
+	// In the first second after the channel has opened or has received an update, connections may
+	// be new and have no health status yet.
+	if m[1] != w.targetText || time.Since(w.openedAt) < time.Second || time.Since(w.updatedAt) < time.Second {
 		return ""
 	}
-	emptied := func(tier Tier) bool {
+	allEjected := func(tier Tier) bool {
 		return tier.detection().ejects() && !slices.ContainsFunc(tier.Serving(), func(address string) bool {
 			c := w.conditions[address]
-			if c.out && !w.answers(address) {
-				return false // it was ejected and does not answer yet
+			if c.wasEjected && !w.certainlyUsable(address) {
+				return false // it may still be ejected
 			}
-			if time.Since(c.reset) < 2*time.Second && w.network.Connected(address).IsZero() {
-				return false // it has lost its connection and has not reconnected
+			if time.Since(c.resetAt) < 2*time.Second && w.network.Connected(address).IsZero() {
+				return false // it has lost its connection
 			}
-			return c.ejected.IsZero() && !w.shared(address) && c.connects() && time.Since(c.since) > w.settings.patience(1) && c.answered.After(c.since)
+			return c.ejectedAt.IsZero() && !w.inSeveralPriorities(address) && c.reachable() && time.Since(c.changedAt) > w.settings.maxFailoverTime(1) && c.lastSuccess.After(c.changedAt)
 		})
 	}
-	if m[2] == "calls to all of its endpoints fail" && !slices.ContainsFunc(slices.Concat(w.known, w.before), emptied) {
+	if m[2] == "calls to all of its endpoints fail" && !slices.ContainsFunc(slices.Concat(w.knownTruth, w.previousTruth), allEjected) {
 		return "no priority has outlier detection in which each endpoint was ejected or could not be reached"
 	}
 	return ""
 }
 
-// checkEjections looks for endpoints that answer each call with an error and are not ejected. It
-// ignores uncertain cases.
+// checkEjections looks for endpoints that fail all calls but are not ejected. It ignores endpoints
+// for which the result of outlier detection is not certain.
 func (w *World) checkEjections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, tier := range w.known {
+	for _, tier := range w.knownTruth {
 		d, serving := tier.detection(), tier.Serving()
 		for _, address := range serving {
 			c := w.conditions[address]
-			if w.answers(address) && !c.proven.IsZero() && c.answered.Sub(c.proven) > 2*d.interval {
-				c.ejected, c.out = time.Time{}, false // it has worked for a whole interval, so it must be back
+			if w.certainlyUsable(address) && !c.firstSuccess.IsZero() && c.lastSuccess.Sub(c.firstSuccess) > 2*d.interval {
+				c.ejectedAt, c.wasEjected = time.Time{}, false // it has worked for a whole interval, so it is no longer ejected
 			}
-			full := d.atMost(len(serving)) < len(serving) && slices.ContainsFunc(serving, func(other string) bool {
-				return other != address && !w.answers(other)
+			limitReached := d.maxEjected(len(serving)) < len(serving) && slices.ContainsFunc(serving, func(other string) bool {
+				return other != address && !w.certainlyUsable(other)
 			})
-			if full && d.ejects() && !w.conditions[address].works() && w.connects(address) && !w.isOut(d, address) && w.out(d, serving, address) >= d.atMost(len(serving)) {
-				w.mark(markFull)
+			if limitReached && d.ejects() && !w.conditions[address].works() && w.reachable(address) && !w.stillEjected(d, address) && w.countEjected(d, serving, address) >= d.maxEjected(len(serving)) {
+				w.mark(markEjectionLimit)
 			}
-			if !d.ejects() || full || c.out || !c.ejected.IsZero() || w.shared(address) {
+			if !d.ejects() || limitReached || c.wasEjected || !c.ejectedAt.IsZero() || w.inSeveralPriorities(address) {
 				continue
 			}
-			if wrong := w.overdue(c, d, len(serving)); wrong != "" {
-				w.Log.Break(ruleEjected, "%s: %s", address, wrong)
-				c.ejected = time.Now()
+			if problem := w.missingEjection(c, d, len(serving)); problem != "" {
+				w.Log.Break(ruleEjected, "%s: %s", address, problem)
+				c.ejectedAt = time.Now()
 			}
 		}
 	}
 }
 
-func (w *World) overdue(c *condition, d detection, endpoints int) string {
-	begin := c.since // the time of the last change
-	for _, t := range []time.Time{w.knownAt, w.openedAt} {
+func (w *World) missingEjection(c *condition, d detection, endpoints int) string {
+	begin := c.changedAt // the last time at which the endpoint or the channel changed
+	for _, t := range []time.Time{w.updatedAt, w.openedAt} {
 		if t.After(begin) {
 			begin = t
 		}
 	}
-	if !c.connects() || c.hang || c.answer != codes.Unavailable {
+	if !c.reachable() || c.hang || c.code != codes.Unavailable {
 		return ""
 	}
 	var failed []time.Time
-	for _, e := range slices.Backward(c.ended) {
-		idle := len(failed) > 0 && failed[len(failed)-1].Sub(e.at) >= childKept // the child may have been removed together with its counts
-		if !e.failed || !e.at.After(begin) || idle {
+	for _, e := range slices.Backward(c.attempts) {
+		childRemoved := len(failed) > 0 && failed[len(failed)-1].Sub(e.endedAt) >= childRetention // the child and its counts may have been removed
+		if !e.failed || !e.endedAt.After(begin) || childRemoved {
 			break
 		}
-		failed = append(failed, e.at)
+		failed = append(failed, e.endedAt)
 	}
-	if d.failures > 0 && len(failed) > int(d.failures) {
+	if d.consecutiveFailures > 0 && len(failed) > int(d.consecutiveFailures) {
 		return fmt.Sprintf("%d calls in a row failed, and it is not ejected", len(failed))
 	}
-	volume := max(1, int(d.percentage.volume))
-	if d.percentage.enforced < 100 || d.percentage.limit == 100 || endpoints < int(d.percentage.hosts) || time.Since(begin) < 2*d.interval+time.Second {
+	volume := max(1, int(d.failurePercentage.minVolume))
+	if d.failurePercentage.enforcement < 100 || d.failurePercentage.threshold == 100 || endpoints < int(d.failurePercentage.minHosts) || time.Since(begin) < 2*d.interval+time.Second {
 		return ""
 	}
-	// The last complete interval began between one and two intervals ago. Try each possible time.
+	// The last complete interval began between one and two intervals ago. The endpoint is overdue
+	// only if all possible intervals have enough failures.
 	for start := 2 * d.interval; start >= d.interval; start -= time.Second / 2 {
 		from := time.Now().Add(-start)
 		n := 0

@@ -17,22 +17,22 @@ func (w *World) end() {
 		w.network.SetLink(address, Link{})
 		w.backends[address].Down()
 	}
-	pass(time.Minute) // until hanging operations of gRPC have timed out
+	sleep(time.Minute) // time for hanging operations of gRPC to time out
 	if open := w.network.Open(); open > 0 {
 		w.Log.Break(ruleEnd, "%d connections are still open after a minute", open)
 	}
-	if now := goroutines(); len(now) > w.goroutines {
-		w.Log.Break(ruleEnd, "%d goroutines more than before; all goroutines:\n%s", len(now)-w.goroutines, strings.Join(now, "\n\n"))
+	if running := goroutines(); len(running) > w.goroutines {
+		w.Log.Break(ruleEnd, "%d goroutines more than before; all goroutines:\n%s", len(running)-w.goroutines, strings.Join(running, "\n\n"))
 	}
 	lines := w.Log.Len()
-	pass(time.Hour)
+	sleep(time.Hour)
 	if w.Log.Len() != lines {
 		w.Log.Break(ruleEnd, "the preceding log lines were added after the channel was closed")
 	}
 	for _, c := range w.channels {
-		c.forget()
+		c.unregister()
 	}
-	living.CompareAndSwap(w, nil)
+	currentWorld.CompareAndSwap(w, nil)
 }
 
 func goroutines() []string {

@@ -9,17 +9,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-type ending struct {
-	sent   time.Time
-	at     time.Time
-	failed bool
+type attempt struct {
+	sentAt  time.Time
+	endedAt time.Time
+	failed  bool
 }
 
-// history is the number of results that are kept for each endpoint. It is more than an interval
-// has.
-const history = 2000
+// maxAttempts is the number of attempts that are recorded for each endpoint. It must be larger than
+// the number of attempts in an interval of outlier detection.
+const maxAttempts = 2000
 
-// attemptEnded records the result of an attempt, shortly after outlier detection does.
+// attemptEnded records the result of an attempt. Outlier detection has just recorded it, too.
 func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -27,46 +27,47 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	if c == nil {
 		return
 	}
-	c.underWay--
+	c.inFlight--
 	if err != nil && strings.Contains(err.Error(), "keepalive ping failed") {
 		w.mark(markKeepalive)
 	}
 	if status.Code(err) == codes.Canceled {
 		return // a cancellation says nothing about the backend
 	}
-	if len(c.ended) >= history {
-		c.ended = slices.Clone(c.ended[history/2:])
+	if len(c.attempts) >= maxAttempts {
+		c.attempts = slices.Clone(c.attempts[maxAttempts/2:])
 	}
-	c.ended = append(c.ended, ending{sent, time.Now(), err != nil})
+	c.attempts = append(c.attempts, attempt{sent, time.Now(), err != nil})
 	if err != nil {
-		c.failed = time.Now()
-		c.forget()
+		c.lastFailure = time.Now()
+		c.forgetSuccesses()
 		return
 	}
-	if !sent.After(c.failed) {
-		return // the attempt began before the last failure, so it says nothing about the present
+	if !sent.After(c.lastFailure) {
+		return // the attempt began before the last failure, so it may not reflect the current state
 	}
-	if c.answered = time.Now(); c.proven.IsZero() {
-		c.proven = c.answered
+	if c.lastSuccess = time.Now(); c.firstSuccess.IsZero() {
+		c.firstSuccess = c.lastSuccess
 	}
-	if c.shown.IsZero() && sent.Sub(c.proven) > byTarget.interval {
-		c.shown = c.answered
+	if c.laterSuccess.IsZero() && sent.Sub(c.firstSuccess) > targetDetection.interval {
+		c.laterSuccess = c.lastSuccess
 	}
 }
 
-// within counts the attempts in a period: those that may have failed, those that have certainly
-// succeeded, and all. Attempts that have not ended may be about to fail. Those that ended exactly
-// at the beginning or end of the period may not belong to it.
-func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
+// countAttempts counts the attempts of the last period d: failed is the maximum number of failures,
+// succeeded is the minimum number of successes, and all is the maximum number of attempts. Attempts
+// in flight may be about to fail. Attempts that ended exactly at the beginning or the end of the
+// period may or may not belong to it.
+func (c *condition) countAttempts(d time.Duration) (failed, succeeded, all int) {
 	begin := time.Now().Add(-d)
-	failed, all = c.underWay, c.underWay
-	for _, e := range c.ended {
-		switch inside := e.at.After(begin) && e.at.Before(time.Now()); {
-		case e.at.Before(begin):
+	failed, all = c.inFlight, c.inFlight
+	for _, e := range c.attempts {
+		switch certain := e.endedAt.After(begin) && e.endedAt.Before(time.Now()); {
+		case e.endedAt.Before(begin):
 			continue
 		case e.failed:
 			failed++
-		case inside:
+		case certain:
 			succeeded++
 		}
 		all++
@@ -74,19 +75,19 @@ func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	return failed, succeeded, all
 }
 
-// row returns the highest possible number of consecutive failures. A success interrupts them only
-// if its attempt was sent after the first failure.
-func (c *condition) row() (longest int) {
-	n, sent := 0, time.Time{}
-	for _, e := range slices.Backward(c.ended) {
+// maxConsecutiveFailures returns the maximum number of failures that may count as consecutive. A
+// success interrupts a series of failures only if its attempt was sent after the first of them.
+func (c *condition) maxConsecutiveFailures() (longest int) {
+	n, lastSuccessSent := 0, time.Time{}
+	for _, e := range slices.Backward(c.attempts) {
 		switch {
-		case !e.failed && e.at.Before(time.Now()):
-			sent = latest(sent, e.sent)
+		case !e.failed && e.endedAt.Before(time.Now()):
+			lastSuccessSent = latest(lastSuccessSent, e.sentAt)
 		case e.failed:
-			if n++; !sent.After(e.at) {
+			if n++; !lastSuccessSent.After(e.endedAt) {
 				longest = n
 			}
 		}
 	}
-	return longest + c.underWay
+	return longest + c.inFlight
 }

@@ -8,52 +8,52 @@ import (
 
 type event struct {
 	name   string
-	weight int // the average weight; each simulation draws its own
-	do     func(*World)
+	weight int // each simulation draws a random weight whose average is weight
+	run    func(*World)
 }
 
-// repairs are the events that end faults. Every simulation has all of them. They are called without
-// the lock.
+// repairs are the events that end faults. Every simulation has all repairs. World.mu is not held
+// while an event runs.
 var repairs = []event{
-	{"backend up", 14, func(w *World) { w.each("recovers", (*World).heal) }},
-	{"priority up", 8, func(w *World) { w.eachOfTier("recovers", (*World).heal) }},
-	{"everything up", 4, func(w *World) { w.all("recovers", (*World).heal) }},
-	{"resume", 2, func(w *World) { w.all("is resumed", (*World).resume) }},
+	{"backend up", 14, func(w *World) { w.forRandomBackend("recovers", (*World).heal) }},
+	{"priority up", 8, func(w *World) { w.forRandomPriority("recovers", (*World).heal) }},
+	{"everything up", 4, func(w *World) { w.forAllBackends("recovers", (*World).heal) }},
+	{"resume", 2, func(w *World) { w.forAllBackends("is resumed", (*World).resume) }},
 	{"source works", 4, (*World).restoreSource},
 }
 
-// disturbances are the other events. Each simulation has half of them.
+// disturbances are the events that are not repairs. Each simulation has half of the disturbances.
 var disturbances = []event{
-	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
-	{"priority down", 6, func(w *World) { w.eachOfTier("is killed", (*World).down) }},
-	{"reset", 4, func(w *World) { w.each("has its connections reset", (*World).reset) }},
-	{"half open", 3, func(w *World) { w.each("drops its connections silently", (*World).halfOpen) }},
-	{"go away", 4, func(w *World) { w.each("sends GOAWAY", (*World).goAway) }},
-	{"blackhole", 5, func(w *World) { w.each("is cut off", (*World).blackhole) }},
-	{"priority blackhole", 4, func(w *World) { w.eachOfTier("is cut off", (*World).blackhole) }},
-	{"one-way blackhole", 3, func(w *World) { w.each("is cut off one way", (*World).oneWay) }},
-	{"refusal", 4, func(w *World) { w.each("refuses connections", (*World).refuse) }},
-	{"slow", 4, func(w *World) { w.each("is slow", (*World).slow) }},
-	{"not serving", 5, func(w *World) { w.each("is NOT_SERVING", (*World).sicken) }},
-	{"errors", 6, func(w *World) { w.each("answers UNAVAILABLE", (*World).err) }},
-	{"priority errors", 6, func(w *World) { w.eachOfTier("answers UNAVAILABLE", (*World).err) }},
-	{"errors before the end", 3, (*World).errBeforeTheEnd},
-	{"hang", 2, func(w *World) { w.each("hangs", (*World).hang) }},
-	{"pause", 4, func(w *World) { w.each("is paused", (*World).pause) }},
-	{"priority pause", 2, func(w *World) { w.eachOfTier("is paused", (*World).pause) }},
-	{"pause and resume", 3, func(w *World) { w.each("is paused for a while", (*World).pauseBriefly) }},
+	{"backend down", 10, func(w *World) { w.forRandomBackend("is killed", (*World).down) }},
+	{"priority down", 6, func(w *World) { w.forRandomPriority("is killed", (*World).down) }},
+	{"reset", 4, func(w *World) { w.forRandomBackend("has its connections reset", (*World).reset) }},
+	{"half open", 3, func(w *World) { w.forRandomBackend("drops its connections silently", (*World).breakHalfOpen) }},
+	{"go away", 4, func(w *World) { w.forRandomBackend("sends GOAWAY", (*World).goAway) }},
+	{"blackhole", 5, func(w *World) { w.forRandomBackend("is cut off", (*World).blackhole) }},
+	{"priority blackhole", 4, func(w *World) { w.forRandomPriority("is cut off", (*World).blackhole) }},
+	{"one-way blackhole", 3, func(w *World) { w.forRandomBackend("is cut off one way", (*World).oneWay) }},
+	{"refusal", 4, func(w *World) { w.forRandomBackend("refuses connections", (*World).refuse) }},
+	{"slow", 4, func(w *World) { w.forRandomBackend("is slow", (*World).slow) }},
+	{"not serving", 5, func(w *World) { w.forRandomBackend("is NOT_SERVING", (*World).stopServing) }},
+	{"errors", 6, func(w *World) { w.forRandomBackend("answers UNAVAILABLE", (*World).failCalls) }},
+	{"priority errors", 6, func(w *World) { w.forRandomPriority("answers UNAVAILABLE", (*World).failCalls) }},
+	{"errors before the end", 3, (*World).failCallsThenKill},
+	{"hang", 2, func(w *World) { w.forRandomBackend("hangs", (*World).hang) }},
+	{"pause", 4, func(w *World) { w.forRandomBackend("is paused", (*World).pause) }},
+	{"priority pause", 2, func(w *World) { w.forRandomPriority("is paused", (*World).pause) }},
+	{"pause and resume", 3, func(w *World) { w.forRandomBackend("is paused for a while", (*World).pauseBriefly) }},
 	{"update", 12, (*World).update},
 	{"update and back", 4, (*World).updateAndBack},
 	{"drained above", 4, (*World).drainedAbove},
-	{"change detection", 3, (*World).detectAnew},
-	{"update at timer", 3, (*World).updateOnTime},
-	{"older", 2, (*World).older},
+	{"change detection", 3, (*World).updateDetection},
+	{"update at timer", 3, (*World).updateAtTimer},
+	{"older", 2, (*World).publishOlder},
 	{"source fails", 3, (*World).failSource},
 	{"reopen", 2, (*World).reopen},
 	{"refuse and reopen", 2, (*World).refuseAndReopen},
 }
 
-func (w *World) next() {
+func (w *World) runRandomEvent() {
 	sum := 0
 	for _, e := range w.events {
 		sum += e.weight
@@ -61,30 +61,30 @@ func (w *World) next() {
 	n := w.rand.IntN(sum)
 	for _, e := range w.events {
 		if n -= e.weight; n < 0 {
-			w.touch()
-			e.do(w)
+			w.recordEvent()
+			e.run(w)
 			w.mark("event: " + e.name)
-			w.touch()
+			w.recordEvent()
 			return
 		}
 	}
 }
 
-func (w *World) touch() {
+func (w *World) recordEvent() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.happened, w.repeated = time.Now(), 0
+	w.lastEvent, w.repeated = time.Now(), 0
 }
 
-// each applies do to a random backend. eachOfTier applies it to a whole priority, and all to all
-// backends.
-func (w *World) each(what string, do func(*World, string)) {
+// forRandomBackend calls f for a random backend. forRandomPriority calls f for the backends of a
+// random priority, and forAllBackends for all backends.
+func (w *World) forRandomBackend(what string, f func(*World, string)) {
 	address := w.addresses[w.rand.IntN(len(w.addresses))]
 	w.Log.Event("%s %s", address, what)
-	do(w, address)
+	f(w, address)
 }
 
-func (w *World) eachOfTier(what string, do func(*World, string)) {
+func (w *World) forRandomPriority(what string, f func(*World, string)) {
 	w.mu.Lock()
 	truth := w.truth
 	w.mu.Unlock()
@@ -94,33 +94,33 @@ func (w *World) eachOfTier(what string, do func(*World, string)) {
 	i := w.rand.IntN(len(truth))
 	w.Log.Event("all of p%d %s", i, what)
 	for _, address := range truth[i].Serving() {
-		if address != nobody {
-			do(w, address)
+		if address != deadAddress {
+			f(w, address)
 		}
 	}
 }
 
-func (w *World) all(what string, do func(*World, string)) {
+func (w *World) forAllBackends(what string, f func(*World, string)) {
 	w.Log.Event("everything %s", what)
 	for _, address := range w.addresses {
-		do(w, address)
+		f(w, address)
 	}
 }
 
 func (w *World) change(address string, change func(*condition)) {
 	w.mu.Lock()
 	c := w.conditions[address]
-	before := c.look()
+	before := c.behaviour()
 	change(c)
-	c.since = time.Now()
-	if w.judge != nil && c.look() != before {
-		w.judge.turned(address)
+	c.changedAt = time.Now()
+	if w.judge != nil && c.behaviour() != before {
+		w.judge.backendChanged(address)
 	}
 	w.network.SetLink(address, c.link)
-	ch, concerned := w.channel, w.concerns(address)
+	ch, affected := w.channel, w.affectsPriorityInUse(address)
 	w.mu.Unlock()
-	if concerned {
-		ch.settle(false)
+	if affected {
+		ch.setSettled(false)
 	}
 }
 
@@ -129,13 +129,14 @@ func (w *World) down(address string) {
 	w.backends[address].Down()
 }
 
-// heal marks a backend as healthy before it recovers, because clients notice the recovery at once.
+// heal ends all faults of a backend. It records the recovery before the backend recovers, because
+// clients may notice the recovery immediately.
 func (w *World) heal(address string) {
 	w.mu.Lock()
-	well := w.conditions[address].works()
+	works := w.conditions[address].works()
 	w.mu.Unlock()
-	if !well {
-		w.change(address, func(c *condition) { c.up, c.sick, c.hang, c.answer, c.link = true, false, false, codes.OK, w.link })
+	if !works {
+		w.change(address, func(c *condition) { c.up, c.notServing, c.hang, c.code, c.link = true, false, false, codes.OK, w.link })
 	}
 	b := w.backends[address]
 	b.Up()
@@ -149,7 +150,7 @@ func (w *World) reset(address string) {
 	w.network.Reset(address)
 }
 
-func (w *World) halfOpen(address string) {
+func (w *World) breakHalfOpen(address string) {
 	w.change(address, func(*condition) {})
 	w.network.HalfOpen(address)
 }
@@ -191,33 +192,34 @@ func (w *World) resume(address string) {
 	}
 }
 
-// pauseBriefly pauses a backend for up to a minute. Keepalive may or may not notice.
+// pauseBriefly pauses a backend for up to a minute, so that keepalive may or may not close its
+// connections.
 func (w *World) pauseBriefly(address string) {
 	w.pause(address)
-	w.touch()
-	pass(time.Duration(w.rand.Int64N(int64(time.Minute))))
+	w.recordEvent()
+	sleep(time.Duration(w.rand.Int64N(int64(time.Minute))))
 	w.Log.Event("%s is resumed", address)
 	w.resume(address)
 }
 
-// sicken makes a backend report NOT_SERVING. pick_first over several endpoints ignores health
+// stopServing makes a backend report NOT_SERVING. With pickFirst, the channel ignores health
 // checks.
-func (w *World) sicken(address string) {
-	w.change(address, func(c *condition) { c.sick = !w.settings.pickFirst })
+func (w *World) stopServing(address string) {
+	w.change(address, func(c *condition) { c.notServing = !w.settings.pickFirst })
 	w.backends[address].SetServing(false)
 }
 
-func (w *World) err(address string) {
-	w.change(address, func(c *condition) { c.answer = codes.Unavailable })
+func (w *World) failCalls(address string) {
+	w.change(address, func(c *condition) { c.code = codes.Unavailable })
 	w.backends[address].Answer(codes.Unavailable)
 }
 
-// errBeforeTheEnd makes all backends answer with errors, as under overload, and then kills them.
-func (w *World) errBeforeTheEnd() {
-	w.all("answers UNAVAILABLE", (*World).err)
-	w.touch()
-	pass(time.Duration(w.rand.Int64N(int64(2 * time.Minute))))
-	w.all("is killed", (*World).down)
+// failCallsThenKill makes all backends fail their calls, as under overload, and kills them later.
+func (w *World) failCallsThenKill() {
+	w.forAllBackends("answers UNAVAILABLE", (*World).failCalls)
+	w.recordEvent()
+	sleep(time.Duration(w.rand.Int64N(int64(2 * time.Minute))))
+	w.forAllBackends("is killed", (*World).down)
 }
 
 func (w *World) hang(address string) {

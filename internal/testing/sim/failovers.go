@@ -14,67 +14,68 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// failoverLine checks the log line of a failover: both priorities, the duration and the reason.
+// failoverLine checks the log line of a failover, a failback or another move: both priorities, the
+// duration and the reason.
 func (w *World) failoverLine(m []string) string {
-	c, opened := w.opened()
-	if m[1] != w.shown || time.Since(opened) == 0 {
-		return "" // the line comes from another channel or from one that is closing
+	c, opened := w.currentChannelAndTime()
+	if m[1] != w.targetText || time.Since(opened) == 0 {
+		return "" // another channel, or the old channel that is closing, has logged the line
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	tos, wrong := c.named(m[5], m[6])
-	if wrong != "" {
-		return wrong
+	targets, problem := c.childrenNamed(m[5], m[6])
+	if problem != "" {
+		return problem
 	}
-	if wrong := longAgo(m[8], opened); wrong != "" {
-		return wrong
+	if problem := checkDuration(m[8], opened); problem != "" {
+		return problem
 	}
-	for _, to := range tos {
-		if wrong = w.failover(c, m, to); wrong == "" {
+	for _, to := range targets {
+		if problem = w.checkFailoverLine(c, m, to); problem == "" {
 			return ""
 		}
 	}
-	return wrong
+	return problem
 }
 
-// failover checks the log line of a failover to the child to. The caller holds the lock.
-func (w *World) failover(c *channel, m []string, to string) string {
-	what, state, why := m[2], m[7], m[9]
-	if is := c.children[to]; is != nil && !is.now() && state != is.state.String() && (state != "TRANSIENT_FAILURE" || is.state != connectivity.Connecting) {
-		return fmt.Sprintf("%q is %v", to, is.state)
+// checkFailoverLine checks the log line of a failover to the child to. The caller holds c.mu.
+func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
+	verb, state, reason := m[2], m[7], m[9]
+	if child := c.children[to]; child != nil && !child.reportedNow() && state != child.state.String() && (state != "TRANSIENT_FAILURE" || child.state != connectivity.Connecting) {
+		return fmt.Sprintf("%q is %v", to, child.state)
 	}
-	if what == "move" && strings.HasSuffix(why, "is not configured any more") {
+	if verb == "move" && strings.HasSuffix(reason, "is not configured any more") {
 		return ""
 	}
-	froms, wrong := c.named(m[3], m[4])
-	if wrong != "" {
-		return wrong
+	sources, problem := c.childrenNamed(m[3], m[4])
+	if problem != "" {
+		return problem
 	}
-	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
+	if down := number(m[3]) < number(m[5]); down != (verb == "failover") {
 		return "wrong direction"
 	}
-	// A failback may go to a priority that is only a last resort.
-	if wrong, about := c.children[to].explainsBack(why); what != "failover" && about && strings.HasPrefix(why, "p"+m[5]+" ") {
-		return wrong
+	// The reason of a failback may be the state of the entered priority, which need not be good.
+	if problem, concerns := c.children[to].checkFailbackReason(reason); verb != "failover" && concerns && strings.HasPrefix(reason, "p"+m[5]+" ") {
+		return problem
 	}
-	for _, from := range froms {
-		left := c.children[from]
-		if left == nil || left.now() {
+	for _, from := range sources {
+		leaving := c.children[from]
+		if leaving == nil || leaving.reportedNow() {
 			return ""
 		}
-		if wrong = left.explains(why, w.settings, c.detects); wrong == "" {
+		if problem = leaving.checkReason(reason, w.settings, c.everDetected); problem == "" {
 			return ""
 		}
 	}
-	return wrong
+	return problem
 }
 
-var anotherOne = regexp.MustCompile(`'\d+$`)
+var duplicateSuffix = regexp.MustCompile(`'\d+$`)
 
-// nearness matches the description of a near group in a title.
-var nearness = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted|balanced|other zones)\)$`)
+// groupSuffix matches the description of a near group at the end of a title.
+var groupSuffix = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted|balanced|other zones)\)$`)
 
-func (w *World) opened() (*channel, time.Time) {
+func (w *World) currentChannelAndTime() (*channel, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.channel, w.openedAt
@@ -88,63 +89,63 @@ func number(text string) int {
 	return n
 }
 
-// now reports whether the child's last report is from the current instant. The order of
-// simultaneous events is unknown.
-func (s *seen) now() bool { return time.Since(s.reportedAt) == 0 }
+// reportedNow reports whether the child's last report has the current time, so that its order
+// relative to other events at this time is unknown.
+func (s *childState) reportedNow() bool { return time.Since(s.reportedAt) == 0 }
 
-// named returns the children with this number and title, or the reason why there are none. At the
-// time of an update there may be several, because the update may not have reached the policy yet.
-// The caller holds the lock.
-func (c *channel) named(index, title string) (children []string, wrong string) {
+// childrenNamed returns the children with the given priority and title. If there are none, problem
+// says so. At the time of an update there may be two, because the policy may still have the
+// previous update. The caller holds the lock.
+func (c *channel) childrenNamed(index, title string) (children []string, problem string) {
 	i := number(index)
 	add := func(priorities []string, t tree) {
-		if i >= 0 && i < len(priorities) && c.titled(priorities[i], title, t) && !slices.Contains(children, priorities[i]) {
+		if i >= 0 && i < len(priorities) && c.hasTitle(priorities[i], title, t) && !slices.Contains(children, priorities[i]) {
 			children = append(children, priorities[i])
 		}
 	}
 	add(c.priorities, c.update)
-	if time.Since(c.lastUpdate) == 0 {
-		add(c.priorities, c.updateBefore) // a second simultaneous update has not reached the policy yet
-		add(c.before, c.updateBefore)
+	if time.Since(c.updatedAt) == 0 {
+		add(c.priorities, c.previousUpdate) // the policy may not have received a second simultaneous update
+		add(c.previousPriorities, c.previousUpdate)
 	}
 	if len(children) == 0 {
-		wrong = fmt.Sprintf("p%d %s is not one of %v", i, title, c.update.priorities)
+		problem = fmt.Sprintf("p%d %s is not one of %v", i, title, c.update.priorities)
 	}
-	return children, wrong
+	return children, problem
 }
 
-// titled reports whether a title belongs to a child. A title names the discovery mechanism, the
-// localities, or both. Long titles are cut.
-func (c *channel) titled(child, title string, t tree) bool {
-	part := child
+// hasTitle reports whether a log line may call a child by this title. A title names the discovery
+// mechanism, the localities, or both. The policy truncates long titles.
+func (c *channel) hasTitle(child, title string, t tree) bool {
+	mechanism := child
 	if i := strings.LastIndex(child, "/child"); i >= 0 {
-		part = anotherOne.ReplaceAllString(child[:i], "")
+		mechanism = duplicateSuffix.ReplaceAllString(child[:i], "")
 	}
-	if title == child || title == part {
+	if title == child || title == mechanism {
 		return true
 	}
 	if begin, _, cut := strings.Cut(title, "…"); cut {
-		return strings.HasPrefix(part+": ", begin) || strings.HasPrefix(begin, part)
+		return strings.HasPrefix(mechanism+": ", begin) || strings.HasPrefix(begin, mechanism)
 	}
-	title = strings.TrimPrefix(title, part+": ")
+	title = strings.TrimPrefix(title, mechanism+": ")
 	if strings.HasPrefix(title, "priority ") {
-		return true // the mechanism has no localities
+		return true // the title of a mechanism without localities
 	}
-	some := strings.HasSuffix(title, " (balanced)") // the title omits localities that get no calls
-	title = nearness.ReplaceAllString(title, "")
+	omitsLocalities := strings.HasSuffix(title, " (balanced)") // the title omits localities that get no calls
+	title = groupSuffix.ReplaceAllString(title, "")
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
-	lacks := func(name string) bool { _, has := t.weights[child][name]; return !has }
-	return some && !slices.ContainsFunc(localities, lacks) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
+	missing := func(name string) bool { _, has := t.weights[child][name]; return !has }
+	return omitsLocalities && !slices.ContainsFunc(localities, missing) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
-// poor reports whether a READY child has reported that its calls should go to another priority, or
-// may have fewer READY endpoints than minReady requires.
-func (s *seen) poor(with settings) bool {
-	return s.tier.Condition != shell.Usable || s.tier.ReadyPart < with.recovery
+// degraded reports whether a READY child has reported that it is emptied or half-open, or may count
+// as having too few READY endpoints for minReady.
+func (s *childState) degraded(options settings) bool {
+	return s.health.Condition != shell.Usable || s.health.ReadyPart < options.minReadyRecovery
 }
 
-func longAgo(text string, opened time.Time) string {
+func checkDuration(text string, opened time.Time) string {
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
 	switch {
 	case err != nil:
@@ -155,77 +156,77 @@ func longAgo(text string, opened time.Time) string {
 	return ""
 }
 
-// explainsBack checks the reason of a failback. wrong is "" if the reason is right, and about
-// reports whether it concerns this child.
-func (s *seen) explainsBack(why string) (wrong string, about bool) {
-	takes := strings.Contains(why, " can take calls")
-	if takes && s != nil && !s.now() && s.state != connectivity.Ready && s.state != connectivity.Idle {
-		wrong = fmt.Sprintf("it is %v", s.state)
+// checkFailbackReason checks the reason of a failback to this child. concerns reports whether the
+// reason is about this child; problem is "" if the reason is true.
+func (s *childState) checkFailbackReason(reason string) (problem string, concerns bool) {
+	ready := strings.Contains(reason, " can take calls")
+	if ready && s != nil && !s.reportedNow() && s.state != connectivity.Ready && s.state != connectivity.Idle {
+		problem = fmt.Sprintf("it is %v", s.state)
 	}
-	isSo := s != nil && strings.HasSuffix(why, " is "+s.state.String())
-	return wrong, takes || isSo || strings.HasSuffix(why, " is given time to connect")
+	statesState := s != nil && strings.HasSuffix(reason, " is "+s.state.String())
+	return problem, ready || statesState || strings.HasSuffix(reason, " is given time to connect")
 }
 
-// explains returns why the reason of a failover is wrong, or "" if it is right. detects is set if
-// the channel has ever detected outliers.
-func (s *seen) explains(why string, with settings, detects bool) string {
-	_, why, _ = strings.Cut(why, " ")
+// checkReason checks the reason for which calls leave this child. It returns "" if the reason is
+// true. detects is set if the channel has ever had outlier detection.
+func (s *childState) checkReason(reason string, options settings, detects bool) string {
+	_, reason, _ = strings.Cut(reason, " ")
 	switch {
-	case strings.Contains(why, "did not connect within"):
-		if s.state != connectivity.Connecting || time.Since(s.since) < with.failover {
-			return fmt.Sprintf("it has been %v for %v", s.state, time.Since(s.since))
+	case strings.Contains(reason, "did not connect within"):
+		if s.state != connectivity.Connecting || time.Since(s.changedAt) < options.failoverTimeout {
+			return fmt.Sprintf("it has been %v for %v", s.state, time.Since(s.changedAt))
 		}
-	case strings.Contains(why, "calls to all of its endpoints fail"), strings.Contains(why, "of its weight is READY"):
-		if s.state != connectivity.Ready || !s.poor(with) {
-			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.tier.Condition, 100*s.tier.ReadyPart)
+	case strings.Contains(reason, "calls to all of its endpoints fail"), strings.Contains(reason, "of its weight is READY"):
+		if s.state != connectivity.Ready || !s.degraded(options) {
+			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.health.Condition, 100*s.health.ReadyPart)
 		}
-	case strings.Contains(why, "has lost its connections"):
-		// Without fastFailover, calls wait for every priority that is not poor.
-		waits := !with.fast && with.minReady == 0 && !detects
-		if waits || s.state != connectivity.Connecting && s.state != connectivity.Idle {
-			return fmt.Sprintf("it is %v, and fastFailover is %v", s.state, with.fast)
+	case strings.Contains(reason, "has lost its connections"):
+		// Without fastFailover, calls wait for every priority that is not degraded.
+		mustWait := !options.fastFailover && options.minReady == 0 && !detects
+		if mustWait || s.state != connectivity.Connecting && s.state != connectivity.Idle {
+			return fmt.Sprintf("it is %v, and fastFailover is %v", s.state, options.fastFailover)
 		}
-	case strings.HasSuffix(why, "is "+s.state.String()), strings.HasSuffix(why, "is not wanted any more"):
+	case strings.HasSuffix(reason, "is "+s.state.String()), strings.HasSuffix(reason, "is not wanted any more"):
 	case s.state != failing:
 		return fmt.Sprintf("it is %v", s.state)
 	}
 	return ""
 }
 
-// noneLine checks the log line which says that no priority can take calls.
-func (w *World) noneLine(m []string) string {
-	c, opened := w.opened()
-	if m[1] != w.shown || time.Since(opened) == 0 {
+// noPriorityLine checks the log line which says that no priority can take calls.
+func (w *World) noPriorityLine(m []string) string {
+	c, opened := w.currentChannelAndTime()
+	if m[1] != w.targetText || time.Since(opened) == 0 {
 		return ""
 	}
 	c.mu.Lock()
 	for _, name := range c.priorities {
-		if is := c.children[name]; is != nil && !is.now() && (is.state == connectivity.Ready || is.state == connectivity.Idle) {
+		if child := c.children[name]; child != nil && !child.reportedNow() && (child.state == connectivity.Ready || child.state == connectivity.Idle) {
 			defer c.mu.Unlock()
-			return fmt.Sprintf("%q is %v", name, is.state)
+			return fmt.Sprintf("%q is %v", name, child.state)
 		}
 	}
 	c.mu.Unlock()
-	return w.blames(m[2])
+	return w.checkErrorText(m[2])
 }
 
-// againLine checks the log line which says that a priority can take calls again.
-func (w *World) againLine(m []string) string {
-	c, opened := w.opened()
-	if m[1] != w.shown || time.Since(opened) == 0 {
+// recoveredLine checks the log line which says that a priority takes calls again.
+func (w *World) recoveredLine(m []string) string {
+	c, opened := w.currentChannelAndTime()
+	if m[1] != w.targetText || time.Since(opened) == 0 {
 		return ""
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	children, wrong := c.named(m[2], m[3])
-	if wrong == "" && !slices.ContainsFunc(children, func(name string) bool {
+	children, problem := c.childrenNamed(m[2], m[3])
+	if problem == "" && !slices.ContainsFunc(children, func(name string) bool {
 		is := c.children[name]
-		return is == nil || is.now() || is.state != failing
+		return is == nil || is.reportedNow() || is.state != failing
 	}) {
-		wrong = fmt.Sprintf("%q is %v", children, failing)
+		problem = fmt.Sprintf("%q is %v", children, failing)
 	}
-	if wrong == "" {
-		wrong = longAgo(m[4], opened)
+	if problem == "" {
+		problem = checkDuration(m[4], opened)
 	}
-	return wrong
+	return problem
 }

@@ -9,31 +9,31 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// mishap is a fault of the endpoints of one priority or, if strike and again are nil, a setting of
-// the client.
-type mishap struct {
-	name   string
-	strike func(w *World, tier []string)
-	again  func(w *World, tier []string) // called repeatedly while the fault lasts
-	each   [2]time.Duration              // the shortest and the longest interval of again
+// pairFault is one of the two faults of a pair. It affects the endpoints of one priority or, if
+// begin and repeat are nil, is a property of the client's calls.
+type pairFault struct {
+	name     string
+	begin    func(w *World, tier []string)
+	repeat   func(w *World, tier []string) // called at an interval while the fault lasts; may be nil
+	interval [2]time.Duration              // the minimum and the maximum interval of repeat
 }
 
 var faultNames = strings.Fields("kill refuse hang errors some below ends resets update seldom streams source")
 
-func twelve() []mishap {
-	return []mishap{
-		{name: "kill", strike: each((*World).down)},
-		{name: "refuse", strike: (*World).refuseAll},
-		{name: "hang", strike: (*World).hangAll},
-		{name: "errors", strike: (*World).errAll},
-		{name: "some", strike: (*World).errSome},
-		{name: "below", strike: (*World).loseSome},
-		{name: "ends", again: (*World).endConnections, each: [2]time.Duration{5 * time.Second, time.Minute}},
-		{name: "resets", again: (*World).resetInUse, each: [2]time.Duration{20 * time.Second, 3 * time.Minute}},
-		{name: "update", again: (*World).updateOnce, each: [2]time.Duration{time.Minute, 10 * time.Minute}},
+func pairFaults() []pairFault {
+	return []pairFault{
+		{name: "kill", begin: forEachEndpoint((*World).down)},
+		{name: "refuse", begin: (*World).refuseAll},
+		{name: "hang", begin: (*World).hangAll},
+		{name: "errors", begin: (*World).failAll},
+		{name: "some", begin: (*World).failSome},
+		{name: "below", begin: (*World).loseSome},
+		{name: "ends", repeat: (*World).endConnections, interval: [2]time.Duration{5 * time.Second, time.Minute}},
+		{name: "resets", repeat: (*World).resetInUse, interval: [2]time.Duration{20 * time.Second, 3 * time.Minute}},
+		{name: "update", repeat: (*World).updateOnce, interval: [2]time.Duration{time.Minute, 10 * time.Minute}},
 		{name: "seldom"},
 		{name: "streams"},
-		{name: "source", strike: (*World).loseSource, again: (*World).updateOnce, each: [2]time.Duration{time.Minute, 10 * time.Minute}},
+		{name: "source", begin: (*World).loseSource, repeat: (*World).updateOnce, interval: [2]time.Duration{time.Minute, 10 * time.Minute}},
 	}
 }
 
@@ -46,11 +46,11 @@ func pairs() (all []string) {
 	return all
 }
 
-func faultsOf(pair string) []mishap {
-	var all []mishap
-	known := twelve()
+func faultsOf(pair string) []pairFault {
+	var all []pairFault
+	known := pairFaults()
 	for name := range strings.SplitSeq(pair, "+") {
-		i := slices.IndexFunc(known, func(f mishap) bool { return f.name == name })
+		i := slices.IndexFunc(known, func(f pairFault) bool { return f.name == name })
 		if i < 0 {
 			panic("unknown fault " + name)
 		}
@@ -59,17 +59,18 @@ func faultsOf(pair string) []mishap {
 	return all
 }
 
-func (f mishap) hits() bool { return f.strike != nil && f.name != "source" }
+func (f pairFault) affectsEndpoints() bool { return f.begin != nil && f.name != "source" }
 
-func each(do func(*World, string)) func(*World, []string) {
+func forEachEndpoint(f func(*World, string)) func(*World, []string) {
 	return func(w *World, tier []string) {
 		for _, address := range tier {
-			do(w, address)
+			f(w, address)
 		}
 	}
 }
 
-// refuseAll makes all endpoints of a priority refuse new connections. Existing ones may stay.
+// refuseAll makes all endpoints of a priority refuse new connections. It resets the existing
+// connections in half of the cases.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {
@@ -80,40 +81,41 @@ func (w *World) refuseAll(tier []string) {
 	}
 }
 
-// hangAll makes the calls to a priority hang, drops its packets, or pauses its processes. A stream
-// without a deadline does not notice hanging calls.
+// hangAll makes the calls to a priority hang, drops its packets, or pauses its processes. If the
+// client uses streams without a deadline, calls do not hang, because the client would not notice.
 func (w *World) hangAll(tier []string) {
-	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
-	if w.pair.streams && !w.pair.limited {
-		do = do[:3]
+	choices := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
+	if w.pair.streams && !w.pair.streamsHaveDeadline {
+		choices = choices[:3]
 	}
-	each(do[w.rand.IntN(len(do))])(w, tier)
+	forEachEndpoint(choices[w.rand.IntN(len(choices))])(w, tier)
 }
 
-func (w *World) errAll(tier []string) {
+func (w *World) failAll(tier []string) {
 	code := []codes.Code{codes.Unavailable, codes.Internal, codes.ResourceExhausted}[w.rand.IntN(3)]
 	for _, address := range tier {
-		w.change(address, func(c *condition) { c.answer = code })
+		w.change(address, func(c *condition) { c.code = code })
 		w.backends[address].Answer(code)
 	}
 }
 
-func (w *World) errSome(tier []string) { w.errAll(w.part(tier)) }
+func (w *World) failSome(tier []string) { w.failAll(w.randomSubset(tier)) }
 
 func (w *World) loseSome(tier []string) {
-	do := []func(*World, []string){each((*World).down), (*World).refuseAll, (*World).hangAll, (*World).errAll}[w.rand.IntN(4)]
+	f := []func(*World, []string){forEachEndpoint((*World).down), (*World).refuseAll, (*World).hangAll, (*World).failAll}[w.rand.IntN(4)]
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
-	do(w, tier[:max(1, len(tier)-1)])
+	f(w, tier[:max(1, len(tier)-1)])
 }
 
-// part returns random endpoints of a priority, but not all if there are several.
-func (w *World) part(tier []string) []string {
+// randomSubset returns random endpoints of a priority: at least one, and not all if there are
+// several.
+func (w *World) randomSubset(tier []string) []string {
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
 }
 
-// endConnections ends the connections to one or all endpoints with GOAWAY, like a server that
-// limits their age.
+// endConnections ends the connections to one or all of the endpoints with GOAWAY, like a server
+// that limits the age of connections.
 func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]
@@ -121,14 +123,14 @@ func (w *World) endConnections(tier []string) {
 	several := len(tier) > 1
 	end := func() {
 		w.mu.Lock()
-		small := w.belowSmall(tier)
-		if small {
-			w.judge.away = time.Now().Add(time.Second + 10*w.link.Delay)
+		movesUp := w.callsWillMoveUp(tier)
+		if movesUp {
+			w.judge.ignoredUntil = time.Now().Add(time.Second + 10*w.link.Delay)
 		}
-		// Calls may move to another priority and return. With minReady, the priority may be too
-		// small while an endpoint reconnects. With fastFailover, calls leave a priority that has
+		// Calls may move to another priority and back. With minReady, too few endpoints may be
+		// READY while an endpoint reconnects. With fastFailover, calls leave a priority that has
 		// lost all connections.
-		if w.settings.minReady > 0 || several && w.settings.fast {
+		if w.settings.minReady > 0 || several && w.settings.fastFailover {
 			w.judge.resets++
 		}
 		w.mu.Unlock()
@@ -141,35 +143,36 @@ func (w *World) endConnections(tier []string) {
 		end()
 		return
 	}
-	w.inBurst(end)
+	w.duringBurst(end)
 }
 
-// belowSmall reports whether a priority is about to lose its last connections while an endpoint of
-// a higher one answers. Calls then go to the higher one, even if too few of its endpoints are
-// READY. The caller holds the lock.
-func (w *World) belowSmall(endpoints []string) bool {
-	for i, tier := range w.known {
+// callsWillMoveUp reports whether calls may move to a higher priority when the connections to the
+// given endpoints end. This happens if the priority has no other working endpoint and a higher
+// priority has one, even if the READY share of the higher priority is below minReady. The caller
+// holds the lock.
+func (w *World) callsWillMoveUp(endpoints []string) bool {
+	for i, tier := range w.knownTruth {
 		if !slices.Contains(tier.Serving(), endpoints[0]) {
 			continue
 		}
 		stays := func(address string) bool {
-			return !slices.Contains(endpoints, address) && w.answers(address)
+			return !slices.Contains(endpoints, address) && w.certainlyUsable(address)
 		}
 		works := func(address string) bool { return w.conditions[address].works() }
-		return w.settings.minReady > 0 && slices.ContainsFunc(w.known[:i].serving(), works) && !slices.ContainsFunc(tier.Serving(), stays)
+		return w.settings.minReady > 0 && slices.ContainsFunc(w.knownTruth[:i].serving(), works) && !slices.ContainsFunc(tier.Serving(), stays)
 	}
 	return false
 }
 
 func (w *World) resetInUse(tier []string) {
 	if w.rand.IntN(3) == 0 {
-		tier = w.part(tier)
+		tier = w.randomSubset(tier)
 	}
-	w.inBurst(func() {
+	w.duringBurst(func() {
 		w.mu.Lock()
 		w.judge.resets++
 		for _, address := range tier {
-			w.conditions[address].reset = time.Now()
+			w.conditions[address].resetAt = time.Now()
 		}
 		w.mu.Unlock()
 		for _, address := range tier {
@@ -181,21 +184,22 @@ func (w *World) resetInUse(tier []string) {
 
 func (w *World) updateOnce([]string) {
 	if w.rand.IntN(3) == 0 {
-		w.older()
+		w.publishOlder()
 		return
 	}
-	w.publish(w.changed())
+	w.publish(w.changedTruth())
 }
 
 func (w *World) loseSource([]string) { w.failSource() }
 
-// drawTier returns the endpoints of a random priority, usually the first. If several is set, it
-// prefers one with several endpoints.
+// drawTier returns the usable endpoints of a random priority, most often of the first. If several
+// is set, it only considers priorities with several endpoints. It returns nil if there is no
+// priority to choose from.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var tiers [][]string
-	for _, tier := range w.known {
+	for _, tier := range w.knownTruth {
 		if serving := tier.Serving(); len(serving) > 1 || len(serving) == 1 && !several {
 			tiers = append(tiers, serving)
 		}
@@ -203,5 +207,5 @@ func (w *World) drawTier(r *rand.Rand, several bool) []string {
 	if len(tiers) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(tiers[r.IntN(3)%len(tiers)*r.IntN(2)], func(address string) bool { return address == nobody })
+	return slices.DeleteFunc(tiers[r.IntN(3)%len(tiers)*r.IntN(2)], func(address string) bool { return address == deadAddress })
 }

@@ -16,21 +16,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// file is the source of a file: target. The file is real, but its modification times follow the
-// simulated clock. It is polled, because notifications of the system would come from outside of the
-// bubble.
+// file is the source of a file: target. The file is real, but its modification times are those of
+// the simulated clock. The channel polls the file, because the system's notifications would come
+// from outside of the synctest bubble.
 type file struct {
-	w       *World
-	dir     string
-	list    *list
-	truth   Truth
-	failing bool
+	w        *World
+	dir      string
+	clusters *clusterList
+	truth    Truth
+	failing  bool
 }
 
 func newFile(w *World, truth Truth, dir string) *file {
 	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: truth}
 	if w.rand.IntN(4) > 0 {
-		f.list = newList(w.rand)
+		f.clusters = newClusterList(w.rand)
 	}
 	f.Restore()
 	return f
@@ -39,13 +39,13 @@ func newFile(w *World, truth Truth, dir string) *file {
 func (f *file) path() string { return filepath.Join(f.dir, "endpoints.yaml") }
 
 func (f *file) Target() string {
-	if f.list != nil {
+	if f.clusters != nil {
 		return "file://" + f.path() + "?cluster=" + cluster
 	}
 	return "file://" + f.path()
 }
 
-func (f *file) Fixed() bool { return f.list != nil }
+func (f *file) Fixed() bool { return f.clusters != nil }
 
 func (f *file) Options() []given.Option {
 	return []given.Option{
@@ -55,15 +55,15 @@ func (f *file) Options() []given.Option {
 }
 
 func (f *file) Sees(truth Truth) Truth {
-	if f.list != nil {
-		return f.list.seen(truth)
+	if f.clusters != nil {
+		return f.clusters.withDetection(truth)
 	}
 	return truth
 }
 
-func (f *file) redetect(r *rand.Rand) {
-	if f.list != nil {
-		f.list.redraw(r)
+func (f *file) changeDetection(r *rand.Rand) {
+	if f.clusters != nil {
+		f.clusters.redraw(r)
 	}
 }
 
@@ -75,13 +75,13 @@ func (f *file) Publish(truth Truth) {
 }
 
 func (f *file) content() []byte {
-	if f.list == nil {
+	if f.clusters == nil {
 		text, err := protojson.Marshal(f.truth.Cluster(cluster))
 		f.must(err)
 		return text
 	}
 	var list []json.RawMessage
-	for _, c := range f.list.clusters(f.truth, true) {
+	for _, c := range f.clusters.clusters(f.truth, true) {
 		text, err := protojson.Marshal(c)
 		f.must(err)
 		list = append(list, text)
@@ -129,7 +129,7 @@ func (f *file) Restore() {
 	f.Publish(f.truth)
 }
 
-// Lag is how long it takes to poll the file and to see that it is complete.
+// Lag is the time that the channel needs to poll the file and to decide that the file is complete.
 func (f *file) Lag() time.Duration      { return 1500 * time.Millisecond }
 func (f *file) Recovery() time.Duration { return f.Lag() }
 

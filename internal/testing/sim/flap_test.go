@@ -21,7 +21,7 @@ import (
 
 const recommended = "?warmStandby=1&fastFailover=true&failbackDelay=10s&failbackJitter=20s&maxFailbackDelay=30s&outlierDetection=true"
 
-// changes collects the changes of the priority in use from the log.
+// changes is a log handler that counts the failovers and failbacks.
 type changes struct {
 	slog.Handler
 	mu  sync.Mutex
@@ -45,10 +45,11 @@ func (c *changes) count() int {
 	return len(c.all)
 }
 
-// For half a minute, a priority is up for 2 s and down for 2 s in turn. With the recommended
-// options, the priority in use changes at most four times, and the first one has its calls back a
-// minute after it is stable. Without the options, each outage causes a change.
-func TestATierFlaps(t *testing.T) {
+// For half a minute, the first priority is alternately down for 2 s and up for 2 s. With the
+// recommended options, the priority in use changes at most four times, and the first priority gets
+// all calls again within a minute after it has become stable. Without these options, the priority
+// in use changes at each outage.
+func TestFlappingPriority(t *testing.T) {
 	if options, err := os.ReadFile("../../../docs/options.md"); err != nil || !strings.Contains(string(options), recommended) {
 		t.Fatalf("docs/options.md does not recommend %s, %v", recommended, err)
 	}
@@ -71,8 +72,8 @@ func TestATierFlaps(t *testing.T) {
 	}
 }
 
-// flap returns the number of changes of the priority in use, and the time until a stable first
-// priority had its calls back.
+// flap makes the first priority flap. It returns how often the priority in use changed, and how
+// long it took until the first priority, once stable, got all calls again.
 func flap(t *testing.T, query string) (n int, back time.Duration) {
 	network := NewNetwork(func(string, ...any) {})
 	tiers := map[string][]*Backend{}
@@ -90,30 +91,30 @@ func flap(t *testing.T, query string) (n int, back time.Duration) {
 		builder.InitialState(state)
 		resolvers = append(resolvers, builder)
 	}
-	said := &changes{}
+	recorded := &changes{}
 	cc, err := grpc.NewClient("failover:///tier1:%2F%2F%2Fx,tier2:%2F%2F%2Fx"+query,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(network.Dial),
-		given.Dial(given.Sources(failover.WithResolvers(resolvers...)), given.Set("Logger", slog.New(said))))
+		given.Dial(given.Sources(failover.WithResolvers(resolvers...)), given.Set("Logger", slog.New(recorded))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cc.Close()
 	calls := func(d time.Duration) (first int) {
 		for range d / (100 * time.Millisecond) {
-			to, err := new(call).make(cc, time.Second, true)
+			to, err := new(call).invoke(cc, time.Second, true)
 			if err != nil {
 				t.Errorf("a call failed: %v", err)
 			}
 			if strings.HasPrefix(to, "10.1.") {
 				first++
 			}
-			pass(100 * time.Millisecond)
+			sleep(100 * time.Millisecond)
 		}
 		return first
 	}
 	calls(5 * time.Second)
-	if said.count() > 0 {
-		t.Fatalf("%d changes before anything fails", said.count())
+	if recorded.count() > 0 {
+		t.Fatalf("%d changes before anything fails", recorded.count())
 	}
 	for range 7 {
 		for _, b := range tiers["1"] {
@@ -132,5 +133,5 @@ func flap(t *testing.T, query string) (n int, back time.Duration) {
 	}
 	back = time.Since(stable)
 	calls(5 * time.Minute)
-	return said.count(), back
+	return recorded.count(), back
 }

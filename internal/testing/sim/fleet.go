@@ -26,19 +26,19 @@ type FleetConfig struct {
 type Second struct {
 	Calls       []int
 	Connections []int
-	Control     int // connections requested from the management server
+	Control     int // connection attempts to the management server
 	Failed      int
 }
 
 // FleetRecord is the result of RunFleet.
 type FleetRecord struct {
 	Seconds []Second
-	Cost    Cost // of each client
+	Cost    Cost // the cost of one client
 }
 
 type Cost struct{ Bytes, Goroutines int }
 
-// Times of events, in seconds from the start.
+// The times of the events, in seconds after the start.
 const (
 	FleetRestart = 60
 	FleetLoss    = 180
@@ -49,24 +49,25 @@ const (
 )
 
 const (
-	restartEach  = 20
-	restartTakes = 5
+	restartInterval = 20
+	restartTime     = 5
 )
 
-// fleet has many clients of one management server. Each has its own connection to it.
+// fleet has many clients of one management server. Each client has its own connection to the
+// server.
 type fleet struct {
-	config   FleetConfig
-	network  *Network
-	control  *control
-	tiers    [2][]*Backend
-	calls    map[string]*atomic.Int64
-	failed   atomic.Int64
-	channels []*grpc.ClientConn
+	config     FleetConfig
+	network    *Network
+	control    *control
+	priorities [2][]*Backend
+	calls      map[string]*atomic.Int64
+	failed     atomic.Int64
+	channels   []*grpc.ClientConn
 }
 
-// RunFleet runs a fleet for ten minutes. It must be called in a synctest bubble.
+// RunFleet simulates ten minutes of a fleet. It must be called in a synctest bubble.
 func RunFleet(config FleetConfig) (FleetRecord, error) {
-	before := costOfAll()
+	before := currentCost()
 	f, stop, err := beginFleet(config)
 	if err != nil {
 		return FleetRecord{}, err
@@ -74,57 +75,57 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 	var record FleetRecord
 	last := f.totals()
 	for second := range FleetEnd {
-		f.befall(second)
-		pass(time.Second)
+		f.injectFaults(second)
+		sleep(time.Second)
 		now := f.totals()
 		record.Seconds = append(record.Seconds, f.second(last, now))
 		last = now
 		if second == FleetRestart/2 {
-			record.Cost = costOfAll().less(before).each(config.Clients)
+			record.Cost = currentCost().minus(before).perClient(config.Clients)
 		}
 	}
 	stop()
 	return record, nil
 }
 
-// FleetCost returns the cost of each client half a minute after the start. It must be called in a
+// FleetCost returns the cost of one client, half a minute after the start. It must be called in a
 // synctest bubble.
 func FleetCost(config FleetConfig) (Cost, error) {
-	before := costOfAll()
+	before := currentCost()
 	_, stop, err := beginFleet(config)
 	if err != nil {
 		return Cost{}, err
 	}
 	defer stop()
-	pass(FleetRestart / 2 * time.Second)
-	return costOfAll().less(before).each(config.Clients), nil
+	sleep(FleetRestart / 2 * time.Second)
+	return currentCost().minus(before).perClient(config.Clients), nil
 }
 
-func costOfAll() Cost {
+func currentCost() Cost {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first collection leaves finalizers and pools behind
+	runtime.GC() // the first collection does not free objects in pools and objects with finalizers
 	runtime.ReadMemStats(&m)
 	return Cost{int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()} //nolint:gosec // less than 8 EB
 }
 
-func (c Cost) less(before Cost) Cost {
+func (c Cost) minus(before Cost) Cost {
 	return Cost{c.Bytes - before.Bytes, c.Goroutines - before.Goroutines}
 }
 
-func (c Cost) each(clients int) Cost { return Cost{c.Bytes / clients, c.Goroutines / clients} }
+func (c Cost) perClient(clients int) Cost { return Cost{c.Bytes / clients, c.Goroutines / clients} }
 
 func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 	f = &fleet{config: config, network: NewNetwork(func(string, ...any) {}), calls: make(map[string]*atomic.Int64)}
-	truth := make(Truth, len(f.tiers))
-	for tier := range f.tiers {
+	truth := make(Truth, len(f.priorities))
+	for tier := range f.priorities {
 		l := Locality{Zone: string(rune('a' + tier)), Weight: 1}
 		for i := range config.Backends {
 			address := fmt.Sprintf("10.%d.0.%d:443", tier+1, i+1)
 			f.calls[address] = new(atomic.Int64)
 			b := NewBackend(f.network, address, func(to string) { f.calls[to].Add(1) })
 			b.Up()
-			f.tiers[tier] = append(f.tiers[tier], b)
+			f.priorities[tier] = append(f.priorities[tier], b)
 			l.Endpoints = append(l.Endpoints, Endpoint{Address: address, Weight: 1})
 		}
 		truth[tier] = Tier{l}
@@ -147,8 +148,8 @@ func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 
 func (f *fleet) start() error {
 	for range f.config.Clients {
-		own := &adsclient.Network{Dial: f.network.Dial} // each client has its own network, because clients of one network share a stream
-		builders := given.Builders(given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = own })))
+		network := &adsclient.Network{Dial: f.network.Dial} // clients with the same adsclient.Network would share a stream
+		builders := given.Builders(given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 		cc, err := grpc.NewClient("eds://"+controlAddress+"/"+cluster,
 			grpc.WithResolvers(builders...),
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -178,17 +179,17 @@ func (f *fleet) traffic(cc *grpc.ClientConn, done <-chan struct{}) {
 }
 
 func (f *fleet) call(cc *grpc.ClientConn) {
-	if _, err := new(call).make(cc, 10*time.Second, true); err != nil {
+	if _, err := new(call).invoke(cc, 10*time.Second, true); err != nil {
 		f.failed.Add(1)
 	}
 }
 
-func (f *fleet) befall(second int) {
-	for i, b := range f.tiers[0] {
+func (f *fleet) injectFaults(second int) {
+	for i, b := range f.priorities[0] {
 		switch second {
-		case FleetRestart + i*restartEach:
+		case FleetRestart + i*restartInterval:
 			b.Drain()
-		case FleetRestart + i*restartEach + restartTakes:
+		case FleetRestart + i*restartInterval + restartTime:
 			b.Up()
 		case FleetLoss:
 			f.refuse(b.Address)
@@ -215,18 +216,18 @@ type totals map[string][2]int
 func (f *fleet) totals() totals {
 	now := make(totals)
 	for address, calls := range f.calls {
-		asked, _ := f.network.Dials(address)
-		now[address] = [2]int{int(calls.Load()), asked}
+		dials, _ := f.network.Dials(address)
+		now[address] = [2]int{int(calls.Load()), dials}
 	}
-	asked, _ := f.network.Dials(controlAddress)
-	now[controlAddress] = [2]int{int(f.failed.Load()), asked}
+	dials, _ := f.network.Dials(controlAddress)
+	now[controlAddress] = [2]int{int(f.failed.Load()), dials}
 	return now
 }
 
 func (f *fleet) second(before, now totals) Second {
-	count := func(address string, what int) int { return now[address][what] - before[address][what] }
+	count := func(address string, column int) int { return now[address][column] - before[address][column] }
 	s := Second{Failed: count(controlAddress, 0), Control: count(controlAddress, 1)}
-	for _, backends := range f.tiers {
+	for _, backends := range f.priorities {
 		for _, b := range backends {
 			s.Calls = append(s.Calls, count(b.Address, 0))
 			s.Connections = append(s.Connections, count(b.Address, 1))
@@ -239,11 +240,11 @@ func (f *fleet) close() {
 	for _, cc := range f.channels {
 		_ = cc.Close()
 	}
-	for _, tier := range f.tiers {
+	for _, tier := range f.priorities {
 		for _, b := range tier {
 			b.Down()
 		}
 	}
 	f.control.down()
-	pass(time.Minute)
+	sleep(time.Minute)
 }

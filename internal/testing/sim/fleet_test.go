@@ -15,8 +15,8 @@ var (
 	clients   = flag.Int("sim.clients", 2000, "number of clients in the large fleet")
 )
 
-// A fleet loses no call when backends restart gracefully, when the management server fails, and
-// when a priority begins or stops to refuse connections.
+// No call of a fleet fails when backends restart gracefully, when the management server fails, and
+// when the first priority is lost and returns.
 func TestFleet(t *testing.T) {
 	config := FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second}
 	if *fleetFile != "" {
@@ -53,7 +53,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// connectionCost returns the cost of a connection to a backend, including the server's end.
+// connectionCost returns the cost of one connection to a backend, which includes the server's side.
 func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	t.Helper()
 	const few, many = 1, 5
@@ -68,7 +68,7 @@ func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 			}
 		})
 	}
-	return costs[1].less(costs[0]).each(many - few)
+	return costs[1].minus(costs[0]).perClient(many - few)
 }
 
 func TestFleetCost(t *testing.T) {

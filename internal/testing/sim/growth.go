@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// leastPart is the initial share of its weight that an endpoint gets in slow start, as in Envoy's
-// slow_start.
-const leastPart = 0.1
+// minSlowStartShare is the fraction of its weight that an endpoint has at the beginning of slow
+// start, which is Envoy's default.
+const minSlowStartShare = 0.1
 
-// checkGrowth disconnects an endpoint of the priority in use, and checks that its share of the
-// calls grows again as in slow start.
-func (w *World) checkGrowth(q quiet) {
-	locality, back := w.replaceable(q)
-	if back.Address == "" {
+// checkGrowth resets the connections of an endpoint of the priority in use, and checks that its
+// share of the calls then grows as slowStart requires.
+func (w *World) checkGrowth(q expectation) {
+	locality, endpoint := w.drawRemovable(q)
+	if endpoint.Address == "" {
 		return
 	}
 	begin := time.Now()
-	w.Log.Event("%s has its connections reset for the slow start check", back.Address)
-	w.reset(back.Address)
-	w.touch()
+	w.Log.Event("%s has its connections reset for the slow start check", endpoint.Address)
+	w.reset(endpoint.Address)
+	w.recordEvent()
 	for _, ready := range []time.Duration{time.Second, w.settings.slowStart / 2} {
-		pass(time.Until(begin.Add(ready)))
-		if _, open := w.network.Dials(back.Address); open == 0 {
+		sleep(time.Until(begin.Add(ready)))
+		if _, open := w.network.Dials(endpoint.Address); open == 0 {
 			return
 		}
 		counts, ok := w.sample(q)
@@ -31,33 +31,33 @@ func (w *World) checkGrowth(q quiet) {
 			return
 		}
 		w.mu.Lock()
-		all, own := locality.load(w.connects), float64(back.Weight)
+		total, full := locality.upWeight(w.reachable), float64(endpoint.Weight)
 		w.mu.Unlock()
-		part := max(leastPart, ready.Seconds()/w.settings.slowStart.Seconds())
-		want := q.share(back.Address) * all * part / (all - own + own*part)
-		if got := float64(counts[back.Address]) / float64(q.calls); math.Abs(got-want) > 0.02 {
-			w.Log.Break(ruleGrowth, "%s, which has been back for %v, got %.1f %% of the calls, want %.1f %%", back.Address, ready, 100*got, 100*want)
+		fraction := max(minSlowStartShare, ready.Seconds()/w.settings.slowStart.Seconds())
+		want := q.share(endpoint.Address) * total * fraction / (total - full + full*fraction)
+		if got := float64(counts[endpoint.Address]) / float64(q.calls); math.Abs(got-want) > 0.02 {
+			w.Log.Break(ruleGrowth, "%s, which has been back for %v, got %.1f %% of the calls, want %.1f %%", endpoint.Address, ready, 100*got, 100*want)
 		}
 	}
 	w.mark(markSlowStart)
 }
 
-// replaceable returns an endpoint of the priority in use, and its locality, if other endpoints can
-// take its calls and nothing else changes. It returns none without slowStart, with pickFirst, or if
-// calls take time.
-func (w *World) replaceable(q quiet) (Locality, Endpoint) {
+// drawRemovable returns an endpoint of the priority in use, and its locality, for checkGrowth.
+// Other endpoints of the locality must be able to take the calls. drawRemovable returns the zero
+// value if there is no such endpoint, or if something other than slowStart may affect the shares.
+func (w *World) drawRemovable(q expectation) (Locality, Endpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slow := func(address string) bool {
+	slowOrFailing := func(address string) bool {
 		c := w.conditions[address]
-		return c.connects() && (!c.works() || c.link != Link{})
+		return c.reachable() && (!c.works() || c.link != Link{})
 	}
-	if w.settings.slowStart == 0 || w.settings.pickFirst || w.settings.minReady > 0 || q.shares == nil || slices.ContainsFunc(q.endpoints, slow) {
+	if w.settings.slowStart == 0 || w.settings.pickFirst || w.settings.minReady > 0 || q.shares == nil || slices.ContainsFunc(q.endpoints, slowOrFailing) {
 		return Locality{}, Endpoint{}
 	}
-	for _, l := range w.known[q.right[0]] {
+	for _, l := range w.knownTruth[q.priorities[0]] {
 		for _, e := range l.Endpoints {
-			if rest := l.load(w.connects) - float64(e.Weight); !e.Draining && w.connects(e.Address) && rest > 0 {
+			if remaining := l.upWeight(w.reachable) - float64(e.Weight); !e.Draining && w.reachable(e.Address) && remaining > 0 {
 				return l, e
 			}
 		}

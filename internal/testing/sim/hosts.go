@@ -13,20 +13,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// hosts is the source of a failover: target of DNS names, which are looked up at an interval.
+// hosts is the source of a failover: target whose entries are DNS names.
 type hosts struct {
-	dns     *dns
-	refresh time.Duration
-	first   int
+	dns        *dns
+	refresh    time.Duration
+	firstIndex int
 
 	mu        sync.Mutex
 	addresses [][]string
 	fault     fault
 }
 
-// newHosts creates a DNS name for each priority. first is the number of the first name.
+// newHosts creates a DNS name for each priority. The names are numbered from first on.
 func newHosts(w *World, truth Truth, first int) *hosts {
-	h := &hosts{dns: &w.dns, refresh: time.Duration(5+w.rand.IntN(56)) * time.Second, first: first, addresses: make([][]string, len(truth))}
+	h := &hosts{dns: &w.dns, refresh: time.Duration(5+w.rand.IntN(56)) * time.Second, firstIndex: first, addresses: make([][]string, len(truth))}
 	h.Publish(truth)
 	w.dns.hosts = h
 	return h
@@ -35,7 +35,7 @@ func newHosts(w *World, truth Truth, first int) *hosts {
 func (h *hosts) Target() string {
 	parts := make([]string, len(h.addresses))
 	for i := range parts {
-		parts[i] = url.PathEscape("dns:///h" + strconv.Itoa(h.first+i) + ":50051")
+		parts[i] = url.PathEscape("dns:///h" + strconv.Itoa(h.firstIndex+i) + ":50051")
 	}
 	return fmt.Sprintf("failover:///%s?refresh=%s", strings.Join(parts, ","), h.refresh)
 }
@@ -54,8 +54,8 @@ func (h *hosts) Sees(Truth) Truth {
 	return seen
 }
 
-// Publish sets the addresses of each name. A name keeps its last addresses, because DNS has no
-// empty answers.
+// Publish sets the addresses of each name. The name of a priority without usable endpoints keeps
+// its addresses, because DNS has no empty answers.
 func (h *hosts) Publish(truth Truth) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,20 +69,21 @@ func (h *hosts) Publish(truth Truth) {
 func (h *hosts) Fail(r *rand.Rand) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fault = refused + fault(r.IntN(int(silent)))
+	h.fault = servFail + fault(r.IntN(int(noReply)))
 	return h.fault.String()
 }
 
 func (h *hosts) Restore() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fault = none
+	h.fault = noFault
 }
 
-// An address is removed after the second lookup that lacks it.
+// Lag is the sum of two refresh intervals, because the channel removes an address only after two
+// lookups without it.
 func (h *hosts) Lag() time.Duration { return 2*h.refresh*11/10 + time.Second }
 
-// Recovery is the sum of Lag, a lookup that times out, and the pause after it.
+// Recovery is the sum of a lookup that times out, the interval after it, and Lag.
 func (h *hosts) Recovery() time.Duration { return resolveTimeout + h.refresh*11/10 + h.Lag() }
 
 func (h *hosts) Fixed() bool { return true }
@@ -93,9 +94,9 @@ func (h *hosts) lookUp(name string) ([]string, fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, addresses := range h.addresses {
-		if name == "h"+strconv.Itoa(h.first+i) {
+		if name == "h"+strconv.Itoa(h.firstIndex+i) {
 			return addresses, h.fault
 		}
 	}
-	return nil, unknown
+	return nil, nxDomain
 }

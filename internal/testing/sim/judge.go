@@ -7,49 +7,49 @@ import (
 	"time"
 )
 
-// noticed is the number of consecutive failures of each endpoint after which a priority counts as
-// failing.
-const noticed = 5
+// failuresToNotice is how many calls to each endpoint of a priority must fail until the channel
+// must have noticed that the priority fails.
+const failuresToNotice = 5
 
-// judge checks one rule: if any priority answers, the one in use answers. It knows the state of the
-// backends and the results of calls, but no decision of the policies. Callers of its methods hold
-// World.mu.
+// judge checks one rule: if calls to any priority succeed, calls to the priority in use succeed. It
+// uses the state of the backends and the results of calls, but no decision of the policies. Callers
+// of its methods hold World.mu.
 //
-// A priority answers if one of its endpoints has been reachable for settings.longEnough and calls
-// to it succeed. The judge does not check the choice among the endpoints of a priority.
+// Calls to a priority succeed if one of its endpoints works and has been reachable for
+// settings.maxConnectTime. The judge does not check which endpoint of a priority gets the calls.
 type judge struct {
-	w     *World
-	tiers map[string]*tierState // by the endpoints of the priority
-	order []string              // the keys of tiers, the highest priority first
-	of    map[string]*tierState // by endpoint
-	made  int
+	w          *World
+	priorities map[string]*priorityState // by key, which is the index and the endpoints of the priority
+	order      []string                  // the keys of priorities, the highest priority first
+	byEndpoint map[string]*priorityState // nil for an endpoint of several priorities
+	calls      int
 
-	changed moment // the last event, or when a failure was last noticed
-	inUse   string // the key of the priority that gets the calls
-	other   string // the key of the priority that got the last calls, if that was another one
-	row     int    // how many calls other got
-	moves   int    // since the last event
-	resets  int
-	away    time.Time // until then, calls may go elsewhere, because the priority in use reconnects
-	to      []string
+	lastChange   moment // the last change of a backend or of the list of priorities, or the last time a failure was noticed
+	inUse        string // the key of the priority that gets the calls
+	otherKey     string // the key of another priority that got the last call; "" if inUse got it
+	otherCalls   int    // how many consecutive calls otherKey got
+	moves        int    // how often calls have moved to another priority since lastChange
+	resets       int
+	ignoredUntil time.Time // until then, calls are not recorded in sentTo, because the priority in use reconnects
+	sentTo       []string
 }
 
 type moment struct {
-	at   time.Time
-	made int
+	time  time.Time
+	calls int
 }
 
-// tierState has the results of the calls to one priority.
-type tierState struct {
-	key       string
-	endpoints []string
-	created   time.Time
-	since     moment // when the condition of one of its endpoints last changed
-	failures  map[string]int
-	known     map[string]time.Time // when an endpoint had failed often enough
-	noticed   moment               // when all connected endpoints had failed often enough; zero before that
-	slow, few tokens               // allowances for trial calls
-	blamed    int
+// priorityState has the results of the calls to one priority.
+type priorityState struct {
+	key                        string
+	endpoints                  []string
+	createdAt                  time.Time
+	changed                    moment // the last change of one of the endpoints
+	failures                   map[string]int
+	failedAt                   map[string]time.Time // when an endpoint had failed failuresToNotice calls
+	failureNoticed             moment               // when failedAt had all reachable endpoints; zero before that
+	callTokens, intervalTokens tokenBucket          // limit the trial calls
+	reported                   int
 }
 
 func latest(a, b time.Time) time.Time {
@@ -59,131 +59,132 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-func newJudge(w *World) *judge { return &judge{w: w, tiers: make(map[string]*tierState)} }
+func newJudge(w *World) *judge { return &judge{w: w, priorities: make(map[string]*priorityState)} }
 
-func (j *judge) now() moment { return moment{time.Now(), j.made} }
+func (j *judge) now() moment { return moment{time.Now(), j.calls} }
 
-// happen records an event after which calls may fail for a while.
-func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
+// recordChange records a change after which calls may fail for a while.
+func (j *judge) recordChange() { j.lastChange, j.moves, j.resets = j.now(), 0, 0 }
 
-// updated handles an update of the channel. A priority whose number and endpoints are the same as
-// before keeps its recorded results.
+// updated handles an update of the channel. A priority keeps its recorded results if its index and
+// its endpoints have not changed.
 func (j *judge) updated(truth Truth) {
-	of := make(map[string]*tierState)
-	tiers := make(map[string]*tierState)
+	byEndpoint := make(map[string]*priorityState)
+	tiers := make(map[string]*priorityState)
 	var order []string
 	for i, tier := range truth {
 		endpoints := tier.Serving()
 		slices.Sort(endpoints)
 		key := fmt.Sprintf("p%d: %s", i, strings.Join(endpoints, " "))
-		s := j.tiers[key]
+		s := j.priorities[key]
 		if s == nil {
-			s = &tierState{key: key, endpoints: endpoints, created: time.Now()}
-			s.turn(j.now())
+			s = &priorityState{key: key, endpoints: endpoints, createdAt: time.Now()}
+			s.clearResults(j.now())
 			for _, address := range endpoints {
-				j.w.conditions[address].forget() // another priority may have shown that the endpoint answers
+				j.w.conditions[address].forgetSuccesses() // the successes may have been calls of another priority
 			}
 		}
 		tiers[key] = s
 		order = append(order, key)
 		for _, address := range endpoints {
-			if of[address] = s; j.w.shared(address) {
-				of[address] = nil // a call to it may belong to either priority
+			if byEndpoint[address] = s; j.w.inSeveralPriorities(address) {
+				byEndpoint[address] = nil // it is unknown which priority a call to it belongs to
 			}
 		}
 	}
 	if !slices.Equal(j.order, order) {
-		j.happen()
+		j.recordChange()
 	}
-	j.tiers, j.of, j.order = tiers, of, order
+	j.priorities, j.byEndpoint, j.order = tiers, byEndpoint, order
 }
 
-func (j *judge) turned(address string) {
+func (j *judge) backendChanged(address string) {
 	c := j.w.conditions[address]
-	c.turned = time.Now()
-	c.forget()
-	if s := j.of[address]; s != nil {
-		if s.blamed > 0 {
-			j.w.Log.Event("%d calls to %s were blamed", s.blamed, s.key)
+	c.behaviourChangedAt = time.Now()
+	c.forgetSuccesses()
+	if s := j.byEndpoint[address]; s != nil {
+		if s.reported > 0 {
+			j.w.Log.Event("%d calls to %s were blamed", s.reported, s.key)
 		}
-		s.turn(j.now())
+		s.clearResults(j.now())
 	}
-	j.happen()
+	j.recordChange()
 }
 
-func (s *tierState) turn(now moment) {
-	s.since, s.noticed, s.blamed = now, moment{}, 0
-	s.failures, s.known = make(map[string]int), make(map[string]time.Time)
-	s.slow, s.few = tokens{mostTokens, now}, tokens{mostTokens, now}
+func (s *priorityState) clearResults(now moment) {
+	s.changed, s.failureNoticed, s.reported = now, moment{}, 0
+	s.failures, s.failedAt = make(map[string]int), make(map[string]time.Time)
+	s.callTokens, s.intervalTokens = tokenBucket{maxTokens, now}, tokenBucket{maxTokens, now}
 }
 
 func (j *judge) sent(address string) {
-	if time.Now().After(j.away) {
-		j.to = append(j.to, address)
+	if time.Now().After(j.ignoredUntil) {
+		j.sentTo = append(j.sentTo, address)
 	}
-	if len(j.to) > 100 {
-		j.to = j.to[50:]
+	if len(j.sentTo) > 100 {
+		j.sentTo = j.sentTo[50:]
 	}
-	s := j.of[address]
+	s := j.byEndpoint[address]
 	switch {
 	case s == nil:
 		return
 	case s.key == j.inUse:
-		j.other, j.row = "", 0
+		j.otherKey, j.otherCalls = "", 0
 		return
-	case s.key != j.other:
-		j.other, j.row = s.key, 0
+	case s.key != j.otherKey:
+		j.otherKey, j.otherCalls = s.key, 0
 	}
-	if j.row++; j.row < 3 {
+	if j.otherCalls++; j.otherCalls < 3 {
 		return
 	}
-	j.inUse, j.other, j.row = s.key, "", 0
-	if j.moves++; j.moves == j.mostMoves()+1 {
-		j.w.Log.Break(ruleFro, "the calls have moved %d times since the last event, %v ago", j.moves, time.Since(j.changed.at))
+	j.inUse, j.otherKey, j.otherCalls = s.key, "", 0
+	if j.moves++; j.moves == j.maxMoves()+1 {
+		j.w.Log.Break(ruleMoves, "the calls have moved %d times since the last event, %v ago", j.moves, time.Since(j.lastChange.time))
 	}
 }
 
-// mostMoves returns how often calls may move to another priority. They may leave a priority and
-// return when timers fire, when an endpoint connects later, and when connections end.
-func (j *judge) mostMoves() int {
-	pairs := len(j.tiers) + j.resets
-	for address := range j.of {
-		if j.w.network.Connected(address).After(j.changed.at) {
+// maxMoves returns how often calls may move to another priority. Calls may leave a priority and
+// return to it each time that timers fire, an endpoint connects, or connections end.
+func (j *judge) maxMoves() int {
+	pairs := len(j.priorities) + j.resets
+	for address := range j.byEndpoint {
+		if j.w.network.Connected(address).After(j.lastChange.time) {
 			pairs++
 		}
 	}
 	return 2 * pairs
 }
 
-// ended records the result of a call. to is "" if the call was not sent.
-func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
-	s := j.of[to]
+// callEnded records the result of a call. address is "" if the call was not sent.
+func (j *judge) callEnded(c *call, address string, sentAt time.Time, err error) {
+	s := j.byEndpoint[address]
 	switch {
 	case err == nil:
-	case to == "":
-		j.unsent(c, err)
-	case s == nil || s.works(j.w) || !sentAt.After(s.since.at):
-	case s.fails(j.w, to, j.now()):
-		j.happen()
-	case !s.noticed.at.IsZero() && sentAt.After(s.noticed.at) && sentAt.After(s.known[to]) && s.failures[to] > noticed && !s.trial(moment{sentAt, c.made}):
-		j.blame(s, sentAt, err)
+	case address == "":
+		j.callNotSent(c, err)
+	case s == nil || s.works(j.w) || !sentAt.After(s.changed.time):
+	case s.addFailure(j.w, address, j.now()):
+		j.recordChange()
+	case !s.failureNoticed.time.IsZero() && sentAt.After(s.failureNoticed.time) && sentAt.After(s.failedAt[address]) && s.failures[address] > failuresToNotice && !s.takeTrial(moment{sentAt, c.number}):
+		j.reportFailure(s, sentAt, err)
 	}
 }
 
-// fails counts a failed call. It returns true for the call that shows that all endpoints fail.
-func (s *tierState) fails(w *World, address string, now moment) bool {
-	if s.failures[address]++; s.failures[address] == noticed {
-		s.known[address] = now.at
+// addFailure counts a failed call. It returns true if the channel must notice with this call that
+// all endpoints of the priority fail.
+func (s *priorityState) addFailure(w *World, address string, now moment) bool {
+	if s.failures[address]++; s.failures[address] == failuresToNotice {
+		s.failedAt[address] = now.time
 	}
-	unknown := func(address string) bool { return w.connects(address) && s.known[address].IsZero() }
-	if !s.noticed.at.IsZero() || slices.ContainsFunc(s.endpoints, unknown) {
+	undecided := func(address string) bool { return w.reachable(address) && s.failedAt[address].IsZero() }
+	if !s.failureNoticed.time.IsZero() || slices.ContainsFunc(s.endpoints, undecided) {
 		return false
 	}
-	s.noticed = now
+	s.failureNoticed = now
 	return true
 }
 
-func (s *tierState) works(w *World) bool {
+func (s *priorityState) works(w *World) bool {
 	return slices.ContainsFunc(s.endpoints, func(address string) bool {
 		c := *w.conditions[address]
 		if c.link.Refuse && !w.network.Connected(address).IsZero() {
@@ -193,28 +194,28 @@ func (s *tierState) works(w *World) bool {
 	})
 }
 
-func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
-	r, why := j.answering(sentAt)
+func (j *judge) reportFailure(s *priorityState, sentAt time.Time, err error) {
+	r, why := j.findAnswering(sentAt)
 	if r == "" {
 		return
 	}
-	if s.blamed++; s.blamed == 1 {
-		j.w.Log.Break(ruleAnswers, "a call sent to %s failed: %v; the failure was detectable %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
+	if s.reported++; s.reported == 1 {
+		j.w.Log.Break(ruleAnswers, "a call sent to %s failed: %v; the failure was detectable %v and %d calls ago, and %s %s", s.key, err, time.Since(s.failureNoticed.time), j.calls-s.failureNoticed.calls, r, why)
 	}
 }
 
-// answering returns an endpoint that the channel must have known to answer at a given time, and the
-// reason why it must have known this. It returns "" if there is none.
-func (j *judge) answering(since time.Time) (address, why string) {
-	for _, r := range j.tiers {
+// findAnswering returns an endpoint of which the channel must have known at time since that calls
+// to it succeed, and the reason for this. It returns "" if there is no such endpoint.
+func (j *judge) findAnswering(since time.Time) (address, reason string) {
+	for _, r := range j.priorities {
 		for _, address := range r.endpoints {
 			c := j.w.conditions[address]
 			switch {
-			case j.of[address] == nil:
-			case !c.works() || since.Sub(c.turned) < j.w.settings.longEnough() || since.Sub(r.since.at) < 0 || j.cutShort(c, since):
-			case j.proven(r, c, address, since):
+			case j.byEndpoint[address] == nil:
+			case !c.works() || since.Sub(c.behaviourChangedAt) < j.w.settings.maxConnectTime() || since.Sub(r.changed.time) < 0 || j.cutShort(c, since):
+			case j.isProven(r, c, address, since):
 				return address, "has been connected and answered all the time"
-			case since.Sub(j.changed.at) > j.patience(r) && j.made-j.changed.made > j.calls(r):
+			case since.Sub(j.lastChange.time) > j.maxFailoverTime(r) && j.calls-j.lastChange.calls > j.maxTrialCalls(r):
 				return address, "could be reached all the time"
 			}
 		}
@@ -222,46 +223,46 @@ func (j *judge) answering(since time.Time) (address, why string) {
 	return "", ""
 }
 
-// cutShort reports whether resets of connections may end all calls to an endpoint early.
-func (j *judge) cutShort(c *condition, at time.Time) bool {
-	return j.w.pair != nil && at.Sub(c.reset) < 3*j.w.pair.takes
+// cutShort reports whether connections to an endpoint were reset so recently that all calls to it
+// may have ended early.
+func (j *judge) cutShort(c *condition, when time.Time) bool {
+	return j.w.pair != nil && when.Sub(c.resetAt) < 3*j.w.pair.latency
 }
 
-// proven reports whether the channel must have known at a given time that an endpoint answers. The
-// endpoint must have been connected for two seconds. If it has answered after a failure, it must
-// have answered again in a later interval of outlier detection, and another interval must have
-// passed. Otherwise, each endpoint of the priority that has failed a call must have answered a
-// later one.
-func (j *judge) proven(r *tierState, c *condition, address string, at time.Time) bool {
+// isProven reports whether the results of calls must have shown the channel, before the time when,
+// that calls to an endpoint succeed. The endpoint must have been connected for two seconds. If a
+// success since its last failure is recorded, a call in a later interval of outlier detection must
+// also have succeeded, and another interval must have passed since. Otherwise, each endpoint of the
+// priority that has ever failed a call must have succeeded in a later call.
+func (j *judge) isProven(r *priorityState, c *condition, address string, when time.Time) bool {
 	begin := j.w.network.Connected(address)
-	if begin.IsZero() || at.Sub(begin) < 2*time.Second {
+	if begin.IsZero() || when.Sub(begin) < 2*time.Second {
 		return false
 	}
-	if !c.proven.IsZero() {
-		return !c.shown.IsZero() && at.Sub(c.shown) > byTarget.interval+2*time.Second
+	if !c.firstSuccess.IsZero() {
+		return !c.laterSuccess.IsZero() && when.Sub(c.laterSuccess) > targetDetection.interval+2*time.Second
 	}
 	return !slices.ContainsFunc(r.endpoints, func(other string) bool {
 		c := j.w.conditions[other]
-		return !c.failed.IsZero() && (!c.answered.After(c.failed) || c.answered.Before(r.created))
+		return !c.lastFailure.IsZero() && (!c.lastSuccess.After(c.lastFailure) || c.lastSuccess.Before(r.createdAt))
 	})
 }
 
-// patience returns how long it may take after an event until another priority gets the calls.
-// Timers must fire, the priority must connect, and outlier detection must try each of its
-// endpoints.
-func (j *judge) patience(r *tierState) time.Duration {
-	return j.w.settings.patience(len(j.tiers)) + time.Duration(len(r.endpoints)+2)*byTarget.interval
+// maxFailoverTime returns how long it may take after an event until priority r gets the calls.
+// Timers must fire, r must connect, and outlier detection must try each endpoint of r.
+func (j *judge) maxFailoverTime(r *priorityState) time.Duration {
+	return j.w.settings.maxFailoverTime(len(j.priorities)) + time.Duration(len(r.endpoints)+2)*targetDetection.interval
 }
 
-// calls returns how many calls the channel may need to try each endpoint of a priority: eleven for
-// each trial.
-func (j *judge) calls(r *tierState) int { return 11 * (len(r.endpoints) + 1) }
+// maxTrialCalls returns how many calls it may take until each endpoint of a priority has been
+// tried, because at most one in ten calls is a trial.
+func (j *judge) maxTrialCalls(r *priorityState) int { return 11 * (len(r.endpoints) + 1) }
 
-func (j *judge) unsent(c *call, err error) {
-	if c.start.Sub(j.changed.at) < j.w.settings.patience(len(j.tiers)) || j.made-j.changed.made < j.calls(&tierState{endpoints: j.w.addresses[:1]}) {
+func (j *judge) callNotSent(c *call, err error) {
+	if c.start.Sub(j.lastChange.time) < j.w.settings.maxFailoverTime(len(j.priorities)) || j.calls-j.lastChange.calls < j.maxTrialCalls(&priorityState{endpoints: j.w.addresses[:1]}) {
 		return
 	}
-	if r, why := j.answering(c.start); r != "" {
-		j.w.Log.Break(ruleAnswers, "a call was not sent: %v; the last event was %v ago, and %s %s", err, time.Since(j.changed.at), r, why)
+	if r, why := j.findAnswering(c.start); r != "" {
+		j.w.Log.Break(ruleAnswers, "a call was not sent: %v; the last event was %v ago, and %s %s", err, time.Since(j.lastChange.time), r, why)
 	}
 }

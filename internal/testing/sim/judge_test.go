@@ -10,17 +10,18 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// judged has two priorities with one endpoint each. The tests make up its calls.
-type judged struct {
+// judgeHarness has a world with two priorities of one endpoint each. Tests record invented calls in
+// it.
+type judgeHarness struct {
 	t *testing.T
 	w *World
 }
 
 const firstTier, secondTier = "10.0.0.1:443", "10.0.0.2:443"
 
-func newJudged(t *testing.T) judged {
-	drawn := timing{maxBackoff: 10 * time.Second, keepalive: 20 * time.Second, keepaliveTimeout: 5 * time.Second}
-	w := &World{Log: newLog(), settings: settings{failover: failoverTime, timing: drawn}, conditions: make(map[string]*condition)}
+func newJudgeHarness(t *testing.T) judgeHarness {
+	values := timing{maxBackoff: 10 * time.Second, keepalive: 20 * time.Second, keepaliveTimeout: 5 * time.Second}
+	w := &World{Log: newLog(), settings: settings{failoverTimeout: defaultFailoverTimeout, timing: values}, conditions: make(map[string]*condition)}
 	w.network, w.judge = NewNetwork(func(string, ...any) {}), newJudge(w)
 	for _, address := range []string{firstTier, secondTier} {
 		l, err := w.network.Listen(address)
@@ -35,97 +36,98 @@ func newJudged(t *testing.T) judged {
 	}
 	w.addresses = []string{firstTier, secondTier}
 	w.judge.updated(Truth{flat([]string{firstTier}), flat([]string{secondTier})})
-	pass(time.Hour)
-	return judged{t, w}
+	sleep(time.Hour)
+	return judgeHarness{t, w}
 }
 
-func (j judged) calls(n int, to string, succeed bool) {
+func (j judgeHarness) calls(n int, to string, succeed bool) {
 	var err error
 	if !succeed {
 		err = errors.New("failed")
 	}
 	for range n {
-		pass(time.Second)
-		j.w.judge.made++
+		sleep(time.Second)
+		j.w.judge.calls++
 		j.w.sentTo(to)
 		at := time.Now()
 		j.w.attemptEnded(to, at, err)
-		j.w.judge.ended(&call{start: at, made: j.w.judge.made}, to, at, err)
+		j.w.judge.callEnded(&call{start: at, number: j.w.judge.calls}, to, at, err)
 	}
 }
 
-func (j judged) turn(address string, code codes.Code) {
-	pass(time.Second)
-	j.w.conditions[address].answer = code
-	j.w.judge.turned(address)
+func (j judgeHarness) setCode(address string, code codes.Code) {
+	sleep(time.Second)
+	j.w.conditions[address].code = code
+	j.w.judge.backendChanged(address)
 }
 
-func (j judged) wants(n int) {
+func (j judgeHarness) wantBroken(n int) {
 	j.t.Helper()
 	if broken := j.w.Log.Broken(); len(broken) != n {
 		j.t.Errorf("%d rules are broken, want %d: %q", len(broken), n, broken)
 	}
 }
 
-// One priority fails and another one answers. The first one may get the calls that show its
+// While calls to the second priority succeed, the first priority may get the calls that show its
 // failure, and then only trial calls.
-func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
+func TestAvoidableFailuresBreakRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := newJudged(t)
+		j := newJudgeHarness(t)
 		j.calls(20, firstTier, true)
-		j.turn(firstTier, codes.Internal)
-		j.calls(noticed, firstTier, false)
+		j.setCode(firstTier, codes.Internal)
+		j.calls(failuresToNotice, firstTier, false)
 		for range 20 {
 			j.calls(10, secondTier, true)
 			j.calls(1, firstTier, false)
 		}
-		j.wants(0)
-		j.calls(mostTokens, firstTier, false)
-		j.wants(1)
+		j.wantBroken(0)
+		j.calls(maxTokens, firstTier, false)
+		j.wantBroken(1)
 	})
 }
 
-// Failed calls break no rule while no priority answers, or before the channel can know that another
-// priority answers again.
-func TestCallsThatMustFailAreNotJudged(t *testing.T) {
+// Failed calls break no rule while calls to all priorities fail, and until the channel can know
+// that another priority works again.
+func TestUnavoidableFailuresBreakNoRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := newJudged(t)
-		j.turn(secondTier, codes.Internal)
-		j.calls(noticed, secondTier, false)
-		j.turn(firstTier, codes.Internal)
+		j := newJudgeHarness(t)
+		j.setCode(secondTier, codes.Internal)
+		j.calls(failuresToNotice, secondTier, false)
+		j.setCode(firstTier, codes.Internal)
 		j.calls(1000, firstTier, false)
-		j.turn(secondTier, codes.OK)
+		j.setCode(secondTier, codes.OK)
 		j.calls(100, firstTier, false)
-		j.wants(0)
-		pass(time.Hour)
+		j.wantBroken(0)
+		sleep(time.Hour)
 		j.calls(5, firstTier, false)
-		j.wants(1)
+		j.wantBroken(1)
 	})
 }
 
-// Calls may move when timers fire or endpoints connect, but not back and forth.
-func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
+// Calls may move to another priority a few times after an event, but must not keep moving back and
+// forth.
+func TestRepeatedMovesBreakRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := newJudged(t)
+		j := newJudgeHarness(t)
 		for range 2 {
 			j.calls(3, firstTier, true)
 			j.calls(3, secondTier, true)
 		}
-		j.wants(0)
+		j.wantBroken(0)
 		j.calls(3, firstTier, true)
-		j.wants(1)
+		j.wantBroken(1)
 	})
 }
 
-func TestCallsThatWaitAreJudged(t *testing.T) {
+func TestUnsentCallBreaksRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := newJudged(t)
+		j := newJudgeHarness(t)
 		j.calls(50, firstTier, true)
-		j.w.judge.ended(&call{start: time.Now()}, "", time.Time{}, errors.New("unavailable"))
-		j.wants(1)
-		j.turn(firstTier, codes.Internal)
+		j.w.judge.callEnded(&call{start: time.Now()}, "", time.Time{}, errors.New("unavailable"))
+		j.wantBroken(1)
+		j.setCode(firstTier, codes.Internal)
 		j.calls(3, secondTier, true)
-		j.w.judge.ended(&call{start: time.Now()}, "", time.Time{}, errors.New("unavailable"))
-		j.wants(1)
+		j.w.judge.callEnded(&call{start: time.Now()}, "", time.Time{}, errors.New("unavailable"))
+		j.wantBroken(1)
 	})
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// kubeServices has two names for each possible priority, in order. They are short, because the log
-// cuts long targets.
+// kubeServices has the names of two Services for each possible priority, in order. A name is one
+// letter, because log lines truncate long targets.
 const kubeServices = "abcdefgh"
 
-// kube is the source of a kubernetes: target: an API server, and the controller that writes its
-// EndpointSlices. Each priority has two Services with different weights.
+// kube is the source of a kubernetes: target. It has a fake API server, and a controller that
+// writes EndpointSlices to it. Each priority has two Services with different weights.
 type kube struct {
 	api  *apiServer
 	stop context.CancelFunc
@@ -29,7 +29,7 @@ type kube struct {
 
 	mu      sync.Mutex
 	truth   Truth
-	layout  int       // a new value spreads the endpoints over other slices
+	layout  int       // determines the slice of each endpoint
 	deleted time.Time // when the controller last deleted a Service
 }
 
@@ -44,7 +44,8 @@ func newKube(w *World, truth Truth) *kube {
 	return k
 }
 
-// kubeService returns the Service for endpoints of this weight, and the weight in its label.
+// kubeService returns the Service for endpoints of the given priority and weight, and the weight in
+// the Service's label.
 func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	if weight > 2 {
 		return kubeServices[2*tier+1:][:1], 3
@@ -60,27 +61,27 @@ func (k *kube) Options() []given.Option {
 	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
 }
 
-// Sees gives each endpoint the weight of its Service, and leaves out regions and empty priorities
-// and localities. If no endpoint is ready, terminating ones take the calls.
+// Sees replaces the weight of each endpoint by that of its Service, and leaves out regions, empty
+// priorities and empty localities. If all endpoints are draining, they take the calls.
 func (k *kube) Sees(truth Truth) Truth {
-	seen, last := Truth{}, len(truth.serving()) == 0
+	seen, useDraining := Truth{}, len(truth.serving()) == 0
 	for i, tier := range truth {
-		var some Tier
+		var seenTier Tier
 		for _, l := range tier {
 			l = Locality{Zone: "/" + l.Zone, Endpoints: slices.Clone(l.Endpoints)}
 			for n := range l.Endpoints {
 				e := &l.Endpoints[n]
 				_, e.Weight = kubeService(i, e.Weight)
-				if e.Draining = e.Draining && !last; !e.Draining {
+				if e.Draining = e.Draining && !useDraining; !e.Draining {
 					l.Weight += e.Weight
 				}
 			}
 			if len(l.Endpoints) > 0 {
-				some = append(some, l)
+				seenTier = append(seenTier, l)
 			}
 		}
-		if len(some) > 0 {
-			seen = append(seen, some)
+		if len(seenTier) > 0 {
+			seen = append(seen, seenTier)
 		}
 	}
 	return seen
@@ -96,29 +97,31 @@ func (k *kube) Publish(truth Truth) {
 	}
 }
 
-func (k *kube) Fail(r *rand.Rand) string { return k.api.fail(trouble(1 + r.IntN(int(troubles)-1))) }
-func (k *kube) Restore()                 { k.api.restore() }
+func (k *kube) Fail(r *rand.Rand) string {
+	return k.api.fail(apiFault(1 + r.IntN(int(apiFaultCount)-1)))
+}
+func (k *kube) Restore() { k.api.restore() }
 
-// kubeWrites is the longest time to write all slices, kubeApart the longest time between two
-// deletions of slices of one Service, and kubeAgain the longest time until a deleted Service is
-// created again.
+// kubeMaxWriteTime is the longest time that the controller takes to write all slices.
+// kubeMaxDeleteGap is the longest time between two deletions of slices of the same Service, and
+// kubeMaxRecreateTime is the longest time until a deleted Service is created again.
 const (
-	kubeWrites = 8 * time.Second
-	kubeApart  = 3 * time.Second // at most 9 s for the four slices of a Service, less than the 10 s for which the first one still counts
-	kubeAgain  = 8 * time.Second
+	kubeMaxWriteTime    = 8 * time.Second
+	kubeMaxDeleteGap    = 3 * time.Second // four slices are deleted within 9 s, which is less than the 10 s for which a deleted slice is still used
+	kubeMaxRecreateTime = 8 * time.Second
 )
 
-// Lag is the sum of the controller's time, the 10 s for which deleted slices count, and the time to
-// begin a new watch if the old one has ended.
-func (k *kube) Lag() time.Duration { return kubeWrites + 10*time.Second + 3*time.Second }
+// Lag is the sum of the time that the controller takes, the 10 s for which a deleted slice is still
+// used, and the time to begin a new watch if the previous watch has ended.
+func (k *kube) Lag() time.Duration { return kubeMaxWriteTime + 10*time.Second + 3*time.Second }
 
-// Recovery is the sum of two backoffs, a watch of a version that no longer exists, and the time for
-// a whole list.
+// Recovery is the sum of a backoff, a watch that waits for a version which does not exist yet,
+// another backoff, the time for a new list, and Lag.
 func (k *kube) Recovery() time.Duration {
-	return 144*time.Second + longestWatch + 144*time.Second + time.Minute + k.Lag()
+	return 144*time.Second + maxWatchTime + 144*time.Second + time.Minute + k.Lag()
 }
 
-// Fixed returns false, because empty priorities do not exist here.
+// Fixed returns false, because a priority without endpoints has no slices.
 func (k *kube) Fixed() bool { return false }
 
 func (k *kube) Close() { k.stop() }
@@ -142,8 +145,9 @@ func (k *kube) wanted() map[string]kubeSlice {
 	return all
 }
 
-// control writes the wanted slices. Sometimes it moves endpoints to other slices, or deletes a
-// Service and creates it again. A channel must not notice either.
+// control is the controller. It writes the slices when the endpoints change. Sometimes it moves
+// endpoints to other slices, or deletes a Service and creates it again, which must not affect the
+// channel.
 func (k *kube) control(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -162,8 +166,8 @@ func (k *kube) control(ctx context.Context) {
 	}
 }
 
-// write writes slices one by one. It first adds endpoints, then removes others, and then deletes
-// empty slices.
+// write writes one slice after the other. It first adds the new endpoints to all slices, then
+// removes the old endpoints, and finally deletes the empty slices.
 func (k *kube) write(ctx context.Context) {
 	want := k.wanted()
 	names := slices.Sorted(maps.Keys(want))
@@ -174,55 +178,55 @@ func (k *kube) write(ctx context.Context) {
 				s.endpoints = append(slices.Clone(s.endpoints), e)
 			}
 		}
-		k.put(ctx, name, s)
+		k.set(ctx, name, s)
 	}
 	for _, name := range names {
-		k.put(ctx, name, want[name])
+		k.set(ctx, name, want[name])
 	}
 	for _, name := range k.api.names() {
 		if _, wanted := want[name]; !wanted {
 			k.api.remove(name)
-			k.rest(ctx, 100*time.Millisecond)
+			k.pause(ctx, 100*time.Millisecond)
 		}
 	}
 }
 
-func (k *kube) put(ctx context.Context, name string, s kubeSlice) {
+func (k *kube) set(ctx context.Context, name string, s kubeSlice) {
 	if k.api.set(name, s) {
-		k.rest(ctx, 200*time.Millisecond)
+		k.pause(ctx, 200*time.Millisecond)
 	}
 }
 
-// rest waits for a random time of up to most. In half of the cases, it does not wait.
-func (k *kube) rest(ctx context.Context, most time.Duration) {
+// pause waits for a random time of less than longest. In half of the cases, it does not wait.
+func (k *kube) pause(ctx context.Context, longest time.Duration) {
 	if k.rand.IntN(2) == 0 {
 		return
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(time.Duration(k.rand.Int64N(int64(most)))):
+	case <-time.After(time.Duration(k.rand.Int64N(int64(longest)))):
 	}
 }
 
-// recreate deletes the slices of a random Service one by one. The controller writes them again
-// while the last one still counts.
+// recreate deletes the slices of a random Service one after the other. The controller then writes
+// them again while the channel still uses the deleted slices.
 func (k *kube) recreate(ctx context.Context) {
 	all := k.api.names()
 	service := k.api.get(all[k.rand.IntN(len(all))]).service
 	all = slices.DeleteFunc(all, func(name string) bool { return k.api.get(name).service != service })
 	k.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	pause := func(most time.Duration) (over bool) { // over: the controller must write other slices
+	pause := func(longest time.Duration) (over bool) { // over is true if the controller must write slices or stop
 		select {
 		case <-ctx.Done():
 			return true
 		case <-k.wake:
 			return true
-		case <-time.After(time.Duration(k.rand.Int64N(int64(most)))):
+		case <-time.After(time.Duration(k.rand.Int64N(int64(longest)))):
 			return false
 		}
 	}
 	for i, name := range all {
-		if i > 0 && pause(kubeApart) {
+		if i > 0 && pause(kubeMaxDeleteGap) {
 			return
 		}
 		k.mu.Lock()
@@ -230,15 +234,15 @@ func (k *kube) recreate(ctx context.Context) {
 		k.mu.Unlock()
 		k.api.remove(name)
 	}
-	pause(kubeAgain)
+	pause(kubeMaxRecreateTime)
 }
 
-// deletes reports whether a new watch may find a Service without slices, because the controller has
-// deleted it.
-func (k *kube) deletes() bool {
+// mayLackService reports whether a new watch may find a Service without slices, because the
+// controller has deleted them recently.
+func (k *kube) mayLackService() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !k.deleted.IsZero() && time.Since(k.deleted) < k.Lag()+kubeAgain
+	return !k.deleted.IsZero() && time.Since(k.deleted) < k.Lag()+kubeMaxRecreateTime
 }
 
 type kubeSlice struct {
@@ -254,7 +258,7 @@ type kubeEndpoint struct {
 }
 
 func (s kubeSlice) json(name string, version int) string {
-	named := func(names []string) (all []any) {
+	objects := func(names []string) (all []any) {
 		for _, n := range names {
 			all = append(all, map[string]any{"name": n})
 		}
@@ -263,12 +267,12 @@ func (s kubeSlice) json(name string, version int) string {
 	endpoints := []any{}
 	port := uint32(0)
 	for _, e := range s.endpoints {
-		host, of := split(e.address)
-		port = of
+		host, p := splitAddress(e.address)
+		port = p
 		endpoints = append(endpoints, map[string]any{
 			"addresses": []string{host}, "zone": e.zone, "nodeName": nodeOf(e.address), "targetRef": map[string]any{"uid": "pod-" + host},
 			"conditions": map[string]any{"ready": !e.draining, "serving": true, "terminating": e.draining},
-			"hints":      map[string]any{"forZones": named(forZones(e.address)), "forNodes": named(forNodes(e.address))},
+			"hints":      map[string]any{"forZones": objects(forZones(e.address)), "forNodes": objects(forNodes(e.address))},
 		})
 	}
 	return string(marshal(map[string]any{
@@ -279,13 +283,13 @@ func (s kubeSlice) json(name string, version int) string {
 	}))
 }
 
-// sliceLine checks the log line about Services without slices.
-func (w *World) sliceLine(m []string) string {
-	k := part[*kube](w)
+// missingSliceLine checks the log line which says that Services have no EndpointSlices.
+func (w *World) missingSliceLine(m []string) string {
+	k := sourceOf[*kube](w)
 	for part := range strings.SplitSeq(m[1], "; ") {
 		service := strings.Fields(part)[1]
-		if had := k.api.servesFor(service); had > k.Lag() && w.sourceLine(m) != "" {
-			return fmt.Sprintf("Service %s has had slices for %v", service, had)
+		if age := k.api.servesFor(service); age > k.Lag() && w.sourceLine(m) != "" {
+			return fmt.Sprintf("Service %s has had slices for %v", service, age)
 		}
 	}
 	return ""

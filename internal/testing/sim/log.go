@@ -13,7 +13,7 @@ type Log struct {
 	begin  time.Time
 	lines  []string
 	broken []string
-	// repeated is the last text given to Repeat, and times is how often it was given again.
+	// repeated is the key of the last Repeat, and times is the number of later calls with this key.
 	repeated string
 	times    int
 }
@@ -28,13 +28,14 @@ func (l *Log) Event(format string, args ...any) {
 	l.add("", format, args...)
 }
 
-// Repeat adds a line. If what is the same as in the previous call, it only counts the repetition.
-func (l *Log) Repeat(what, format string, args ...any) {
+// Repeat adds a line that begins with key. If the previous line has the same key, Repeat only
+// counts the repetition.
+func (l *Log) Repeat(key, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if what != l.repeated {
-		l.add("", what+"; "+format, args...)
-		l.repeated = what
+	if key != l.repeated {
+		l.add("", key+"; "+format, args...)
+		l.repeated = key
 		return
 	}
 	l.times++

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// A mark is a situation that some simulation must reach. Otherwise the checks for that situation
-// prove nothing. Each simulation counts at most once for a mark.
+// A mark is the name of a situation that at least one simulation must reach, because otherwise the
+// checks for that situation prove nothing. Each simulation counts at most once for a mark.
 
 // Marks counts how many simulations have reached each mark. Its methods may be called concurrently.
 type Marks struct {
@@ -48,62 +48,63 @@ func (m *Marks) String() string {
 	defer m.mu.Unlock()
 	var b strings.Builder
 	for _, mark := range allMarks() {
-		fmt.Fprintf(&b, "%6d  %-44s  %s\n", m.counts[mark.name], mark.name, mark.where)
+		fmt.Fprintf(&b, "%6d  %-44s  %s\n", m.counts[mark.name], mark.name, mark.recordedBy)
 	}
 	return b.String()
 }
 
-type mark struct{ name, where string }
+type mark struct{ name, recordedBy string }
 
 const (
-	markHealed       = "end: everything recovers"
-	markCore         = "end: a permanent core"
-	markFailback     = "bound: failbackDelay"
-	markLongest      = "bound: maxFailbackDelay"
-	markJitter       = "bound: failbackJitter"
-	markSmall        = "bound: between minReady and minReadyRecovery"
-	markFull         = "bound: max_ejection_percent"
-	markSlowStart    = "bound: slowStart"
-	markStandby      = "bound: warmStandby"
-	markRetention    = "bound: 15 minutes of a deactivated child"
-	markKeepalive    = "bound: keepalive"
-	markAttempt      = "bound: the timeout of a connection attempt"
-	markBackoff      = "bound: the longest backoff"
-	markTwoMinutes   = "bound: a backoff of 120 s"
-	markShort        = "bound: the deadline of a call that was sent"
-	markPatience     = "wait: Patience"
-	markHush         = "wait: Hush"
-	markSecondServer = "bound: the second management server"
+	markHealed         = "end: everything recovers"
+	markSurvivor       = "end: a permanent core"
+	markFailback       = "bound: failbackDelay"
+	markMaxFailback    = "bound: maxFailbackDelay"
+	markJitter         = "bound: failbackJitter"
+	markMinReady       = "bound: between minReady and minReadyRecovery"
+	markEjectionLimit  = "bound: max_ejection_percent"
+	markSlowStart      = "bound: slowStart"
+	markStandby        = "bound: warmStandby"
+	markRetention      = "bound: 15 minutes of a deactivated child"
+	markKeepalive      = "bound: keepalive"
+	markConnectTimeout = "bound: the timeout of a connection attempt"
+	markBackoff        = "bound: the longest backoff"
+	markTwoMinutes     = "bound: a backoff of 120 s"
+	markShortDeadline  = "bound: the deadline of a call that was sent"
+	markPatience       = "wait: Patience"
+	markHush           = "wait: Hush"
+	markSecondServer   = "bound: the second management server"
 )
 
-// bounds are the marks that are listed by hand. It leaves out bounds that an hour cannot reach, and
-// bounds that cannot be seen from outside: the longest ejection, HushOfPart and the waits within
-// one source.
+// bounds are the marks with code of their own. They do not include limits that an hour cannot
+// reach, and limits that cannot be observed from outside: the longest ejection, HushOfPart and the
+// waits within one source.
 var bounds = []mark{
 	{markHealed, "conclude"},
-	{markCore, "judgeCore"},
-	{markFailback, "channel.failover, up to a child that has been READY for the delay"},
-	{markLongest, "channel.failover, the same with the longest delay"},
-	{markJitter, "channel.failover, later than the longest delay"},
-	{markSmall, "channel.check, from the child's report"},
-	{markFull, "checkEjections: the limit keeps a failing endpoint in"},
+	{markSurvivor, "judgeSurvivor"},
+	{markFailback, "channel.checkFailover, up to a child that has been READY for the delay"},
+	{markMaxFailback, "channel.checkFailover, the same with the longest delay"},
+	{markJitter, "channel.checkFailover, later than the longest delay"},
+	{markMinReady, "channel.check, from the child's report"},
+	{markEjectionLimit, "checkEjections: the limit keeps a failing endpoint in"},
 	{markSlowStart, "checkGrowth, after its last sample"},
 	{markStandby, "checkStandbys, for each standby that it looks for"},
-	{markRetention, "channel.closed, for a child that is still configured"},
+	{markRetention, "channel.childClosed, for a child that is still configured"},
 	{markKeepalive, "attemptEnded, from the call's error"},
-	{markAttempt, "dialBackend"},
+	{markConnectTimeout, "dialBackend"},
 	{markBackoff, "dialBackend, from the time since the last failure"},
 	{markTwoMinutes, "dialBackend, the same where the longest backoff is 120 s"},
-	{markShort, "call, from its result"},
+	{markShortDeadline, "call, from its result"},
 	{markPatience, "received, from the time of the first update"},
 	{markHush, "received, the same"},
 	{markSecondServer, "watch, from its connections"},
 }
 
-// loggedMarks are reached when the product logs a line that matches form.
+// loggedMarks are the marks that a simulation reaches when the library logs a line that matches
+// pattern.
 var loggedMarks = []struct {
-	name string
-	form *regexp.Regexp
+	name    string
+	pattern *regexp.Regexp
 }{
 	{"bound: failoverTimeout", regexp.MustCompile(`failover from .*did not connect within`)},
 	{"bound: fastFailover", regexp.MustCompile(`failover from .*has lost its connections`)},
@@ -128,15 +129,15 @@ var loggedMarks = []struct {
 func rowMark(row int) string { return fmt.Sprintf("row %d of the order of last resorts", row) }
 
 func pairMark(names []string) string {
-	in := slices.DeleteFunc(slices.Clone(faultNames), func(name string) bool { return !slices.Contains(names, name) })
-	return "pair: " + strings.Join(in, "+")
+	ordered := slices.DeleteFunc(slices.Clone(faultNames), func(name string) bool { return !slices.Contains(names, name) })
+	return "pair: " + strings.Join(ordered, "+")
 }
 
-// sights has the faults that a backend can have. Each two of them are a mark, which a simulation
-// reaches when two backends have them at the same time.
-var sights = []struct {
+// backendFaults are the faults that a backend can have. Each combination of two faults is a mark,
+// which a simulation reaches when two backends have these faults at the same time.
+var backendFaults = []struct {
 	name string
-	is   func(c *condition) bool
+	has  func(c *condition) bool
 }{
 	{"killed", func(c *condition) bool { return !c.up }},
 	{"cut off", func(c *condition) bool { return c.link.LoseIn && c.link.LoseOut }},
@@ -144,17 +145,17 @@ var sights = []struct {
 	{"refuses", func(c *condition) bool { return c.link.Refuse }},
 	{"paused", func(c *condition) bool { return c.link.Pause }},
 	{"slow", func(c *condition) bool { return c.link.Rate > 0 }},
-	{"NOT_SERVING", func(c *condition) bool { return c.sick }},
-	{"errors", func(c *condition) bool { return c.answer != 0 }},
+	{"NOT_SERVING", func(c *condition) bool { return c.notServing }},
+	{"errors", func(c *condition) bool { return c.code != 0 }},
 	{"hangs", func(c *condition) bool { return c.hang }},
 }
 
-const sourceSight = "source"
+const sourceFaultName = "source"
 
-func sightMark(a, b string) string { return "together: " + a + ", " + b }
+func togetherMark(a, b string) string { return "together: " + a + ", " + b }
 
-// eventNames repeats the names of all events. A test that used the events themselves would count as
-// a test that sleeps, because they wait.
+// eventNames are the names of all events. allMarks does not read them from the events themselves,
+// because internal/arch would then report that a test outside of a synctest bubble may sleep.
 var eventNames = []string{
 	"backend up", "priority up", "everything up", "resume", "source works", "backend down",
 	"priority down", "reset", "half open", "go away", "blackhole", "priority blackhole",
@@ -170,24 +171,24 @@ func allMarks() (all []mark) {
 	}
 	all = append(all, bounds...)
 	for _, m := range loggedMarks {
-		all = append(all, mark{m.name, "said, from a line of the log"})
+		all = append(all, mark{m.name, "checkLogLine, from a line of the log"})
 	}
 	for _, pair := range pairs() {
 		all = append(all, mark{"pair: " + pair, "episode, after both lasted longer than their consequences take"})
 	}
-	for i, a := range sights {
-		for _, b := range sights[i+1:] {
-			all = append(all, mark{sightMark(a.name, b.name), "lookAround, each second, for two endpoints of the channel"})
+	for i, a := range backendFaults {
+		for _, b := range backendFaults[i+1:] {
+			all = append(all, mark{togetherMark(a.name, b.name), "markTogether, each second, for two endpoints of the channel"})
 		}
-		all = append(all, mark{sightMark(a.name, sourceSight), "lookAround, each second, for an endpoint of the channel"})
+		all = append(all, mark{togetherMark(a.name, sourceFaultName), "markTogether, each second, for an endpoint of the channel"})
 	}
 	for _, name := range eventNames {
-		all = append(all, mark{"event: " + name, "next"})
+		all = append(all, mark{"event: " + name, "runRandomEvent"})
 	}
 	return all
 }
 
-// mark records that this world has reached a mark.
+// mark records that this simulation has reached a mark.
 func (w *World) mark(name string) {
 	w.marked.mu.Lock()
 	defer w.marked.mu.Unlock()
@@ -211,14 +212,14 @@ func (m *marked) all() map[string]bool {
 // markLine records the marks that a log line shows.
 func (w *World) markLine(text string) {
 	for _, m := range loggedMarks {
-		if m.form.MatchString(text) {
+		if m.pattern.MatchString(text) {
 			w.mark(m.name)
 		}
 	}
 }
 
-// lookAround records which faults exist at the same time.
-func (w *World) lookAround() {
+// markTogether records the marks for faults that backends have at the same time.
+func (w *World) markTogether() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, open := w.network.Dials(secondAddress); open > 0 {
@@ -227,66 +228,67 @@ func (w *World) lookAround() {
 	if w.pair != nil {
 		return
 	}
-	seen := make([][]string, len(sights))
-	for _, address := range w.known.serving() {
-		for i, s := range sights {
-			if s.is(w.conditions[address]) {
-				seen[i] = append(seen[i], address)
+	faulty := make([][]string, len(backendFaults))
+	for _, address := range w.knownTruth.serving() {
+		for i, s := range backendFaults {
+			if s.has(w.conditions[address]) {
+				faulty[i] = append(faulty[i], address)
 			}
 		}
 	}
-	for i, a := range sights {
-		if len(seen[i]) == 0 {
+	for i, a := range backendFaults {
+		if len(faulty[i]) == 0 {
 			continue
 		}
-		if w.faulty != "" {
-			w.mark(sightMark(a.name, sourceSight))
+		if w.sourceFault != "" {
+			w.mark(togetherMark(a.name, sourceFaultName))
 		}
-		for j := i + 1; j < len(sights); j++ {
-			if len(seen[j]) > 0 && (len(seen[i]) > 1 || len(seen[j]) > 1 || seen[i][0] != seen[j][0]) {
-				w.mark(sightMark(a.name, sights[j].name))
+		for j := i + 1; j < len(backendFaults); j++ {
+			if len(faulty[j]) > 0 && (len(faulty[i]) > 1 || len(faulty[j]) > 1 || faulty[i][0] != faulty[j][0]) {
+				w.mark(togetherMark(a.name, backendFaults[j].name))
 			}
 		}
 	}
 }
 
-// markBack records what a failback shows. The caller holds the lock.
-func (c *channel) markBack(entered *seen) {
+// markFailbacks records the marks that a failback shows. The caller holds the lock.
+func (c *channel) markFailbacks(entered *childState) {
 	s := c.w.settings
-	if entered == nil || entered.state != connectivity.Ready || s.failback == 0 {
+	if entered == nil || entered.state != connectivity.Ready || s.failbackDelay == 0 {
 		return
 	}
-	held := time.Since(entered.since)
-	if held >= s.failback {
+	ready := time.Since(entered.changedAt)
+	if ready >= s.failbackDelay {
 		c.w.mark(markFailback)
 	}
-	if s.longestFailback > s.failback && held >= s.longestFailback {
-		c.w.mark(markLongest)
+	if s.maxFailbackDelay > s.failbackDelay && ready >= s.maxFailbackDelay {
+		c.w.mark(markMaxFailback)
 	}
-	if s.jitter > 0 && held > s.longestFailback {
+	if s.failbackJitter > 0 && ready > s.maxFailbackDelay {
 		c.w.mark(markJitter)
 	}
 }
 
-// markParts records priorities whose READY share is between minReady and minReadyRecovery. The
-// caller holds the lock.
-func (c *channel) markParts() {
+// markReadyShares records the mark for a priority whose READY share is between minReady and
+// minReadyRecovery. The caller holds the lock.
+func (c *channel) markReadyShares() {
 	s := c.w.settings
 	for _, child := range c.children {
-		if s.minReady > 0 && child.state == connectivity.Ready && child.tier.ReadyPart >= s.minReady && child.tier.ReadyPart < s.recovery {
-			c.w.mark(markSmall)
+		if s.minReady > 0 && child.state == connectivity.Ready && child.health.ReadyPart >= s.minReady && child.health.ReadyPart < s.minReadyRecovery {
+			c.w.mark(markMinReady)
 		}
 	}
 }
 
-// markFirst records how a channel got its first update. The caller holds the lock.
-func (w *World) markFirst() {
-	if w.known != nil {
+// markFirstUpdate records the marks for a channel that gets its first update exactly when a wait of
+// the library ends. The caller holds the lock.
+func (w *World) markFirstUpdate() {
+	if w.knownTruth != nil {
 		return
 	}
 	const instant = 10 * time.Millisecond
-	for name, wait := range map[string]time.Duration{markPatience: w.settings.failover, markHush: 2 * time.Second} {
-		if took := time.Since(w.openedAt); took >= wait && took < wait+instant {
+	for name, wait := range map[string]time.Duration{markPatience: w.settings.failoverTimeout, markHush: 2 * time.Second} {
+		if elapsed := time.Since(w.openedAt); elapsed >= wait && elapsed < wait+instant {
 			w.mark(name)
 		}
 	}

@@ -11,9 +11,9 @@ var marksFlag = flag.Int("sim.marks", 0, "run so many worlds, half of them of pa
 
 var marks Marks
 
-// TestMarks requires that enough simulations reach each mark. Half of them have pairs of faults. A
-// quarter of the others has an eds: target and a quarter a list of sources, because some bounds
-// exist only there.
+// TestMarks requires that each mark is reached by at least one of -sim.marks simulations. Half of
+// the simulations have pairs of faults. Of the other half, a quarter has an eds: target and a
+// quarter has several sources, because some marks can be reached only there.
 func TestMarks(t *testing.T) {
 	if *marksFlag == 0 {
 		return
@@ -34,29 +34,29 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A mark that no simulation has reached is reported. Each mark has a unique name and says where it
-// is counted.
-func TestMissingMarks(t *testing.T) {
+// Unreached returns the marks that no simulation has reached. Each mark must have a unique name and
+// say where it is recorded.
+func TestUnreachedMarks(t *testing.T) {
 	names := make(map[string]bool)
 	for _, m := range allMarks() {
-		if names[m.name] || m.where == "" {
+		if names[m.name] || m.recordedBy == "" {
 			t.Errorf("mark %q occurs twice or is counted nowhere", m.name)
 		}
 		names[m.name] = true
 	}
-	var some Marks
-	some.add(names)
-	if missing := some.Unreached(); len(missing) > 0 {
+	var counts Marks
+	counts.add(names)
+	if missing := counts.Unreached(); len(missing) > 0 {
 		t.Errorf("Unreached() = %q after a world that reached all marks", missing)
 	}
 	delete(names, rowMark(5))
-	some = Marks{}
-	some.add(names)
-	some.add(names)
-	if missing := some.Unreached(); len(missing) != 1 || missing[0] != rowMark(5) {
+	counts = Marks{}
+	counts.add(names)
+	counts.add(names)
+	if missing := counts.Unreached(); len(missing) != 1 || missing[0] != rowMark(5) {
 		t.Errorf("Unreached() = %q, want only row 5", missing)
 	}
-	if text := some.String(); !strings.Contains(text, "     0  "+rowMark(5)) || !strings.Contains(text, "     2  "+rowMark(4)) {
+	if text := counts.String(); !strings.Contains(text, "     0  "+rowMark(5)) || !strings.Contains(text, "     2  "+rowMark(4)) {
 		t.Errorf("the table does not count row 4 twice and row 5 not at all:\n%s", text)
 	}
 }

@@ -10,115 +10,117 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// mixed is a failover: target of several sources, each with its own priorities.
+// mixed is the source of a failover: target whose entries are other sources, each with its own
+// priorities.
 type mixed struct {
-	parts  []mixedPart
-	nested int // the entries from this one on form a nested list; 0 if there is none
+	entries     []mixedEntry
+	firstNested int // the index of the first entry in a nested failover: target; 0 if there is none
 }
 
-type mixedPart struct {
+type mixedEntry struct {
 	Source
-	tiers   int // the number of its priorities; the last source has all that are left
-	failing bool
+	priorities int // the number of priorities of the entry; the last entry also gets all later priorities
+	failing    bool
 }
 
-// newMixed spreads the priorities over different sources in random order.
+// newMixed divides the priorities among up to three sources of different random kinds.
 func newMixed(w *World, config Config) *mixed {
 	kinds := []string{"failover", "dns", "eds", "file", "srv", "kubernetes"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	m := &mixed{}
 	for first := 0; first < len(w.truth); {
-		p := mixedPart{tiers: 1 + w.rand.IntN(2)}
+		p := mixedEntry{priorities: 1 + w.rand.IntN(2)}
 		rest := w.truth[first:]
-		if last := len(m.parts) == 2; last || p.tiers > len(rest) {
-			p.tiers = len(rest)
+		if last := len(m.entries) == 2; last || p.priorities > len(rest) {
+			p.priorities = len(rest)
 		}
-		p.Source = w.newLeaf(kinds[len(m.parts)], rest[:p.tiers], first, config)
-		m.parts = append(m.parts, p)
-		first += p.tiers
+		p.Source = w.newLeaf(kinds[len(m.entries)], rest[:p.priorities], first, config)
+		m.entries = append(m.entries, p)
+		first += p.priorities
 	}
-	m.nested = w.rand.IntN(len(m.parts))
+	m.firstNested = w.rand.IntN(len(m.entries))
 	return m
 }
 
 func (m *mixed) Target() string {
-	list := func(parts []mixedPart) string {
+	list := func(entries []mixedEntry) string {
 		var targets []string
-		for _, p := range parts {
+		for _, p := range entries {
 			targets = append(targets, url.PathEscape(p.Target()))
 		}
 		return strings.Join(targets, ",")
 	}
-	if m.nested == 0 {
-		return "failover:///" + list(m.parts)
+	if m.firstNested == 0 {
+		return "failover:///" + list(m.entries)
 	}
-	return "failover:///" + list(m.parts[:m.nested]) + "," + url.PathEscape("failover:///"+list(m.parts[m.nested:]))
+	return "failover:///" + list(m.entries[:m.firstNested]) + "," + url.PathEscape("failover:///"+list(m.entries[m.firstNested:]))
 }
 
 func (m *mixed) Options() []given.Option {
 	var all []given.Option
-	for _, p := range m.parts {
+	for _, p := range m.entries {
 		all = append(all, p.Options()...)
 	}
 	return all
 }
 
 func (m *mixed) split(truth Truth) []Truth {
-	own := make([]Truth, len(m.parts))
-	for i, p := range m.parts {
-		n := min(p.tiers, len(truth))
-		if i == len(m.parts)-1 {
+	byEntry := make([]Truth, len(m.entries))
+	for i, p := range m.entries {
+		n := min(p.priorities, len(truth))
+		if i == len(m.entries)-1 {
 			n = len(truth)
 		}
-		own[i], truth = truth[:n:n], truth[n:]
+		byEntry[i], truth = truth[:n:n], truth[n:]
 	}
-	return own
+	return byEntry
 }
 
-func (m *mixed) redetect(r *rand.Rand) {
-	for _, p := range m.parts {
-		redetect(p.Source, r)
+func (m *mixed) changeDetection(r *rand.Rand) {
+	for _, p := range m.entries {
+		changeDetection(p.Source, r)
 	}
 }
 
-// lacks reports whether a source has no usable endpoints.
-func (m *mixed) lacks(truth Truth) bool {
-	for i, own := range m.split(truth) {
-		if len(m.parts[i].Sees(own).serving()) == 0 {
+// hasEmptyEntry reports whether the source of an entry has no usable endpoints.
+func (m *mixed) hasEmptyEntry(truth Truth) bool {
+	for i, entryTruth := range m.split(truth) {
+		if len(m.entries[i].Sees(entryTruth).serving()) == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// deletes reports whether a Service of one of the sources may be missing.
-func (m *mixed) deletes() bool {
-	return slices.ContainsFunc(m.parts, func(p mixedPart) bool {
-		k, is := p.Source.(*kube)
-		return is && k.deletes()
+// mayLackService reports whether a Kubernetes source may have a Service without slices.
+func (m *mixed) mayLackService() bool {
+	return slices.ContainsFunc(m.entries, func(p mixedEntry) bool {
+		k, ok := p.Source.(*kube)
+		return ok && k.mayLackService()
 	})
 }
 
 func (m *mixed) Sees(truth Truth) Truth {
 	var seen Truth
-	for i, own := range m.split(truth) {
-		seen = append(seen, m.parts[i].Sees(own)...)
+	for i, entryTruth := range m.split(truth) {
+		seen = append(seen, m.entries[i].Sees(entryTruth)...)
 	}
 	return seen
 }
 
 func (m *mixed) Publish(truth Truth) {
-	for i, own := range m.split(truth) {
-		m.parts[i].Publish(own)
+	for i, entryTruth := range m.split(truth) {
+		m.entries[i].Publish(entryTruth)
 	}
 }
 
-// Fail makes one source fail, or each with a probability of one half.
+// Fail makes a single random source fail or, in half of the cases, each source with a probability
+// of one half.
 func (m *mixed) Fail(r *rand.Rand) string {
-	one := r.IntN(2 * len(m.parts))
+	choice := r.IntN(2 * len(m.entries))
 	var what []string
-	for i := range m.parts {
-		if p := &m.parts[i]; one == i || one >= len(m.parts) && r.IntN(2) == 0 {
+	for i := range m.entries {
+		if p := &m.entries[i]; choice == i || choice >= len(m.entries) && r.IntN(2) == 0 {
 			p.failing = true
 			what = append(what, p.Fail(r))
 		}
@@ -127,8 +129,8 @@ func (m *mixed) Fail(r *rand.Rand) string {
 }
 
 func (m *mixed) Restore() {
-	for i := range m.parts {
-		if p := &m.parts[i]; p.failing {
+	for i := range m.entries {
+		if p := &m.entries[i]; p.failing {
 			p.failing = false
 			p.Restore()
 		}
@@ -139,25 +141,26 @@ func (m *mixed) Lag() time.Duration { return m.longest(Source.Lag) }
 
 func (m *mixed) Recovery() time.Duration { return m.longest(Source.Recovery) }
 
-func (m *mixed) longest(of func(Source) time.Duration) time.Duration {
+func (m *mixed) longest(duration func(Source) time.Duration) time.Duration {
 	longest := time.Duration(0)
-	for _, p := range m.parts {
-		longest = max(longest, of(p.Source))
+	for _, p := range m.entries {
+		longest = max(longest, duration(p.Source))
 	}
 	return longest
 }
 
 func (m *mixed) Close() {
-	for _, p := range m.parts {
+	for _, p := range m.entries {
 		p.Close()
 	}
 }
 
-// part returns the source of type T, or the zero value if there is none.
-func part[T Source](w *World) (found T) {
+// sourceOf returns the source of type T, which may be an entry of a mixed source, or the zero value
+// if there is none.
+func sourceOf[T Source](w *World) (found T) {
 	all := []Source{w.source}
 	if m, ok := w.source.(*mixed); ok {
-		for _, p := range m.parts {
+		for _, p := range m.entries {
 			all = append(all, p.Source)
 		}
 	}

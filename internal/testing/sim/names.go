@@ -16,56 +16,57 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// names is the source and the resolver of a failover: target with names.
+// names is the source of a failover: target whose entries are names of a custom scheme, and the
+// resolver builder for that scheme.
 type names struct {
-	mu        sync.Mutex
-	addresses map[string][]string
-	last      [][]string // the last addresses of each entry, never empty
-	failing   bool
-	watchers  map[*nameResolver]bool
-	first     int
-	parts     int
-	empty     time.Time // since when an entry has had no addresses; zero if all have some
-	was       bool      // an entry was without addresses at some time
+	mu            sync.Mutex
+	addresses     map[string][]string
+	lastAddresses [][]string // the last addresses of each entry that were not empty
+	failing       bool
+	watchers      map[*nameResolver]bool
+	firstIndex    int
+	count         int
+	emptySince    time.Time // zero while all entries have addresses
+	wasEmpty      bool      // some entry has ever been without addresses
 }
 
-// newNames creates a name for each priority. first is the number of the first name.
+// newNames creates a name for each priority. The names are numbered from first on.
 func newNames(truth Truth, first int) *names {
-	n := &names{first: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), last: make([][]string, len(truth)), parts: len(truth)}
+	n := &names{firstIndex: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), lastAddresses: make([][]string, len(truth)), count: len(truth)}
 	n.set(truth)
 	return n
 }
 
 func (n *names) set(truth Truth) {
 	empty := false
-	for i := range n.parts {
+	for i := range n.count {
 		var tier Tier
 		if i < len(truth) {
 			tier = truth[i]
 		}
-		n.addresses[n.partName(i)] = tier.Serving()
+		n.addresses[n.entryName(i)] = tier.Serving()
 		if len(tier.Serving()) > 0 {
-			n.last[i] = tier.Serving()
+			n.lastAddresses[i] = tier.Serving()
 		} else {
 			empty = true
 		}
 	}
 	switch {
 	case !empty:
-		n.empty = time.Time{}
-	case n.empty.IsZero():
-		n.empty, n.was = time.Now(), true
+		n.emptySince = time.Time{}
+	case n.emptySince.IsZero():
+		n.emptySince, n.wasEmpty = time.Now(), true
 	}
 }
 
-func (n *names) partName(i int) string { return "p" + strconv.Itoa(n.first+i) }
+func (n *names) entryName(i int) string { return "p" + strconv.Itoa(n.firstIndex+i) }
 
 func (n *names) Fixed() bool { return true }
 
 func (n *names) Target() string {
-	parts := make([]string, n.parts)
+	parts := make([]string, n.count)
 	for i := range parts {
-		parts[i] = url.PathEscape("sim:///" + n.partName(i))
+		parts[i] = url.PathEscape("sim:///" + n.entryName(i))
 	}
 	return "failover:///" + strings.Join(parts, ",")
 }
@@ -74,14 +75,14 @@ func (n *names) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(n))}
 }
 
-// Sees leaves out localities and weights, which names do not have. The target has a fixed number of
-// entries, and a name without addresses keeps its last ones.
+// Sees leaves out localities and weights, because names have none. The target has a fixed number of
+// entries, and an entry whose name has no addresses keeps its last addresses.
 func (n *names) Sees(Truth) Truth {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	seen := make(Truth, n.parts)
+	seen := make(Truth, n.count)
 	for i := range seen {
-		seen[i] = flat(n.last[i])
+		seen[i] = flat(n.lastAddresses[i])
 	}
 	return seen
 }
@@ -89,7 +90,7 @@ func (n *names) Sees(Truth) Truth {
 func (n *names) Publish(truth Truth) {
 	n.mu.Lock()
 	n.set(truth)
-	watchers := n.list()
+	watchers := n.orderedWatchers()
 	if n.failing {
 		watchers = nil
 	}
@@ -102,14 +103,14 @@ func (n *names) Publish(truth Truth) {
 func (n *names) everEmpty() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.was
+	return n.wasEmpty
 }
 
-func (n *names) list() []*nameResolver {
+func (n *names) orderedWatchers() []*nameResolver {
 	var watchers []*nameResolver
-	for i := range n.parts {
+	for i := range n.count {
 		for w := range n.watchers {
-			if w.name == n.partName(i) {
+			if w.name == n.entryName(i) {
 				watchers = append(watchers, w)
 			}
 		}
@@ -120,7 +121,7 @@ func (n *names) list() []*nameResolver {
 func (n *names) Fail(*rand.Rand) string {
 	n.mu.Lock()
 	n.failing = true
-	watchers := n.list()
+	watchers := n.orderedWatchers()
 	n.mu.Unlock()
 	for _, w := range watchers {
 		w.send()
@@ -131,19 +132,19 @@ func (n *names) Fail(*rand.Rand) string {
 func (n *names) Restore() {
 	n.mu.Lock()
 	n.failing = false
-	watchers := n.list()
+	watchers := n.orderedWatchers()
 	n.mu.Unlock()
 	for _, w := range watchers {
 		w.send()
 	}
 }
 
-// Lag is unlimited while a name has no addresses. A channel that opens then uses the last
-// addresses, which are stored for an hour.
+// Lag is unlimited while a name has no addresses. During this time, a new channel uses the last
+// addresses, which the library stores for an hour.
 func (n *names) Lag() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.empty.IsZero() {
+	if !n.emptySince.IsZero() {
 		return 1 << 60
 	}
 	return time.Second
@@ -185,7 +186,7 @@ func (w *nameResolver) send() {
 	for _, address := range addresses {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
-	_ = w.cc.UpdateState(state) // an error would ask for another resolution, which gives the same answer
+	_ = w.cc.UpdateState(state) // the error of a channel requests a re-resolution, whose result would be the same
 }
 
 func (w *nameResolver) ResolveNow(resolver.ResolveNowOptions) {}

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// nearby has the channel's preference for near endpoints, and the location of its client. Its
-// methods implement docs/near.md independently of the library.
+// nearby has the options of the channel that prefer near endpoints, and the location of its client.
+// Its methods implement docs/near.md independently of the library.
 type nearby struct {
 	prefer             string // "zone", "node", "hints", "balance", or "" for none
 	zone, region, node string
-	least              int            // zoneMinEndpoints; 0 if it is not set
-	callers            map[string]int // zoneCallers; nil if it is not set
-	listed             bool           // zones without endpoints have callers
+	zoneMinEndpoints   int            // 0 if the option is not set
+	zoneCallers        map[string]int // nil if the option is not set
+	countEmptyZones    bool           // callers are also counted for zones without endpoints
 }
 
 func newNearby(r *rand.Rand) nearby {
@@ -25,39 +25,39 @@ func newNearby(r *rand.Rand) nearby {
 		return nearby{}
 	}
 	n := nearby{
-		prefer: []string{"zone", "node", "hints", "balance"}[r.IntN(4)],
-		zone:   string(rune('a' + r.IntN(6))),
-		node:   nodeOf(strconv.Itoa(r.IntN(3))),
-		least:  []int{0, 0, 1, 2, 3}[r.IntN(5)],
+		prefer:           []string{"zone", "node", "hints", "balance"}[r.IntN(4)],
+		zone:             string(rune('a' + r.IntN(6))),
+		node:             nodeOf(strconv.Itoa(r.IntN(3))),
+		zoneMinEndpoints: []int{0, 0, 1, 2, 3}[r.IntN(5)],
 	}
 	switch r.IntN(6) {
 	case 0:
 	case 1:
-		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the region may have no such zone
+		n.region = regionOf(string(rune('a' + r.IntN(6)))) // often not the region of the zone
 	default:
 		n.region = regionOf(n.zone)
 	}
 	return n
 }
 
-func (n nearby) set(given url.Values) {
+func (n nearby) addParams(params url.Values) {
 	if n.prefer == "" {
 		return
 	}
 	for name, value := range map[string]string{"prefer": n.prefer, "zone": n.zone, "region": n.region, "node": n.node} {
 		if value != "" {
-			given.Set(name, value)
+			params.Set(name, value)
 		}
 	}
-	if n.callers != nil {
+	if n.zoneCallers != nil {
 		var list []string
-		for _, zone := range slices.Sorted(maps.Keys(n.callers)) {
-			list = append(list, fmt.Sprint(zone, ":", n.callers[zone]))
+		for _, zone := range slices.Sorted(maps.Keys(n.zoneCallers)) {
+			list = append(list, fmt.Sprint(zone, ":", n.zoneCallers[zone]))
 		}
-		given.Set("zoneCallers", strings.Join(list, ","))
+		params.Set("zoneCallers", strings.Join(list, ","))
 	}
-	if n.least > 0 {
-		given.Set("zoneMinEndpoints", strconv.Itoa(n.least))
+	if n.zoneMinEndpoints > 0 {
+		params.Set("zoneMinEndpoints", strconv.Itoa(n.zoneMinEndpoints))
 	}
 }
 
@@ -69,8 +69,8 @@ func regionOf(zone string) string {
 	return "far"
 }
 
-// placeOf splits "region/zone". The region is "" if it is unknown.
-func placeOf(zone string) (region, name string) {
+// splitZone splits "region/zone". The region is "" if it is unknown.
+func splitZone(zone string) (region, name string) {
 	if region, name, found := strings.Cut(zone, "/"); found {
 		return region, name
 	}
@@ -82,7 +82,8 @@ func digit(address string) int {
 	return int(host[len(host)-1] - '0')
 }
 
-// nodeOf returns the node of an endpoint. forNodes and forZones return its hints.
+// nodeOf returns the node of an endpoint. forNodes and forZones return the topology hints of an
+// endpoint.
 func nodeOf(address string) string { return "n" + strconv.Itoa(digit(address)%3) }
 
 func forNodes(address string) []string {
@@ -99,7 +100,7 @@ func forZones(address string) []string {
 	return []string{string(rune('a' + digit(address)%5)), string(rune('a' + (digit(address)+1)%5))}
 }
 
-func (n nearby) groups(truth Truth) (groups Truth, of []int) {
+func (n nearby) groups(truth Truth) (groups Truth, sourceIndexes []int) {
 	for i, tier := range truth {
 		split := Truth{tier}
 		if n.prefer == "balance" {
@@ -108,29 +109,29 @@ func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 			split = n.split(tier)
 		}
 		for _, g := range split {
-			groups, of = append(groups, g), append(of, i)
+			groups, sourceIndexes = append(groups, g), append(sourceIndexes, i)
 		}
 	}
-	return groups, of
+	return groups, sourceIndexes
 }
 
-const ranks = 4
+const rankCount = 4
 
-// split returns the near groups of a priority. It joins a group with too few usable endpoints with
-// the next one.
+// split returns the near groups of a priority. If a group has too few usable endpoints, split
+// merges it with the next group.
 func (n nearby) split(tier Tier) (groups Truth) {
-	rank := n.ranking(tier)
-	in := make([]bool, ranks)
-	for at := range ranks {
-		in[at] = true
-		group := tier.part(rank, in)
-		if len(group.Serving()) < max(n.least, 1) && at < ranks-1 {
+	rankOf := n.ranking(tier)
+	ranks := make([]bool, rankCount)
+	for rank := range rankCount {
+		ranks[rank] = true
+		group := tier.withRanks(rankOf, ranks)
+		if len(group.Serving()) < max(n.zoneMinEndpoints, 1) && rank < rankCount-1 {
 			continue
 		}
 		if len(group) > 0 {
 			groups = append(groups, group)
 		}
-		clear(in)
+		clear(ranks)
 	}
 	if len(groups) < 2 {
 		return Truth{tier}
@@ -138,16 +139,16 @@ func (n nearby) split(tier Tier) (groups Truth) {
 	return groups
 }
 
-// ranking returns a function that returns the rank of an endpoint by its distance: 0 is the
-// nearest.
+// ranking returns a function that returns the rank of an endpoint in a zone. A lower rank is nearer
+// to the client.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	if n.prefer != "hints" {
 		return func(zone, address string) int {
-			region, _ := placeOf(zone)
+			region, _ := splitZone(zone)
 			switch {
 			case n.prefer == "node" && address != "" && nodeOf(address) == n.node:
 				return 0
-			case n.own(zone):
+			case n.isOwnZone(zone):
 				return 1
 			case region != "" && n.region == region:
 				return 2
@@ -157,14 +158,14 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	}
 	serving := tier.Serving()
 	for _, hint := range []struct {
-		of   func(string) []string
-		ours string
+		values func(string) []string
+		own    string
 	}{{forNodes, n.node}, {forZones, n.zone}} {
-		ours := func(address string) bool { return slices.Contains(hint.of(address), hint.ours) }
-		without := func(address string) bool { return len(hint.of(address)) == 0 }
-		if slices.ContainsFunc(serving, ours) && !slices.ContainsFunc(serving, without) {
+		matches := func(address string) bool { return slices.Contains(hint.values(address), hint.own) }
+		hasNone := func(address string) bool { return len(hint.values(address)) == 0 }
+		if slices.ContainsFunc(serving, matches) && !slices.ContainsFunc(serving, hasNone) {
 			return func(_, address string) int {
-				if address != "" && ours(address) {
+				if address != "" && matches(address) {
 					return 0
 				}
 				return 3
@@ -174,36 +175,36 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	return func(string, string) int { return 3 }
 }
 
-// part returns the localities of a priority with the endpoints of the given ranks. It divides the
-// weight of a locality in proportion to the usable endpoints.
-func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
-	const finer = 1 << 20 // more precise than the weights of localities
+// withRanks returns the localities of a priority with only the endpoints of the given ranks. It
+// reduces the weight of a locality in proportion to the usable endpoints that it leaves out.
+func (t Tier) withRanks(rankOf func(zone, address string) int, ranks []bool) (localities Tier) {
+	const scale = 1 << 20 // keeps the rounding errors of the reduced weights small
 	all := func(string) bool { return true }
 	for _, l := range t {
-		some := l
-		some.Endpoints = nil
+		kept := l
+		kept.Endpoints = nil
 		for _, e := range l.Endpoints {
-			if in[rank(l.Zone, e.Address)] {
-				some.Endpoints = append(some.Endpoints, e)
+			if ranks[rankOf(l.Zone, e.Address)] {
+				kept.Endpoints = append(kept.Endpoints, e)
 			}
 		}
-		some.Weight *= finer
-		if whole := l.load(all); whole > 0 {
-			some.Weight = uint32(float64(some.Weight) * some.load(all) / whole)
+		kept.Weight *= scale
+		if whole := l.upWeight(all); whole > 0 {
+			kept.Weight = uint32(float64(kept.Weight) * kept.upWeight(all) / whole)
 		}
-		if len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in[rank(l.Zone, "")] {
-			part = append(part, some)
+		if len(kept.Endpoints) > 0 || len(l.Endpoints) == 0 && ranks[rankOf(l.Zone, "")] {
+			localities = append(localities, kept)
 		}
 	}
-	return part
+	return localities
 }
 
-// placelessLine checks the log line which says that prefer has no effect.
-func (w *World) placelessLine(m []string) string {
+// preferLine checks the log line which says that the option prefer has no effect.
+func (w *World) preferLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:
 		return "the channel has prefer=" + w.settings.near.prefer
-	case m[2] != "" && m[2] != "hints" && part[*records](w) == nil && (m[2] != "region" || part[*kube](w) == nil):
+	case m[2] != "" && m[2] != "hints" && sourceOf[*records](w) == nil && (m[2] != "region" || sourceOf[*kube](w) == nil):
 		return "the source has zones and regions"
 	}
 	return ""

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Network carries bytes between clients and hosts. A host is an address such as "10.0.0.1:443".
+// Network simulates a network between clients and hosts. A host has one address, such as
+// "10.0.0.1:443".
 type Network struct {
 	event func(format string, args ...any)
 
@@ -20,12 +21,12 @@ type Network struct {
 }
 
 type Link struct {
-	// Refuse makes new connections fail at once.
+	// Refuse makes new connections fail immediately.
 	Refuse bool
-	// LoseOut drops the packets of clients, and LoseIn those of the host. Connections hang, and no
-	// new ones are made.
+	// LoseOut drops the packets to the host, and LoseIn the packets from the host. Existing
+	// connections hang, and dials do not complete.
 	LoseOut, LoseIn bool
-	// Pause stops the process of the host. Connections are made, but nothing is read or sent.
+	// Pause suspends the process of the host. Dials succeed, but the host neither reads nor sends.
 	Pause bool
 	Delay time.Duration
 	// Rate limits the bytes per second in each direction of a connection. 0 means no limit.
@@ -39,7 +40,8 @@ type host struct {
 	dials    int
 }
 
-// NewNetwork returns a network without hosts. It reports the events of connections to event.
+// NewNetwork returns a network without hosts. The network calls event when a connection opens or
+// closes.
 func NewNetwork(event func(format string, args ...any)) *Network {
 	return &Network{event: event, hosts: make(map[string]*host)}
 }
@@ -53,7 +55,7 @@ func (n *Network) host(address string) *host {
 	return h
 }
 
-// SetLink changes the link to a host. Existing connections change, too.
+// SetLink changes the link to a host, also for existing connections.
 func (n *Network) SetLink(address string, link Link) {
 	n.mu.Lock()
 	n.host(address).link = link
@@ -69,7 +71,7 @@ func (n *Network) Reset(address string) {
 	}
 }
 
-// HalfOpen breaks the host's end of its connections. Clients do not notice.
+// HalfOpen breaks the host's end of its connections, without notifying the clients.
 func (n *Network) HalfOpen(address string) {
 	for _, c := range n.connections(address) {
 		c.reset(false)
@@ -82,8 +84,8 @@ func (n *Network) connections(address string) []*conn {
 	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
-// Dials returns how many connections to a host were requested so far, and how many are open.
-func (n *Network) Dials(address string) (asked, open int) {
+// Dials returns how many times a host was dialed, and how many connections to it are open.
+func (n *Network) Dials(address string) (dials, open int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h := n.host(address)
@@ -104,8 +106,8 @@ var errRefused = errors.New("connection refused")
 
 func (n *Network) Connected(address string) (oldest time.Time) {
 	for _, c := range n.connections(address) {
-		if oldest.IsZero() || c.begin.Before(oldest) {
-			oldest = c.begin
+		if oldest.IsZero() || c.openedAt.Before(oldest) {
+			oldest = c.openedAt
 		}
 	}
 	return oldest
@@ -129,7 +131,7 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	h.conns[c] = true
 	n.mu.Unlock()
 	n.event("connection to %s", address)
-	c.onClose(func() {
+	c.setOnClosed(func() {
 		n.event("connection to %s closed", address)
 		n.mu.Lock()
 		delete(h.conns, c)
@@ -142,22 +144,22 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c.client(), nil
 }
 
-// reach waits until packets arrive in both directions. Lost packets are sent again every second,
-// roughly as in TCP.
+// reach waits until a connection to the host can be established: it sends a packet again every
+// second while the link loses packets, and then waits for the delay of the link.
 func (n *Network) reach(ctx context.Context, h *host) error {
-	for arrives := false; ; {
+	for delayed := false; ; {
 		n.mu.Lock()
 		link := h.link
 		n.mu.Unlock()
 		lost := link.LoseOut || link.LoseIn
-		if !lost && (arrives || link.Delay == 0) {
+		if !lost && (delayed || link.Delay == 0) {
 			return nil
 		}
 		wait := 2 * link.Delay
 		if lost {
 			wait = time.Second
 		}
-		arrives = !lost
+		delayed = !lost
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
@@ -176,7 +178,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen %s: address in use", address)
 	}
 	l := &listener{address: addr(address), queue: make(chan *conn, 1024), done: make(chan struct{})}
-	l.left = func() {
+	l.onClose = func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if h.listener == l {
@@ -187,7 +189,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// closeListener removes the listener of a host. Accepted connections stay open.
+// closeListener closes the listener of a host. Accepted connections stay open.
 func (n *Network) closeListener(address string) {
 	n.mu.Lock()
 	l := n.host(address).listener
@@ -200,12 +202,12 @@ func (n *Network) closeListener(address string) {
 type listener struct {
 	address addr
 	queue   chan *conn
-	left    func()
+	onClose func()
 	once    sync.Once
 	done    chan struct{}
 }
 
-// offer puts a connection into the queue, or resets it if the listener is closed.
+// offer adds a connection to the queue of the listener. It returns false if the listener is closed.
 func (l *listener) offer(c *conn) bool {
 	if l.closed() {
 		return false
@@ -242,10 +244,10 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close resets the connections that were not accepted, like a kernel.
+// Close closes the listener. Like a kernel, it resets the connections that were not accepted.
 func (l *listener) Close() error {
 	l.once.Do(func() {
-		l.left()
+		l.onClose()
 		close(l.done)
 		l.resetQueue()
 	})

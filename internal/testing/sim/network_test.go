@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A connection to a paused host is made, but nothing arrives until the host resumes.
+// A dial to a paused host succeeds, but the host reads nothing until it resumes.
 func TestPausedHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewNetwork(func(string, ...any) {})
@@ -38,7 +38,7 @@ func TestPausedHost(t *testing.T) {
 	})
 }
 
-func TestABackendThatStopsBeforeItServes(t *testing.T) {
+func TestBackendStopsBeforeItServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBackend(NewNetwork(func(string, ...any) {}), firstTier, func(string) {})
 		for range 100 {
@@ -48,9 +48,9 @@ func TestABackendThatStopsBeforeItServes(t *testing.T) {
 	})
 }
 
-// A listener that closes resets the connections that wait to be accepted. Accepted connections stay
-// open.
-func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
+// When a listener closes, the connections that it has not accepted are reset, and the accepted
+// connections stay open.
+func TestListenerCloseResetsQueuedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewNetwork(func(string, ...any) {})
 		const address = "10.0.0.1:443"

@@ -8,29 +8,30 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// idle reports whether a field was ever set without the other one, and so had no effect.
-func (d *detections) idle(field, without string) bool {
+// hadNoEffect reports whether a cluster ever set a field while the algorithm of the field was
+// turned off. without is the name of the field that turns the algorithm on.
+func (d *detections) hadNoEffect(field, without string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.ever, func(d detection) bool {
-		given := make(map[string]bool)
+	return slices.ContainsFunc(d.history, func(d detection) bool {
+		set := make(map[string]bool)
 		d.proto().ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-			given[string(f.Name())] = true
+			set[string(f.Name())] = true
 			return true
 		})
-		off := map[string]bool{"enforcing_success_rate": d.rate.enforced == 0, "enforcing_failure_percentage": d.percentage.enforced == 0}
-		return given[field] && off[without]
+		disabled := map[string]bool{"enforcing_success_rate": d.successRate.enforcement == 0, "enforcing_failure_percentage": d.failurePercentage.enforcement == 0}
+		return set[field] && disabled[without]
 	})
 }
 
-var aNote = regexp.MustCompile(`(\w+) has no effect without (\w+)`)
+var notePattern = regexp.MustCompile(`(\w+) has no effect without (\w+)`)
 
-// noteLine checks the log line about fields of outlier detection that have no effect.
-func (w *World) noteLine(m []string) string {
+// uselessFieldLine checks the log line about fields of outlier detection that have no effect.
+func (w *World) uselessFieldLine(m []string) string {
 	all := w.clusters()
-	notes := aNote.FindAllStringSubmatch(m[0], -1)
+	notes := notePattern.FindAllStringSubmatch(m[0], -1)
 	for _, note := range notes {
-		if !slices.ContainsFunc(all, func(d *detections) bool { return d.idle(note[1], note[2]) }) {
+		if !slices.ContainsFunc(all, func(d *detections) bool { return d.hadNoEffect(note[1], note[2]) }) {
 			return fmt.Sprintf("no cluster gives %s without %s", note[1], note[2])
 		}
 	}
@@ -40,9 +41,9 @@ func (w *World) noteLine(m []string) string {
 	return ""
 }
 
-// uselessLine checks the log line which says that outlier detection has no effect with pick_first
-// over several endpoints.
-func (w *World) uselessLine([]string) string {
+// pickFirstLine checks the log line which says that the outlier detection of a cluster has no
+// effect with pickFirst.
+func (w *World) pickFirstLine([]string) string {
 	if !w.settings.pickFirst || len(w.clusters()) == 0 {
 		return "the channel has no pickFirst, or no clusters"
 	}
@@ -50,11 +51,11 @@ func (w *World) uselessLine([]string) string {
 }
 
 func (w *World) clusters() (all []*detections) {
-	if s := part[*edsSource](w); s != nil && s.list != nil {
-		all = append(all, s.list.detections)
+	if s := sourceOf[*edsSource](w); s != nil && s.clusters != nil {
+		all = append(all, s.clusters.detections)
 	}
-	if s := part[*file](w); s != nil && s.list != nil {
-		all = append(all, s.list.detections)
+	if s := sourceOf[*file](w); s != nil && s.clusters != nil {
+		all = append(all, s.clusters.detections)
 	}
 	return all
 }

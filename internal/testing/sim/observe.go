@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// observingBuilder wraps a resolver builder and observes the updates of its resolvers.
+// observingBuilder wraps a resolver builder. Its resolvers record their updates in channel.
 type observingBuilder struct {
 	resolver.Builder
 	channel *channel
@@ -30,8 +30,8 @@ func (t *observingBuilder) Build(target resolver.Target, cc resolver.ClientConn,
 	return t.Builder.Build(target, &observingConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
 }
 
-// observingConn observes the updates of a channel. It inserts a tap above the priority policy, and
-// one above each of its children.
+// observingConn records the updates of a channel. It inserts a tap policy above the priority
+// policy, and above each child of the priority policy.
 type observingConn struct {
 	resolver.ClientConn
 	channel *channel
@@ -41,10 +41,10 @@ type observingConn struct {
 }
 
 func (c *observingConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
-	if strings.Contains(text, awaiting.Config) { // the config has no policy to observe
+	if strings.Contains(text, awaiting.Config) { // this service config contains no priority policy
 		return c.ClientConn.ParseServiceConfig(text)
 	}
-	t := c.channel.tap(text)
+	t := c.channel.insertTaps(text)
 	result := c.ClientConn.ParseServiceConfig(t.text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *observingConn) ParseServiceConfig(text string) *serviceconfig.ParseResu
 }
 
 func (c *observingConn) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the update only makes calls wait; it has no endpoints
+	if awaiting.Is(state) { // this update has no endpoints and only makes calls wait
 		return c.ClientConn.UpdateState(state)
 	}
 	c.mu.Lock()
@@ -62,30 +62,30 @@ func (c *observingConn) UpdateState(state resolver.State) error {
 	c.mu.Unlock()
 	size := 0
 	for _, e := range state.Endpoints {
-		if !stateattr.IsReserve(e) { // the endpoint occurs again elsewhere, and is counted there
+		if !stateattr.IsReserve(e) { // a reserve endpoint is a copy of another endpoint
 			size++
 		}
 	}
-	again := c.channel.w.received(c.channel, t, t.truth(state.Endpoints), size)
+	identical := c.channel.w.received(c.channel, t, t.truth(state.Endpoints), size)
 	err := c.ClientConn.UpdateState(state)
-	if again && err == nil {
-		c.channel.w.receivedAgain()
+	if identical && err == nil {
+		c.channel.w.receivedIdentical()
 	}
 	return err
 }
 
-// tree is the part of a generated configuration that the checks use.
+// tree has the fields of a generated service config that the checks use.
 type tree struct {
-	text       string
-	priorities []string
-	of         []int // for each priority, its index in the source; nil if they are the same
-	weights    map[string]map[string]uint32
-	detections map[string]detection
+	text             string
+	priorities       []string
+	sourcePriorities []int // maps each priority to an index in the source; nil if these are equal
+	weights          map[string]map[string]uint32
+	detections       map[string]detection
 }
 
-func (t tree) numbers() []int {
-	if t.of != nil {
-		return t.of
+func (t tree) sourceIndexes() []int {
+	if t.sourcePriorities != nil {
+		return t.sourcePriorities
 	}
 	numbers := make([]int, len(t.priorities))
 	for i := range numbers {
@@ -96,23 +96,23 @@ func (t tree) numbers() []int {
 
 type config map[string]json.RawMessage
 
-func (c *channel) tap(text string) tree {
+func (c *channel) insertTaps(text string) tree {
 	t := tree{weights: make(map[string]map[string]uint32), detections: make(map[string]detection)}
 	service := parse[config](json.RawMessage(text))
 	policy := parse[[]map[string]config](service["loadBalancingConfig"])[0]
 	priority := policy["understudy_priority"]
 	t.priorities = parse[[]string](priority["priorities"])
-	if of, split := priority["sourcePriorities"]; split {
-		t.of = parse[[]int](of)
+	if indexes, split := priority["sourcePriorities"]; split {
+		t.sourcePriorities = parse[[]int](indexes)
 	}
 	children := parse[map[string]config](priority["children"])
 	for name, child := range children {
 		t.weights[name] = weightsIn(child["config"])
 		t.detections[name] = detectionIn(parse[[]map[string]json.RawMessage](child["config"])[0]["understudy_outlier_detection"])
-		child["config"] = c.tapped(name, child["config"])
+		child["config"] = c.wrapInTap(name, child["config"])
 	}
 	priority["children"] = marshal(children)
-	service["loadBalancingConfig"] = c.tapped("", marshal([]map[string]config{policy}))
+	service["loadBalancingConfig"] = c.wrapInTap("", marshal([]map[string]config{policy}))
 	t.text = string(marshal(service))
 	return t
 }
@@ -133,7 +133,7 @@ func weightsIn(policies json.RawMessage) map[string]uint32 {
 	return nil
 }
 
-func (c *channel) tapped(child string, policies json.RawMessage) json.RawMessage {
+func (c *channel) wrapInTap(child string, policies json.RawMessage) json.RawMessage {
 	return marshal([]any{map[string]any{tapName: tapJSON{c.id, child, policies}}})
 }
 
@@ -161,22 +161,22 @@ func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 		if i < 0 {
 			continue
 		}
-		at := slices.IndexFunc(truth[i], func(l Locality) bool { return l.Zone == path[1] })
-		if at < 0 {
-			at = len(truth[i])
+		j := slices.IndexFunc(truth[i], func(l Locality) bool { return l.Zone == path[1] })
+		if j < 0 {
+			j = len(truth[i])
 			truth[i] = append(truth[i], Locality{Zone: path[1], Weight: t.weights[path[0]][path[1]]})
 		}
-		l := &truth[i][at]
+		l := &truth[i][j]
 		w := max(weight.FromEndpoint(e).Weight, 1)
 		l.Endpoints = append(l.Endpoints, Endpoint{Address: e.Addresses[0].Addr, Weight: w})
 	}
-	for i, name := range t.priorities { // localities without endpoints have a share of the weight, too
+	for i, name := range t.priorities { // also add the localities without endpoints, because they have a share of the weight
 		for _, zone := range slices.Sorted(maps.Keys(t.weights[name])) {
 			if !slices.ContainsFunc(truth[i], func(l Locality) bool { return l.Zone == zone }) {
 				truth[i] = append(truth[i], Locality{Zone: zone, Weight: t.weights[name][zone]})
 			}
 		}
-		truth[i].detecting(t.detections[name])
+		truth[i].setDetection(t.detections[name])
 	}
 	return truth
 }

@@ -7,70 +7,72 @@ import (
 	"time"
 )
 
-// pair configures a simulation in which two faults occur together.
+// pair configures a simulation in which two faults repeatedly occur at the same time.
 type pair struct {
-	faults          []mishap
-	each            time.Duration // between two calls
-	deadline        time.Duration
-	takes           time.Duration
-	seldom, streams bool
-	limited         bool // streams have a deadline
-	stay            int  // decides when the client cancels a stream
-	calls           *sync.WaitGroup
-	done            chan struct{}
+	faults              []pairFault
+	callInterval        time.Duration // the average time between two calls
+	deadline            time.Duration
+	latency             time.Duration
+	rareCalls, streams  bool
+	streamsHaveDeadline bool
+	cancelMode          int // decides when the client cancels a stream
+	running             *sync.WaitGroup
+	done                chan struct{}
 }
 
-// choosePair sets two faults that occur together. It turns outlier detection on, because without it
-// the channel does not notice failing calls.
+// choosePair configures a simulation of two simultaneous faults. It turns outlier detection on,
+// because the channel would otherwise not notice failing calls.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
 	w.pair, w.judge = p, newJudge(w)
-	w.settings.detects, w.settings.pickFirst = "true", false
+	w.settings.outlierDetection, w.settings.pickFirst = "true", false
 	if has("below") && w.settings.minReady == 0 {
-		w.settings.minReady = minReadies[w.rand.IntN(len(minReadies))]
-		w.settings.recovery = w.settings.minReady
+		w.settings.minReady = minReadyValues[w.rand.IntN(len(minReadyValues))]
+		w.settings.minReadyRecovery = w.settings.minReady
 	}
 	w.link = Link{Delay: []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}[w.rand.IntN(4)]}
-	p.seldom, p.streams = has("seldom"), has("streams")
-	p.each = []time.Duration{1000, 2000, 5000, 8000}[w.rand.IntN(4)] * time.Millisecond
+	p.rareCalls, p.streams = has("seldom"), has("streams")
+	p.callInterval = []time.Duration{1000, 2000, 5000, 8000}[w.rand.IntN(4)] * time.Millisecond
 	if p.streams {
-		p.each *= 3
+		p.callInterval *= 3
 	}
-	if p.seldom {
-		p.each = time.Duration(11+w.rand.IntN(70)) * time.Second
+	if p.rareCalls {
+		p.callInterval = time.Duration(11+w.rand.IntN(70)) * time.Second
 	}
 	if has("resets") && !p.streams {
-		if p.takes = 1500 * time.Millisecond; p.seldom {
-			p.takes = 6 * p.each
+		if p.latency = 1500 * time.Millisecond; p.rareCalls {
+			p.latency = 6 * p.callInterval
 		}
 	}
-	p.limited = p.streams && (has("hang") || w.rand.IntN(2) == 0)
-	p.stay = w.rand.IntN(4)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // time for a connection and a call
-	if !w.hitBy(p) {
-		hitting := []int{0, 1, 2, 3, 4}
-		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])
+	p.streamsHaveDeadline = p.streams && (has("hang") || w.rand.IntN(2) == 0)
+	p.cancelMode = w.rand.IntN(4)
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.latency + 12*w.link.Delay // includes the time for a connection and a call
+	if !w.hitsEndpoints(p) {
+		candidates := []int{0, 1, 2, 3, 4}
+		p.faults = append(p.faults, pairFaults()[candidates[w.rand.IntN(len(candidates))]])
 	}
 	for _, address := range w.addresses {
-		w.backends[address].Take(p.takes)
+		w.backends[address].Take(p.latency)
 		w.conditions[address].link = w.link
 		w.network.SetLink(address, w.link)
 	}
-	w.Log.Event("pair %s: a call each %v, deadline %v, answers take %v, delay %v", name, p.each, p.deadline, p.takes, w.link.Delay)
+	w.Log.Event("pair %s: a call each %v, deadline %v, answers take %v, delay %v", name, p.callInterval, p.deadline, p.latency, w.link.Delay)
 }
 
 func (p *pair) has(name string) bool {
-	return slices.ContainsFunc(p.faults, func(f mishap) bool { return f.name == name })
+	return slices.ContainsFunc(p.faults, func(f pairFault) bool { return f.name == name })
 }
 
-func (w *World) hitBy(p *pair) bool { return slices.ContainsFunc(p.faults, mishap.hits) }
+func (w *World) hitsEndpoints(p *pair) bool {
+	return slices.ContainsFunc(p.faults, pairFault.affectsEndpoints)
+}
 
-// livePair makes both faults occur together, again and again. In between, it checks which priority
-// gets the calls.
-func (w *World) livePair(length time.Duration) {
+// runPair makes both faults occur together, repeatedly. In between, it checks which priority gets
+// the calls.
+func (w *World) runPair(length time.Duration) {
 	end := time.Now().Add(length)
-	pass(10 * time.Second)
+	sleep(10 * time.Second)
 	for n := 0; time.Now().Before(end) && len(w.Log.Broken()) == 0; n++ {
 		w.episode()
 		if n%3 == 0 {
@@ -79,14 +81,14 @@ func (w *World) livePair(length time.Duration) {
 	}
 }
 
-type struck struct {
-	mishap
-	tier []string
-	next time.Time
-	each time.Duration
+type activeFault struct {
+	pairFault
+	endpoints []string
+	next      time.Time
+	interval  time.Duration
 }
 
-func (w *World) strikeAll() (all []*struck) {
+func (w *World) beginFaults() (all []*activeFault) {
 	first := w.drawTier(w.rand, false)
 	for _, i := range w.rand.Perm(len(w.pair.faults)) {
 		f := w.pair.faults[i]
@@ -96,46 +98,47 @@ func (w *World) strikeAll() (all []*struck) {
 				tier = t
 			}
 		}
-		s := &struck{mishap: f, tier: tier}
-		if f.again != nil {
-			s.each = f.each[0] + time.Duration(w.rand.Int64N(int64(f.each[1]-f.each[0])))
-			s.next = time.Now().Add(s.each)
+		s := &activeFault{pairFault: f, endpoints: tier}
+		if f.repeat != nil {
+			s.interval = f.interval[0] + time.Duration(w.rand.Int64N(int64(f.interval[1]-f.interval[0])))
+			s.next = time.Now().Add(s.interval)
 		}
 		w.Log.Event("fault %s at %v", f.name, tier)
-		if f.strike != nil && len(tier) > 0 {
-			f.strike(w, slices.Clone(tier))
+		if f.begin != nil && len(tier) > 0 {
+			f.begin(w, slices.Clone(tier))
 		}
 		all = append(all, s)
 		if w.rand.IntN(2) == 0 {
-			w.inBurst(func() {})
+			w.duringBurst(func() {})
 		}
-		pass(time.Duration(w.rand.IntN(3)/2) * time.Duration(w.rand.Int64N(int64(20*w.pair.each+time.Minute))))
+		sleep(time.Duration(w.rand.IntN(3)/2) * time.Duration(w.rand.Int64N(int64(20*w.pair.callInterval+time.Minute))))
 	}
 	return all
 }
 
-// episode begins the faults of a pair, lets them last together, and ends them.
+// episode begins both faults of the pair, waits, and ends them.
 func (w *World) episode() {
-	all := w.strikeAll()
+	all := w.beginFaults()
 	w.sustain(all)
 	w.markPair(all)
-	loses := slices.ContainsFunc(all, func(s *struck) bool { return s.name == "ends" || s.name == "resets" })
-	if !loses || !w.settings.fast && w.settings.failback == 0 { // otherwise a priority that has just lost its connections may get no calls
+	endsConnections := slices.ContainsFunc(all, func(s *activeFault) bool { return s.name == "ends" || s.name == "resets" })
+	if !endsConnections || !w.settings.fastFailover && w.settings.failbackDelay == 0 { // otherwise, the correct priority may have just lost its connections and get no calls
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")
 	w.restoreSource()
 	for _, i := range w.rand.Perm(len(w.addresses)) {
 		w.heal(w.addresses[i])
-		pass(time.Duration(w.rand.IntN(4)/3) * time.Duration(w.rand.IntN(20)) * time.Second)
+		sleep(time.Duration(w.rand.IntN(4)/3) * time.Duration(w.rand.IntN(20)) * time.Second)
 	}
 }
 
-// markPair records a pair of faults. A fault without endpoints does not count.
-func (w *World) markPair(all []*struck) {
+// markPair records the marks for pairs of faults that have occurred together. A fault that needs
+// endpoints and has none has not occurred.
+func (w *World) markPair(all []*activeFault) {
 	var names []string
 	for _, s := range all {
-		if s.strike == nil && s.again == nil || len(s.tier) > 0 {
+		if s.begin == nil && s.repeat == nil || len(s.endpoints) > 0 {
 			names = append(names, s.name)
 		}
 	}
@@ -146,108 +149,110 @@ func (w *World) markPair(all []*struck) {
 	}
 }
 
-// sustain waits longer than the effects of the faults may take.
-func (w *World) sustain(all []*struck) {
+// sustain waits until the faults must have had all their effects, and repeats those that need it.
+func (w *World) sustain(all []*activeFault) {
 	w.mu.Lock()
-	longest := 2*w.settings.patience(3) + 8*byTarget.interval
+	longest := 2*w.settings.maxFailoverTime(3) + 8*targetDetection.interval
 	w.mu.Unlock()
-	begin, calls := time.Now(), w.madeNow()
+	begin, calls := time.Now(), w.callsMade()
 	length := longest + time.Duration(w.rand.Int64N(int64(15*time.Minute)))
-	most := 130 + w.rand.IntN(100)
-	for time.Since(begin) < length || w.pair.seldom && w.madeNow()-calls < most {
+	wantCalls := 130 + w.rand.IntN(100)
+	for time.Since(begin) < length || w.pair.rareCalls && w.callsMade()-calls < wantCalls {
 		next := time.Now().Add(time.Minute)
 		for _, s := range all {
-			if s.again != nil && len(s.tier) > 0 && s.next.Before(next) {
+			if s.repeat != nil && len(s.endpoints) > 0 && s.next.Before(next) {
 				next = s.next
 			}
 		}
-		pass(time.Until(next))
+		sleep(time.Until(next))
 		for _, s := range all {
-			if s.again != nil && !time.Now().Before(s.next) && len(s.tier) > 0 {
-				s.again(w, slices.Clone(s.tier))
-				s.next = time.Now().Add(s.each)
+			if s.repeat != nil && !time.Now().Before(s.next) && len(s.endpoints) > 0 {
+				s.repeat(w, slices.Clone(s.endpoints))
+				s.next = time.Now().Add(s.interval)
 			}
 		}
 	}
 }
 
-func (w *World) madeNow() int {
+func (w *World) callsMade() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.judge.made
+	return w.judge.calls
 }
 
-// inBurst calls do while many calls are made. It makes no calls if the client makes few, and
-// sometimes otherwise.
-func (w *World) inBurst(do func()) {
-	calls := func(n int) {
+// duringBurst makes many calls and calls f in the middle of them. If the client makes rare calls,
+// and in a third of the other cases, it only calls f.
+func (w *World) duringBurst(f func()) {
+	makeCalls := func(n int) {
 		for range n {
-			w.pair.calls.Go(func() { w.pairCall(true) })
-			pass(50 * time.Millisecond)
+			w.pair.running.Go(func() { w.pairCall(true) })
+			sleep(50 * time.Millisecond)
 		}
 	}
-	if w.pair.seldom || w.rand.IntN(3) == 0 {
-		do()
+	if w.pair.rareCalls || w.rand.IntN(3) == 0 {
+		f()
 		return
 	}
 	n := 40
 	if w.pair.streams {
 		n = 10
 	}
-	calls(n)
-	do()
-	calls(n)
+	makeCalls(n)
+	f()
+	makeCalls(n)
 }
 
-// checkHealed waits after the last fault until nothing changes any more, and then checks which
-// priority gets the calls.
+// checkHealed waits until nothing changes any more after the end of the faults, and then checks
+// which priority gets the calls.
 func (w *World) checkHealed() {
-	for begin := time.Now(); !w.rested(); pass(w.pair.each) {
-		if time.Since(begin) > 100*longestUnrest {
+	for begin := time.Now(); !w.isSettled(); sleep(w.pair.callInterval) {
+		if time.Since(begin) > 100*maxUnrest {
 			w.Log.Break(ruleContent, "the world does not settle")
 			return
 		}
 	}
 	w.mu.Lock()
-	w.judge.to = nil
+	w.judge.sentTo = nil
 	w.mu.Unlock()
-	for made := w.madeNow(); w.madeNow() < made+12; {
-		pass(w.pair.each)
+	for made := w.callsMade(); w.callsMade() < made+12; {
+		sleep(w.pair.callInterval)
 	}
 	w.checkInUse()
 }
 
-// rested reports whether there was enough time and enough calls since the last change.
-func (w *World) rested() bool {
+// isSettled reports whether enough time has passed and enough calls were made since the last
+// change.
+func (w *World) isSettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	j := w.judge
-	wait := w.settleTime() + w.rest() + w.settings.longEnough() + w.pair.deadline
-	return time.Since(j.changed.at) > wait && j.made-j.changed.made > 11*(len(j.of)+2)
+	wait := w.settleTime() + w.maxRestTime() + w.settings.maxConnectTime() + w.pair.deadline
+	return time.Since(j.lastChange.time) > wait && j.calls-j.lastChange.calls > 11*(len(j.byEndpoint)+2)
 }
 
-// checkInUse checks where the last calls went, if nothing changes any more.
+// checkInUse checks that the last calls went to the correct priority. It does nothing while the
+// channel may still react to a change.
 func (w *World) checkInUse() {
-	if !w.rested() {
+	if !w.isSettled() {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	right := w.right(w.known)
-	kept := func(address string) bool { return !w.connects(address) && !w.network.Connected(address).IsZero() }
-	cut := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
-	if len(right) == 0 || slices.ContainsFunc(w.known.serving(), kept) || slices.ContainsFunc(w.known.serving(), cut) {
-		return // an old connection is still used, or an endpoint never answers because its connections are always reset
+	correct := w.correctPriorities(w.knownTruth)
+	keepsConnection := func(address string) bool { return !w.reachable(address) && !w.network.Connected(address).IsZero() }
+	isCutShort := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
+	if len(correct) == 0 || slices.ContainsFunc(w.knownTruth.serving(), keepsConnection) || slices.ContainsFunc(w.knownTruth.serving(), isCutShort) {
+		return // an unreachable endpoint still has a connection, or the connections of an endpoint are always reset
 	}
 	w.calls.Checks++
 	var endpoints []string
-	for _, i := range right {
-		endpoints = append(endpoints, w.known[i].Serving()...)
+	for _, i := range correct {
+		endpoints = append(endpoints, w.knownTruth[i].Serving()...)
 	}
 	j := w.judge
-	for _, to := range j.to[max(0, len(j.to)-12):] {
+	for _, to := range j.sentTo[max(0, len(j.sentTo)-12):] {
 		if !slices.Contains(endpoints, to) {
-			w.Log.Break(rulePriority, "%v and %d calls after the last event a call went to %s, want one of p%d", time.Since(j.changed.at), j.made-j.changed.made, to, right)
+			w.Log.Break(rulePriority, "%v and %d calls after the last event a call went to %s, want one of p%d", time.Since(j.lastChange.time), j.calls-j.lastChange.calls, to, correct)
 			return
 		}
 	}
@@ -259,9 +264,9 @@ func (w *World) pairTraffic(seed uint64) {
 		select {
 		case <-w.pair.done:
 			return
-		case <-time.After(w.pair.each/2 + time.Duration(r.Int64N(int64(w.pair.each)))):
-			wait := r.IntN(2) == 0
-			w.pair.calls.Go(func() { w.pairCall(wait) })
+		case <-time.After(w.pair.callInterval/2 + time.Duration(r.Int64N(int64(w.pair.callInterval)))):
+			waitForReady := r.IntN(2) == 0
+			w.pair.running.Go(func() { w.pairCall(waitForReady) })
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 var pairFlag = flag.String("sim.pair", "", "pairs of simultaneous faults, such as kill+hang,hang+ends, or all; empty for none")
 
-// TestPairs simulates each pair of faults -sim.seeds times, or one pair with new seeds for
-// -sim.for.
+// TestPairs simulates each pair of faults with -sim.seeds seeds or, if -sim.for is set, a different
+// pair with each new seed for that long.
 func TestPairs(t *testing.T) {
 	all := pairs()
 	if len(all) != 66 {

@@ -14,31 +14,31 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-func (w *World) pairCall(wait bool) {
+func (w *World) pairCall(waitForReady bool) {
 	w.mu.Lock()
 	cc, j := w.cc, w.judge
-	j.made++
-	c := &call{start: time.Now(), made: j.made}
-	r := rand.New(rand.NewPCG(uint64(c.made), 2)) //nolint:gosec // draws the load
+	j.calls++
+	c := &call{start: time.Now(), number: j.calls}
+	r := rand.New(rand.NewPCG(uint64(c.number), 2)) //nolint:gosec // draws the load
 	w.mu.Unlock()
 	var err error
-	rest := func() {}
+	finish := func() {}
 	if w.pair.streams {
-		rest, err = w.pairStream(cc, c, wait, r)
+		finish, err = w.pairStream(cc, c, waitForReady, r)
 	} else {
-		_, err = c.make(cc, w.pair.deadline, wait)
+		_, err = c.invoke(cc, w.pair.deadline, waitForReady)
 	}
-	to, at := c.sent()
+	address, sentAt := c.lastAttempt()
 	w.mu.Lock()
-	w.calls.add(to, err)
-	if to == "" || status.Code(err) != codes.Canceled { // the client has not canceled the call
-		j.ended(c, to, at, err)
+	w.calls.add(address, err)
+	if address == "" || status.Code(err) != codes.Canceled { // the client has not canceled a call that was sent
+		j.callEnded(c, address, sentAt, err)
 	}
 	w.mu.Unlock()
 	if err != nil {
-		w.Log.Repeat(fmt.Sprintf("call sent to %q: %v", to, err), "the first made %v ago", time.Since(c.start))
+		w.Log.Repeat(fmt.Sprintf("call sent to %q: %v", address, err), "the first made %v ago", time.Since(c.start))
 	}
-	rest()
+	finish()
 }
 
 func (c *Calls) add(to string, err error) {
@@ -53,31 +53,31 @@ func (c *Calls) add(to string, err error) {
 	}
 }
 
-// firstMessage is how long a client without a deadline waits for the first message of a stream.
+// firstMessage is how long a client waits for the first message of a stream without a deadline.
 const firstMessage = 2 * time.Minute
 
-// pairStream begins a stream and waits for its answer. rest waits until the backend or the client
-// ends the stream, which may take hours.
-func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand) (rest func(), err error) {
+// pairStream opens a stream and waits for its first message. finish waits until the backend or the
+// client ends the stream, which may take hours.
+func (w *World) pairStream(cc *grpc.ClientConn, c *call, waitForReady bool, r *rand.Rand) (finish func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	length, first := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
-	if w.pair.stay == 2 {
+	length, patience := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
+	if w.pair.cancelMode == 2 {
 		length = 4 * time.Hour // longer than the faults last
 	}
-	if w.pair.limited {
+	if w.pair.streamsHaveDeadline {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)
-		length, first = time.Duration(r.Int64N(int64(w.pair.deadline)/2)), 2*w.pair.deadline
+		length, patience = time.Duration(r.Int64N(int64(w.pair.deadline)/2)), 2*w.pair.deadline
 	}
-	impatient := time.AfterFunc(first, cancel)
-	stream, err := c.open(ctx, cc, length, wait)
-	impatient.Stop()
+	timeout := time.AfterFunc(patience, cancel)
+	stream, err := c.openStream(ctx, cc, length, waitForReady)
+	timeout.Stop()
 	if err != nil {
 		cancel()
 		return func() {}, err
 	}
 	return func() {
 		defer cancel()
-		defer time.AfterFunc(w.pair.enough(length, r), cancel).Stop()
+		defer time.AfterFunc(w.pair.streamTime(length, r), cancel).Stop()
 		go func() {
 			select {
 			case <-w.pair.done:
@@ -86,13 +86,13 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand
 			}
 		}()
 		if err := stream.RecvMsg(new(emptypb.Empty)); !errors.Is(err, io.EOF) && status.Code(err) != codes.Canceled {
-			w.Log.Repeat(fmt.Sprintf("a stream to %s broke: %v", c.to, err), "the first after %v", time.Since(c.start))
+			w.Log.Repeat(fmt.Sprintf("a stream to %s broke: %v", c.address, err), "the first after %v", time.Since(c.start))
 		}
 	}, nil
 }
 
-func (p *pair) enough(length time.Duration, r *rand.Rand) time.Duration {
-	if p.stay == 0 || p.stay == 3 && r.IntN(2) == 0 {
+func (p *pair) streamTime(length time.Duration, r *rand.Rand) time.Duration {
+	if p.cancelMode == 0 || p.cancelMode == 3 && r.IntN(2) == 0 {
 		return 2 * length
 	}
 	return length / 2

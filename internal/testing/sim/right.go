@@ -2,65 +2,65 @@ package sim
 
 import "slices"
 
-// right returns the priorities that may be in use when nothing changes any more, in order. By gRFC
-// A56, this is the highest one that can be reached. There may be several if the READY share of a
-// priority is between minReady and minReadyRecovery, or if endpoints may or may not be ejected.
-// There is none if no endpoint can be reached. The caller holds the lock.
-func (w *World) right(truth Truth) []int {
-	var some, all []int
+// correctPriorities returns, in order, the indexes of the priorities that may be in use when
+// nothing changes any more. By gRFC A56, this is the highest priority with a reachable endpoint.
+// There may be several if the READY share of a priority is between minReady and minReadyRecovery,
+// or if endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The
+// caller holds the lock.
+func (w *World) correctPriorities(truth Truth) []int {
+	var usable, reachable []int
 	detects := false
 	for i, tier := range truth {
-		good, there := w.settings.part(tier, w.answers), w.settings.part(tier, w.connects)
+		usableShare, reachableShare := w.settings.upShare(tier, w.certainlyUsable), w.settings.upShare(tier, w.reachable)
 		detects = detects || tier.detection().ejects()
-		if there == 0 {
+		if reachableShare == 0 {
 			continue
 		}
-		all = append(all, i)
-		tried := tier.detection().ejects() && good < there // outlier detection tries the ejected endpoints with a few calls
-		if there >= w.settings.minReady || tried {
-			some = append(some, i)
+		reachable = append(reachable, i)
+		hasTrials := tier.detection().ejects() && usableShare < reachableShare // outlier detection sends trial calls to ejected endpoints
+		if reachableShare >= w.settings.minReady || hasTrials {
+			usable = append(usable, i)
 		}
-		if good > 0 && good >= max(w.settings.minReady, w.settings.recovery) {
-			return some
+		if usableShare > 0 && usableShare >= max(w.settings.minReady, w.settings.minReadyRecovery) {
+			return usable
 		}
 	}
 	switch {
-	case w.settings.minReady == 0 && !detects || len(all) == 0:
-		return some
-	case !detects && len(some) == 0:
-		return all[:1] // all priorities are too small, so the highest is used
+	case w.settings.minReady == 0 && !detects || len(reachable) == 0:
+		return usable
+	case !detects && len(usable) == 0:
+		return reachable[:1] // all priorities are below minReady, so the highest is used
 	}
-	return all
+	return reachable
 }
 
-// connects reports whether an endpoint can be reached. gRFC A56 considers nothing else.
-func (w *World) connects(address string) bool { return w.conditions[address].connects() }
+// reachable reports whether the channel can connect to an endpoint. gRFC A56 considers only this.
+func (w *World) reachable(address string) bool { return w.conditions[address].reachable() }
 
-// answers reports whether an endpoint can be reached and cannot be ejected.
-func (w *World) answers(address string) bool {
+// certainlyUsable reports whether an endpoint is reachable and cannot be ejected.
+func (w *World) certainlyUsable(address string) bool {
 	c := w.conditions[address]
-	for _, tier := range w.known {
-		if d := tier.detection(); d.ejects() && slices.Contains(tier.Serving(), address) && (!c.works() || c.suspect(d)) {
+	for _, tier := range w.knownTruth {
+		if d := tier.detection(); d.ejects() && slices.Contains(tier.Serving(), address) && (!c.works() || c.mayBeEjected(d)) {
 			return false
 		}
 	}
-	return c.connects()
+	return c.reachable()
 }
 
-// part returns the fraction of a priority's weight that belongs to endpoints that are up. With
-// pickFirst, one endpoint gets all calls of a locality, so the locality counts completely or not at
-// all.
-func (s settings) part(t Tier, up func(address string) bool) float64 {
-	part, whole := 0.0, 0.0
+// upShare returns the fraction of a priority's weight that belongs to endpoints for which isUp
+// returns true. With pickFirst, one such endpoint is enough for the whole weight of its locality.
+func (s settings) upShare(t Tier, isUp func(address string) bool) float64 {
+	upWeight, total := 0.0, 0.0
 	for _, l := range t {
-		if all := l.load(func(string) bool { return true }); all > 0 {
-			held := l.load(up) / all
-			if s.pickFirst && held > 0 {
-				held = 1
+		if all := l.upWeight(func(string) bool { return true }); all > 0 {
+			fraction := l.upWeight(isUp) / all
+			if s.pickFirst && fraction > 0 {
+				fraction = 1
 			}
-			part += float64(l.Weight) * held
+			upWeight += float64(l.Weight) * fraction
 		}
-		whole += float64(l.Weight)
+		total += float64(l.Weight)
 	}
-	return part / max(whole, 1)
+	return upWeight / max(total, 1)
 }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The names of the rules in logs.
+// The descriptions of the rules, as they appear in the log.
 const (
 	ruleWait     = "a call that waits is answered while an endpoint can be reached"
 	ruleRemoved  = "no call goes to an endpoint a second after it was removed"
@@ -25,7 +25,7 @@ const (
 	ruleGrowth   = "the share of a recovered endpoint grows over slowStart"
 	ruleNames    = "log lines and errors are true"
 	ruleAnswers  = "if any priority answers, the one in use answers"
-	ruleFro      = "calls do not keep moving between priorities without an event"
+	ruleMoves    = "calls do not keep moving between priorities without an event"
 	ruleCore     = "if one endpoint works permanently, calls succeed once the timers have run"
 	ruleEnd      = "a closed channel leaves nothing behind"
 )
@@ -34,58 +34,58 @@ func (w *World) sentTo(address string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.conditions[address]; c != nil {
-		c.underWay++
+		c.inFlight++
 	}
 	if w.judge != nil {
 		w.judge.sent(address)
 	}
-	if at, ok := w.gone[address]; ok && time.Since(at) > time.Second {
-		w.Log.Break(ruleRemoved, "a call went to %s, which was removed from the channel %v ago", address, time.Since(at))
+	if removedAt, ok := w.removedAt[address]; ok && time.Since(removedAt) > time.Second {
+		w.Log.Break(ruleRemoved, "a call went to %s, which was removed from the channel %v ago", address, time.Since(removedAt))
 	}
 }
 
-func (w *World) call(wait bool) {
+func (w *World) call(waitForReady bool) {
 	w.mu.Lock()
 	deadline, cc := w.settleTime(), w.cc
-	short := w.detects() && wait && w.calls.Made%2 == 0
-	if short {
-		deadline = w.settings.hang
+	shortDeadline := w.detects() && waitForReady && w.calls.Made%2 == 0
+	if shortDeadline {
+		deadline = w.settings.shortDeadline
 	}
 	if w.checking || cc == nil {
 		w.mu.Unlock()
-		return // checks count their own calls, or the channel is being replaced
+		return // a check is making its own calls, or the channel is being replaced
 	}
 	w.calls.Made++
 	w.mu.Unlock()
 	c := &call{start: time.Now()}
-	_, err := c.make(cc, deadline, wait)
-	to, at := c.sent()
+	_, err := c.invoke(cc, deadline, waitForReady)
+	address, sentAt := c.lastAttempt()
 	w.mu.Lock()
 	closed := cc != w.cc
-	if short && to != "" && status.Code(err) == codes.DeadlineExceeded {
-		w.mark(markShort)
+	if shortDeadline && address != "" && status.Code(err) == codes.DeadlineExceeded {
+		w.mark(markShortDeadline)
 	}
 	switch {
 	case err == nil:
 		w.calls.Answered++
-	case to != "":
+	case address != "":
 		w.calls.Failed++
 	default:
 		w.calls.Waited++
 	}
 	w.mu.Unlock()
 	switch {
-	case err != nil && to != "":
-		w.Log.Repeat(fmt.Sprintf("call sent to %s: %v", to, err), "the first sent %v ago", time.Since(at))
+	case err != nil && address != "":
+		w.Log.Repeat(fmt.Sprintf("call sent to %s: %v", address, err), "the first sent %v ago", time.Since(sentAt))
 	case time.Since(c.start) > 2*time.Second:
-		w.Log.Repeat(fmt.Sprintf("slow call, sent to %q: %v", to, err), "the first made %v ago", time.Since(c.start))
+		w.Log.Repeat(fmt.Sprintf("slow call, sent to %q: %v", address, err), "the first made %v ago", time.Since(c.start))
 	}
-	if err == nil || to != "" || closed {
+	if err == nil || address != "" || closed {
 		return
 	}
 	switch {
-	case short:
-	case wait:
+	case shortDeadline:
+	case waitForReady:
 		w.checkWait(c, deadline, err)
 	default:
 		w.checkError(c, err)
@@ -98,14 +98,14 @@ func (w *World) checkWait(c *call, deadline time.Duration, err error) {
 		return
 	}
 	w.mu.Lock()
-	good := w.reachableSince(c.start)
+	reachable := w.reachableSince(c.start)
 	w.mu.Unlock()
-	if good != "" {
-		w.Log.Break(ruleWait, "a call waited %v although %s was reachable all the time", deadline, good)
+	if reachable != "" {
+		w.Log.Break(ruleWait, "a call waited %v although %s was reachable all the time", deadline, reachable)
 	}
 }
 
-// checkError checks a call without wait-for-ready that was never sent.
+// checkError checks the error of a call without wait-for-ready that was never sent.
 func (w *World) checkError(c *call, err error) {
 	text := status.Convert(err).Message()
 	if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
@@ -115,20 +115,20 @@ func (w *World) checkError(c *call, err error) {
 		w.Log.Break(ruleNames, "an error has several lines: %q", text)
 	}
 	w.Log.Repeat(fmt.Sprintf("call fails: %v", err), "the first made %v ago", time.Since(c.start))
-	if wrong := w.blames(text); wrong != "" {
-		w.Log.Break(ruleNames, "a call fails with %q: %s", text, wrong)
+	if problem := w.checkErrorText(text); problem != "" {
+		w.Log.Break(ruleNames, "a call fails with %q: %s", text, problem)
 	}
 }
 
-// reachableSince returns an endpoint that the channel has known since the given time and could have
-// reached, or "".
+// reachableSince returns an endpoint that the channel has had since time t, and that has been
+// reachable since then. It returns "" if there is none.
 func (w *World) reachableSince(t time.Time) string {
-	if w.knownAt.After(t) {
+	if w.updatedAt.After(t) {
 		return ""
 	}
-	for _, tier := range w.known {
+	for _, tier := range w.knownTruth {
 		for _, address := range tier.Serving() {
-			if c := w.conditions[address]; c.connects() && !c.since.After(t) {
+			if c := w.conditions[address]; c.reachable() && !c.changedAt.After(t) {
 				return address
 			}
 		}
@@ -142,12 +142,12 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// checkQuiet checks that the right priority gets all calls, divided by weight. It returns false if
-// the channel has received an update meanwhile, which may happen because calls to a slow endpoint
-// take long.
-func (w *World) checkQuiet() (calm bool) {
-	q := w.newQuiet()
-	if len(q.right) == 0 {
+// checkQuiet checks that the correct priority gets all calls, and each of its endpoints the right
+// share. It returns false if the channel has received an update during the check, which may take
+// long if an endpoint is slow.
+func (w *World) checkQuiet() (undisturbed bool) {
+	q := w.newExpectation()
+	if len(q.priorities) == 0 {
 		return !w.disturbed(q)
 	}
 	w.setChecking(true)
@@ -163,102 +163,103 @@ func (w *World) checkQuiet() (calm bool) {
 	return !w.disturbed(q)
 }
 
-// sample makes calls and counts where they went. It returns false if one went to a wrong endpoint,
-// or if the channel has received an update meanwhile.
-func (w *World) sample(q quiet) (map[string]int, bool) {
+// sample makes calls and counts the calls to each endpoint. It returns false if a call went to a
+// wrong endpoint, or if the channel has received an update during the calls.
+func (w *World) sample(q expectation) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
 		c := &call{start: time.Now()}
-		_, err := c.make(w.cc, 5*time.Second, true)
-		to, _ := c.sent()
+		_, err := c.invoke(w.cc, 5*time.Second, true)
+		to, _ := c.lastAttempt()
 		if w.disturbed(q) {
 			return nil, false
 		}
 		if to == "" {
-			w.Log.Break(rulePriority, "in a quiet period a call was never sent, want one of p%d: %v", q.right, err)
+			w.Log.Break(rulePriority, "in a quiet period a call was never sent, want one of p%d: %v", q.priorities, err)
 			return nil, false
 		}
 		counts[to]++
 		if !slices.Contains(q.endpoints, to) {
-			w.Log.Break(rulePriority, "in a quiet period a call went to %s, want one of p%d: %s", to, q.right, strings.Join(q.endpoints, ", "))
+			w.Log.Break(rulePriority, "in a quiet period a call went to %s, want one of p%d: %s", to, q.priorities, strings.Join(q.endpoints, ", "))
 			return nil, false
 		}
 	}
 	return counts, true
 }
 
-// quiet is the expected behaviour while nothing changes.
-type quiet struct {
-	right     []int
-	endpoints []string
-	shares    []share // nil if they are not certain
-	calls     int
-	balanced  []map[string]float64 // all possible shares if calls are balanced between zones
-	slack     float64              // the allowed deviation from balanced
-	known     time.Time
+// expectation is the expected behaviour of the channel while nothing changes.
+type expectation struct {
+	priorities []int
+	endpoints  []string
+	shares     []share // nil if the shares are not certain
+	calls      int
+	balanced   []map[string]float64 // all correct shares by endpoint; only with prefer=balance
+	tolerance  float64              // the allowed deviation from balanced shares
+	updatedAt  time.Time
 }
 
-// newQuiet returns the expected behaviour. It also records the priority in use, because later
-// failovers are compared with it.
-func (w *World) newQuiet() quiet {
+// newExpectation returns the expected behaviour. It also records the priority in use, which
+// determines which later changes may cause a failover.
+func (w *World) newExpectation() expectation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checkConnections()
-	q := quiet{right: w.right(w.known), calls: 400, known: w.knownAt}
-	w.lowest, w.vital = -1, nil
-	for _, i := range q.right {
-		q.endpoints = append(q.endpoints, w.known[i].Serving()...)
+	q := expectation{priorities: w.correctPriorities(w.knownTruth), calls: 400, updatedAt: w.updatedAt}
+	w.priorityInUse, w.vitalAddresses = -1, nil
+	for _, i := range q.priorities {
+		q.endpoints = append(q.endpoints, w.knownTruth[i].Serving()...)
 	}
-	if len(q.right) == 0 {
+	if len(q.priorities) == 0 {
 		return q
 	}
 	w.calls.Checks++
 	if slices.ContainsFunc(q.endpoints, func(address string) bool { return w.conditions[address].hang }) {
-		q.calls = 10 // each call takes its whole timeout
+		q.calls = 10 // a call to this endpoint only ends at its deadline
 	}
-	sure := q.sure(w)
-	if sure && q.calls > 100 {
-		if tier := w.known[q.right[0]]; w.settings.near.balances(tier) {
-			q.balanced, q.slack = w.settings.near.balanced(tier, w.connects), w.settings.near.slack(tier)
+	certain := q.certain(w)
+	if certain && q.calls > 100 {
+		if tier := w.knownTruth[q.priorities[0]]; w.settings.near.isBalanced(tier) {
+			q.balanced, q.tolerance = w.settings.near.balancedShares(tier, w.reachable), w.settings.near.tolerance(tier)
 		} else {
-			q.shares = w.settings.shares(tier, w.connects)
+			q.shares = w.settings.shares(tier, w.reachable)
 		}
 	}
-	if sure && w.settings.minReady == 0 {
-		w.lowest, w.vital = q.right[0], w.known[:q.right[0]+1].serving()
+	if certain && w.settings.minReady == 0 {
+		w.priorityInUse, w.vitalAddresses = q.priorities[0], w.knownTruth[:q.priorities[0]+1].serving()
 	}
 	return q
 }
 
-// sure reports whether it is certain which endpoints get calls. The caller holds the lock.
-func (q quiet) sure(w *World) bool {
-	uncertain := func(address string) bool { return w.connects(address) && !w.answers(address) }
-	return len(q.right) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
+// certain reports whether it is certain which endpoints get calls. The caller holds the lock.
+func (q expectation) certain(w *World) bool {
+	uncertain := func(address string) bool { return w.reachable(address) && !w.certainlyUsable(address) }
+	return len(q.priorities) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
 
 // disturbed reports whether the channel has received an update since q was created.
-func (w *World) disturbed(q quiet) bool {
+func (w *World) disturbed(q expectation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.knownAt != q.known
+	return w.updatedAt != q.updatedAt
 }
 
-// checkConnections looks for unnecessary connections. The caller holds the lock.
+// checkConnections checks that no endpoint has more connections than entries in the last update.
+// The caller holds the lock.
 func (w *World) checkConnections() {
 	for _, address := range w.addresses {
 		// A call that hangs keeps the connection to a removed endpoint open until its deadline.
-		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*(w.settleTime()+w.rest()) {
+		if c := w.conditions[address]; c.hang || time.Since(c.changedAt) < 2*(w.settleTime()+w.maxRestTime()) {
 			continue
 		}
 		times := 0
-		for _, tier := range w.known {
+		for _, tier := range w.knownTruth {
 			for _, a := range tier.Serving() {
 				if a == address {
 					times++
 				}
 			}
 		}
-		if _, open := w.network.Dials(address); open > times && w.known != nil {
+		if _, open := w.network.Dials(address); open > times && w.knownTruth != nil {
 			w.Log.Break(ruleEnd, "%d connections to %s, which occurs %d times in the update", open, address, times)
 		}
 	}

@@ -1,9 +1,9 @@
 // Package sim is a simulator for tests. It runs a channel with its source, its backends and the
-// network between them under testing/synctest. A seed determines the faults, and rules check what
-// happens.
+// network between them under testing/synctest. A seed determines the faults, and rules check how
+// the channel reacts.
 //
-// The expectations follow from the faults and from a model of gRFC A56, and never from a decision
-// of the library.
+// The rules compute what to expect from the faults and from a model of gRFC A56, and never use a
+// decision of the library.
 package sim
 
 import (
@@ -13,17 +13,17 @@ import (
 
 type Config struct {
 	Length    time.Duration // simulated time
-	EventEach time.Duration // on average, except while nothing may happen
+	EventEach time.Duration // the average time between two events, without the quiet periods
 	CallEach  time.Duration
 	Kind      string // the kind of source; "" for a random one
 	Dir       string // the directory for the files of sources
 	PickFirst bool
 	Pair      string // two faults such as "kill+hang"; "" for any faults
-	Marks     *Marks // counts what the world reaches; may be nil
+	Marks     *Marks // counts the marks that the simulation reaches; may be nil
 }
 
 // Run runs a simulation, and returns its log and the counts of its calls. It must be called in a
-// synctest bubble, and by one goroutine at a time.
+// synctest bubble, and not concurrently.
 func Run(seed uint64, config Config) (*Log, Calls, error) {
 	w, err := newWorld(seed, config)
 	if err != nil {
@@ -32,16 +32,16 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	done := make(chan struct{})
 	var calls sync.WaitGroup
 	if w.pair != nil {
-		w.pair.calls, w.pair.done = &calls, done
+		w.pair.running, w.pair.done = &calls, done
 		calls.Go(func() { w.pairTraffic(seed) })
 	} else {
 		calls.Go(func() { w.traffic(config.CallEach, done, &calls) })
 	}
 	calls.Go(func() { w.watch(done) })
 	if w.pair != nil {
-		w.livePair(config.Length)
+		w.runPair(config.Length)
 	} else {
-		w.live(config)
+		w.runEvents(config)
 	}
 	w.conclude()
 	close(done)
@@ -55,7 +55,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	return w.Log, w.calls, nil
 }
 
-func (w *World) live(config Config) {
+func (w *World) runEvents(config Config) {
 	end := time.Now().Add(config.Length)
 	for time.Now().Before(end) {
 		// Some pauses are short, and others are long enough for timers to fire.
@@ -63,43 +63,43 @@ func (w *World) live(config Config) {
 		if w.rand.IntN(3) == 0 {
 			pause = time.Duration(w.rand.IntN(2000)) * time.Millisecond
 		}
-		pass(pause)
-		w.next()
+		sleep(pause)
+		w.runRandomEvent()
 		if w.rand.IntN(3) == 0 {
-			w.quiet()
+			w.checkWhenQuiet()
 		}
 	}
 }
 
-// pass lets simulated time pass.
-func pass(d time.Duration) { <-time.After(d) }
+// sleep waits for simulated time to pass.
+func sleep(d time.Duration) { <-time.After(d) }
 
-// unsettled reports whether the last event may still have effects. An update of the source may
-// reach the channel much later.
+// unsettled reports whether the channel may still react to the last event, to its last update,
+// which may come much later than the event, or to its opening.
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait := w.settleTime() + w.rest() + time.Second
-	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
+	settleTime := w.settleTime() + w.maxRestTime() + time.Second
+	return time.Since(w.lastEvent) < settleTime || time.Since(w.updatedAt) < settleTime || time.Since(w.openedAt) < settleTime
 }
 
-// longestUnrest is the longest time that sources and timers may be busy after the last event.
-const longestUnrest = 2 * time.Hour
+// maxUnrest is the longest time that the channel may take to settle after the last event.
+const maxUnrest = 2 * time.Hour
 
-// quiet waits until nothing changes any more, and then runs the checks.
-func (w *World) quiet() {
-	for begin := time.Now(); w.unsettled(); pass(5 * time.Second) {
-		if time.Since(begin) > longestUnrest {
-			w.Log.Break(ruleContent, "the channel still receives new updates %v after the last event", longestUnrest)
+// checkWhenQuiet waits until nothing changes any more, and then runs the checks of quiet periods.
+func (w *World) checkWhenQuiet() {
+	for begin := time.Now(); w.unsettled(); sleep(5 * time.Second) {
+		if time.Since(begin) > maxUnrest {
+			w.Log.Break(ruleContent, "the channel still receives new updates %v after the last event", maxUnrest)
 			return
 		}
 	}
 	w.Log.Event("quiet")
-	calm := w.checkQuiet()
+	undisturbed := w.checkQuiet()
 	w.mu.Lock()
-	sure := calm && (!w.detects() || w.lowest >= 0)
+	certain := undisturbed && (!w.detects() || w.priorityInUse >= 0)
 	w.mu.Unlock()
-	w.channel.settle(sure)
+	w.channel.setSettled(certain)
 }
 
 func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.WaitGroup) {
@@ -115,7 +115,7 @@ func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.Wa
 	}
 }
 
-// watch checks every second the rules that must always hold.
+// watch checks the rules that must always hold, once a second.
 func (w *World) watch(done <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -124,10 +124,10 @@ func (w *World) watch(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-ticker.C:
-			w.channelNow().check()
+			w.currentChannel().check()
 			w.checkUpdate()
 			w.checkEjections()
-			w.lookAround()
+			w.markTogether()
 		}
 	}
 }

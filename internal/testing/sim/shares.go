@@ -2,56 +2,57 @@ package sim
 
 import "math"
 
-// share is a fraction of the calls that goes to a single one of its endpoints.
+// share is a fraction of the calls. If it has several endpoints, one of them must get all of these
+// calls.
 type share struct {
 	endpoints []string
-	part      float64
+	fraction  float64
 }
 
-func (s settings) shares(t Tier, up func(address string) bool) []share {
+func (s settings) shares(t Tier, isUp func(address string) bool) []share {
 	var all []share
-	byAddress := t.Shares(up)
+	byAddress := t.Shares(isUp)
 	for _, l := range t {
-		whole := share{}
+		locality := share{}
 		for _, e := range l.Endpoints {
-			part, ok := byAddress[e.Address]
+			fraction, ok := byAddress[e.Address]
 			switch {
 			case !ok:
 			case s.pickFirst:
-				whole.endpoints, whole.part = append(whole.endpoints, e.Address), whole.part+part
+				locality.endpoints, locality.fraction = append(locality.endpoints, e.Address), locality.fraction+fraction
 			default:
-				all = append(all, share{[]string{e.Address}, part})
+				all = append(all, share{[]string{e.Address}, fraction})
 			}
 		}
-		if len(whole.endpoints) > 0 {
-			all = append(all, whole)
+		if len(locality.endpoints) > 0 {
+			all = append(all, locality)
 		}
 	}
 	return all
 }
 
-func (w *World) checkShares(q quiet, counts map[string]int) {
+func (w *World) checkShares(q expectation, counts map[string]int) {
 	for _, s := range q.shares {
-		n, several := 0, 0
+		n, used := 0, 0
 		for _, address := range s.endpoints {
 			if n += counts[address]; counts[address] > 0 {
-				several++
+				used++
 			}
 		}
-		if got := float64(n) / float64(q.calls); math.Abs(got-s.part) > 0.01 {
-			w.Log.Break(ruleShares, "%v of p%d got %.1f %% of the calls, want %.1f %%", s.endpoints, q.right, 100*got, 100*s.part)
+		if got := float64(n) / float64(q.calls); math.Abs(got-s.fraction) > 0.01 {
+			w.Log.Break(ruleShares, "%v of p%d got %.1f %% of the calls, want %.1f %%", s.endpoints, q.priorities, 100*got, 100*s.fraction)
 		}
-		if several > 1 {
-			w.Log.Break(ruleShares, "%d of %v got calls, but pick_first must choose one", several, s.endpoints)
+		if used > 1 {
+			w.Log.Break(ruleShares, "%d of %v got calls, but pick_first must choose one", used, s.endpoints)
 		}
 	}
 }
 
-// share returns the share of one endpoint. It does not work with pickFirst.
-func (q quiet) share(address string) float64 {
+// share returns the expected share of an endpoint. It must not be called with pickFirst.
+func (q expectation) share(address string) float64 {
 	for _, s := range q.shares {
 		if s.endpoints[0] == address {
-			return s.part
+			return s.fraction
 		}
 	}
 	return 0

@@ -45,8 +45,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// longestLife limits the real time of a simulation, which takes a few seconds for a simulated day.
-// Otherwise, a simulation that waits for something that never happens would not end.
+// longestLife limits the real time of a simulation, so that the test ends even if a simulation
+// hangs. A simulated day takes only a few seconds.
 const longestLife = 10 * time.Minute
 
 func live(t *testing.T, seed uint64, pair string) bool {

@@ -12,9 +12,11 @@ import (
 type Source interface {
 	Target() string
 	Options() []given.Option
-	// Sees returns what a channel learns of truth. Some sources cannot express all of it.
+	// Sees returns the endpoints that a channel gets if the source publishes truth. Some sources
+	// cannot represent all properties of endpoints.
 	Sees(truth Truth) Truth
-	// Publish publishes truth, at once or when the source works again. It does not block.
+	// Publish publishes truth immediately or, if the source is failing, on Restore. It does not
+	// block.
 	Publish(truth Truth)
 	// Fail makes the source fail in a random way until Restore, and describes the fault.
 	Fail(r *rand.Rand) string
@@ -54,7 +56,7 @@ func (w *World) newLeaf(kind string, truth Truth, first int, config Config) Sour
 
 var kinds = []string{"failover", "dns", "eds", "eds", "file", "srv", "kubernetes", "mixed", "mixed", "mixed"}
 
-func split(address string) (string, uint32) {
+func splitAddress(address string) (string, uint32) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		panic(err)

@@ -18,14 +18,14 @@ import (
 
 const service = "sim"
 
-// records is the source of an srv: target. It is a fake DNS server.
+// records is the source of an srv: target. It also is the DNS resolver that the channel uses.
 type records struct {
 	refresh time.Duration
 
-	mu     sync.Mutex
-	truth  Truth
-	before Truth
-	fault  fault
+	mu       sync.Mutex
+	truth    Truth
+	previous Truth
+	fault    fault
 }
 
 func newRecords(r *rand.Rand, truth Truth) *records {
@@ -38,8 +38,8 @@ func (s *records) Options() []given.Option {
 	return []given.Option{given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = s }))}
 }
 
-// Sees leaves out localities and draining endpoints, which SRV records do not have. A priority
-// exists only if it has endpoints.
+// Sees leaves out localities and draining endpoints, which SRV records cannot represent, and
+// therefore also priorities without usable endpoints.
 func (s *records) Sees(truth Truth) Truth {
 	seen := Truth{}
 	for _, tier := range truth {
@@ -61,28 +61,28 @@ func (s *records) Sees(truth Truth) Truth {
 func (s *records) Publish(truth Truth) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.before, s.truth = s.truth, truth
+	s.previous, s.truth = s.truth, truth
 }
 
 func (s *records) Fail(r *rand.Rand) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fault = refused + fault(r.IntN(int(noHosts)))
+	s.fault = servFail + fault(r.IntN(int(noAddresses)))
 	return s.fault.String()
 }
 
 func (s *records) Restore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fault = none
+	s.fault = noFault
 }
 
 func (s *records) Lag() time.Duration { return 2*s.refresh*11/10 + time.Second }
 
-// Recovery is the sum of Lag, a lookup that times out, and the pause after it.
+// Recovery is the sum of a lookup that times out, the interval after it, and Lag.
 func (s *records) Recovery() time.Duration { return 30*time.Second + s.refresh*11/10 + s.Lag() }
 
-// Fixed returns false, because an empty priority has no records.
+// Fixed returns false, because a priority without endpoints has no records.
 func (s *records) Fixed() bool { return false }
 
 func (s *records) Close() {}
@@ -91,15 +91,15 @@ func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*
 	s.mu.Lock()
 	truth, fault := s.truth, s.fault
 	s.mu.Unlock()
-	if fault != noHosts {
-		if err := fault.error(ctx, name); err != nil {
+	if fault != noAddresses {
+		if err := fault.lookupError(ctx, name); err != nil {
 			return "", nil, err
 		}
 	}
 	var found []*net.SRV
 	for i, tier := range s.Sees(truth) {
 		for _, e := range tier[0].Endpoints {
-			host, port := split(e.Address)
+			host, port := splitAddress(e.Address)
 			found = append(found, &net.SRV{Target: nameOf(host) + ".", Port: uint16(port), Priority: uint16(10 * (i + 1)), Weight: uint16(e.Weight)})
 		}
 	}
@@ -113,10 +113,10 @@ func (s *records) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr
 	s.mu.Lock()
 	fault := s.fault
 	s.mu.Unlock()
-	if fault == noHosts {
-		fault = unknown
+	if fault == noAddresses {
+		fault = nxDomain
 	}
-	if err := fault.error(ctx, host); err != nil {
+	if err := fault.lookupError(ctx, host); err != nil {
 		return nil, err
 	}
 	return []netip.Addr{addressOf(strings.TrimSuffix(host, "."))}, nil

@@ -12,16 +12,18 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// tapName is the name of a policy that observes its child policy and passes everything on.
+// tapName is the name of the tap policy, which records and forwards the updates and reports of its
+// child policy.
 const tapName = "sim_tap"
 
 func init() { balancer.Register(tapBuilder{}) }
 
-// channels has the channels by number. A tap finds its channel there.
+// channels maps the id of a channel to the channel, so that a tap can find its channel.
 var channels sync.Map
 
-// tapJSON is the configuration of a tap. Child is the child of the priority policy, or "" for the
-// priority policy itself. Config is the policy below the tap.
+// tapJSON is the configuration of a tap. Child is the name of the child of the priority policy that
+// the tap observes, or "" if it observes the priority policy itself. Config is the configuration of
+// the policy below the tap.
 type tapJSON struct {
 	Channel int             `json:"channel"`
 	Child   string          `json:"child"`
@@ -51,7 +53,7 @@ func (tapBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancing
 	return c, nil
 }
 
-// Build returns a tap. The tap builds its child policy when it gets its first configuration.
+// Build returns a tap, which builds its child policy when it gets its first configuration.
 func (tapBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	return &tap{cc: cc, opts: opts}
 }
@@ -73,20 +75,21 @@ func (t *tap) UpdateClientConnState(state balancer.ClientConnState) error {
 		t.inner = config.builder.Build(&tapConn{t.cc, t}, t.opts)
 	}
 	if t.child == "" {
-		t.channel.updating()
-		defer t.channel.updated()
+		t.channel.beginUpdate()
+		defer t.channel.endUpdate()
 	}
 	state.BalancerConfig = config.inner
 	if t.child == "" {
 		return t.inner.UpdateClientConnState(state)
 	}
-	dawdle()
-	defer dawdle()
+	yieldRandomly()
+	defer yieldRandomly()
 	return t.inner.UpdateClientConnState(state)
 }
 
-// dawdle lets other goroutines run, so that more can happen during the update of a child.
-func dawdle() {
+// yieldRandomly sometimes lets other goroutines run, so that more events occur during the update of
+// a child.
+func yieldRandomly() {
 	for range rand.IntN(4) / 3 * rand.IntN(200) { //nolint:gosec // the seed does not determine the interleaving
 		runtime.Gosched()
 	}
@@ -97,7 +100,7 @@ func (t *tap) ResolverError(err error) {
 		t.inner.ResolverError(err)
 		return
 	}
-	t.cc.UpdateState(balancer.State{ConnectivityState: failing, Picker: failed{err}})
+	t.cc.UpdateState(balancer.State{ConnectivityState: failing, Picker: errPicker{err}})
 }
 
 func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
@@ -111,32 +114,32 @@ func (t *tap) ExitIdle() {
 func (t *tap) Close() {
 	if t.inner != nil {
 		t.inner.Close()
-		t.channel.closed(t.child)
+		t.channel.childClosed(t.child)
 	}
 }
 
-type failed struct{ err error }
+type errPicker struct{ err error }
 
-func (f failed) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+func (f errPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, f.err
 }
 
 type tapConn struct {
 	balancer.ClientConn
-	t *tap
+	tap *tap
 }
 
 func (c *tapConn) UpdateState(state balancer.State) {
-	if c.t.child == "" {
-		c.t.channel.published(state)
+	if c.tap.child == "" {
+		c.tap.channel.policyPublished(state)
 		c.ClientConn.UpdateState(state)
 		return
 	}
-	// The model must get the reports of two children in the same order as the policy, which only
-	// queues them.
-	c.t.channel.order.Lock()
-	defer c.t.channel.order.Unlock()
-	c.t.channel.reported(c.t.child, state)
+	// The model must get the reports of different children in the same order as the policy, whose
+	// UpdateState only queues them.
+	c.tap.channel.reportMu.Lock()
+	defer c.tap.channel.reportMu.Unlock()
+	c.tap.channel.childReported(c.tap.child, state)
 	c.ClientConn.UpdateState(state)
 }
 

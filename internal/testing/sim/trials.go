@@ -2,34 +2,34 @@ package sim
 
 import "time"
 
-// tokens is a token bucket that limits the trial calls to a failing priority. It fills with calls
-// and with time. It can hold several tokens, because concurrent calls may be trials at the same
-// time.
-type tokens struct {
+// tokenBucket limits the trial calls to a failing priority. Calls and time add tokens. The bucket
+// can hold several tokens, because concurrent calls may be trials.
+type tokenBucket struct {
 	n    float64
 	last moment
 }
 
-const mostTokens = 3
+const maxTokens = 3
 
-func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
-	now = moment{latest(now.at, t.last.at), max(now.made, t.last.made)} // calls may end in any order
-	t.n += float64(now.made-t.last.made) * perCall
-	if per > 0 {
-		t.n += float64(now.at.Sub(t.last.at)) / float64(per)
+func (t *tokenBucket) refill(now moment, perCall float64, interval time.Duration) {
+	now = moment{latest(now.time, t.last.time), max(now.calls, t.last.calls)} // calls may not end in the order in which they began
+	t.n += float64(now.calls-t.last.calls) * perCall
+	if interval > 0 {
+		t.n += float64(now.time.Sub(t.last.time)) / float64(interval)
 	}
-	t.n, t.last = min(t.n, mostTokens), now
+	t.n, t.last = min(t.n, maxTokens), now
 }
 
-// trial reports whether a call to a failing priority may be a trial. There is one for
-// each hundred calls and one for each interval, but never more than one in ten calls.
-func (s *tierState) trial(now moment) bool {
-	s.slow.grow(now, 0.1, 0)
-	s.few.grow(now, 0.01, byTarget.interval)
-	if s.slow.n < 1 || s.few.n < 1 {
+// takeTrial reports whether a call to a failing priority may be a trial, and counts it as one. One
+// trial is allowed for each hundred calls and for each interval of outlier detection, but not more
+// than one for each ten calls.
+func (s *priorityState) takeTrial(now moment) bool {
+	s.callTokens.refill(now, 0.1, 0)
+	s.intervalTokens.refill(now, 0.01, targetDetection.interval)
+	if s.callTokens.n < 1 || s.intervalTokens.n < 1 {
 		return false
 	}
-	s.slow.n--
-	s.few.n--
+	s.callTokens.n--
+	s.intervalTokens.n--
 	return true
 }

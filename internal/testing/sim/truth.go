@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Truth has the endpoints that the source should report: its priorities, the highest one first. It
-// must not change after it was published.
+// Truth is the list of endpoints that the source should report, by priority, with the highest
+// priority first. It must not be modified after it was published.
 type Truth []Tier
 
 type Tier []Locality
@@ -26,7 +26,7 @@ type Locality struct {
 	Detection detection
 }
 
-// Endpoint is one address. If it drains, it gets no calls.
+// Endpoint is an address and its weight. A draining endpoint gets no calls.
 type Endpoint struct {
 	Address  string
 	Weight   uint32
@@ -44,8 +44,8 @@ func (t Truth) Clone() Truth {
 	return c
 }
 
-// String returns one line with the localities by zone and weight, and their endpoints. Draining
-// endpoints are in parentheses.
+// String lists the priorities in one line, with the zone, weight and endpoints of each locality.
+// Draining endpoints are in parentheses.
 func (t Truth) String() string {
 	tiers := make([]string, len(t))
 	for i, tier := range t {
@@ -66,7 +66,7 @@ func (t Truth) String() string {
 	return strings.Join(tiers, "; ")
 }
 
-func (t Tier) addresses() int {
+func (t Tier) addressCount() int {
 	different := make(map[string]bool)
 	for _, l := range t {
 		for _, e := range l.Endpoints {
@@ -97,19 +97,20 @@ func flat(addresses []string) Tier {
 	return Tier{l}
 }
 
-// Shares returns each endpoint's share of the calls. Only endpoints that are up get calls.
-func (t Tier) Shares(up func(address string) bool) map[string]float64 {
+// Shares returns the share of the calls of each endpoint for which isUp returns true. Other
+// endpoints get no calls.
+func (t Tier) Shares(isUp func(address string) bool) map[string]float64 {
 	shares := make(map[string]float64)
 	localities := 0.0
 	for _, l := range t {
-		if l.load(up) > 0 {
+		if l.upWeight(isUp) > 0 {
 			localities += float64(l.Weight)
 		}
 	}
 	for _, l := range t {
-		load := l.load(up)
+		load := l.upWeight(isUp)
 		for _, e := range l.Endpoints {
-			if !e.Draining && up(e.Address) {
+			if !e.Draining && isUp(e.Address) {
 				shares[e.Address] = float64(l.Weight) / localities * float64(e.Weight) / load
 			}
 		}
@@ -117,10 +118,10 @@ func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	return shares
 }
 
-func (l Locality) load(up func(address string) bool) float64 {
+func (l Locality) upWeight(isUp func(address string) bool) float64 {
 	sum := 0.0
 	for _, e := range l.Endpoints {
-		if !e.Draining && up(e.Address) {
+		if !e.Draining && isUp(e.Address) {
 			sum += float64(e.Weight)
 		}
 	}
@@ -149,8 +150,8 @@ func hintsOf(address string) *corev3.Metadata {
 	fields := map[string]any{"node": nodeOf(address)}
 	for name, list := range map[string][]string{"forNodes": forNodes(address), "forZones": forZones(address)} {
 		var all []any
-		for _, of := range list {
-			all = append(all, of)
+		for _, hint := range list {
+			all = append(all, hint)
 		}
 		fields[name] = all
 	}
@@ -166,7 +167,7 @@ func (e Endpoint) proto() *endpointv3.LbEndpoint {
 	if e.Draining {
 		health = corev3.HealthStatus_DRAINING
 	}
-	host, port := split(e.Address)
+	host, port := splitAddress(e.Address)
 	return &endpointv3.LbEndpoint{
 		HealthStatus:        health,
 		Metadata:            hintsOf(e.Address),

@@ -10,21 +10,21 @@ func (w *World) update() {
 		w.publish(w.newTruth())
 		return
 	}
-	w.publish(w.changed())
+	w.publish(w.changedTruth())
 }
 
-// updateAndBack publishes a change and then the old endpoints again. A source does that when it is
-// read in the middle of a write.
+// updateAndBack publishes changed endpoints and then the old endpoints again, like a source that
+// was read in the middle of a write.
 func (w *World) updateAndBack() {
 	w.mu.Lock()
 	truth := w.truth
 	w.mu.Unlock()
-	w.publish(w.changed())
+	w.publish(w.changedTruth())
 	w.publish(truth)
 }
 
-// drainedAbove adds or removes a priority without usable endpoints above all others. By gRFC A56,
-// the priority in use stays.
+// drainedAbove adds a priority without usable endpoints above all other priorities, or removes it.
+// By gRFC A56, the priority in use does not change.
 func (w *World) drainedAbove() {
 	w.mu.Lock()
 	truth := w.truth
@@ -33,14 +33,14 @@ func (w *World) drainedAbove() {
 		w.publish(slices.Delete(slices.Clone(truth), i, i+1))
 		return
 	}
-	drained := Tier{{Zone: "z", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1, Draining: true}}}}
+	drained := Tier{{Zone: "z", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1, Draining: true}}}}
 	w.publish(append(Truth{drained}, truth...))
 }
 
-func (w *World) detectAnew() {
-	redetect(w.source, w.rand)
+func (w *World) updateDetection() {
+	changeDetection(w.source, w.rand)
 	if w.rand.IntN(3) == 0 {
-		w.publish(w.changed())
+		w.publish(w.changedTruth())
 		return
 	}
 	w.mu.Lock()
@@ -49,17 +49,17 @@ func (w *World) detectAnew() {
 	w.publish(truth)
 }
 
-// updateOnTime publishes an update at the very time when the failover timer of the first priority
-// fires. The update adds endpoints to the second priority. Sometimes the lower priorities cannot be
-// reached, so that the state of the second one matters.
-func (w *World) updateOnTime() {
+// updateAtTimer publishes an update exactly when the failover timer of the first priority fires.
+// The update adds usable endpoints to the second priority. In half of the cases, all lower
+// priorities are unreachable, so that the state of the second priority matters.
+func (w *World) updateAtTimer() {
 	truth := w.newTruth()
 	w.Log.Event("an update coincides with a timer")
-	lost := truth[:2]
+	unreachable := truth[:2]
 	if w.rand.IntN(2) == 0 {
-		lost = truth
+		unreachable = truth
 	}
-	for _, tier := range lost {
+	for _, tier := range unreachable {
 		for _, address := range tier.Serving() {
 			w.blackhole(address)
 		}
@@ -71,12 +71,12 @@ func (w *World) updateOnTime() {
 		}
 	}
 	w.publish(drained)
-	pass(w.settings.failover)
+	sleep(w.settings.failoverTimeout)
 	w.publish(truth)
 }
 
-// older publishes an earlier version of the endpoints, like a replica that lags.
-func (w *World) older() {
+// publishOlder publishes an earlier version of the endpoints, like a replica that lags behind.
+func (w *World) publishOlder() {
 	w.mu.Lock()
 	history := w.history
 	w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *World) older() {
 func (w *World) failSource() {
 	w.restoreSource()
 	w.mu.Lock()
-	w.faulty = "it fails"
+	w.sourceFault = "it fails"
 	w.mu.Unlock()
 	what := w.source.Fail(w.rand)
 	w.Log.Event("%s", what)
@@ -97,10 +97,10 @@ func (w *World) failSource() {
 
 func (w *World) restoreSource() {
 	w.mu.Lock()
-	if w.faulty != "" {
-		w.faulty, w.wellSince = "", time.Now()
+	if w.sourceFault != "" {
+		w.sourceFault, w.sourceWorksSince = "", time.Now()
 	}
-	w.changedAt = time.Now() // Restore writes a file again even if the source had no fault
+	w.sourceChangedAt = time.Now() // Restore publishes the endpoints again, even if the source has no fault
 	w.mu.Unlock()
 	w.Log.Event("the source works")
 	w.source.Restore()
@@ -112,36 +112,37 @@ func (w *World) reopen() {
 	old := w.cc
 	w.cc = nil
 	w.mu.Unlock()
-	first := w.rand.IntN(2) == 0
-	if !first {
+	openFirst := w.rand.IntN(2) == 0
+	if !openFirst {
 		_ = old.Close()
 	}
 	if err := w.dial(); err != nil {
 		w.Log.Break(ruleWait, "the channel cannot be opened again: %v", err)
 	}
-	if first {
+	if openFirst {
 		_ = old.Close()
 	}
 }
 
-// refuseAndReopen changes the client's subscriptions while it refuses a response.
+// refuseAndReopen opens and closes channels, and so changes the client's subscriptions, while the
+// client rejects an invalid response.
 func (w *World) refuseAndReopen() {
-	s := part[*edsSource](w)
+	s := sourceOf[*edsSource](w)
 	if s == nil {
 		w.reopen()
 		return
 	}
 	w.restoreSource()
 	w.mu.Lock()
-	w.faulty = "it is refused"
+	w.sourceFault = "it is refused"
 	w.mu.Unlock()
 	w.Log.Event("the management server sends an invalid resource")
-	s.passBy()
-	s.controls[0].refuse()
-	s.passBy()
+	s.openTemporary()
+	s.controls[0].sendInvalid()
+	s.openTemporary()
 	w.reopen()
-	pass(time.Second)
-	s.leave()
+	sleep(time.Second)
+	s.closeTemporary()
 	s.Restore()
 	w.restoreSource()
 }

@@ -20,113 +20,115 @@ import (
 )
 
 const (
-	serviceConfig = `{"healthCheckConfig": {"serviceName": ""}}`
-	failoverTime  = 10 * time.Second // gRFC A56's
+	serviceConfig          = `{"healthCheckConfig": {"serviceName": ""}}`
+	defaultFailoverTimeout = 10 * time.Second // gRFC A56's default
 )
 
 type condition struct {
-	up     bool
-	sick   bool
-	hang   bool
-	answer codes.Code
-	link   Link
-	// since is when the backend was last unreachable or last changed.
-	since  time.Time
-	turned time.Time
-	// proven is when a call to the backend first succeeded after a failure.
-	proven time.Time
-	// shown is when a call succeeded in a later interval. It does not count the interval in which
-	// all endpoints were ejected.
-	shown time.Time
-	// reset is when the connections of the backend were last reset during calls.
-	reset time.Time
-	// failed is when a call to the backend last failed. answered is when one last succeeded.
-	failed, answered time.Time
-	// ended has the results of the last attempts, and underWay counts the attempts that have not
-	// ended.
-	ended    []ending
-	underWay int
-	ejected  time.Time // when an ejection was last logged; zero once the backend must be back
-	// out reports whether an ejection has been logged since the channel opened.
-	out bool
+	up         bool
+	notServing bool
+	hang       bool
+	code       codes.Code
+	link       Link
+	// changedAt is when the condition last changed.
+	changedAt          time.Time
+	behaviourChangedAt time.Time
+	// firstSuccess is when a call to the backend first succeeded after its last failure.
+	firstSuccess time.Time
+	// laterSuccess is when a call first succeeded that was sent at least an interval of outlier
+	// detection after firstSuccess.
+	laterSuccess time.Time
+	// resetAt is when the connections of the backend were last reset while calls were in flight.
+	resetAt time.Time
+	// lastFailure is when a call to the backend last failed. lastSuccess is when a call last
+	// succeeded that was sent after lastFailure.
+	lastFailure, lastSuccess time.Time
+	// attempts are the last attempts that have ended, and inFlight counts the attempts that have
+	// not ended.
+	attempts  []attempt
+	inFlight  int
+	ejectedAt time.Time // when an ejection was last logged; zero once the backend cannot be ejected any more
+	// wasEjected reports whether an ejection has been logged since the channel opened, and may
+	// still last.
+	wasEjected bool
 }
 
-func (c *condition) forget() { c.proven, c.shown = time.Time{}, time.Time{} }
+func (c *condition) forgetSuccesses() { c.firstSuccess, c.laterSuccess = time.Time{}, time.Time{} }
 
-// look is the part of a condition that calls can observe.
-type look struct {
-	connects, works bool
-	answer          codes.Code
+// behaviour is the part of a condition that affects the results of calls.
+type behaviour struct {
+	reachable, works bool
+	code             codes.Code
 }
 
-func (c *condition) look() look { return look{c.connects(), c.works(), c.answer} }
+func (c *condition) behaviour() behaviour { return behaviour{c.reachable(), c.works(), c.code} }
 
-// suspect reports whether the backend may still be ejected because of recent failures.
-func (c *condition) suspect(d detection) bool {
-	return time.Since(c.since) < d.rest() || time.Since(c.failed) < d.rest()
+// mayBeEjected reports whether the backend may be ejected because of recent failures.
+func (c *condition) mayBeEjected(d detection) bool {
+	return time.Since(c.changedAt) < d.maxEjectedTime() || time.Since(c.lastFailure) < d.maxEjectedTime()
 }
 
-func (c *condition) connects() bool {
-	return c.up && !c.sick && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn && !c.link.Pause
+func (c *condition) reachable() bool {
+	return c.up && !c.notServing && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn && !c.link.Pause
 }
 
-func (c *condition) works() bool { return c.connects() && !c.hang && c.answer == codes.OK }
+func (c *condition) works() bool { return c.reachable() && !c.hang && c.code == codes.OK }
 
 // World is a simulation of one channel with its source, network and backends. It runs in one
 // synctest bubble.
 type World struct {
-	Log      *Log
-	rand     *rand.Rand
-	network  *Network
-	dns      dns
-	source   Source
-	target   string
-	shown    string
-	settings settings
-	// events has the chosen events with their weights.
+	Log        *Log
+	rand       *rand.Rand
+	network    *Network
+	dns        dns
+	source     Source
+	target     string
+	targetText string
+	settings   settings
+	// events are the random events of this simulation and their weights.
 	events []event
-	// builders are the library's. They store answers while a channel is idle.
+	// builders are the library's resolver builders, which store answers.
 	builders   []resolver.Builder
 	goroutines int
 
 	mu         sync.Mutex
 	cc         *grpc.ClientConn
 	channel    *channel
-	channels   []*channel // includes closed ones, which may still get updates
+	channels   []*channel // includes closed channels, which may still get updates
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
 	truth      Truth
 	history    []Truth
 
-	happened     time.Time
-	known        Truth // the last update of the channel; nil before the first one
-	knownOf      []int // for each priority in known, its index in the source
-	before       Truth
-	knownAt      time.Time
-	repeated     int
-	openedAt     time.Time
-	lastReceived time.Time            // the last update of any channel while the source worked
-	gone         map[string]time.Time // when each address was removed from the channel
-	ever         map[string]bool      // addresses that any channel had
-	announced    string
+	lastEvent       time.Time
+	knownTruth      Truth // the endpoints of the channel's last update; nil if there was none
+	knownIndexes    []int // maps each priority in knownTruth to an index in the source
+	previousTruth   Truth
+	updatedAt       time.Time
+	repeated        int
+	openedAt        time.Time
+	lastReceived    time.Time            // when any channel last got an update while the source worked
+	removedAt       map[string]time.Time // when an update removed each address
+	everKnown       map[string]bool      // the addresses in the updates of all channels
+	announcedUpdate string
 
-	faulty     string // the current fault of the source; "" for none
-	wellSince  time.Time
-	changedAt  time.Time
-	lowest     int // the priority in use at the last check; -1 if there was none
-	vital      []string
-	disagrees  bool
-	divided    bool      // a connection to the second management server was reported
-	detected   time.Time // when the channel's outlier detection last changed
-	phased     time.Time // until then, ejected endpoints may come back without a log line
-	checking   bool
-	calls      Calls
-	link       Link
-	pair       *pair  // nil unless two faults occur together
-	judge      *judge // nil unless pair is set
-	marked     marked // what has been reached
-	dialFailed map[string]time.Time
+	sourceFault          string // describes the fault of the source; "" while the source works
+	sourceWorksSince     time.Time
+	sourceChangedAt      time.Time
+	priorityInUse        int      // at the last check; -1 if it was not certain
+	vitalAddresses       []string // of the priority in use and all higher priorities
+	contentDiffers       bool
+	secondServerReported bool      // checkServers has reported a connection
+	detectionChangedAt   time.Time // the last change of the channel's outlier detection
+	unejectedUntil       time.Time // ejections before this time may have ended without a log line
+	checking             bool
+	calls                Calls
+	link                 Link
+	pair                 *pair  // nil unless Config.Pair is set
+	judge                *judge // nil unless pair is set
+	marked               marked // the marks that the simulation has reached
+	dialFailedAt         map[string]time.Time
 }
 
 // Calls counts the results of calls, the failovers, and the checks.
@@ -136,31 +138,31 @@ func (c Calls) String() string {
 	return fmt.Sprintf("%d calls: %d answered, %d failed, %d were never sent; %d failovers; %d checks in quiet periods", c.Made, c.Answered, c.Failed, c.Waited, c.Failovers, c.Checks)
 }
 
-const nobody = "10.0.1.1:443"
+const deadAddress = "10.0.1.1:443"
 
-// rand returns a random generator. Each pair of faults has a different one.
+// rand returns a random generator that depends on the seed and on the pair of faults.
 func (c Config) rand(seed uint64) *rand.Rand {
-	own := uint64(0)
+	stream := uint64(0)
 	if c.Pair != "" {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(c.Pair))
-		own = h.Sum64()
+		stream = h.Sum64()
 	}
-	return rand.New(rand.NewPCG(seed, own)) //nolint:gosec // draws a schedule of faults, not a secret
+	return rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // draws a schedule of faults, not a secret
 }
 
 func newWorld(seed uint64, config Config) (*World, error) {
 	w := &World{
-		Log:        newLog(),
-		rand:       config.rand(seed),
-		backends:   make(map[string]*Backend),
-		conditions: make(map[string]*condition),
-		gone:       make(map[string]time.Time),
-		ever:       make(map[string]bool),
-		dialFailed: make(map[string]time.Time),
-		goroutines: len(goroutines()),
+		Log:          newLog(),
+		rand:         config.rand(seed),
+		backends:     make(map[string]*Backend),
+		conditions:   make(map[string]*condition),
+		removedAt:    make(map[string]time.Time),
+		everKnown:    make(map[string]bool),
+		dialFailedAt: make(map[string]time.Time),
+		goroutines:   len(goroutines()),
 	}
-	living.Store(w)
+	currentWorld.Store(w)
 	w.network = NewNetwork(w.Log.Event)
 	w.addBackends()
 	var near nearby
@@ -176,35 +178,36 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
 	w.events = drawEvents(w.rand)
-	w.settings.choosePlace(near, w.rand)
+	w.settings.chooseLocation(near, w.rand)
 	if config.Pair != "" {
 		w.choosePair(config.Pair)
 	}
 	if config.PickFirst {
 		w.settings.choosePickFirst()
 	}
-	w.target = w.settings.within(w.source.Target())
+	w.target = w.settings.addTo(w.source.Target())
 	u, err := url.Parse(w.target)
 	if err != nil {
 		return w, err
 	}
-	w.shown, w.changedAt = resolver.Target{URL: *u}.String(), time.Now()
+	w.targetText, w.sourceChangedAt = resolver.Target{URL: *u}.String(), time.Now()
 	w.builders = given.Builders(append(w.source.Options(), given.Set("ServiceConfig", serviceConfig))...)
 	w.Log.Event("seed %d; target %s; %v; %v", seed, w.target, w.settings.timing, w.truth)
-	if s := part[*edsSource](w); s != nil {
+	if s := sourceOf[*edsSource](w); s != nil {
 		if err := s.open(neighbour); err != nil {
 			return w, err
 		}
 	}
 	if config.Pair == "" {
-		w.breakSource(kind)
+		w.sometimesFailSource(kind)
 	}
 	return w, w.dial()
 }
 
-// breakSource makes the source of some channels fail before they open. A list of sources fails more
-// often, because only there may a channel wait for one source after another has answered.
-func (w *World) breakSource(kind string) {
+// sometimesFailSource makes the source fail before the channel opens, with a probability of one
+// quarter. For several sources, the probability is one half, because only with several sources may
+// a channel have to wait for one source after another has answered.
+func (w *World) sometimesFailSource(kind string) {
 	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
 		w.failSource()
 	}
@@ -217,39 +220,40 @@ func (w *World) addBackends() {
 		b.Up()
 		w.addresses = append(w.addresses, address)
 		w.backends[address] = b
-		w.conditions[address] = &condition{up: true, since: time.Now()}
+		w.conditions[address] = &condition{up: true, changedAt: time.Now()}
 	}
-	w.conditions[nobody] = &condition{}
+	w.conditions[deadAddress] = &condition{}
 }
 
-// dial opens a channel. Later updates of the previous channel are ignored.
+// dial opens a channel and makes it the current one. Updates of the previous channel are then
+// ignored.
 func (w *World) dial() error {
 	c := newChannel(w)
-	observer := &observer{sentTo: w.sentTo, ended: w.attemptEnded, failover: c.failover}
-	var overheard []resolver.Builder
+	observer := &observer{onSend: w.sentTo, onEnd: w.attemptEnded, onFailover: c.checkFailover}
+	var observed []resolver.Builder
 	for _, b := range w.builders {
-		overheard = append(overheard, &observingBuilder{b, c})
+		observed = append(observed, &observingBuilder{b, c})
 	}
 	w.mu.Lock()
 	w.channels = append(w.channels, c)
 	if w.channel != nil {
 		w.calls.Failovers += w.channel.failovers
 	}
-	w.channel, w.known, w.before, w.openedAt = c, nil, nil, time.Now()
-	clear(w.gone)
+	w.channel, w.knownTruth, w.previousTruth, w.openedAt = c, nil, nil, time.Now()
+	clear(w.removedAt)
 	for _, condition := range w.conditions {
-		condition.ejected, condition.out = time.Time{}, false
+		condition.ejectedAt, condition.wasEjected = time.Time{}, false
 	}
 	w.mu.Unlock()
 	cc, err := grpc.NewClient(w.target,
-		grpc.WithResolvers(overheard...),
+		grpc.WithResolvers(observed...),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(w.dialBackend),
 		grpc.WithStatsHandler(observer),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: w.settings.maxBackoff},
-			MinConnectTimeout: attemptTime,
+			MinConnectTimeout: minConnectTimeout,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: w.settings.keepalive, Timeout: w.settings.keepaliveTimeout, PermitWithoutStream: true}))
 	if err != nil {
@@ -268,34 +272,34 @@ func (w *World) isOpen(c *channel) bool {
 	return w.channel == c && w.cc != nil
 }
 
-func (w *World) channelNow() *channel {
+func (w *World) currentChannel() *channel {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.channel
 }
 
-func (w *World) detects() bool { return w.known.detects() }
+func (w *World) detects() bool { return w.knownTruth.detects() }
 
-// rest returns how long ejections, failback delays and slow start may last after settleTime. The
-// caller holds the lock.
-func (w *World) rest() time.Duration {
+// maxRestTime returns how long ejections, failback delays and slow start may last after settleTime.
+// The caller holds the lock.
+func (w *World) maxRestTime() time.Duration {
 	longest := time.Duration(0)
-	for _, tier := range w.known {
-		longest = max(longest, tier.detection().rest())
+	for _, tier := range w.knownTruth {
+		longest = max(longest, tier.detection().maxEjectedTime())
 	}
-	return w.settings.rest() + longest
+	return w.settings.maxFailbackTime() + longest
 }
 
-// settleTime returns how long it may take after an event until the right priority is in use. The
+// settleTime returns how long it may take after an event until the correct priority is in use. The
 // caller holds the lock.
 func (w *World) settleTime() time.Duration {
-	wait := w.settings.patience(max(len(w.truth), len(w.known)))
+	wait := w.settings.maxFailoverTime(max(len(w.truth), len(w.knownTruth)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
-			// Calls hang, and packets are lost in one direction. When a call reaches its deadline,
-			// the server resets its stream. Keepalive takes this for activity, and notices the lost
-			// packets later.
-			return 2 * wait // one for the deadline of an earlier call, and one as usual
+			// When a hanging call reaches its deadline, the server resets its stream. If packets
+			// are lost only in the other direction, keepalive counts this reset as activity, and
+			// detects the lost packets later.
+			return 2 * wait // the first half is for the deadline of an earlier call
 		}
 	}
 	return wait
