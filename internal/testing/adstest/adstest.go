@@ -1,4 +1,5 @@
-// Package adstest has a scripted management server for tests, and resources for it to serve.
+// Package adstest has a management server for tests whose streams run a script, and functions that
+// create resources.
 package adstest
 
 import (
@@ -46,8 +47,8 @@ type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
 
-	asked bool                          // a request has arrived
-	first *discoveryv3.DiscoveryRequest // the first request, if Respond has read it and Recv has not returned it
+	requested bool                          // a request has been received
+	first     *discoveryv3.DiscoveryRequest // the first request, after Respond has received it and until Recv returns it
 }
 
 func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
@@ -55,14 +56,14 @@ func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 		s.first = nil
 		return r, nil
 	}
-	s.asked = true
+	s.requested = true
 	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 }
 
-// Respond sends clusters in a response. If no request has arrived yet, it waits for one. Recv then
-// returns that request.
+// Respond sends clusters in a response. If the stream has received no request, Respond first waits
+// for one, which the next Recv then returns.
 func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error {
-	if !s.asked {
+	if !s.requested {
 		var err error
 		if s.first, err = s.Recv(); err != nil {
 			return err
@@ -91,8 +92,8 @@ func Any(m proto.Message) *anypb.Any {
 	return packed
 }
 
-// Cluster returns a cluster with one locality of priority 0. The locality and each address
-// (host:port) have the weight 1.
+// Cluster returns a cluster with one locality, which has priority 0 and weight 1. Each address is
+// IP:port, and has the default weight of 1.
 func Cluster(name string, addresses ...string) *endpointv3.ClusterLoadAssignment {
 	locality := &endpointv3.LocalityLbEndpoints{
 		Locality:            &corev3.Locality{Region: "region", Zone: "zone"},

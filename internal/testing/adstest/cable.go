@@ -6,27 +6,28 @@ import (
 	"sync/atomic"
 )
 
-// Cable wraps conn. After cut, everything that is sent in either direction is lost, and neither
-// side sees the connection end. If full is set, writes block instead.
-func Cable(conn net.Conn) (cabled net.Conn, cut func(full bool)) {
+// Cable returns a connection that wraps conn, and a function that simulates a broken network. After
+// cut is called, all bytes in both directions are lost, and neither side sees the connection end.
+// With blockWrites, writes block as if a send buffer were full.
+func Cable(conn net.Conn) (cabled net.Conn, cut func(blockWrites bool)) {
 	c := &cable{Conn: conn, closed: make(chan struct{})}
-	return c, func(full bool) {
-		c.full.Store(full)
+	return c, func(blockWrites bool) {
+		c.blockWrites.Store(blockWrites)
 		c.cut.Store(true)
 	}
 }
 
 type cable struct {
 	net.Conn
-	cut    atomic.Bool
-	full   atomic.Bool
-	once   sync.Once
-	closed chan struct{}
+	cut         atomic.Bool
+	blockWrites atomic.Bool
+	once        sync.Once
+	closed      chan struct{}
 }
 
 func (c *cable) Write(b []byte) (int, error) {
 	if c.cut.Load() {
-		if c.full.Load() {
+		if c.blockWrites.Load() {
 			<-c.closed
 			return 0, net.ErrClosed
 		}

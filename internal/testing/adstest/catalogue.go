@@ -14,7 +14,8 @@ import (
 
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// Catalogue serves clusters and endpoints by name, and sends them again when they change.
+// Catalogue holds clusters and endpoints by name. Its Serve sends a resource again when Set
+// replaces it.
 type Catalogue struct {
 	mu        sync.Mutex
 	resources map[string]proto.Message
@@ -42,10 +43,10 @@ func (c *Catalogue) Set(resources ...proto.Message) {
 	c.changed = make(chan struct{})
 }
 
-// Serve is a Script. It sends the resources that the client requests, and sends them again when
-// they change.
+// Serve is a Script. It sends the resources that the client requests, and sends each of them again
+// when it changes.
 func (c *Catalogue) Serve(s *Stream) error {
-	asked := make(map[string][]string) // the requested names by type
+	requestedNames := make(map[string][]string) // by type URL
 	sent := make(map[string]proto.Message)
 	requests := make(chan *discoveryv3.DiscoveryRequest)
 	failed := make(chan error, 1)
@@ -67,14 +68,14 @@ func (c *Catalogue) Serve(s *Stream) error {
 		c.mu.Lock()
 		changed := c.changed
 		c.mu.Unlock()
-		for url, names := range asked {
+		for url, names := range requestedNames {
 			if err := c.send(s, url, names, sent, &nonce); err != nil {
 				return err
 			}
 		}
 		select {
 		case r := <-requests:
-			asked[r.GetTypeUrl()] = r.GetResourceNames()
+			requestedNames[r.GetTypeUrl()] = r.GetResourceNames()
 		case <-changed:
 		case err := <-failed:
 			return err
@@ -84,7 +85,7 @@ func (c *Catalogue) Serve(s *Stream) error {
 	}
 }
 
-// send sends the resources that have changed since the last response.
+// send sends the named resources that it has not sent yet, or that have changed since.
 func (c *Catalogue) send(s *Stream, url string, names []string, sent map[string]proto.Message, nonce *int) error {
 	response := &discoveryv3.DiscoveryResponse{TypeUrl: url, VersionInfo: fmt.Sprint(*nonce), Nonce: fmt.Sprint(*nonce)}
 	c.mu.Lock()

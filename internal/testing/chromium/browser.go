@@ -18,16 +18,16 @@ import (
 var names = []string{"chromium", "chromium-browser", "google-chrome", "headless_shell"}
 
 type Browser struct {
-	command *exec.Cmd
-	dir     string
-	out     *os.File // for commands to Chromium
-	in      *os.File // for messages from Chromium
+	command       *exec.Cmd
+	dir           string
+	commandWriter *os.File
+	messageReader *os.File
 
 	mu      sync.Mutex
-	last    int
-	waiting map[int]chan<- message
+	lastID  int
+	pending map[int]chan<- message
 	pages   map[string]*Page
-	ended   error
+	readErr error
 }
 
 type message struct {
@@ -42,7 +42,7 @@ type message struct {
 }
 
 func Start() (*Browser, error) {
-	path, err := find()
+	path, err := findBrowser()
 	if err != nil {
 		return nil, err
 	}
@@ -60,16 +60,16 @@ func Start() (*Browser, error) {
 	}
 	b := &Browser{
 		command: exec.Command(path, append(args, "about:blank")...), dir: dir,
-		waiting: make(map[int]chan<- message), pages: make(map[string]*Page),
+		pending: make(map[int]chan<- message), pages: make(map[string]*Page),
 	}
 	if err := b.start(); err != nil {
-		os.RemoveAll(dir) //nolint:errcheck // leaving a temporary directory behind does no harm
+		os.RemoveAll(dir) //nolint:errcheck // a leftover temporary directory does no harm
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
 	return b, nil
 }
 
-func find() (string, error) {
+func findBrowser() (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
@@ -78,55 +78,55 @@ func find() (string, error) {
 	return "", fmt.Errorf("no browser found, want one of %q in PATH", names)
 }
 
-// start starts the process. It reads commands from file descriptor 3 and writes messages to file
-// descriptor 4.
+// start starts the browser process, which reads commands from file descriptor 3 and writes messages
+// to file descriptor 4.
 func (b *Browser) start() error {
-	commands, out, err := os.Pipe()
+	commandReader, commandWriter, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	in, answers, err := os.Pipe()
+	messageReader, messageWriter, err := os.Pipe()
 	if err != nil {
-		return errors.Join(err, commands.Close(), out.Close())
+		return errors.Join(err, commandReader.Close(), commandWriter.Close())
 	}
-	b.command.ExtraFiles = []*os.File{commands, answers}
-	b.command.Env = append(os.Environ(), "HOME="+b.dir) // Chromium keeps all of its files there
-	ownGroup(b.command)
-	b.out, b.in = out, in
+	b.command.ExtraFiles = []*os.File{commandReader, messageWriter}
+	b.command.Env = append(os.Environ(), "HOME="+b.dir) // Chromium then creates all of its files in this directory
+	setProcessGroup(b.command)
+	b.commandWriter, b.messageReader = commandWriter, messageReader
 	err = b.command.Start()
-	_ = errors.Join(commands.Close(), answers.Close())
+	_ = errors.Join(commandReader.Close(), messageWriter.Close())
 	if err != nil {
-		return errors.Join(err, in.Close(), out.Close())
+		return errors.Join(err, messageReader.Close(), commandWriter.Close())
 	}
-	go b.read(in)
+	go b.read(messageReader)
 	return nil
 }
 
 func (b *Browser) Close() error {
-	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // fails if the browser has already ended
-	_ = b.out.Close()
+	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // returns an error if the browser has already ended
+	_ = b.commandWriter.Close()
 	killGroup(b.command)
 	_ = b.command.Wait()
-	_ = b.in.Close()
+	_ = b.messageReader.Close()
 	return os.RemoveAll(b.dir)
 }
 
-// read handles the messages of the browser. Each message ends with a zero byte.
-func (b *Browser) read(in io.Reader) {
-	reader := bufio.NewReader(in)
+// read reads the browser's messages, each of which ends with a zero byte, and handles them.
+func (b *Browser) read(messages io.Reader) {
+	reader := bufio.NewReader(messages)
 	for {
 		data, err := reader.ReadBytes(0)
 		if err == nil {
-			err = b.hear(bytes.TrimRight(data, "\x00"))
+			err = b.handle(bytes.TrimRight(data, "\x00"))
 		}
 		if err != nil {
-			b.end(err)
+			b.closeCalls(err)
 			return
 		}
 	}
 }
 
-func (b *Browser) hear(data []byte) error {
+func (b *Browser) handle(data []byte) error {
 	var params json.RawMessage
 	m := message{Params: &params}
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -136,36 +136,36 @@ func (b *Browser) hear(data []byte) error {
 	defer b.mu.Unlock()
 	if m.ID == 0 {
 		if p := b.pages[m.Session]; p != nil {
-			p.hear(m.Method, params)
+			p.handle(m.Method, params)
 		}
 		return nil
 	}
-	if answer, ok := b.waiting[m.ID]; ok {
-		delete(b.waiting, m.ID)
-		answer <- m
+	if reply, ok := b.pending[m.ID]; ok {
+		delete(b.pending, m.ID)
+		reply <- m
 	}
 	return nil
 }
 
-func (b *Browser) end(why error) {
+func (b *Browser) closeCalls(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ended = why
-	for id, answer := range b.waiting {
-		delete(b.waiting, id)
-		close(answer)
+	b.readErr = err
+	for id, reply := range b.pending {
+		delete(b.pending, id)
+		close(reply)
 	}
 }
 
 func (b *Browser) call(ctx context.Context, session, method string, params, result any) error {
-	answer := make(chan message, 1)
-	if err := b.send(session, method, params, answer); err != nil {
+	reply := make(chan message, 1)
+	if err := b.send(session, method, params, reply); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	select {
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", method, context.Cause(ctx))
-	case m, ok := <-answer:
+	case m, ok := <-reply:
 		switch {
 		case !ok:
 			return fmt.Errorf("%s: the browser has ended", method)
@@ -178,18 +178,18 @@ func (b *Browser) call(ctx context.Context, session, method string, params, resu
 	}
 }
 
-func (b *Browser) send(session, method string, params any, answer chan<- message) error {
+func (b *Browser) send(session, method string, params any, reply chan<- message) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ended != nil {
-		return fmt.Errorf("the browser has ended: %w", b.ended)
+	if b.readErr != nil {
+		return fmt.Errorf("the browser has ended: %w", b.readErr)
 	}
-	b.last++
-	data, err := json.Marshal(message{ID: b.last, Session: session, Method: method, Params: params})
+	b.lastID++
+	data, err := json.Marshal(message{ID: b.lastID, Session: session, Method: method, Params: params})
 	if err != nil {
 		return err
 	}
-	b.waiting[b.last] = answer
-	_, err = b.out.Write(append(data, 0))
+	b.pending[b.lastID] = reply
+	_, err = b.commandWriter.Write(append(data, 0))
 	return err
 }

@@ -4,6 +4,6 @@ package chromium
 
 import "os/exec"
 
-func ownGroup(*exec.Cmd) {}
+func setProcessGroup(*exec.Cmd) {}
 
 func killGroup(c *exec.Cmd) { _ = c.Process.Kill() }

@@ -58,7 +58,7 @@ func (p *Page) call(ctx context.Context, method string, params, result any) erro
 	return p.browser.call(ctx, p.session, method, params, result)
 }
 
-func (p *Page) hear(method string, params json.RawMessage) {
+func (p *Page) handle(method string, params json.RawMessage) {
 	var event struct {
 		Entry   *struct{ Level, Text, URL string } `json:"entry"`
 		Details *struct {
@@ -77,8 +77,8 @@ func (p *Page) hear(method string, params json.RawMessage) {
 	}
 }
 
-// Problems returns the exceptions, violations of the Content-Security-Policy, and failed loads of
-// the page.
+// Problems returns what the page has logged as warnings or errors, such as uncaught exceptions,
+// violations of the Content-Security-Policy, and resources that failed to load.
 func (p *Page) Problems() []string {
 	p.browser.mu.Lock()
 	defer p.browser.mu.Unlock()
@@ -106,12 +106,12 @@ func (p *Page) LookAs(ctx context.Context, v View) error {
 }
 
 func (p *Page) Go(ctx context.Context, url string) error {
-	var gone struct{ ErrorText string }
-	if err := p.call(ctx, "Page.navigate", map[string]any{"url": url}, &gone); err != nil {
+	var result struct{ ErrorText string }
+	if err := p.call(ctx, "Page.navigate", map[string]any{"url": url}, &result); err != nil {
 		return err
 	}
-	if gone.ErrorText != "" {
-		return fmt.Errorf("load %s: %s", url, gone.ErrorText)
+	if result.ErrorText != "" {
+		return fmt.Errorf("load %s: %s", url, result.ErrorText)
 	}
 	return p.Until(ctx, `location.href !== "about:blank" && document.readyState === "complete"`)
 }
@@ -140,9 +140,9 @@ func (p *Page) Until(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		var holds bool
-		err := p.Eval(ctx, condition, &holds)
-		if err == nil && holds {
+		var met bool
+		err := p.Eval(ctx, condition, &met)
+		if err == nil && met {
 			return nil
 		}
 		select {

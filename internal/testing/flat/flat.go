@@ -1,4 +1,4 @@
-// Package flat creates answers from lists of endpoints, for tests.
+// Package flat creates a discovery.Answer from a flat list of endpoints, for tests.
 package flat
 
 import (
@@ -13,9 +13,10 @@ type Endpoint struct {
 	Address string
 	Weight  uint32
 	Health  discovery.Health
-	// Priority counts from 0. The answer omits priorities without endpoints.
+	// Priority orders the endpoints; 0 is the highest priority. A number that no endpoint has does
+	// not leave an empty priority in the answer.
 	Priority uint32
-	// Locality is region/zone/sub_zone. Trailing fields may be missing, as in "us-east/a".
+	// Locality is region/zone/sub_zone. The sub-zone, or the zone and the sub-zone, may be missing.
 	Locality string
 }
 
@@ -40,7 +41,7 @@ func Answer(endpoints ...Endpoint) discovery.Answer {
 	return answer
 }
 
-// Empty returns an answer that has no endpoints on purpose.
+// Empty returns an answer which declares that it intentionally has no endpoints.
 func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
 
 type Taker interface {
@@ -48,6 +49,6 @@ type Taker interface {
 	Fail(error)
 }
 
-func Receiver(to Taker) *discovery.Receiver {
-	return new(discovery.Receiver).With(discovery.Hooks{Update: to.Update, Fail: to.Fail})
+func Receiver(taker Taker) *discovery.Receiver {
+	return new(discovery.Receiver).With(discovery.Hooks{Update: taker.Update, Fail: taker.Fail})
 }

@@ -1,5 +1,5 @@
-// Package given creates resolver builders with options, for tests. Programs use
-// understudy.Options.
+// Package given creates resolver builders with options, for tests. Programs use understudy.Options
+// instead.
 package given
 
 import (
@@ -25,14 +25,16 @@ func MinReady(minReady, recovery float64) Option {
 	return func(p *options.Program) { p.MinReady, p.MinReadyRecovery = minReady, recovery }
 }
 
-func Sources(all ...any) Option {
-	return func(p *options.Program) { p.Sources = append(p.Sources[:len(p.Sources):len(p.Sources)], all...) }
+func Sources(sourceOptions ...any) Option {
+	return func(p *options.Program) {
+		p.Sources = append(p.Sources[:len(p.Sources):len(p.Sources)], sourceOptions...)
+	}
 }
 
-func Program(given ...Option) (p options.Program) {
-	for _, change := range given {
-		if change != nil {
-			change(&p)
+func Program(opts ...Option) (p options.Program) {
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&p)
 		}
 	}
 	return p
@@ -40,30 +42,31 @@ func Program(given ...Option) (p options.Program) {
 
 type Resolvers = options.Builder
 
-func Builder(scheme string, given ...Option) options.Builder {
-	return options.For(scheme, apart(given))
+func Builder(scheme string, opts ...Option) options.Builder {
+	return options.For(scheme, withDummySource(opts))
 }
 
-// apart returns options that are unique, so that channels of this builder share no stored answers
-// with others. All tests of a package run in one process and use the same targets.
-func apart(given []Option) options.Program {
-	p := Program(given...)
+// withDummySource adds a source option that has no effect. Builders with source options share no
+// stored answers with other builders. This isolates the tests of a package, which run in one
+// process and use the same targets.
+func withDummySource(opts []Option) options.Program {
+	p := Program(opts...)
 	p.Sources = append(p.Sources, struct{}{})
 	return p
 }
 
-func NewBuilder(scheme string, parse any, given ...Option) options.Builder {
-	return options.Make(scheme, parse, Program(given...))
+func NewBuilder(scheme string, parse any, opts ...Option) options.Builder {
+	return options.Make(scheme, parse, Program(opts...))
 }
 
-func Builders(given ...Option) []resolver.Builder {
-	var all []resolver.Builder
-	for _, b := range options.Builders(apart(given)) {
-		all = append(all, b)
+func Builders(opts ...Option) []resolver.Builder {
+	var builders []resolver.Builder
+	for _, b := range options.Builders(withDummySource(opts)) {
+		builders = append(builders, b)
 	}
-	return all
+	return builders
 }
 
-func Dial(given ...Option) grpc.DialOption {
-	return grpc.WithResolvers(Builders(given...)...)
+func Dial(opts ...Option) grpc.DialOption {
+	return grpc.WithResolvers(Builders(opts...)...)
 }

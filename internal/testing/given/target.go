@@ -10,19 +10,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// CheckTarget checks a target in a fuzz test. The target must not cause a panic, an error must be
-// one short line without passwords and tokens, and the authority of an accepted target must need no
-// encoding.
+// CheckTarget checks in a fuzz test how a builder handles a target. The target must not cause a
+// panic, an error must be one short line without passwords and tokens, and the authority of an
+// accepted target must consist of printable ASCII characters.
 func CheckTarget(t *testing.T, b options.Builder, text string) {
 	t.Helper()
-	const secret, longest = "hunter2-hunter2", 2000
+	const secret, maxErrorLength = "hunter2-hunter2", 2000
 	u, err := url.Parse(text)
 	if err != nil {
 		return
 	}
 	check := func() error {
 		err := b.Check(resolver.Target{URL: *u}, false)
-		if err != nil && (strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > longest) {
+		if err != nil && (strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > maxErrorLength) {
 			t.Errorf("error is not a short line: %.3000q", err)
 		}
 		return err

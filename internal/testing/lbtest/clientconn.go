@@ -1,5 +1,5 @@
 // Package lbtest has fakes for tests of load-balancing policies: a ClientConn and subchannels that
-// record calls, and a child policy whose states the test sets.
+// record calls, and a child policy that reports the states that a test passes to it.
 package lbtest
 
 import (
@@ -17,7 +17,7 @@ import (
 // ClientConn is a balancer.ClientConn that records the calls made to it. Its methods may be called
 // concurrently.
 type ClientConn struct {
-	balancer.ClientConn // nil, for methods that grpc-go may add
+	balancer.ClientConn // nil; it only provides methods that grpc-go adds to the interface later
 
 	// MetricsRecorder returns Recorder. If it is nil, metrics are discarded.
 	Recorder estats.MetricsRecorder
@@ -29,7 +29,7 @@ type ClientConn struct {
 	onUpdate    func(balancer.State)
 }
 
-// OnUpdate sets a function that is called with each published state, on the policy's stack.
+// OnUpdate sets a function that UpdateState calls with each published state.
 func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,8 @@ func (c *ClientConn) States() []balancer.State {
 	return slices.Clone(c.states)
 }
 
-// State returns the last published state. Before the first one, it is IDLE without a picker.
+// State returns the last published state. If no state has been published, it returns IDLE without a
+// picker.
 func (c *ClientConn) State() balancer.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,10 +103,11 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 	return nil
 }
 
-// Answer completes all connection attempts until there are none. An attempt fails with the error
-// that down returns; down may be nil. A connected subchannel also reports its health as CONNECTING
-// and then READY. Answer must be called in a synctest bubble.
-func (c *ClientConn) Answer(down func(resolver.Address) error) {
+// Answer completes connection attempts until no subchannel is waiting for one. If dialError is not
+// nil and returns an error for an address, the attempt fails with that error; otherwise the
+// subchannel becomes READY, and its health CONNECTING and then READY. Answer must be called in a
+// synctest bubble.
+func (c *ClientConn) Answer(dialError func(resolver.Address) error) {
 	answered := make(map[*SubConn]bool)
 	for more := true; more; {
 		more = false
@@ -116,8 +118,8 @@ func (c *ClientConn) Answer(down func(resolver.Address) error) {
 			}
 			answered[sc], more = true, true
 			sc.Report(connectivity.Connecting, nil)
-			if down != nil {
-				if err := down(sc.Addresses[0]); err != nil {
+			if dialError != nil {
+				if err := dialError(sc.Addresses[0]); err != nil {
 					sc.Report(connectivity.TransientFailure, err)
 					continue
 				}
@@ -145,7 +147,7 @@ func (c *ClientConn) ResolveNows() int {
 
 func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// Target panics, because it is deprecated. Policies find the target in their BuildOptions.
+// Target panics, because it is deprecated. Policies must read the target from BuildOptions.
 func (c *ClientConn) Target() string { panic("Target of a balancer.ClientConn is deprecated") }
 
 // MetricsRecorder returns Recorder or, if that is nil, a recorder that discards metrics.
@@ -153,9 +155,9 @@ func (c *ClientConn) MetricsRecorder() estats.MetricsRecorder {
 	if c.Recorder != nil {
 		return c.Recorder
 	}
-	return discard{}
+	return discardMetrics{}
 }
 
-type discard struct {
+type discardMetrics struct {
 	estats.UnimplementedMetricsRecorder
 }

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-func Refuses(t *testing.T, builder balancer.Builder, prefix string, errors map[string]string) {
+func Refuses(t *testing.T, builder balancer.Builder, prefix string, wantErrors map[string]string) {
 	t.Helper()
-	for raw, want := range errors {
+	for raw, want := range wantErrors {
 		c, err := builder.(balancer.ConfigParser).ParseConfig([]byte(raw))
 		if err == nil || c != nil {
 			t.Errorf("%s is accepted as %+v, error %v", raw, c, err)
@@ -21,9 +21,9 @@ func Refuses(t *testing.T, builder balancer.Builder, prefix string, errors map[s
 	}
 }
 
-// RoundTrips parses a configuration. Like grpc-go's cds policy, it then marshals the result and
-// parses it again, several times. It checks that the JSON stays the same, and returns the first and
-// the last result.
+// RoundTrips parses a configuration, marshals the result to JSON, and parses that JSON again,
+// several times, as grpc-go's cds policy does. It checks that the JSON never changes, and returns
+// the results of the first and the last parsing.
 func RoundTrips(t *testing.T, builder balancer.Builder, raw string) (first, last serviceconfig.LoadBalancingConfig) {
 	t.Helper()
 	var text []byte
@@ -32,16 +32,16 @@ func RoundTrips(t *testing.T, builder balancer.Builder, raw string) (first, last
 		if err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		again, err := json.Marshal(c)
+		marshalled, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			first, text = c, again
-		} else if string(again) != string(text) {
-			t.Fatalf("%s became %s after %d round trips", text, again, i)
+			first, text = c, marshalled
+		} else if string(marshalled) != string(text) {
+			t.Fatalf("%s became %s after %d round trips", text, marshalled, i)
 		}
-		last, raw = c, string(again)
+		last, raw = c, string(marshalled)
 	}
 	return first, last
 }

@@ -72,7 +72,7 @@ func (b *StubBuilder) Get(id string) *Stub {
 	return nil
 }
 
-// Stub is a policy that reports the states that the test sets. Its methods may be called
+// Stub is a policy that reports a state only when a test calls Report. Its methods may be called
 // concurrently.
 type Stub struct {
 	CC      balancer.ClientConn
@@ -207,8 +207,8 @@ type PickedStub struct{ ID string }
 
 func (p PickedStub) Error() string { return "picked " + p.ID }
 
-// Pick makes one pick and describes the result: "a" if stub a or the subchannel to address a was
-// picked, "queue" if the call must wait, or "fail: …".
+// Pick picks once and describes the result: the id of the stub or the address of the subchannel
+// that was picked, "queue" if the call must wait, or "fail: " and the error.
 func Pick(state balancer.State) string {
 	if state.Picker == nil {
 		return "no picker"

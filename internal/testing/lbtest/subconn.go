@@ -9,10 +9,10 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// SubConn is a balancer.SubConn that records calls and reports the states that the test sets. Its
-// methods may be called concurrently.
+// SubConn is a balancer.SubConn that records calls, and reports a state only when a test calls
+// Report or ReportHealth. Its methods may be called concurrently.
 type SubConn struct {
-	balancer.SubConn // nil, for methods that grpc-go may add
+	balancer.SubConn // nil; it only provides methods that grpc-go adds to the interface later
 
 	Addresses []resolver.Address
 
@@ -69,8 +69,8 @@ func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	sc.health = f
 }
 
-// Report reports a connection state on the caller's stack. Like grpc-go, it first removes the
-// health listener. err is the error of TRANSIENT_FAILURE.
+// Report passes a connection state to the state listener. Like grpc-go, it first removes the health
+// listener. err is the connection error of TRANSIENT_FAILURE.
 func (sc *SubConn) Report(state connectivity.State, err error) {
 	sc.mu.Lock()
 	sc.health = nil

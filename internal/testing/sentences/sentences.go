@@ -1,5 +1,5 @@
-// Package sentences checks documents that list the sentences of a gRFC and their tests. For tests
-// only.
+// Package sentences checks documents that list the sentences of a gRFC and name the tests of each
+// sentence. For tests only.
 package sentences
 
 import (
@@ -10,15 +10,16 @@ import (
 	"testing"
 )
 
-// Document has tables whose last column names the tests of a sentence.
+// Document is a Markdown file with tables. Each row has a sentence of a gRFC, and names the tests
+// of this sentence in its last column.
 type Document struct {
 	Path  string
 	Begin string
-	// Scenarios is the directory of the scenarios. Spec is a directory within it. Its files quote
-	// the sentences that they test.
+	// Scenarios is the directory of the scenario files. Spec is a subdirectory of it, whose files
+	// quote the sentences that they test.
 	Scenarios, Spec string
 	Tests           []string
-	// Least is the smallest number of sentences in the document.
+	// Least is the minimum number of sentences that the tables must have.
 	Least int
 }
 
@@ -27,8 +28,8 @@ var (
 	quotation = regexp.MustCompile(`(?s)^# "(.*?)"\n(?:#|new )`)
 )
 
-// Check checks that each row names a scenario or test, that these exist, and that each sentence
-// quoted in a scenario is in a table.
+// Check checks that each row names a scenario or a test, that these scenarios and tests exist, and
+// that the document contains each sentence that a scenario file quotes.
 func (d Document) Check(t *testing.T) {
 	t.Helper()
 	document := read(t, d.Path)
@@ -51,14 +52,14 @@ func (d Document) Check(t *testing.T) {
 	if sentences < d.Least {
 		t.Errorf("%s: found %d sentences, want at least %d", d.Path, sentences, d.Least)
 	}
-	d.checkQuotations(t, plain(document))
+	d.checkQuotations(t, joinLines(document))
 }
 
 func (d Document) checkRow(t *testing.T, cells []string, code string) {
 	t.Helper()
 	scenarioName := regexp.MustCompile("`((?:" + d.Spec + "|rows)/[a-z0-9-]+\\.txt)`: ((?:[A-Za-z0-9-]+)(?:, [A-Za-z0-9-]+)*)")
-	tested := cells[len(cells)-1]
-	scenarios, tests := scenarioName.FindAllStringSubmatch(tested, -1), testName.FindAllStringSubmatch(tested, -1)
+	testColumn := cells[len(cells)-1]
+	scenarios, tests := scenarioName.FindAllStringSubmatch(testColumn, -1), testName.FindAllStringSubmatch(testColumn, -1)
 	if len(scenarios)+len(tests) == 0 {
 		t.Errorf("%s: no test for %s", d.Path, cells[0])
 	}
@@ -86,7 +87,7 @@ func (d Document) checkQuotations(t *testing.T, document string) {
 			if m == nil {
 				continue
 			}
-			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // a quotation may be two sentences, the second of which begins with "It will"
+			for sentence := range strings.SplitSeq(joinLines(m[1]), ". It will ") { // a quotation may have a second sentence that begins with "It will"
 				quoted++
 				if !strings.Contains(document, strings.TrimSuffix(sentence, ".")) {
 					t.Errorf("%s quotes %q, which %s does not have", file, sentence, d.Path)
@@ -117,6 +118,6 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func plain(text string) string {
+func joinLines(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n#", " ")), " ")
 }

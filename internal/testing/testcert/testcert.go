@@ -18,14 +18,14 @@ import (
 )
 
 type Authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	dir  string
-	made int64
+	t      *testing.T
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	dir    string
+	serial int64
 }
 
-// Pair has the paths of a certificate and its key in PEM format.
+// Pair has the paths of two PEM files: a certificate and its private key.
 type Pair struct{ Certificate, Key string }
 
 func New(t *testing.T) *Authority {
@@ -49,8 +49,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Pair creates a certificate for a server or client with these names or IP addresses. It replaces a
-// pair with the same file name.
+// Pair creates a certificate for a server or client with the given DNS names or IP addresses, and
+// its key. It overwrites an earlier pair with the same file name.
 func (a *Authority) Pair(file string, names ...string) Pair {
 	a.t.Helper()
 	cert := &x509.Certificate{
@@ -86,8 +86,8 @@ func (p Pair) Load(t *testing.T) tls.Certificate {
 
 func (a *Authority) sign(cert *x509.Certificate, key *ecdsa.PrivateKey, file string) *x509.Certificate {
 	a.t.Helper()
-	a.made++
-	cert.SerialNumber = big.NewInt(a.made)
+	a.serial++
+	cert.SerialNumber = big.NewInt(a.serial)
 	cert.NotBefore, cert.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, &key.PublicKey, a.key)
 	if err != nil {

@@ -11,19 +11,20 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end. On a busy machine, closing a file notifier takes
-// seconds.
-const patience = 30 * time.Second
+// timeout is how long Main waits for goroutines to end. On a busy machine, closing a file notifier
+// takes seconds.
+const timeout = 30 * time.Second
 
-// Main runs the tests of a package. It fails if one of their goroutines does not end.
+// Main runs the tests of a package and exits. It exits with an error if a goroutine of the tests
+// has not ended within timeout.
 func Main(m *testing.M) {
 	code := m.Run()
-	for end := time.Now().Add(patience); code == 0; {
-		err := goleak.Find() // waits for up to a second
+	for deadline := time.Now().Add(timeout); code == 0; {
+		err := goleak.Find() // retries for up to a second
 		if err == nil {
 			break
 		}
-		if time.Now().After(end) {
+		if time.Now().After(deadline) {
 			fmt.Fprintln(os.Stderr, "leaked goroutines:", err)
 			code = 1
 		}

@@ -17,8 +17,8 @@ type Log struct {
 	lines []string
 }
 
-// Keep sends the log to a new Log instead of standard error. It must be called before anything is
-// logged, in TestMain or for a package variable.
+// Keep sends the log to a new Log instead of standard error. Call it in TestMain or to initialize a
+// package variable, because it must run before gRPC logs anything.
 func Keep() *Log {
 	l := &Log{}
 	// gRPC writes lines of any severity to the first writer.
@@ -52,14 +52,14 @@ func (l *Log) Count(texts ...string) int {
 	defer l.mu.Unlock()
 	n := 0
 	for _, line := range l.lines {
-		if holdsAll(line, texts) {
+		if containsAll(line, texts) {
 			n++
 		}
 	}
 	return n
 }
 
-func holdsAll(line string, texts []string) bool {
+func containsAll(line string, texts []string) bool {
 	for _, text := range texts {
 		if !strings.Contains(line, text) {
 			return false
@@ -68,10 +68,11 @@ func holdsAll(line string, texts []string) bool {
 	return true
 }
 
-// Wait waits until a line contains all texts. It fails the test if there is none within patience.
-func (l *Log) Wait(t *testing.T, patience time.Duration, texts ...string) {
+// Wait waits until one logged line contains all texts. It fails the test if no such line is logged
+// within timeout.
+func (l *Log) Wait(t *testing.T, timeout time.Duration, texts ...string) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for l.Count(texts...) == 0 {

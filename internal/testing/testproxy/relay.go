@@ -7,19 +7,20 @@ import (
 	"testing"
 )
 
-// Relay forwards bytes between clients and a server. While it is cut, it holds them back, as if all
-// packets were lost. They arrive after Mend, as with TCP. Its methods may be called concurrently.
+// Relay forwards bytes between clients and a server. After Cut, it holds all bytes back, as if the
+// network lost all packets. After Mend, it delivers them, as TCP would. Its methods may be called
+// concurrently.
 type Relay struct {
 	Address string
 
 	server   string
 	listener net.Listener
-	ended    chan struct{}
+	done     chan struct{}
 	running  sync.WaitGroup
 
-	mu     sync.Mutex
-	mended chan struct{} // closed while bytes are forwarded, and replaced by Cut
-	conns  []net.Conn
+	mu         sync.Mutex
+	forwarding chan struct{} // closed while the relay forwards bytes; Cut replaces it
+	conns      []net.Conn
 }
 
 func StartRelay(t *testing.T, server string) *Relay {
@@ -32,14 +33,14 @@ func StartRelay(t *testing.T, server string) *Relay {
 	return r
 }
 
-// NewRelay starts a relay outside of a test. The caller must call Close.
+// NewRelay is like StartRelay for a caller without a *testing.T, which must call Close.
 func NewRelay(server string) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{Address: listener.Addr().String(), server: server, listener: listener, ended: make(chan struct{}), mended: make(chan struct{})}
-	close(r.mended)
+	r := &Relay{Address: listener.Addr().String(), server: server, listener: listener, done: make(chan struct{}), forwarding: make(chan struct{})}
+	close(r.forwarding)
 	r.running.Go(func() {
 		for {
 			client, err := listener.Accept()
@@ -52,9 +53,9 @@ func NewRelay(server string) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends the relay and its connections. It must be called only once.
+// Close stops the relay and closes its connections. It must be called only once.
 func (r *Relay) Close() {
-	close(r.ended)
+	close(r.done)
 	r.listener.Close() //nolint:errcheck // the relay is ending
 	r.mu.Lock()
 	for _, conn := range r.conns {
@@ -68,8 +69,8 @@ func (r *Relay) Cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
-	case <-r.mended:
-		r.mended = make(chan struct{})
+	case <-r.forwarding:
+		r.forwarding = make(chan struct{})
 	default:
 	}
 }
@@ -78,56 +79,57 @@ func (r *Relay) Mend() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
-	case <-r.mended:
+	case <-r.forwarding:
 	default:
-		close(r.mended)
+		close(r.forwarding)
 	}
 }
 
-// keep registers a connection for Close. If the relay is already closed, it closes the connection.
-func (r *Relay) keep(conn net.Conn) {
+// register adds a connection to those that Close closes. If the relay is already closed, it closes
+// the connection.
+func (r *Relay) register(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conns = append(r.conns, conn)
 	select {
-	case <-r.ended:
+	case <-r.done:
 		conn.Close() //nolint:errcheck // the relay is ending
 	default:
 	}
 }
 
 func (r *Relay) serve(client net.Conn) {
-	r.keep(client)
+	r.register(client)
 	defer client.Close() //nolint:errcheck // nothing is pending
 	server, err := net.Dial("tcp", r.server)
 	if err != nil {
 		return
 	}
-	r.keep(server)
+	r.register(server)
 	defer server.Close() //nolint:errcheck // nothing is pending
-	var back sync.WaitGroup
-	back.Go(func() { r.pass(client, server) })
-	r.pass(server, client)
-	back.Wait()
+	var responses sync.WaitGroup
+	responses.Go(func() { r.forward(client, server) })
+	r.forward(server, client)
+	responses.Wait()
 }
 
-func (r *Relay) pass(to, from net.Conn) {
+func (r *Relay) forward(dst, src net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := from.Read(buffer)
+		n, err := src.Read(buffer)
 		r.mu.Lock()
-		mended := r.mended
+		forwarding := r.forwarding
 		r.mu.Unlock()
 		select {
-		case <-mended:
-		case <-r.ended:
+		case <-forwarding:
+		case <-r.done:
 			err = io.EOF
 		}
 		if err == nil {
-			_, err = to.Write(buffer[:n])
+			_, err = dst.Write(buffer[:n])
 		}
 		if err != nil {
-			to.Close() //nolint:errcheck // errors end the copy
+			dst.Close() //nolint:errcheck // errors end the copy
 			return
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func echo(t *testing.T) string {
+func startEchoServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -34,33 +34,33 @@ func echo(t *testing.T) string {
 }
 
 func TestRelay(t *testing.T) {
-	r := StartRelay(t, echo(t))
+	r := StartRelay(t, startEchoServer(t))
 	conn, err := net.Dial("tcp", r.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	lines := bufio.NewReader(conn)
-	say := func(text string) { conn.Write([]byte(text + "\n")) }
-	hear := func(want string) {
+	send := func(text string) { conn.Write([]byte(text + "\n")) }
+	expect := func(want string) {
 		t.Helper()
 		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 		if line, err := lines.ReadString('\n'); err != nil || line != want+"\n" {
 			t.Errorf("received %q, %v; want %q", line, err, want)
 		}
 	}
-	say("one")
-	hear("one")
+	send("one")
+	expect("one")
 	r.Cut()
 	r.Cut()
-	say("two")
+	send("two")
 	conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if line, err := lines.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("received %q, %v while the relay was cut", line, err)
 	}
 	r.Mend()
 	r.Mend()
-	hear("two")
-	say("three")
-	hear("three")
+	expect("two")
+	send("three")
+	expect("three")
 }

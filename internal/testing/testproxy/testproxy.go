@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// Proxy is an HTTP CONNECT proxy. It knows only the names given to Route. Its methods may be called
-// concurrently.
+// Proxy is an HTTP CONNECT proxy. It refuses all names that have no Route. Its methods may be
+// called concurrently.
 type Proxy struct {
 	URL string
 
-	mu     sync.Mutex
-	routes map[string]string
-	asked  []string
+	mu        sync.Mutex
+	routes    map[string]string
+	requested []string
 }
 
 func Start(t *testing.T) *Proxy {
@@ -55,14 +55,14 @@ func (p *Proxy) Route(name, address string) {
 func (p *Proxy) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	asked := slices.Sorted(slices.Values(p.asked))
-	return slices.Compact(asked)
+	requested := slices.Sorted(slices.Values(p.requested))
+	return slices.Compact(requested)
 }
 
 func (p *Proxy) route(name string) (address string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = append(p.asked, name)
+	p.requested = append(p.requested, name)
 	address, known = p.routes[name]
 	return address, known
 }

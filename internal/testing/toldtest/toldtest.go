@@ -1,5 +1,5 @@
-// Package toldtest has a source that a test controls, and channels and servers for its endpoints.
-// It works only in a synctest bubble. For tests only.
+// Package toldtest has a source whose answers a test sends, and helpers that open channels and
+// start servers. It works only in a synctest bubble. For tests only.
 package toldtest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// Source is a source that a test controls through its Receiver. The Receiver is set while a
-// channel is open.
+// Source is a source whose answers a test sends through Receiver. Receiver is set when a channel
+// starts the source.
 type Source struct{ Receiver *discovery.Receiver }
 
 func (*Source) Check(bool) error { return nil }
@@ -27,27 +27,27 @@ func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Open opens a channel to story:///name with these discovery mechanisms. The channel closes when
-// the test ends.
-func Open(t *testing.T, name string, parts []discovery.Mechanism, options []given.Option, dial ...grpc.DialOption) *grpc.ClientConn {
+// Open opens a channel to story:///name, whose target resolves to the given discovery mechanisms.
+// The channel closes when the test ends.
+func Open(t *testing.T, name string, mechanisms []discovery.Mechanism, options []given.Option, dialOptions ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, options...)
-	dial = append([]grpc.DialOption{grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials())}, dial...)
-	cc, err := grpc.NewClient("story:///"+name, dial...)
+	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) { return mechanisms, nil }, options...)
+	dialOptions = append([]grpc.DialOption{grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials())}, dialOptions...)
+	cc, err := grpc.NewClient("story:///"+name, dialOptions...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cc.Close() }) //nolint:errcheck // there is nothing to lose
+	t.Cleanup(func() { cc.Close() }) //nolint:errcheck // the test ends
 	cc.Connect()
 	synctest.Wait()
 	return cc
 }
 
-func Serve(t *testing.T, checks healthpb.HealthServer, options ...grpc.ServerOption) *bufconn.Listener {
+func Serve(t *testing.T, healthServer healthpb.HealthServer, options ...grpc.ServerOption) *bufconn.Listener {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
 	server := grpc.NewServer(options...)
-	healthpb.RegisterHealthServer(server, checks)
+	healthpb.RegisterHealthServer(server, healthServer)
 	go server.Serve(listener) //nolint:errcheck // Serve returns after Stop
 	t.Cleanup(server.Stop)
 	return listener
