@@ -73,7 +73,7 @@ bench-failover: ## measure how long 1,000 channels that lose a priority go witho
 
 .PHONY: timed
 timed: ## check how many calls each fault loses, as docs/explanation/what-starts-a-failover.md says (a minute on a quiet Linux machine)
-	go test ./internal/e2e -run 'TestWhatStartsAFailover|TestFiveCallsEjectAnEndpoint' -count=1 -v -timed
+	go test ./internal/e2e -run 'TestFailoverCauses|TestFiveFailuresEjectEndpoint' -count=1 -v -timed
 
 .PHONY: league
 league: ## compare eight clients, ours and others, under eighteen faults and write docs/league.md (twenty minutes on a quiet Linux machine); CONTINUE=1 measures only what is missing

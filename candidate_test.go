@@ -43,7 +43,7 @@ func (h *fleet) put(settings topology.Settings, names ...string) {
 // An update adds a priority above the one in use, and its endpoints do not answer yet. No call
 // waits for the new priority. It gets the calls only when it has connected and the failback delay
 // has passed.
-func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
+func TestNewHighestPriorityDoesNotAnswer(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.want("before", "a")
 		h.pending = setOf("n0")
@@ -59,7 +59,7 @@ func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	}, 1, 1)
 }
 
-func TestAGroupThatComesBackIsACandidate(t *testing.T) {
+func TestReturningPriorityDoesNotDelayCalls(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 3 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
 		h.put(settings, "b")
@@ -74,7 +74,7 @@ func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 
 // Priority a has reconnected, but its failback delay has not ended. An update that appends priority
 // c neither ends the delay nor makes calls wait for a.
-func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
+func TestAppendedPriorityKeepsFailbackDelay(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 30 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
 		h.calls(2 * time.Second)

@@ -30,7 +30,7 @@ func TestNewClientShortensLongTargets(t *testing.T) {
 	}
 }
 
-func TestNewClientRefuses(t *testing.T) {
+func TestNewClientErrors(t *testing.T) {
 	t.Setenv("GRPC_XDS_BOOTSTRAP", "")
 	t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", "")
 	type options = understudy.Options
@@ -75,7 +75,7 @@ func TestNewClientRefuses(t *testing.T) {
 	}
 }
 
-func TestNewClientTakes(t *testing.T) {
+func TestNewClientTargets(t *testing.T) {
 	for target, want := range map[string]string{
 		"a.example.com:1,b.example.com:2":   "failover:///a.example.com:1,b.example.com:2",
 		"127.0.0.1:1?failoverTimeout=1s":    "failover:///127.0.0.1:1?failoverTimeout=1s",

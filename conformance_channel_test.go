@@ -26,7 +26,7 @@ import (
 )
 
 // Wait-for-ready calls wait during any failure. Other calls fail with UNAVAILABLE and the reason.
-func TestWaitForReadyOutlastsEveryFailure(t *testing.T) {
+func TestWaitForReadyCallsOutlastFailures(t *testing.T) {
 	for name, config := range policies {
 		t.Run(strings.TrimPrefix(name, "understudy_"), func(t *testing.T) {
 			if strings.Contains(config, "%q") {

@@ -152,7 +152,7 @@ func (c *conformant) want(state connectivity.State, pick string) {
 
 // A parent may call the policy and its picker from UpdateState. If one connection is lost, such
 // calls must not make the policy connect twice.
-func TestAParentMayCallBackFromUpdateState(t *testing.T) {
+func TestParentCallsPolicyFromUpdateState(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		if c.stubs != nil {
 			c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -304,7 +304,7 @@ func TestPoliciesRunNoGoroutine(t *testing.T) {
 
 // An update publishes at most one state. A repeated update builds no child, connects no subchannel
 // and changes no picks.
-func TestUpdatesThatRepeat(t *testing.T) {
+func TestRepeatedUpdates(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		repeat := func(most int) {
 			c.Helper()
@@ -341,7 +341,7 @@ func TestUpdatesThatRepeat(t *testing.T) {
 
 // The policy passes resolver errors, ExitIdle and ResetBackoff to its child. It passes the child's
 // requests for re-resolution to the channel.
-func TestCallsReachTheChildren(t *testing.T) {
+func TestCallsReachChildren(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.policy.ResolverError(status.Error(codes.NotFound, "no such host"))
 		c.want(connectivity.TransientFailure, "rpc error: code = NotFound desc = no such host")
@@ -413,7 +413,7 @@ type wrongConfig struct {
 
 // A policy rejects a configuration of the wrong type and continues with its earlier one. If it has
 // no earlier configuration, calls fail with the error of the rejection.
-func TestAConfigurationOfAnotherType(t *testing.T) {
+func TestConfigOfOtherType(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		wrong := func() {
 			c.Helper()
@@ -442,7 +442,7 @@ func TestAConfigurationOfAnotherType(t *testing.T) {
 // A child that rejects its update counts as failed, and the policy returns and publishes the
 // child's error. But if the child is READY or IDLE, the policy continues to use it and returns no
 // error.
-func TestAChildThatFailsItsUpdate(t *testing.T) {
+func TestChildRejectsUpdate(t *testing.T) {
 	no := status.Error(codes.Internal, "no good")
 	eachParent(t, func(c *conformant) {
 		refuse := func(reports ...connectivity.State) {
@@ -483,7 +483,7 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 
 // ErrBadResolverState from a child only requests re-resolution. If the child has also reported a
 // failing picker, calls fail with that picker's error.
-func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
+func TestChildErrorOverridesBadResolverState(t *testing.T) {
 	eachParent(t, func(c *conformant) {
 		var own error
 		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {

@@ -71,7 +71,7 @@ func check(t *testing.T, where, query, legend string, known map[string]metric) s
 
 // The dashboard queries only documented metrics and labels. It shows counters as rates, and has a
 // panel for each important metric.
-func TestTheDashboardQueriesWhatThereIs(t *testing.T) {
+func TestDashboardQueriesDocumentedMetrics(t *testing.T) {
 	data, err := os.ReadFile("docs/grafana-dashboard.json")
 	if err != nil {
 		t.Fatal(err)

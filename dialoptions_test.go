@@ -36,7 +36,7 @@ func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	return err.Error()
 }
 
-func TestDialOptionsHoldForEverySource(t *testing.T) {
+func TestDialOptionsApplyToEverySource(t *testing.T) {
 	const complaint = "ServiceConfig: service config: want a JSON object"
 	good, bad := understudy.Options{ServiceConfig: `{"methodConfig":[]}`}, understudy.Options{ServiceConfig: "[]"}
 	for _, target := range []string{"file:///none", "eds://127.0.0.1:1/c", "failover:///127.0.0.1:1", "understudytest:///x"} {

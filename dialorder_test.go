@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
+func TestDialOptionsOverrideKeepaliveAndBackoff(t *testing.T) {
 	options := understudy.Options{
 		Keepalive:         keepalive.ClientParameters{Time: 10 * time.Second, PermitWithoutStream: true},
 		MaxConnectBackoff: time.Second,
@@ -66,7 +66,7 @@ func (m *mine) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return tier{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
 }
 
-func TestTheCallersResolverHolds(t *testing.T) {
+func TestDialOptionsOverrideResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(t), &mine{}
 		m.with("failover:///x:1", understudy.Options{}, grpc.WithResolvers(r))
@@ -87,7 +87,7 @@ func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grp
 
 // Options.ServiceConfig applies. grpc.WithDefaultServiceConfig does not, because gRPC ignores it if
 // the resolver sends a service config, as ours do.
-func TestTheServiceConfigIsThatOfOptions(t *testing.T) {
+func TestServiceConfigIsFromOptions(t *testing.T) {
 	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
 	for name, test := range map[string]struct {
 		options understudy.Options

@@ -120,7 +120,7 @@ func (c *crowd) connect() {
 // A thousand clients lose a priority, which later reconnects at once or at random times. In each
 // second, no backend gets more than 1.2 times its share of the calls, and at most a tenth of the
 // clients return to the priority.
-func TestAThousandClientsComeBack(t *testing.T) {
+func TestFailbackOfThousandClients(t *testing.T) {
 	for name, within := range map[string]time.Duration{"at the same moment": 0, "as their backoffs end": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed
 
 // The servers close each connection after eight seconds. No call fails or leaves the first
 // priority, even if this priority has only one endpoint.
-func TestRecommendedWithOneEndpointATier(t *testing.T) {
+func TestRecommendedWithOneEndpointPerPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &records{}
 		o := understudy.Recommended()

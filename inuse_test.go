@@ -56,7 +56,7 @@ func (l *listener) wants(t *testing.T, want ...string) {
 
 // PriorityChanged is called with the priority in use, the time of the change, and the reason. It is
 // also called when no priority can take calls. It is not called after Close.
-func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
+func TestPriorityChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
 		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: l.tell})
@@ -83,7 +83,7 @@ func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
 
 // If no source has a usable answer, the channel has no policies. PriorityChanged is called with
 // priority -1.
-func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
+func TestPriorityChangedWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
 		m.with("failover:///tier:///a0", understudy.Options{PriorityChanged: l.tell})
@@ -91,7 +91,7 @@ func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
 	})
 }
 
-func TestAFunctionThatHangs(t *testing.T) {
+func TestPriorityChangedBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, told, release := newMemory(t), make(chan understudy.PriorityInUse, 10), make(chan bool)
 		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: func(p understudy.PriorityInUse) {
@@ -111,7 +111,7 @@ func TestAFunctionThatHangs(t *testing.T) {
 	})
 }
 
-func TestAnIdleChannelTellsNothing(t *testing.T) {
+func TestPriorityChangedOfIdleChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
 		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: l.tell}, grpc.WithIdleTimeout(time.Minute))
@@ -126,7 +126,7 @@ func TestAnIdleChannelTellsNothing(t *testing.T) {
 	})
 }
 
-func TestTwoChannelsTellOneFunction(t *testing.T) {
+func TestPriorityChangedOfTwoChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
 		o := understudy.Options{PriorityChanged: l.tell}

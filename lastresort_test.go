@@ -19,7 +19,7 @@ import (
 
 // Priority a answers only with errors. Half of b is READY, which is less than MinReady. Calls go to
 // b.
-func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
+func TestHalfReadyPriorityIsPreferredToErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.6}, func(h *fleet) {
 		h.pending = setOf("b1")
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -64,7 +64,7 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 
 // Priority a answers with errors, so b is in use. While b reconnects for 50 ms, only trial calls go
 // to a, and all other calls wait.
-func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
+func TestCallsWaitForReconnectingPriority(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings topology.Settings
 		parts    []int
@@ -91,7 +91,7 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 
 // The first priority fell below MinReady and then lost its last connection, so the second one is in
 // use. Calls wait while the second one reconnects.
-func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
+func TestCallsWaitAfterPriorityFellBelowMinReady(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)
 		h.pending = setOf("a0", "a1")
@@ -107,7 +107,7 @@ func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 
 // A client makes a call only every eleven seconds, which is longer than an interval of outlier
 // detection. It nevertheless leaves a priority that answers with errors.
-func TestACallEachElevenSeconds(t *testing.T) {
+func TestOneCallEveryElevenSeconds(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		got := h.live(time.Hour, 11*time.Second, nil)

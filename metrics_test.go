@@ -23,7 +23,7 @@ func quoted(labels []string) string {
 	return "`" + strings.Join(labels, "`, `") + "`"
 }
 
-func TestTheDocumentListsAllMetrics(t *testing.T) {
+func TestDocumentListsAllMetrics(t *testing.T) {
 	document, err := os.ReadFile("docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func setOf(endpoints ...string) map[string]bool {
 
 // If fewer endpoints are READY than MinReady requires, calls go to the next priority. They return
 // when enough endpoints are READY again. No call fails or waits.
-func TestTooLittleOfATierIsLeft(t *testing.T) {
+func TestPriorityFallsBelowMinReady(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":                  {MinReady: 0.6},
 		"with outlier detection": {MinReady: 0.6, OutlierDetection: true},
@@ -61,7 +61,7 @@ func TestTooLittleOfATierIsLeft(t *testing.T) {
 
 // A priority that connects for the first time is used when its first endpoint is READY. The others
 // do not count as failed.
-func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
+func TestConnectingPriorityIsNotBelowMinReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fleet{t: t, pending: setOf("a1", "a2", "a3", "a4")}
 		h.start(topology.Settings{MinReady: 0.6}, 5, 5)
@@ -75,7 +75,7 @@ func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	})
 }
 
-func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
+func TestGrowingPriorityIsNotBelowMinReady(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.pending = setOf("a2", "a3", "a4", "a5", "a6")
 		for i := 2; i < 7; i++ {
@@ -90,7 +90,7 @@ func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 }
 
 // An endpoint that reconnects after its server closed the connection does not count as failed.
-func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
+func TestReconnectingEndpointIsNotFailed(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2e9) // a shorter connection counts as failed
 		h.pending = setOf("a0")
@@ -103,7 +103,7 @@ func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 }
 
 // A READY share of exactly MinReady is enough, even for fractions without an exact binary form.
-func TestATierAtItsMark(t *testing.T) {
+func TestReadyShareOfExactlyMinReady(t *testing.T) {
 	for _, test := range []struct {
 		mark     float64
 		of, kept int
@@ -125,7 +125,7 @@ func TestATierAtItsMark(t *testing.T) {
 
 // An endpoint reconnects after its ejection. It gets only a few trial calls until it has answered
 // enough of them.
-func TestAnUnprovenEndpointThatConnectsAgain(t *testing.T) {
+func TestUnprovenEndpointReconnects(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6, OutlierDetection: true}, func(h *fleet) {
 		h.bad["a1"] = true
 		h.live(10*time.Second, 50*time.Millisecond, nil)

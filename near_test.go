@@ -111,7 +111,7 @@ func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 
 // The nearest group of endpoints hangs. The next groups connect after a second, and get calls after
 // the failover timeout. If the next group hangs, too, calls succeed one second later.
-func TestGroupsThatHang(t *testing.T) {
+func TestNearGroupsHang(t *testing.T) {
 	for _, test := range []struct {
 		prefer, hangs, to string
 		after             time.Duration // until calls succeed
@@ -148,7 +148,7 @@ func TestGroupsThatHang(t *testing.T) {
 	}
 }
 
-func TestAThinZone(t *testing.T) {
+func TestZoneMinEndpoints(t *testing.T) {
 	for least, want := range map[int]string{1: "a", 2: "a", 3: "ab", 6: "abc"} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMemory(t)
@@ -196,7 +196,7 @@ func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer
 // ejections end (gRFC A50). If there is only one, no other zone of its priority is connected, so
 // the whole priority counts as failed, and calls go to the next priority, which has the other
 // zones.
-func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
+func TestBalancedZoneReturnsErrors(t *testing.T) {
 	for zones, test := range map[string]struct {
 		others string
 		back   time.Duration // time until the zone has its calls again: the longest ejection, or two intervals
@@ -237,7 +237,7 @@ func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 
 // One of three endpoints in the client's zone is ejected. Some of the zone's calls go to the zone
 // with spare capacity.
-func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
+func TestBalancedZoneIsPartlyEjected(t *testing.T) {
 	inZones(t, topology.Settings{OutlierDetection: true}, "/a: a0 a1 a2; /b: b0 b1 b2; /c: c0 c1 c2 c3", func(h *fleet) {
 		h.calls(time.Second)
 		h.bad["a0:1"] = true
@@ -252,7 +252,7 @@ func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 
 // A standby with Prefer "balance" connects twenty endpoints. They are in the zones that get calls
 // from this client in normal operation. The other zones are connected only when they are needed.
-func TestAStandbyOfBalancedZones(t *testing.T) {
+func TestStandbyOfBalancedZones(t *testing.T) {
 	all := zones("/a: a0; /b: b0")
 	for i := range 30 {
 		zone := "b"
@@ -274,7 +274,7 @@ func TestAStandbyOfBalancedZones(t *testing.T) {
 
 // Some connected endpoints of a standby fail. Their share of the calls does not move to zones that
 // the standby has not connected.
-func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
+func TestStandbyOfBalancedZonesFailsPartly(t *testing.T) {
 	all := zones("/a: p0")
 	for i := range 72 {
 		zone := "abc"[i%3 : i%3+1]
@@ -294,7 +294,7 @@ func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	})
 }
 
-func TestBalanceOfEndpointsThatTwoZonesHave(t *testing.T) {
+func TestBalanceOfEndpointsInTwoZones(t *testing.T) {
 	answer := flat.Answer(zones("/a: a0 a1 a2; /b: x0 x1 x2; /c: x0 x1 x2")...)
 	localities := answer.Priorities[0].Localities
 	localities[1], localities[2] = localities[2], localities[1]

@@ -21,7 +21,7 @@ const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"
 
 // A source's names for priorities apply only to the outermost priority policy. The log of a nested
 // one has the names in its own configuration.
-func TestAnInnerPriorityHasItsOwnNames(t *testing.T) {
+func TestNestedPriorityHasOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		state := stateattr.SetChannel(resolver.State{Endpoints: []resolver.Endpoint{endpointAt("x", "a", "a"), endpointAt("y", "a", "b")}},

@@ -58,7 +58,7 @@ func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duratio
 
 // There is only one priority, and its only endpoint is ejected. The priority keeps its calls, and
 // none fails when the connection is replaced.
-func TestTheOnlyTierConnectsAgain(t *testing.T) {
+func TestOnlyPriorityReconnects(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
 		h.calls(time.Minute)
@@ -68,7 +68,7 @@ func TestTheOnlyTierConnectsAgain(t *testing.T) {
 
 // A connection with ten running calls is reset, which ejects the only endpoint. No call fails while
 // the endpoint reconnects.
-func TestTheOnlyTierAfterOneReset(t *testing.T) {
+func TestOnlyPriorityAfterReset(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		failures := h.failures()
 		h.calls(5 * time.Second)
@@ -89,7 +89,7 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 
 // A priority that works again gets its calls back, even if none of its connections lasts for an
 // interval of outlier detection.
-func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
+func TestPriorityWithShortConnectionsRecovers(t *testing.T) {
 	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
 		inFleet(t, func(h *fleet) {
 			h.bad["a0"] = true
@@ -114,7 +114,7 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 
 // The only endpoint of the first priority is ejected, works again, and then has no connection for
 // an hour. Two intervals after it has reconnected, the priority has all its calls again.
-func TestAnEmptiedTierThatWasGone(t *testing.T) {
+func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
 		h.calls(15 * time.Second)
@@ -132,7 +132,7 @@ func TestAnEmptiedTierThatWasGone(t *testing.T) {
 
 // A host hangs, and keepalive closes its connection. The next priority gets the calls at once,
 // whether the failed calls or the closed connection are reported first.
-func TestAConnectionThatHungTakesItsTierAlong(t *testing.T) {
+func TestKeepaliveFailureCausesFailover(t *testing.T) {
 	for first, callsFirst := range map[string]bool{"the calls": true, "the connection": false} {
 		inFleetWith(t, topology.Settings{OutlierDetection: true, WarmStandby: 1}, func(h *fleet) {
 			var under []func(balancer.DoneInfo)

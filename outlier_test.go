@@ -131,7 +131,7 @@ func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 
 // A priority that answers only with errors loses its calls within a second and then gets few. Two
 // intervals after it recovers, it has all its calls again.
-func TestATierThatAnswersWithErrors(t *testing.T) {
+func TestPriorityReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
 			t.Fatalf("before: calls %v, %d failed", in, failed)
@@ -168,7 +168,7 @@ func (h *fleet) share() float64 {
 	return float64(in["a"]) / 10
 }
 
-func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
+func TestOnlyPriorityReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
@@ -184,7 +184,7 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 }
 
 // An endpoint whose calls fail keeps them while the only other endpoint is NOT_SERVING.
-func TestTheOthersDoNotServe(t *testing.T) {
+func TestOtherEndpointIsNotServing(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
 		h.settle()
@@ -200,7 +200,7 @@ func TestTheOthersDoNotServe(t *testing.T) {
 	}, 2)
 }
 
-func TestOneOfTwoAnswersWithErrors(t *testing.T) {
+func TestOneOfTwoEndpointsReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
 		in, failed := h.calls(10 * time.Minute)
@@ -212,7 +212,7 @@ func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 
 // With one call a second, a priority is left after five failures of each endpoint. One trial call
 // per interval then shows whether it works again.
-func TestATierWithFewCalls(t *testing.T) {
+func TestPriorityWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		failed := 0
@@ -245,7 +245,7 @@ func TestATierWithFewCalls(t *testing.T) {
 
 // max_ejection_percent is 20, and two of five endpoints fail. Only one of them is ejected at a
 // time.
-func TestOneBadEndpointAmongFive(t *testing.T) {
+func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 	const interval = 10 * time.Second
 	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
 		MaxEjectionPercent:         wrapperspb.UInt32(20),

@@ -14,7 +14,7 @@ import (
 
 // A client makes one call a minute. It leaves a priority that fails, and returns when the priority
 // works again. Five calls to each endpoint fail, and one in eleven of the other calls.
-func TestOneCallAMinute(t *testing.T) {
+func TestOneCallPerMinute(t *testing.T) {
 	for _, test := range []struct{ endpoints, most int }{{1, 60}, {5, 79}} {
 		inFleet(t, func(h *fleet) {
 			for i := range test.endpoints {
@@ -34,7 +34,7 @@ func TestOneCallAMinute(t *testing.T) {
 }
 
 // Streams that began before a fault end during it. Their success does not count as a recovery.
-func TestStreamsFromBeforeTheFault(t *testing.T) {
+func TestStreamsFromBeforeFault(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		var ends []func(balancer.DoneInfo)
 		for range 600 {
@@ -55,7 +55,7 @@ func TestStreamsFromBeforeTheFault(t *testing.T) {
 	}, 2, 2)
 }
 
-func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
+func TestOtherEndpointReconnectsDuringEjection(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
 		next, elsewhere := 20*time.Second, 0
@@ -80,7 +80,7 @@ func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 	}, 2, 2)
 }
 
-func TestOneOfFiveRecovers(t *testing.T) {
+func TestOneOfFiveEndpointsRecovers(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, func(h *fleet) {
 		for _, e := range []string{"a0", "a1", "a2", "a3", "a4"} {
 			h.bad[e] = true

@@ -82,7 +82,7 @@ func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 
 // The first priority answers with errors. A connection reset then ejects the endpoints of the
 // second priority, which keeps the calls.
-func TestOneResetOfTheBackup(t *testing.T) {
+func TestConnectionResetOfSecondPriority(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		h.calls(10 * time.Minute)
@@ -105,7 +105,7 @@ func TestOneResetOfTheBackup(t *testing.T) {
 
 // A priority gets streams again even if its old streams never end. New streams go to it one
 // interval after its ejection ends.
-func TestStreamsComeBackAfterARestart(t *testing.T) {
+func TestStreamsReturnAfterReset(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":         {OutlierDetection: true},
 		"with minReady": {OutlierDetection: true, MinReady: 0.6},
@@ -136,7 +136,7 @@ func TestStreamsComeBackAfterARestart(t *testing.T) {
 	}
 }
 
-func TestMostOfATierAnswersWithErrors(t *testing.T) {
+func TestMostEndpointsReturnErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"], h.bad["a2"] = true, true, true
 		got := h.live(30*time.Minute, 20*time.Millisecond, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-func TestThePageSaysWhatIsRecommended(t *testing.T) {
+func TestDocumentListsRecommendedOptions(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func fieldsOf(prefix string, v reflect.Value, all map[string]string) {
 
 // The recommended target parameters in docs/options.md are those that Recommended sets. refresh is
 // missing, because it applies only to names.
-func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
+func TestDocumentListsRecommendedParameters(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
 	}
 }
 
-func TestSentencesSayWhatIsRecommended(t *testing.T) {
+func TestDocumentSentencesMatchRecommended(t *testing.T) {
 	r := understudy.Recommended()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 	longest := seconds(r.MaxFailbackDelay + r.FailbackJitter)

@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
+func TestFirstConnectionEndsOtherBackoffs(t *testing.T) {
 	for target, all := range map[string][]string{
 		"failover:///tier:///a4":                                  addresses("a", 4),
 		"failover:///tier:///a1,tier:///b1,tier:///c1,tier:///d1": {"a0", "b0", "c0", "d0"},
@@ -33,7 +33,7 @@ func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 
 // An endpoint loses its connection every 15 s and reconnects. The other endpoints are unreachable. A
 // connection may end their backoff, but not every one of the first endpoint does.
-func TestAnEndpointThatFlapsMakesNoStorm(t *testing.T) {
+func TestFlappingEndpointCausesFewAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
 		m.with("failover:///tier:///a4", understudy.Options{MaxConnectBackoff: 2 * time.Minute})

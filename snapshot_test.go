@@ -88,7 +88,7 @@ func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 }
 
 // Policies make snapshots only while someone watches the tree.
-func TestWhatATreeLooksLike(t *testing.T) {
+func TestSnapshotOfTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		cc := &lbtest.ClientConn{}
@@ -156,7 +156,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 	})
 }
 
-func TestASnapshotDoesNotWait(t *testing.T) {
+func TestSnapshotDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		policy := tree(t, cc)
@@ -220,7 +220,7 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	})
 }
 
-func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
+func TestCallsAreRecordedWhileWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		policy := balancer.Get(weightedroundrobin.Name).Build(cc, balancer.BuildOptions{})

@@ -38,7 +38,7 @@ func (h *fleet) ends(endpoint string) string {
 
 // The only connection of the first priority is replaced every eight seconds. Calls wait for the new
 // one.
-func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
+func TestOneLostConnectionIsNotFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		for range 75 {
 			if to := h.ends("a0"); to != "" {
@@ -53,7 +53,7 @@ func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 
 // If a priority has lost both of its connections, calls go to the next priority, even if one of the
 // two endpoints was ejected.
-func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
+func TestTwoLostConnectionsCauseFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)
 		h.bad["a1"] = true

@@ -16,7 +16,7 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-func TestALargeStandbyIsConnectedInPart(t *testing.T) {
+func TestLargeStandbyIsPartlyConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
 		all := addresses("b", 200)
@@ -37,7 +37,7 @@ func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 
 // After a failover, the 20 connected endpoints get the calls at once, and the other 180 connect.
 // These 180 are closed 15 minutes after the calls return (gRFC A56).
-func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
+func TestLargeStandbyConnectsAfterFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
 		all := addresses("b", 200)
@@ -73,7 +73,7 @@ func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	})
 }
 
-func TestALargeStandbyWhosePartFails(t *testing.T) {
+func TestConnectedEndpointsOfLargeStandbyFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
 		all := addresses("b", 200)
@@ -94,7 +94,7 @@ func TestALargeStandbyWhosePartFails(t *testing.T) {
 
 // A standby with up to 20 endpoints connects to all of them. A standby with pickFirst has one
 // connection.
-func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
+func TestSmallStandbyIsFullyConnected(t *testing.T) {
 	for target, want := range map[string]int{
 		"failover:///tier:///a2,tier:///b20?warmStandby=1":                 20,
 		"failover:///tier:///a2,tier:///b200?warmStandby=1&pickFirst=true": 1,
@@ -115,7 +115,7 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
+func TestLargeStandbyKeepsEndpointsAcrossUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
 		r := manual.NewBuilderWithScheme("moving")

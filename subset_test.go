@@ -31,7 +31,7 @@ func (m *memory) close(cc *grpc.ClientConn) {
 
 // A client connects to 20 of 500 endpoints, which get equal shares. Only clients with the same seed
 // choose the same endpoints.
-func TestAClientConnectsASubset(t *testing.T) {
+func TestClientConnectsToSubset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, all := newMemory(t), addresses("a", 500)
 		cc := m.with("failover:///tier:///a500", understudy.Options{Subset: 20})
@@ -66,7 +66,7 @@ func TestAClientConnectsASubset(t *testing.T) {
 
 // A channel that was idle connects to the same subset again, even if several channels share
 // DialOptions.
-func TestASubsetOutlivesIdleness(t *testing.T) {
+func TestSubsetOutlivesIdleMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, all := newMemory(t), addresses("a", 200)
 		o := understudy.Options{Subset: 5}
@@ -102,7 +102,7 @@ func TestASubsetOutlivesIdleness(t *testing.T) {
 
 // The share of a locality depends on all its endpoints, not just on the subset. Within a subset,
 // endpoints are picked by weight.
-func TestASubsetKeepsTheSharesOfLocalities(t *testing.T) {
+func TestSubsetKeepsLocalityShares(t *testing.T) {
 	var all []flat.Endpoint
 	for zone, n := range map[string]int{"a": 90, "b": 10} {
 		for _, address := range addresses(zone, n) {

@@ -22,7 +22,7 @@ const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p1": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]}}}`
 
-func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
+func TestEmptyLocalityDoesNotFailPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := openTree(t, twoPriorities, resolver.State{Endpoints: []resolver.Endpoint{endpointAt("a", "p0", "full"), endpointAt("b", "p1", "full")}})
 		time.Sleep(10*time.Second - time.Nanosecond)
@@ -49,7 +49,7 @@ const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 
 // The server of a locality closes the connection while another locality hangs. The first locality
 // reconnects at once and keeps its calls.
-func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
+func TestLocalityReconnectsWhileOtherHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := openTree(t, twoConnections, resolver.State{Endpoints: []resolver.Endpoint{
 			endpointAt("hangs", "p0", "hangs"), endpointAt("works", "p0", "works"), endpointAt("backup", "p1"),

@@ -118,7 +118,7 @@ func manyEndpoints(n, turn int, identity string) *discovery.Answer {
 
 // An unchanged answer allocates nothing per endpoint. A changed one allocates only for what has
 // changed.
-func TestAllocationsOfAnAnswer(t *testing.T) {
+func TestAllocationsPerAnswer(t *testing.T) {
 	const n = 10_000
 	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")
 	one := manyEndpoints(n, 0, "d")

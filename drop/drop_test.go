@@ -58,7 +58,7 @@ func (h *harness) report(state connectivity.State, err error) {
 	synctest.Wait()
 }
 
-func TestWithoutCategoriesEverythingPasses(t *testing.T) {
+func TestNothingIsDroppedWithoutCategories(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
 		h.report(connectivity.Ready, nil)

@@ -12,7 +12,7 @@ import (
 
 // A control plane sends new names of categories without end. Only the first names may get a metric
 // series of their own.
-func TestCategoriesWithoutEndTakeFewSeries(t *testing.T) {
+func TestNumberOfSeriesIsLimited(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.Close()
 		target := resolver.Target{URL: url.URL{Scheme: "lbtest", Path: "/" + t.Name()}}

@@ -14,7 +14,7 @@ import (
 
 const some = `[{"category": "some", "requestsPerMillion": 500000}]`
 
-func TestWhatAnUpdatePublishes(t *testing.T) {
+func TestUpdatePublishesOneState(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(some)
 		h.report(connectivity.Ready, nil)
@@ -42,7 +42,7 @@ func TestWhatAnUpdatePublishes(t *testing.T) {
 	})
 }
 
-func TestWhenThereIsAPicker(t *testing.T) {
+func TestPickerIsWrappedOnlyIfCallsAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
 		h.report(connectivity.Ready, nil)
@@ -61,7 +61,7 @@ func TestWhenThereIsAPicker(t *testing.T) {
 
 // Some policies read only ResolverState.Addresses. If the resolver does not set that field, the
 // child must get the addresses of the endpoints in it.
-func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
+func TestChildReceivesAddresses(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
 		if got := h.builder.Get("child").Last().ResolverState.Addresses; len(got) != 1 || got[0].Addr != "a" {

@@ -55,7 +55,7 @@ func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 
 // The Done function of an endpoint is allocated once. Otherwise, counting allocates only when
 // consecutive failures begin or end.
-func TestCountingAllocatesNothing(t *testing.T) {
+func TestCountingDoesNotAllocate(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
 	s := benchmarked(c)

@@ -18,7 +18,7 @@ func ended(code codes.Code, sent, received bool) balancer.DoneInfo {
 	return balancer.DoneInfo{Err: status.Error(code, ""), BytesSent: sent, BytesReceived: received}
 }
 
-func TestWhatCounts(t *testing.T) {
+func TestCallResults(t *testing.T) {
 	for _, test := range []struct {
 		what string
 		info balancer.DoneInfo
@@ -51,7 +51,7 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-func TestCodesCanBeChosen(t *testing.T) {
+func TestFailureCodes(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
 	c.FailureCodes = []lbconfig.Code{"NOT_FOUND", "CANCELLED", "UNAVAILABLE"}
@@ -71,7 +71,7 @@ func TestCodesCanBeChosen(t *testing.T) {
 	}
 }
 
-func TestWhatSaysNothingIsNotCounted(t *testing.T) {
+func TestInconclusiveCallsAreNotCounted(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()
 		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
@@ -113,7 +113,7 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-func TestMistakesInConfigurations(t *testing.T) {
+func TestConfigErrors(t *testing.T) {
 	const child = `"childPolicy": [{"understudy_weighted_round_robin": {}}]`
 	parser := newBuilder(Name).(balancer.ConfigParser)
 	for raw, want := range map[string]string{

@@ -20,7 +20,7 @@ import (
 
 // A subchannel's address has attributes that no listed endpoint has. The subchannel must belong to
 // the only endpoint with the same Addr.
-func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
+func TestSubchannelWithOtherAttributes(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
 		child := h.builder.built[0]
@@ -53,7 +53,7 @@ func TestSameAddresses(t *testing.T) {
 
 // The child of one outlier detection policy is another one. Both must count the calls, whichever of
 // them begins first.
-func TestOneBelowAnother(t *testing.T) {
+func TestNestedPolicies(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 			update := func(outer, below core.Config) {
@@ -78,7 +78,7 @@ func TestOneBelowAnother(t *testing.T) {
 	}
 }
 
-func TestWithoutConfigurationNobodyListens(t *testing.T) {
+func TestCallsAreNotCountedWithoutAlgorithm(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a"})
 		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.WithValue(t.Context(), wanted{}, "a")})
@@ -94,7 +94,7 @@ func (part) ReadyPart() float64 { return 0.25 }
 func (part) Failure() error     { return fmt.Errorf("down") }
 
 // A picker that wraps the child's picker must have the same Tier and Failure.
-func TestWhatTravelsBesideThePicker(t *testing.T) {
+func TestWrappedPickersKeepTierAndFailure(t *testing.T) {
 	for _, p := range []balancer.Picker{
 		&reporting{part{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
 		&picker{child: part{}},

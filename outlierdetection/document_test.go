@@ -8,7 +8,7 @@ import (
 
 // Each scenario and test that docs/a50.md names must exist, and each sentence that a scenario
 // quotes must be in docs/a50.md.
-func TestDocumentNamesWhatThereIs(t *testing.T) {
+func TestDocumentNamesExistingTests(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a50.md",
 		Begin:     "## Where A50 leaves room for interpretation",

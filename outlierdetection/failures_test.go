@@ -12,7 +12,7 @@ import (
 
 // When all endpoints are ejected, the policy must report the status codes of their last failures:
 // at most three, the most frequent first.
-func TestAnEmptiedTierSaysWhatItsCallsFailedWith(t *testing.T) {
+func TestTierHasStatusCodesOfFailures(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()
 		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 2, EnforcementPercentage: 100}

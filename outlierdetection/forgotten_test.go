@@ -37,7 +37,7 @@ func (h *harness) fail(endpoint string) {
 
 // The child shuts down the subchannel of the last endpoint that is not ejected. The policy must
 // then report that no endpoint can receive calls.
-func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
+func TestSubchannelShutdown(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
 		p := h.inside()
@@ -71,7 +71,7 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	})
 }
 
-func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
+func TestSubchannelMovesToOtherEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
 		h.fail("a")
@@ -90,7 +90,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	})
 }
 
-func TestAConfigurationThatComesLater(t *testing.T) {
+func TestAlgorithmIsConfiguredLater(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a", "b"})
 		h.fail("a")
@@ -103,7 +103,7 @@ func TestAConfigurationThatComesLater(t *testing.T) {
 	})
 }
 
-func TestAQuietIntervalPublishesNothing(t *testing.T) {
+func TestQuietIntervalPublishesNothing(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
 		before := len(h.cc.States())
@@ -118,7 +118,7 @@ func TestAQuietIntervalPublishesNothing(t *testing.T) {
 	})
 }
 
-func TestTheListOfEndpoints(t *testing.T) {
+func TestListOfEndpoints(t *testing.T) {
 	given := append([]resolver.Endpoint{{}}, endpointsOf("a", "b", "a")...)
 	p := &policy{}
 	first := p.list(given)
@@ -134,7 +134,7 @@ func TestTheListOfEndpoints(t *testing.T) {
 	})
 }
 
-func TestTheSameListIsBound(t *testing.T) {
+func TestUnchangedListStaysBound(t *testing.T) {
 	ab, c := endpointsOf("a", "b"), endpointsOf("c")
 	p := &policy{}
 	for i, step := range []struct {
@@ -160,7 +160,7 @@ func TestTheSameListIsBound(t *testing.T) {
 }
 
 // An update allocates the list, a buffer, and what is new.
-func TestAListAllocatesOnlyWhatIsNew(t *testing.T) {
+func TestListAllocatesOnlyNewEndpoints(t *testing.T) {
 	const n = 10_000
 	var names []string
 	for i := range n {
@@ -189,7 +189,7 @@ func TestAListAllocatesOnlyWhatIsNew(t *testing.T) {
 }
 
 // The core learns that an endpoint without a connection has become a reserve, or is none any more.
-func TestAListWithAnotherReserveIsNotBound(t *testing.T) {
+func TestListWithOtherReserveIsNotBound(t *testing.T) {
 	given := endpointsOf("a", "b")
 	p := &policy{}
 	p.list(given)
@@ -202,7 +202,7 @@ func TestAListWithAnotherReserveIsNotBound(t *testing.T) {
 }
 
 // A child may create a subchannel while the policy reads a new list. The race detector checks it.
-func TestAListChangesWhileASubchannelIsBound(t *testing.T) {
+func TestListChangesWhileSubchannelIsBound(t *testing.T) {
 	proxied := func(port string) []resolver.Endpoint {
 		var list []resolver.Endpoint
 		for _, name := range []string{"a", "b"} {

@@ -32,7 +32,7 @@ func (c *compared) String() string { return c.to }
 
 // Behind a proxy, all endpoints have the same address and differ only in its attributes. An update
 // must not compare each endpoint with each other one.
-func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
+func TestUpdateBehindProxyIsLinear(t *testing.T) {
 	const n = 400
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		times := &atomic.Int64{}

@@ -43,7 +43,7 @@ func (l *logs) wantLast(t *testing.T, want string) {
 	}
 }
 
-func TestTheLogNamesThePriorityThatFails(t *testing.T) {
+func TestLogNamesPriority(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()
 		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 2, EnforcementPercentage: 100}

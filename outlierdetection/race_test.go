@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-func TestEverythingAtOnce(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
 			for range 10 {

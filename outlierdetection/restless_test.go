@@ -10,7 +10,7 @@ import (
 
 // One endpoint is ejected, and the other one loses its connection again and again. While the other
 // one is in backoff, the ejected one must get the calls.
-func TestTheLastOneDoesNotStayConnected(t *testing.T) {
+func TestEjectedEndpointGetsCallsWhileOtherReconnects(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(emptying(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")

@@ -15,7 +15,7 @@ import (
 
 // A control plane may send new names again and again. Only the first of them may get metric series of
 // their own.
-func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
+func TestNumberOfSeriesIsLimited(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		s := &lbtest.Recorder{}
 		h.cc.Recorder = s

@@ -14,7 +14,7 @@ import (
 
 // While an endpoint is ejected, the child must get no health updates. When the ejection ends, it
 // must get the last one.
-func TestWhatASubchannelPassesOn(t *testing.T) {
+func TestHealthUpdatesDuringEjection(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
 		sc := h.cc.SubConn("a")
@@ -39,7 +39,7 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 	})
 }
 
-func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
+func TestEjectionIsReportedOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
 		sc := h.cc.SubConn("a")
@@ -68,7 +68,7 @@ func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 }
 
 // Health updates of an earlier connection must be dropped. After Shutdown, all must be dropped.
-func TestHealthThatComesTooLate(t *testing.T) {
+func TestLateHealthUpdatesAreDropped(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
 		a := h.builder.built[0].conns["a"].(*subConn)
@@ -93,7 +93,7 @@ type user struct{}
 
 func (user) PickerChanged() {}
 
-func TestStrangers(t *testing.T) {
+func TestUncountedSubchannels(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
 		p := h.inside()
@@ -118,7 +118,7 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
+func TestNewSubchannelOfEjectedEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
 		for range 5 {
@@ -139,7 +139,7 @@ func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 
 // A subchannel with several addresses, or with an unlisted address, belongs to no endpoint. Its
 // calls must not be counted.
-func TestSubchannelsOfNobody(t *testing.T) {
+func TestSubchannelsWithoutEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
 		child := h.builder.built[0]
@@ -162,7 +162,7 @@ func TestSubchannelsOfNobody(t *testing.T) {
 
 // gRFC A50, "Update Addresses": a subchannel with a new address belongs to the endpoint with that
 // address.
-func TestASubchannelGetsOtherAddresses(t *testing.T) {
+func TestUpdateAddresses(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
 		child := h.builder.built[0]
@@ -189,7 +189,7 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 	})
 }
 
-func TestAChildThatListensToItsCalls(t *testing.T) {
+func TestBothDoneFunctionsAreCalled(t *testing.T) {
 	var heard []string
 	note := func(what string) func(balancer.DoneInfo) {
 		return func(balancer.DoneInfo) { heard = append(heard, what) }

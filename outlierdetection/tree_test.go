@@ -91,7 +91,7 @@ func (h *tree) want(got map[string]int, want string) {
 	}
 }
 
-func TestABadEndpointAmongOthers(t *testing.T) {
+func TestFailingEndpointIsEjected(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
 			inTree(t, child, func(h *tree) {
@@ -112,7 +112,7 @@ func TestABadEndpointAmongOthers(t *testing.T) {
 
 // Without ejection algorithms, the policy must publish the child's own picker. No connection may be
 // made when outlier detection is turned on or off.
-func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
+func TestPickerIsUnchangedWithoutAlgorithm(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		untouched := func(counts bool) {
 			t.Helper()
@@ -141,7 +141,7 @@ func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 }
 
 // All addresses of an endpoint must be ejected together (gRFC A61).
-func TestAnEndpointHasSeveralAddresses(t *testing.T) {
+func TestEndpointWithSeveralAddresses(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		two := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a1"}, {Addr: "a2"}}}
 		h.update(consecutive(), two, endpointsOf("b")[0])
@@ -164,7 +164,7 @@ func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 
 // Behind a proxy, the addresses of endpoints differ only in their attributes. One endpoint must be
 // ejected without the others.
-func TestEndpointsBehindAProxy(t *testing.T) {
+func TestEndpointsBehindProxy(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		through := func(target string) resolver.Endpoint {
 			return resolver.Endpoint{Addresses: []resolver.Address{{Addr: "proxy", ServerName: target, Attributes: attributes.New("to", target)}}}
@@ -193,7 +193,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
+func TestNewConnectionOfEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
@@ -208,7 +208,7 @@ func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	})
 }
 
-func TestAnEjectedEndpointIsRemoved(t *testing.T) {
+func TestEjectedEndpointIsRemoved(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b", "c")...)
 		h.want(h.calls(21, "a"), "map[a:5 b:8 c:8]")

@@ -14,7 +14,7 @@ import (
 )
 
 // When outlier detection is turned on or off, only the pickers of READY endpoints may be replaced.
-func TestAnUpdateTurnsItOn(t *testing.T) {
+func TestUpdateEnablesDetection(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")
 		h.update(nothing, endpoints...)

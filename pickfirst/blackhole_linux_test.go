@@ -43,7 +43,7 @@ func blackhole(t *testing.T) string {
 
 // The first address does not respond. The policy must try the next one after AttemptDelay, and not
 // only after the connect timeout.
-func TestChannelPassesABlackhole(t *testing.T) {
+func TestChannelSkipsUnresponsiveAddress(t *testing.T) {
 	good := startBackend(t)
 	never := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour}
 	cc, s := dial(t, []string{blackhole(t), good.address}, grpc.WithConnectParams(never))

@@ -27,7 +27,7 @@ func await(t *testing.T, cc *grpc.ClientConn, want connectivity.State) {
 	}
 }
 
-func TestChannelSkipsARefusedAddress(t *testing.T) {
+func TestChannelSkipsRefusedAddress(t *testing.T) {
 	good := startBackend(t)
 	cc, s := dial(t, []string{refused(t), good.address})
 	for range 10 {
@@ -38,7 +38,7 @@ func TestChannelSkipsARefusedAddress(t *testing.T) {
 	}
 }
 
-func TestChannelWhereAllAreRefused(t *testing.T) {
+func TestChannelWhenAllAddressesAreRefused(t *testing.T) {
 	late := startBackend(t)
 	late.kill()
 	cc, s := dial(t, []string{refused(t), late.address})
@@ -62,7 +62,7 @@ func TestChannelWhereAllAreRefused(t *testing.T) {
 	}
 }
 
-func TestChannelWhoseServerIsKilledAndRestarted(t *testing.T) {
+func TestChannelWhenServerIsKilledAndRestarted(t *testing.T) {
 	first, second := startBackend(t), startBackend(t)
 	second.kill() // otherwise, a second server might win if the first one takes more than 250 ms
 	cc, s := dial(t, []string{first.address, second.address})
@@ -90,7 +90,7 @@ func TestChannelAfterGoAway(t *testing.T) {
 	wantCall(t, cc, b.address, grpc.WaitForReady(true)) // the call waits for the backoff that follows a short connection
 }
 
-func TestChannelKeepsItsConnectionOverUpdates(t *testing.T) {
+func TestChannelKeepsConnectionAcrossUpdates(t *testing.T) {
 	a, b, c := startBackend(t), startBackend(t), startBackend(t)
 	cc, s := dial(t, []string{a.address})
 	wantCall(t, cc, a.address)

@@ -30,7 +30,7 @@ func (d *dying) Accept() (net.Conn, error) {
 }
 
 // A server first closes all connections after the handshake, and later works. Calls must then
-// succeed. TestChannelBacksOffFromACrashLoop checks the delays.
+// succeed. TestChannelBacksOffInCrashLoop checks the delays.
 func TestCrashLoopOnRealSockets(t *testing.T) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // These differences from grpc-go need invalid input, or cannot be compared in a random schedule
 // (see TestDifferential). The second table in docs/pick-first.md explains them.
-func TestDifferencesByHand(t *testing.T) {
+func TestDifferencesInFixedSchedules(t *testing.T) {
 	foreign := balancer.ClientConnState{ResolverState: endpoints("a", "b"),
 		BalancerConfig: struct {
 			serviceconfig.LoadBalancingConfig

@@ -83,13 +83,13 @@ func compare(schedule []step, seen map[string]int) error {
 		if s.op == "update" {
 			next := names(unique(endpointAddresses(s.list)))
 			if len(next) > 0 && slices.Equal(next, list) {
-				continue // grpc-go's policy would begin a new pass (see TestDifferencesByHand)
+				continue // grpc-go's policy would begin a new pass (see TestDifferencesInFixedSchedules)
 			}
 			list = next
 		}
 		<-time.After(s.wait)
 		if ours.State().ConnectivityState == connectivity.Idle {
-			<-time.After(3 * time.Minute) // ends a backoff that only our policy has (see TestDifferencesByHand)
+			<-time.After(3 * time.Minute) // ends a backoff that only our policy has (see TestDifferencesInFixedSchedules)
 		}
 		before := ours.State().ConnectivityState
 		a, b := ours.take(s), theirs.take(s)

@@ -10,7 +10,7 @@ import (
 
 var quoted = regexp.MustCompile("`([a-z0-9]+/[a-z0-9-]+\\.txt|Test[A-Za-z]+)`")
 
-func TestDocumentNamesWhatThereIs(t *testing.T) {
+func TestDocumentNamesExistingTests(t *testing.T) {
 	document := read(t, "../docs/pick-first.md")
 	var code strings.Builder
 	for _, pattern := range []string{"*_test.go", "../internal/core/pickfirst/*_test.go", "../interop/pickfirst/*_test.go"} {

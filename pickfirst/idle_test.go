@@ -58,7 +58,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestChannelStaysIdleUntilAsked(t *testing.T) {
+func TestChannelStaysIdleUntilNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		down := w.up()
@@ -78,7 +78,7 @@ func TestChannelStaysIdleUntilAsked(t *testing.T) {
 
 // A channel that reaches no server must try again after 1 s, 1.6 s, 2.56 s and so on up to 2 min,
 // each ±20 %.
-func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
+func TestChannelBacksOffIndefinitely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
@@ -112,7 +112,7 @@ func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 
 // A channel that becomes idle closes its policy. This must end the connection attempts. The next
 // call builds another policy.
-func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
+func TestChannelIdleTimeoutEndsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
@@ -129,7 +129,7 @@ func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	})
 }
 
-func TestChannelIdleTimeoutAndBack(t *testing.T) {
+func TestChannelReconnectsAfterIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		defer w.up()()
@@ -149,7 +149,7 @@ func TestChannelIdleTimeoutAndBack(t *testing.T) {
 
 // A short connection is lost. The next call must make the channel reconnect without a backoff (gRFC
 // A62).
-func TestChannelForgivesOneShortConnection(t *testing.T) {
+func TestChannelReconnectsAfterShortConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		down := w.up()
@@ -177,7 +177,7 @@ func TestChannelForgivesOneShortConnection(t *testing.T) {
 
 // A server closes each connection after the handshake. The channel must reconnect with gRPC's
 // backoff, however many calls there are.
-func TestChannelBacksOffFromACrashLoop(t *testing.T) {
+func TestChannelBacksOffInCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		down := w.up()

@@ -80,7 +80,7 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-func TestEmptyListIsAnError(t *testing.T) {
+func TestEmptyListIsError(t *testing.T) {
 	for name, s := range map[string]resolver.State{
 		"nothing":                     {},
 		"endpoints without addresses": {Endpoints: make([]resolver.Endpoint, 2)},
@@ -123,7 +123,7 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 }
 
 // Attributes.Equal panics if an attribute cannot be compared. The policy must survive that.
-func TestAttributeThatCannotBeCompared(t *testing.T) {
+func TestIncomparableAttribute(t *testing.T) {
 	type key struct{}
 	s := endpoints("a")
 	s.Attributes = s.Attributes.WithValue(key{}, []string{"x"})
@@ -135,7 +135,7 @@ func TestAttributeThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-func TestEitherMarkIsSeen(t *testing.T) {
+func TestHealthListenerAttributes(t *testing.T) {
 	type key struct{}
 	other := endpoints("a")
 	other.Attributes = other.Attributes.WithValue(key{}, 1)

@@ -71,7 +71,7 @@ func bytesEach(b balancer.Builder) float64 {
 	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / n
 }
 
-func TestMemoryOfOneInTenThousand(t *testing.T) {
+func TestMemoryPerPolicy(t *testing.T) {
 	ours, theirs := bytesEach(balancer.Get(Name)), bytesEach(balancer.Get(grpcpickfirst.Name))
 	t.Logf("bytes each: %.0f, gRPC-Go's %.0f", ours, theirs)
 	if ours > theirs/2 {
@@ -79,7 +79,7 @@ func TestMemoryOfOneInTenThousand(t *testing.T) {
 	}
 }
 
-func TestNoGoroutineOfItsOwn(t *testing.T) {
+func TestPoliciesRunNoGoroutines(t *testing.T) {
 	const n = 1000
 	before := runtime.NumGoroutine()
 	sinks, states := stage(n)

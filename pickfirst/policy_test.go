@@ -44,7 +44,7 @@ func want(t *testing.T, cc *lbtest.ClientConn, state connectivity.State, pick st
 	}
 }
 
-func TestConnectsToTheFirstThatWorks(t *testing.T) {
+func TestConnectsToFirstWorkingAddress(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
 	want(t, cc, connectivity.Connecting, "queue")
@@ -59,7 +59,7 @@ func TestConnectsToTheFirstThatWorks(t *testing.T) {
 	}
 }
 
-func TestAllFail(t *testing.T) {
+func TestAllAddressesFail(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-func TestLateReportsAreNotHeard(t *testing.T) {
+func TestLateReportsAreIgnored(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))

@@ -24,7 +24,7 @@ func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 
 // With shuffling, an update that only reorders the list must change nothing. The attempts, which
 // begin every 250 ms, must not be delayed by such updates.
-func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
+func TestReorderedListDoesNotChangeShuffle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
 		list := []string{"a", "b", "c", "d", "e", "f"}
@@ -45,7 +45,7 @@ func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 }
 
 // A new endpoint gets a random position. The other endpoints must keep their order.
-func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
+func TestShuffleKeepsOrderOfOtherEndpoints(t *testing.T) {
 	places := map[int]int{}
 	for range 200 {
 		seed := maphash.MakeSeed()
@@ -62,7 +62,7 @@ func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
 	}
 }
 
-func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
+func TestShuffledEndpointMovesWithWeight(t *testing.T) {
 	moved := 0
 	for range 200 {
 		seed := maphash.MakeSeed()
@@ -81,7 +81,7 @@ func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
 }
 
 // Older versions of grpc-go had an environment variable for shuffling. Our policy must ignore it.
-func TestEnvironmentDoesNotMatter(t *testing.T) {
+func TestEnvironmentVariableIsIgnored(t *testing.T) {
 	for _, value := range []string{"", "true", "false"} {
 		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)
 		if first := firstTried(t, endpoints("a", "b", "c"), `{}`); len(first) != 1 {
@@ -124,7 +124,7 @@ func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
 
 // The probability that an endpoint is first must be proportional to its weight (gRFC A113). The
 // addresses of an endpoint must stay together and in order.
-func TestShuffleFollowsTheWeights(t *testing.T) {
+func TestShuffleFollowsWeights(t *testing.T) {
 	s := endpoints("a", "b", "c")
 	for i, w := range []uint32{1, 3, 6} {
 		s.Endpoints[i] = weight.Set(s.Endpoints[i], weight.EndpointInfo{Weight: w})

@@ -68,7 +68,7 @@ func buildRefusing(t *testing.T) (*refusing, balancer.Balancer) {
 	return cc, p
 }
 
-func TestNoSubchannelIsAFailure(t *testing.T) {
+func TestRefusedSubchannelIsFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		update(t, p, endpoints("a", "b"))
@@ -79,7 +79,7 @@ func TestNoSubchannelIsAFailure(t *testing.T) {
 
 // The list changes while an address is in backoff after NewSubConn has failed. The backoff must
 // continue. Other addresses must not get one.
-func TestRefusalStaysWithItsAddress(t *testing.T) {
+func TestRefusalBackoffStaysWithAddress(t *testing.T) {
 	for _, next := range [][]string{{"z"}, {"z", "y", "x", "w", "v", "u"}, {"z", "a"}} {
 		synctest.Test(t, func(t *testing.T) {
 			cc, p := buildRefusing(t)
@@ -103,7 +103,7 @@ func TestRefusalStaysWithItsAddress(t *testing.T) {
 // gRFC A62: "apply exponential backoff … attempt to reconnect … indefinitely". If NewSubConn
 // fails, it is called again after 1 s, 1.6 s, 2.56 s and so on up to 2 min, each ±20 %, like
 // gRPC's connection attempts.
-func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
+func TestRefusedSubchannelIsRetriedIndefinitely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		update(t, p, endpoints("a", "b"))
@@ -137,7 +137,7 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 
 // An update arrives after NewSubConn has failed and before the policy handles this failure. There
 // must be only one backoff.
-func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
+func TestUpdateBeforeRefusalIsHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		cc.accept(func(string) bool {
@@ -182,7 +182,7 @@ func TestRefusedForSomeAddresses(t *testing.T) {
 
 // NewSubConn fails while the channel is closing, before the policy is closed. Close must end the
 // retries.
-func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
+func TestCloseEndsRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		update(t, p, endpoints("a", "b"))
@@ -206,7 +206,7 @@ func drawRefusal(t *rapid.T) refusal {
 	return refusal{drawStep(t), refused.Draw(t, "refused")}
 }
 
-func TestRefusalsAtRandom(t *testing.T) {
+func TestRandomRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")
 		var verdict error

@@ -143,7 +143,7 @@ const pickFirst = `{"config": [{"pick_first": {}}]}`
 
 // While the picker fails, wait-for-ready calls must wait. Other calls must fail with UNAVAILABLE
 // and the reason (decision 8 of docs/scenarios.md).
-func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
+func TestWaitForReadyCallsWaitWhilePickerFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
 		after time.Duration
@@ -215,7 +215,7 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 
 // Children of grpc-go hold locks while they report (row P18 of docs/scenarios.md). Updates,
 // failures, failover timers and calls at the same time must not cause a deadlock.
-func TestStockChildren(t *testing.T) {
+func TestGRPCGoChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")
 		c := n.newChannel()

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-func TestConnectionsOfAChild(t *testing.T) {
+func TestConnectionsOfChild(t *testing.T) {
 	endpoint := func(locality string, addresses ...string) resolver.Endpoint {
 		var e resolver.Endpoint
 		for _, a := range addresses {

@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-func TestDocumentNamesWhatThereIs(t *testing.T) {
+func TestDocumentNamesExistingTests(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a56.md",
 		Begin:     "## Additions to A56",

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
+func TestErrorsOutsideUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
 	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 		if s.ID() == "b" {
@@ -44,7 +44,7 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 
 // A child refuses an update and accepts the next one. The errors of calls must then contain the
 // child's own error again.
-func TestARefusalThatIsOverIsNoReason(t *testing.T) {
+func TestAcceptedUpdateClearsRefusal(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	var refusal error
 	b, p, update := stubs(cc, func(*lbtest.Stub, balancer.ClientConnState) error { return refusal })

@@ -8,7 +8,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
+func TestFailbackAfterUpdateLogsDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
 		r := newRecorder()
@@ -32,7 +32,7 @@ func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	})
 }
 
-func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
+func TestFailbackLogsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
 		r := newRecorder()

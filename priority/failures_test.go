@@ -17,7 +17,7 @@ import (
 
 // If the source explains why a child has failed, calls must get this explanation without the time
 // for which connections have failed, which has nothing to do with it.
-func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
+func TestSourceErrorHasNoFailureDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}
 		balancer.Register(builder)

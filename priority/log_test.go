@@ -71,7 +71,7 @@ var (
 
 // In a fast failover, the child has not failed yet. The log must say that the child has lost its
 // connections.
-func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
+func TestFastFailoverLogsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
 		r := newRecorder()

@@ -11,7 +11,7 @@ import (
 
 // The gauge must count each channel under its priority in use, or under "none" if no priority can
 // take calls.
-func TestThePriorityInUseIsExported(t *testing.T) {
+func TestPriorityInUseIsExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}
 		inUse := func(want map[string]int64) {

@@ -181,7 +181,7 @@ func TestCloseRacesWithTimers(t *testing.T) {
 	}
 }
 
-func TestReportsOfOthersAreNotPublished(t *testing.T) {
+func TestReportsOfUnusedChildrenAreNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()
@@ -225,7 +225,7 @@ func TestGracefulSwitch(t *testing.T) {
 
 // A timer fires while an event runs. Events that are already queued then stop and restart the
 // timer. The first firing must have no effect.
-func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
+func TestFailoverTimerStoppedWhileItFires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()

@@ -14,7 +14,7 @@ import (
 
 // The resolver state contains a function for requests for re-resolution. All requests must go to
 // it, even those of children with ignoreReresolutionRequests. None may go to the channel.
-func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
+func TestReresolutionCallsFunctionInState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()
@@ -53,7 +53,7 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 
 // The function in the resolver state expects the names of this policy's children, so the children
 // must not get it.
-func TestChildrenDoNotSeeTheFunction(t *testing.T) {
+func TestChildrenDoNotReceiveResolveNowFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()

@@ -11,7 +11,7 @@ import (
 
 // A control plane sends new names of priorities without end. The number of metric series must stay
 // limited, and every failover must be counted.
-func TestNamesWithoutEndTakeFewSeries(t *testing.T) {
+func TestNumberOfSeriesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}
 		r := newRecorderTo("/" + t.Name())

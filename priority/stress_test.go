@@ -41,7 +41,7 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 
 // grpc-go's policies hold locks while they report (rows P18 and P11 of docs/scenarios.md). The
 // policy is called and closed in the meantime, which must not cause a deadlock.
-func TestStockChildrenReportDuringUpdates(t *testing.T) {
+func TestGRPCGoChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
 			raceStock(t, policy, round)
@@ -153,7 +153,7 @@ func (c *wild) ExitIdle()                                                  { c.a
 func (c *wild) Close() { c.act(); c.wg.Wait(); c.say(); c.w.live.Add(-1) }
 
 // A thousand policies are built, used and closed (row P11 of docs/scenarios.md).
-func TestWildChildren(t *testing.T) {
+func TestChildrenReportAtAnyTime(t *testing.T) {
 	w := &wildBuilder{}
 	balancer.Register(w)
 	for range 1000 {

@@ -45,7 +45,7 @@ func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 
 // With many calls, one in 101 must be a trial, and at least one in each interval. With few calls,
 // one in eleven must be.
-func TestAFewCallsAreTrials(t *testing.T) {
+func TestTrialFrequency(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
 		every              time.Duration
@@ -77,7 +77,7 @@ func TestAFewCallsAreTrials(t *testing.T) {
 	}
 }
 
-func TestCallsThatWaitAreCounted(t *testing.T) {
+func TestWaitingCallsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := &tallied{}
 		p := tried(base.NewErrPicker(balancer.ErrNoSubConnAvailable), other)
@@ -96,7 +96,7 @@ func TestCallsThatWaitAreCounted(t *testing.T) {
 
 // Each time there is a new picker, gRPC picks again for a call that waits. This call must be
 // counted once.
-func TestACallThatWaitsIsCountedOnce(t *testing.T) {
+func TestWaitingCallIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		b, p, update := stubs(cc, nil)
@@ -130,7 +130,7 @@ func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	})
 }
 
-func TestATrialThatCannotPick(t *testing.T) {
+func TestTrialPickFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inUse := &tallied{}
 		p := tried(inUse, base.NewErrPicker(errors.New("no")))
@@ -143,7 +143,7 @@ func TestATrialThatCannotPick(t *testing.T) {
 
 // A child that was in use must get its first trial after ten calls and one interval, even if the
 // picker is replaced.
-func TestTrialsOutliveThePicker(t *testing.T) {
+func TestTrialsOutlivePicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		b, p, update := stubs(cc, nil)
@@ -193,7 +193,7 @@ func TestTrialsDoNotAllocate(t *testing.T) {
 	}
 }
 
-func BenchmarkPickBesideATrial(b *testing.B) {
+func BenchmarkPickWithTrials(b *testing.B) {
 	p := tried(&still{}, &still{})
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

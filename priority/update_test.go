@@ -43,7 +43,7 @@ func children(policy string, names ...string) string {
 
 // An update adds a child above the one in use, and the new child fails during this update. This
 // must not count as a failover.
-func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
+func TestNewChildThatFailsIsNotFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()
@@ -66,7 +66,7 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 
 // Child b refuses its first update while the next one waits in the queue, and accepts the next one.
 // The refusal must not shorten the failover timeout of b (decision 14 of docs/scenarios.md).
-func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
+func TestRefusalDoesNotAffectNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
 		cc := &lbtest.ClientConn{}
@@ -114,7 +114,7 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 // A child that is not in use fails with another error. The errors of calls must contain it. The
 // picker must stay the same, because gRPC would pick again for all waiting calls if it got a new
 // one.
-func TestReasonsAreThoseOfNow(t *testing.T) {
+func TestCallErrorsHaveCurrentReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		b, p, update := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -139,7 +139,7 @@ func TestReasonsAreThoseOfNow(t *testing.T) {
 	})
 }
 
-func TestReportsComeInTheirOrder(t *testing.T) {
+func TestReportsAreProcessedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		var b *lbtest.StubBuilder
@@ -192,7 +192,7 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 
 // One priority policy is the child of another. Its update must not return an error while one of its
 // own children can still connect (row P13 of docs/scenarios.md).
-func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
+func TestConnectingInnerPolicyHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		b, p, _ := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -225,7 +225,7 @@ func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 
 // The policy must not call Pick to get a child's error: the picker of another module might start a
 // connection or count a call.
-func TestPickersAreNotAskedForErrors(t *testing.T) {
+func TestErrorsAreReadWithoutPick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()

@@ -18,7 +18,7 @@ import (
 
 // A child or the resolver fails with a status error. Wait-for-ready calls must nevertheless wait
 // (decision 8 of docs/scenarios.md).
-func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
+func TestStatusErrorsDoNotEndWaitForReadyCalls(t *testing.T) {
 	balancer.Register(refusing{})
 	for _, test := range []struct {
 		config string

@@ -114,7 +114,7 @@ func (c *client) until(want map[string]int) {
 	c.t.Fatalf("calls went to %v, want %v", got, want)
 }
 
-func TestCallsFollowTheWeights(t *testing.T) {
+func TestCallsFollowWeights(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("channel", func(t *testing.T) {
 		a, b, c := newBackend(t), newBackend(t), newBackend(t)

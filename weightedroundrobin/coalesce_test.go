@@ -87,7 +87,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 }
 
 // A child must get an update if its endpoint's attributes change, but not if only the weight does.
-func TestWeightsAloneReachNoChild(t *testing.T) {
+func TestWeightChangeDoesNotUpdateChildren(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_weights_alone")
 	runWith(t, builder, func(h *harness) {
 		h.update("", "a:1 b:1")

@@ -110,7 +110,7 @@ func init() {
 // An update replaces the picker after every few picks. Each endpoint's share of the picks must
 // nevertheless stay within half a percentage point of its share of the weight (row W2 of
 // docs/scenarios.md).
-func TestFrequentUpdatesKeepTheShares(t *testing.T) {
+func TestFrequentUpdatesKeepShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {
 			leaf, builder := stubLeaf("wrr_shares")
@@ -150,7 +150,7 @@ func (f *fleet) expect(want map[string]float64) {
 	}
 }
 
-func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
+func TestFirstPickerMatchesOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(20) {
 			leaf, builder := stubLeaf("wrr_first")
@@ -171,7 +171,7 @@ func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 
 // The picker of a single READY child has no scheduler. The child must nevertheless keep its
 // position in the sequence.
-func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
+func TestPositionOfOnlyReadyEndpoint(t *testing.T) {
 	for picks, want := range map[string]string{"": "abb", "a": "bab", "aaa": "bab"} {
 		run(t, func(h *harness) {
 			h.update("", "a:1 b:2")
@@ -187,7 +187,7 @@ func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 
 // After each change, the number of picks of an endpoint must not differ from the oracle's by more
 // than one.
-func TestChangesKeepToTheOracle(t *testing.T) {
+func TestChangesMatchOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(10) {
 			leaf, builder := stubLeaf("wrr_changes")
@@ -215,7 +215,7 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 	}
 }
 
-func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
+func TestFirstPicksOfClientsFollowWeights(t *testing.T) {
 	const clients = 2000
 	heavy := 0
 	for range clients {

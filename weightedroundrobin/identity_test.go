@@ -26,7 +26,7 @@ func addresses(list ...string) resolver.Endpoint {
 	return e
 }
 
-func TestIdentityIsTheSetOfAddressesAndServerNames(t *testing.T) {
+func TestKeyIsSetOfAddressesAndServerNames(t *testing.T) {
 	base := addresses("a", "x", "b", "y")
 	withAttributes := addresses("a", "x", "b", "y")
 	withAttributes.Addresses[0].Attributes = attributes.New("k", "v")
@@ -52,7 +52,7 @@ func TestIdentityIsTheSetOfAddressesAndServerNames(t *testing.T) {
 	}
 }
 
-func TestIdentityOfOneAddressWithSeveralNames(t *testing.T) {
+func TestKeyOfAddressWithSeveralServerNames(t *testing.T) {
 	p := &policy{}
 	a, _ := p.keyOf(addresses("a", "x", "a", "y", "a", "z"))
 	b, _ := p.keyOf(addresses("a", "z", "a", "x", "a", "y"))
@@ -61,7 +61,7 @@ func TestIdentityOfOneAddressWithSeveralNames(t *testing.T) {
 	}
 }
 
-func TestReorderedAddressesKeepTheConnection(t *testing.T) {
+func TestReorderedAddressesKeepConnection(t *testing.T) {
 	run(t, func(h *harness) {
 		for _, e := range []resolver.Endpoint{addresses("a", "x", "b", "y"), addresses("b", "y", "a", "x")} {
 			if err := h.updateWith("", resolver.State{Endpoints: []resolver.Endpoint{e}}); err != nil {
@@ -80,7 +80,7 @@ func TestReorderedAddressesKeepTheConnection(t *testing.T) {
 
 // Behind a proxy, all endpoints have the proxy's address. The policy must use the endpoints' own
 // addresses and weights, which are in the copy that hierarchy.Seal made.
-func TestEndpointsBehindAProxy(t *testing.T) {
+func TestEndpointsBehindProxy(t *testing.T) {
 	run(t, func(h *harness) {
 		state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{
 			hierarchy.Set(endpoint("a:1")), hierarchy.Set(endpoint("b:2")),
@@ -104,7 +104,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-func TestEndpointGivenTwice(t *testing.T) {
+func TestDuplicateEndpoint(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1 a:2")
 		h.ready("a", "b")
@@ -117,7 +117,7 @@ func TestEndpointGivenTwice(t *testing.T) {
 	})
 }
 
-func TestWeightsPastTheLimitAreScaledDown(t *testing.T) {
+func TestLargeWeightsAreScaledDown(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:4294967295 b:4294967295 b:9 c:1 d:2147483647")
 		h.ready("a", "b", "c", "d")
@@ -147,7 +147,7 @@ func (r *recorder) Warningf(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
 
-func TestWhatIsLoggedIsLoggedOnce(t *testing.T) {
+func TestWarningsAreLoggedOnce(t *testing.T) {
 	r := &recorder{}
 	defer func(l grpclog.DepthLoggerV2) { shell.Logger = l }(shell.Logger)
 	shell.Logger = r
@@ -169,7 +169,7 @@ func TestWhatIsLoggedIsLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestChildrenAreUpdatedOnlyIfSomethingButTheWeightChanged(t *testing.T) {
+func TestEqualExceptWeight(t *testing.T) {
 	e := endpoint("a:1")
 	with := func(value any) resolver.Endpoint {
 		return weight.Set(resolver.Endpoint{Addresses: e.Addresses, Attributes: attributes.New("k", value)}, weight.EndpointInfo{Weight: 1})

@@ -62,7 +62,7 @@ func wantUpdates(t *testing.T, leaf *lbtest.StubBuilder, want string) {
 	}
 }
 
-func TestIdleChildIsAskedToConnect(t *testing.T) {
+func TestIdleChildConnects(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_idle")
 	leaf.OnExitIdle = func(*lbtest.Stub) {
 		if bytes.Contains(debug.Stack(), []byte("weightedroundrobin.reportStub(")) {
@@ -85,7 +85,7 @@ func TestIdleChildIsAskedToConnect(t *testing.T) {
 	})
 }
 
-func TestNothingReachesAClosedChild(t *testing.T) {
+func TestClosedChildReceivesNoCalls(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_closed")
 	runWith(t, builder, func(h *harness) {
 		h.update("", "a b")
@@ -117,7 +117,7 @@ func TestNothingReachesAClosedChild(t *testing.T) {
 	})
 }
 
-func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
+func TestRemovedChildServesUntilNextPicker(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_removed")
 	runWith(t, builder, func(h *harness) {
 		h.update("", "a b")
@@ -140,7 +140,7 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 
 // A child refuses its endpoint. The next update must try again. The policy must return an error
 // only if all children have failed.
-func TestErrorOfAChild(t *testing.T) {
+func TestChildError(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_error")
 	bad := errors.New("bad endpoint")
 	leaf.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -168,7 +168,7 @@ func TestErrorOfAChild(t *testing.T) {
 	})
 }
 
-func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
+func TestNewPickerOfReadyChildIsUsed(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_new_picker")
 	runWith(t, builder, func(h *harness) {
 		h.update("", "a b")
@@ -182,7 +182,7 @@ func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 	})
 }
 
-func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
+func TestUnchangedEndpointIsNotUpdated(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_stays")
 	runWith(t, builder, func(h *harness) {
 		for i, want := range []string{"a 1, b 1", "a 1, b 1"} {

@@ -121,7 +121,7 @@ func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	})
 }
 
-func TestPicksAreNotCountedForNobody(t *testing.T) {
+func TestPicksAreNotCountedWithoutExporter(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
 		h.ready("a")

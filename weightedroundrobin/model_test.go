@@ -22,7 +22,7 @@ func expected(children map[string]connectivity.State) connectivity.State {
 	return connectivity.TransientFailure
 }
 
-func TestAggregateAndPicksKeepToTheModel(t *testing.T) {
+func TestStateAndPicksMatchModel(t *testing.T) {
 	for seed := range uint64(20) {
 		leaf, builder := stubLeaf("wrr_model")
 		runWith(t, builder, func(h *harness) {

@@ -10,7 +10,7 @@ import (
 // "If all endpoints have the same load_balancing_weight, EDF picker degenerates to round_robin
 // picker. The order of picked subschannel is purely decided by order_offset." (gRFC A34; row W1 of
 // docs/scenarios.md)
-func TestEqualWeightsTakeTurnsInTheOrderOfTheEndpoints(t *testing.T) {
+func TestEqualWeightsTakeTurnsInEndpointOrder(t *testing.T) {
 	for _, list := range []string{"a b c", "a:7 b:7 c:7", "a:0 b:1 c"} {
 		run(t, func(h *harness) {
 			h.update("", list)
@@ -21,7 +21,7 @@ func TestEqualWeightsTakeTurnsInTheOrderOfTheEndpoints(t *testing.T) {
 }
 
 // "At the very beginning, deadline of an entry e is equal to 1/e.weight." (gRFC A34)
-func TestFirstPickerHasTheDeadlinesOfTheSpecification(t *testing.T) {
+func TestFirstPickerHasDeadlinesOfSpec(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3 c:2")
 		h.ready("c", "b", "a")
@@ -67,7 +67,7 @@ func TestExtremeWeights(t *testing.T) {
 
 // "We'd like to udpate EDF priority queue so that new weights applied immediately even endpoints
 // list is not changed." (gRFC A34; row W4 of docs/scenarios.md)
-func TestChangeOfWeightsAlone(t *testing.T) {
+func TestWeightChangeAppliesImmediately(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1")
 		h.ready("a", "b")
@@ -97,7 +97,7 @@ func TestOnlyReadyEndpointsArePicked(t *testing.T) {
 	})
 }
 
-func TestOrderFollowsTheUpdate(t *testing.T) {
+func TestOrderFollowsUpdate(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b c")
 		h.ready("a", "b", "c")

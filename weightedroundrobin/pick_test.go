@@ -47,7 +47,7 @@ var pickCases = []struct {
 	{"one endpoint, exported", "a", true},
 }
 
-func TestAPickAllocatesNothing(t *testing.T) {
+func TestPickWithMetricsDoesNotAllocate(t *testing.T) {
 	for _, test := range pickCases {
 		picker := readyPicker(t, test.endpoints, test.exported)
 		picker.Pick(balancer.PickInfo{}) // the first pick computes the schedule

@@ -42,7 +42,7 @@ func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	}
 }
 
-func TestReportsAndPicksFromEverywhere(t *testing.T) {
+func TestConcurrentReportsAndPicks(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	b := newBuilder("wrr").Build(cc, balancer.BuildOptions{})
 	b.UpdateClientConnState(manyEndpoints(3, 0))
@@ -147,7 +147,7 @@ func (b *lockingBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) 
 	return &lockingLeaf{cc: cc, t: b.t, running: &b.running}
 }
 
-func TestChildrenThatReportWithTheirLockHeld(t *testing.T) {
+func TestChildrenReportWhileHoldingLock(t *testing.T) {
 	leaf := &lockingBuilder{t: t}
 	cc := &lbtest.ClientConn{}
 	b := spec(func() balancer.Builder { return leaf }).Builder("wrr").Build(cc, balancer.BuildOptions{})

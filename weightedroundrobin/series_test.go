@@ -14,7 +14,7 @@ import (
 
 // A control plane sends new names of priorities and localities without end. Only the first names
 // may get metric series of their own, but every pick must be counted.
-func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
+func TestNumberOfSeriesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
 		defer m.policy.Close()

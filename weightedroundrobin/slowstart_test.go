@@ -25,7 +25,7 @@ func wait(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestShareGrowsOverTheWindow(t *testing.T) {
+func TestShareGrowsOverWindow(t *testing.T) {
 	for _, list := range []string{"a b", "b a", "a:7 b:7", "a:40000000 b:40000000"} {
 		run(t, func(h *harness) {
 			h.update(slow, list)
@@ -50,7 +50,7 @@ func TestShareGrowsOverTheWindow(t *testing.T) {
 
 // The weights are as large as in grpc-go's xDS tree, where weights are multiplied. During the
 // window, the share must still grow, although larger products would overflow.
-func TestShareOfALargeWeightGrows(t *testing.T) {
+func TestShareOfLargeWeightGrows(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a:2147483647 b:2147483648")
 		h.ready("a")
@@ -77,7 +77,7 @@ func TestSlowStartBeginsWithEachReady(t *testing.T) {
 	})
 }
 
-func TestSlowStartIsOffUnlessSet(t *testing.T) {
+func TestSlowStartIsOffByDefault(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
 		h.ready("a")
@@ -87,7 +87,7 @@ func TestSlowStartIsOffUnlessSet(t *testing.T) {
 	})
 }
 
-func TestCloseStopsTheSteps(t *testing.T) {
+func TestCloseEndsSlowStart(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")
 		h.ready("a")
@@ -104,7 +104,7 @@ func TestCloseStopsTheSteps(t *testing.T) {
 
 // A single READY endpoint gets all calls in any case. No new picker may be made during its
 // slow-start window.
-func TestTheOnlyReadyEndpointNeedsNoSteps(t *testing.T) {
+func TestOnlyReadyEndpointHasNoSlowStart(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")
 		h.ready("a")

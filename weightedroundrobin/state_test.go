@@ -33,7 +33,7 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 }
 
 // A child that loses its connection is reconnected at once. The policy must not publish IDLE.
-func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
+func TestLostConnectionReconnectsImmediately(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
 		h.ready("a")
@@ -48,7 +48,7 @@ func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	})
 }
 
-func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
+func TestErrorHasNumberOfFailedEndpoints(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b c d")
 		h.report(connectivity.TransientFailure, "a", "b", "d", "c")
@@ -58,7 +58,7 @@ func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	})
 }
 
-func TestFailureStaysThatOfOneChild(t *testing.T) {
+func TestErrorStaysThatOfFirstFailedChild(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
 		h.report(connectivity.TransientFailure, "b", "a")
@@ -70,7 +70,7 @@ func TestFailureStaysThatOfOneChild(t *testing.T) {
 	})
 }
 
-func TestFirstReadyIsPublishedAtOnce(t *testing.T) {
+func TestFirstReadyIsPublishedImmediately(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
 		h.ready("b")
@@ -104,7 +104,7 @@ func TestNoEndpoints(t *testing.T) {
 	}
 }
 
-func TestEndpointWithoutAddressesIsLeftOut(t *testing.T) {
+func TestEndpointWithoutAddressesIsIgnored(t *testing.T) {
 	run(t, func(h *harness) {
 		es := append(endpoints("a"), resolver.Endpoint{})
 		if err := h.updateWith("", resolver.State{Endpoints: es}); err != nil {
@@ -140,7 +140,7 @@ func TestResolverErrorWithoutChildren(t *testing.T) {
 	})
 }
 
-func TestReadyAgainIsNotNew(t *testing.T) {
+func TestRepeatedReadyDoesNotRestartSlowStart(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_again")
 	runWith(t, builder, func(h *harness) {
 		h.update(slow, "a b")

@@ -7,7 +7,7 @@ import (
 
 // An update that changes nothing for this policy, for example because it changes only another
 // locality, must not cause a new picker.
-func TestOnlyAChangeMakesAPicker(t *testing.T) {
+func TestUnchangedUpdateMakesNoPicker(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:2")
 		h.ready("a")
@@ -39,7 +39,7 @@ func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	})
 }
 
-func TestNothingIsPublishedBeforeTheFirstUpdate(t *testing.T) {
+func TestNothingIsPublishedBeforeFirstUpdate(t *testing.T) {
 	run(t, func(h *harness) {
 		h.policy.ExitIdle()
 		synctest.Wait()

@@ -125,7 +125,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	})
 }
 
-func TestATargetThatFailsInItsUpdate(t *testing.T) {
+func TestTargetFailsDuringUpdate(t *testing.T) {
 	for how, fails := range map[string]func(*lbtest.Stub) error{
 		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },
 		"reports": func(s *lbtest.Stub) error { s.Report(connectivity.TransientFailure, errors.New("down")); return nil },
@@ -159,7 +159,7 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 
 // One report gives a target a share and takes it away again. The target must be closed after its
 // retention time.
-func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
+func TestTargetLosesShareDuringUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=3 d=4")
 		h.report("a", connectivity.Ready)
@@ -184,7 +184,7 @@ func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 
 // A target without a share gets calls, because no other one is READY. It must be kept as long as it
 // does.
-func TestATargetThatStandsInIsKept(t *testing.T) {
+func TestTargetWithoutShareIsKeptWhileInUse(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=2 c=1")
 		h.report("a", connectivity.Ready)

@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-func TestPlacesAreKeptFromPickerToPicker(t *testing.T) {
+func TestPositionsOutlivePickers(t *testing.T) {
 	for _, start := range []string{"spec", "random"} {
 		inBubble(t, func(t *testing.T, h *harness) {
 			more := `, "startPoint": "` + start + `"`
@@ -32,7 +32,7 @@ func TestPlacesAreKeptFromPickerToPicker(t *testing.T) {
 
 // With startPoint "spec", the first call of every client must go to the child with the largest
 // weight. With "random", the first calls of many clients must follow the weights.
-func TestFirstPicksFollowTheStartPoint(t *testing.T) {
+func TestFirstPicksFollowStartPoint(t *testing.T) {
 	const clients = 400
 	first := func(more string) (heavy int) {
 		for range clients {

@@ -24,7 +24,7 @@ func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
 	})
 }
 
-func TestEndpointsReachTheChildThatTheirPathNames(t *testing.T) {
+func TestEndpointsReachChildInPath(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.weights = map[string]string{"a": "1", "b": "1"}
 		endpoint := func(address string, path ...string) resolver.Endpoint {
@@ -80,7 +80,7 @@ func TestOnePublicationForEachUpdate(t *testing.T) {
 	})
 }
 
-func TestExitIdleReachesTheChildren(t *testing.T) {
+func TestExitIdleReachesChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", `, "removedChildRetention": "60s"`)
 		a := h.builder.Get("a")
@@ -129,7 +129,7 @@ func TestRemovedChildren(t *testing.T) {
 
 // A child that has failed must count as failed while it is CONNECTING again, even if it was removed
 // in the meantime and is retained (row T3 of docs/scenarios.md).
-func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
+func TestFailedChildCountsAsFailedAfterRetention(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		const keep = `, "removedChildRetention": "60s"`
 		h.update("a=1", keep)

@@ -51,7 +51,7 @@ func TestReadyPart(t *testing.T) {
 
 // A target reconnects. The READY share must stay the same: only the weight that was not READY
 // before counts as lost.
-func TestReadyPartOfOneThatConnectsAgain(t *testing.T) {
+func TestReadyPartOfReconnectingTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
 		defer h.policy.Close()

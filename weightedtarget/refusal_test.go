@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-func TestReportsOfARetainedChildAreNotPublished(t *testing.T) {
+func TestReportsOfRetainedChildAreNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", keep)
 		h.report("b", connectivity.Ready)

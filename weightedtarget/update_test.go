@@ -19,7 +19,7 @@ import (
 
 // A failed child that is CONNECTING again counts as failed, so nothing must be published. A new
 // error of a failed child must be published.
-func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
+func TestReconnectingFailedChildIsNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
 		h.report("a", connectivity.TransientFailure)
@@ -36,7 +36,7 @@ func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	})
 }
 
-func TestTheFirstErrorIsReturned(t *testing.T) {
+func TestFirstErrorIsReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			return fmt.Errorf("%s is no good", s.ID())
@@ -49,7 +49,7 @@ func TestTheFirstErrorIsReturned(t *testing.T) {
 	})
 }
 
-func TestAnUpdateEndsAResolversError(t *testing.T) {
+func TestUpdateClearsResolverError(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.ResolverError(errors.New("no such host"))
 		h.update("", "")
@@ -59,7 +59,7 @@ func TestAnUpdateEndsAResolversError(t *testing.T) {
 	})
 }
 
-func TestARemovedChildIsClosedWithinTheUpdate(t *testing.T) {
+func TestRemovedChildIsClosedDuringUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
 		a := h.builder.Get("a")
@@ -89,7 +89,7 @@ func TestUpdatesDoNotProlongRetention(t *testing.T) {
 
 // The retention time of a removed child ends while an update adds the child again. The child must
 // be kept.
-func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
+func TestRetentionTimerStoppedWhileItFires(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 z=1", keep)
 		z := h.builder.Get("z")
@@ -113,7 +113,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 
 var logged = testlog.KeepWarnings()
 
-func TestStraysAreLoggedOnce(t *testing.T) {
+func TestEndpointsWithoutChildAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		logged.Take()
 		h.update("a=1", "")

@@ -12,7 +12,7 @@ import (
 
 // While another child is READY or CONNECTING, an IDLE child gets no calls, so the policy must make
 // it connect. If all others have failed, the child gets calls, which make it connect.
-func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
+func TestIdleChildWithoutCallsConnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")
 		b := h.builder.Get("b")
@@ -46,7 +46,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	})
 }
 
-func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
+func TestUpdateConnectsIdleChild(t *testing.T) {
 	for _, now := range []struct {
 		of   connectivity.State
 		want int

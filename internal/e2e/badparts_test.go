@@ -15,7 +15,7 @@ import (
 
 // A DNS name that cannot be looked up does not affect the other entries of the target. A truncated
 // answer is requested again over TCP.
-func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
+func TestFailingNamesDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
 	port := good.address[strings.LastIndex(good.address, ":")+1:]
@@ -54,7 +54,7 @@ func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 
 // Unusable clusters do not affect the others. Here they are a cycle, an unsupported type, a silent
 // management server, and names that do not exist.
-func TestClustersThatFailLeaveTheOthersAlone(t *testing.T) {
+func TestFailingClustersDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
 	host, port, _ := strings.Cut(good.address, ":")

@@ -106,7 +106,7 @@ func TestBalanceOnRealSockets(t *testing.T) {
 }
 
 // When the client's zone is stopped, no call fails, and none goes to the next entry of the target.
-func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
+func TestBalanceWhenHomeZoneStops(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	zones := make(map[string][]*server)

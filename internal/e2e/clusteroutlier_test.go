@@ -26,7 +26,7 @@ func outliers() *clusterv3.OutlierDetection {
 
 // A cluster has outlier detection. First one of its endpoints is ejected, and then all of them.
 // When the cluster no longer has outlier detection, its priority is used again.
-func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
+func TestOutlierDetectionOfCDSCluster(t *testing.T) {
 	t.Parallel()
 	good, bad, far := startServer(t, "good", nil), startServer(t, "bad", nil), startServer(t, "far", nil)
 	near := adstest.EDS("near")

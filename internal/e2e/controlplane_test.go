@@ -18,7 +18,7 @@ import (
 
 // A management server stops and starts. Calls succeed while a backend is available. Errors and the
 // log name the missing server or priority.
-func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
+func TestErrorsAndLogWithoutControlPlane(t *testing.T) {
 	backend := startServer(t, "near", nil)
 	listener := listenOnce(t)
 	address := listener.Addr().String()

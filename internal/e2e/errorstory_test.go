@@ -37,7 +37,7 @@ func serveErrors(t *testing.T) (*answers, *bufconn.Listener) {
 
 // If backends answer with errors, the log reports failing calls and not failing connections.
 // Without another priority, calls fail with the backends' error.
-func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
+func TestErrorsAndLogWhenBackendsReturnErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, nearListener := serveErrors(t)
 		far, farListener := serveErrors(t)

@@ -53,7 +53,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func TestNotServingFailsOverAndServingComesBack(t *testing.T) {
+func TestNotServingFailsOverAndBack(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	cc := newClient(t, "failover:///passthrough:%2F%2F%2F"+first.address+",passthrough:%2F%2F%2F"+second.address,
@@ -66,7 +66,7 @@ func TestNotServingFailsOverAndServingComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
+func TestStoppedPriorityFailsOverAndBack(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
@@ -80,7 +80,7 @@ func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
+func TestRetryPolicySurvivesUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	refuse := status.Error(codes.Unavailable, "try again")
@@ -102,7 +102,7 @@ func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	}
 }
 
-func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
+func TestCallErrorsDoNotCauseFailover(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
@@ -120,7 +120,7 @@ func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-func TestNoFileAtTheStart(t *testing.T) {
+func TestFileIsMissingAtStart(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
@@ -133,7 +133,7 @@ func TestNoFileAtTheStart(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-func TestAnEmptiedFileIsNamed(t *testing.T) {
+func TestErrorNamesEmptyFile(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")

@@ -88,7 +88,7 @@ func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures in
 
 // A target lists EDS, SRV records and plain DNS, as in gRFC A37. The first two fail one after the
 // other. Then the second recovers, and after it the first.
-func TestMixtureFailsOverAndComesBack(t *testing.T) {
+func TestMixedSourcesFailOverAndBack(t *testing.T) {
 	t.Parallel()
 	pushed, found, last := startBackendProcess(t, "eds"), startBackendProcess(t, "srv"), startBackendProcess(t, "dns")
 	dns := startDNS(t)
@@ -146,7 +146,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 }
 
 // An entry of the target that fails does not affect the others. Its error names the entry.
-func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
+func TestFailingEntriesDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
 	dns := startDNS(t)
@@ -174,7 +174,7 @@ func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, limit, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
 }
 
-func TestABackendAddedToANameIsUsed(t *testing.T) {
+func TestBackendAddedToNameIsUsed(t *testing.T) {
 	t.Parallel()
 	const refresh = 2 * time.Second
 	first := startServer(t, "first", nil)

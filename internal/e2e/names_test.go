@@ -106,7 +106,7 @@ func calledBy(t *testing.T, cc *grpc.ClientConn) string {
 	return a.authority
 }
 
-func TestThePageSaysWhoseName(t *testing.T) {
+func TestDocumentListsAuthorities(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/targets.md")
 	if err != nil {

@@ -111,7 +111,7 @@ func tiersFile(t *testing.T, text string) string {
 
 // If the first priority answers with errors, hangs or is cut off, calls go to the next one although
 // the connections stay open. They return after the repair.
-func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
+func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 	t.Parallel()
 	failing := func(code codes.Code) func(*tier, bool) {
 		return func(tr *tier, wrong bool) {
@@ -163,7 +163,7 @@ func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 }
 
 // If the only priority answers with errors, it keeps all calls, and they fail only with its errors.
-func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
+func TestOnlyPriorityKeepsFailingCalls(t *testing.T) {
 	t.Parallel()
 	near := startTier(t, "near", 2)
 	f := startFlow(t, dialTiers(t, []given.Option{given.Set("OutlierDetection", true)}, near), patience)
@@ -178,7 +178,7 @@ func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 
 // With max_ejection_percent 20, one of five endpoints may be ejected. Two answer with errors. One
 // of them is ejected within two intervals, but never both.
-func TestOneBadEndpointAmongFive(t *testing.T) {
+func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 	t.Parallel()
 	good, bad := startTier(t, "good", 3), startTier(t, "bad", 2)
 	const detection = "{interval: 2s, max_ejection_percent: 20, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_request_volume: 10}"
@@ -218,7 +218,7 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 
 // A priority loses half of its endpoints, which is less than MinReady. Calls move to the next
 // priority when it is connected, and return after the repair. Only calls to the lost endpoint fail.
-func TestHalfOfATierIsLostWithMinReady(t *testing.T) {
+func TestPriorityLosesHalfWithMinReady(t *testing.T) {
 	t.Parallel()
 	near, far := startTier(t, "near", 2), startTier(t, "far", 2)
 	for _, r := range far.relays {

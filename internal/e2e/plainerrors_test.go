@@ -26,7 +26,7 @@ var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go
 
 // gRPC ends even wait-for-ready calls with an error that wraps a status. No source or policy may
 // give gRPC such an error, except to drop calls.
-func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
+func TestErrorsForGRPCHaveNoStatus(t *testing.T) {
 	t.Run("sources", func(t *testing.T) {
 		for name, errs := range sourceErrors {
 			t.Run(name, func(t *testing.T) { checkPlain(t, errs(t)) })

@@ -68,7 +68,7 @@ func startProxied(t *testing.T, target string, ca *testcert.Authority, proxyURL 
 	}
 }
 
-func TestFileThroughAProxy(t *testing.T) {
+func TestFileThroughProxy(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)
 	certificate := ca.Pair("shop", "shop.example.com").Load(t)
@@ -93,7 +93,7 @@ func TestFileThroughAProxy(t *testing.T) {
 }
 
 // The proxy looks up the names. The certificate of each priority must have that priority's name.
-func TestFailoverThroughAProxy(t *testing.T) {
+func TestFailoverThroughProxy(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)
 	east := ca.Pair("east", "us-east.example.com").Load(t)

@@ -114,7 +114,7 @@ func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []ca
 
 // Each row of the table in docs/explanation/what-starts-a-failover.md is true of the client in the
 // README.
-func TestWhatStartsAFailover(t *testing.T) {
+func TestFailoverCauses(t *testing.T) {
 	t.Parallel()
 	for some := range slices.Chunk(faults, 6) {
 		var all sync.WaitGroup
@@ -214,7 +214,7 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 }
 
 // If calls are made one after another, five fail at each endpoint, and fewer with retries.
-func TestFiveCallsEjectAnEndpoint(t *testing.T) {
+func TestFiveFailuresEjectEndpoint(t *testing.T) {
 	t.Parallel()
 	for code, most := range map[codes.Code]int{codes.Internal: perTier, codes.Unavailable: perTier / retryAttempts} {
 		t.Run(code.String(), func(t *testing.T) {
@@ -257,7 +257,7 @@ func whys(lost []call) string {
 }
 
 // The table in the documentation has a row for each fault, with the limits of the tests.
-func TestThePageSaysWhatIsLost(t *testing.T) {
+func TestDocumentListsLostCalls(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/explanation/what-starts-a-failover.md")
 	if err != nil {

@@ -104,7 +104,7 @@ var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", 
 var anyAddress = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
 // The errors of calls and the log name each priority and its problem.
-func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
+func TestErrorsAndLogNameProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell  func(*story)
 		after time.Duration
@@ -179,7 +179,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 }
 
 // Errors stay readable with very long names, control characters and many priorities.
-func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
+func TestHostileNamesAreShortenedAndEscaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := newStory(t)
 		var endpoints []flat.Endpoint

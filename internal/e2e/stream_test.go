@@ -9,7 +9,7 @@ import (
 )
 
 // A stream stays on its priority until it ends, even after calls have returned to a higher one.
-func TestAStreamStaysUntilItEnds(t *testing.T) {
+func TestStreamStaysOnPriority(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")

@@ -25,7 +25,7 @@ func (dropStub) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingCon
 	return c, Parse("drop", raw, c)
 }
 
-func TestPolicyTakesTheFirstThatIsRegistered(t *testing.T) {
+func TestPolicyUsesFirstRegistered(t *testing.T) {
 	var p Policy
 	err := json.Unmarshal([]byte(`[{"not_there":{}},{"lbconfig_stub":{"id":"a"}},{"lbconfig_stub":{"id":"b"}}]`), &p)
 	if err != nil {

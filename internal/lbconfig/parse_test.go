@@ -89,7 +89,7 @@ func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 }
 
 // The case of a field name must not matter, as in grpc-go's own policies.
-func TestNamesCountInAnyCase(t *testing.T) {
+func TestFieldNamesIgnoreCase(t *testing.T) {
 	c := &Priority{}
 	if err := Parse("priority", []byte(`{"FailoverTimeout": "3s"}`), c); err != nil || time.Duration(c.FailoverTimeout) != 3*time.Second {
 		t.Errorf("failoverTimeout = %v, %v; want 3s", time.Duration(c.FailoverTimeout), err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestMergeKeepsTheUsersFields(t *testing.T) {
+func TestMergeKeepsUserFields(t *testing.T) {
 	lb := json.RawMessage(`[{"understudy_priority":{}}]`)
 	for _, test := range []struct{ user, want string }{
 		{"", `{"loadBalancingConfig":[{"understudy_priority":{}}]}`},
@@ -23,7 +23,7 @@ func TestMergeKeepsTheUsersFields(t *testing.T) {
 	}
 }
 
-func TestCheckSaysWhatIsWrong(t *testing.T) {
+func TestCheckServiceConfigErrors(t *testing.T) {
 	for user, want := range map[string]string{
 		`[]`:                                 "want a JSON object",
 		`null`:                               "got null",
@@ -40,7 +40,7 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 
 // gRPC ignores the case of field names. A load-balancing field in another case would therefore
 // replace the resolver's, and must be refused.
-func TestLoadBalancingInAnyCaseIsRefused(t *testing.T) {
+func TestCheckServiceConfigIgnoresCase(t *testing.T) {
 	for _, user := range []string{`{"loadbalancingconfig": []}`, `{"LoadBalancingPolicy": "round_robin"}`} {
 		if err := CheckServiceConfig(user); err == nil {
 			t.Errorf("%s is accepted", user)

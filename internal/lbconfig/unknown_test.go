@@ -50,7 +50,7 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestUnknownFieldsAreBounded(t *testing.T) {
+func TestLoggedUnknownFieldsAreLimited(t *testing.T) {
 	forget()
 	defer forget()
 	logged.Take()

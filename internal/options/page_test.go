@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-func TestThePageHasTheTable(t *testing.T) {
+func TestDocumentHasTable(t *testing.T) {
 	page, err := os.ReadFile("../../docs/options.md")
 	if err != nil {
 		t.Fatal(err)
