@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	failover = iota
-	deactivation
-	failback
-	steady
-	spareTimer
-	headStart
+	failoverTimer = iota
+	deactivationTimer
+	failbackTimer
+	steadyTimer
+	limitTimer
+	headStartTimer
 )
 
-func (p *policy) event(child string, actions []core.Action) {
-	p.note(child)
-	p.noteOutage()
-	p.noteSpare(child)
+func (p *policy) handle(child string, actions []core.Action) {
+	p.updateStatus(child)
+	p.resetBackoffAfterOutage()
+	p.removeLimitAfterFailure(child)
 	p.apply(actions)
-	if e, ok := p.published.Picker.(*exhausted); ok {
-		p.explain(e)
+	if e, ok := p.published.Picker.(*exhaustedPicker); ok {
+		p.updateReasons(e)
 	}
 }
 
@@ -38,39 +38,41 @@ func (p *policy) apply(actions []core.Action) {
 		switch a.Kind {
 		case core.Create:
 			p.children[a.Child] = p.newChild(a.Child)
-			p.beginSpare(a.Child)
+			p.limitStandby(a.Child)
 		case core.Update:
 			// As in A56, the core looks at the child's state after the child's update.
 			p.updateChild(a.Child)
-			p.event(a.Child, p.core.Updated(a.Child))
+			p.handle(a.Child, p.core.Updated(a.Child))
 		case core.MakeStandby:
-			p.Event(func() { p.apply(p.core.StandbyDue()) }) // in an event of its own, so that the state of this batch is published first
+			// The standby is created in a separate event, so that the state of this batch is published
+			// first.
+			p.Event(func() { p.apply(p.core.StandbyDue()) })
 		case core.Destroy:
 			delete(p.children, a.Child)
 			delete(p.trials, a.Child)
-			p.note(a.Child)
+			p.updateStatus(a.Child)
 			c.Close()
 		case core.ExitIdle:
 			c.ExitIdle()
 		case core.Publish:
-			p.use(a.Child, p.explained(a.Child, c.State()))
+			p.setPublished(a.Child, p.withSourceError(a.Child, c.State()))
 		case core.PublishRefused:
-			p.use(a.Child, p.explained(a.Child, shell.Failed(c.LastError())))
+			p.setPublished(a.Child, p.withSourceError(a.Child, shell.Failed(c.LastError())))
 		case core.PublishTimeout:
-			p.use(a.Child, shell.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.LastError()}))
+			p.setPublished(a.Child, shell.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.LastError()}))
 		case core.PublishEmpty:
-			p.use("", shell.Failed(p.emptyError()))
+			p.setPublished("", shell.Failed(p.emptyError()))
 		default:
 			p.applyTimer(c, a)
 		}
 	}
 }
 
-// explained returns state. If the child has failed and the source knows the reason, the source's
-// error replaces the child's.
-func (p *policy) explained(child string, state balancer.State) balancer.State {
-	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
-		return shell.Failed(errors.New(why))
+// withSourceError returns the state of a child. If the child has failed and the source knows the
+// reason, the source's error replaces the error of the child.
+func (p *policy) withSourceError(child string, state balancer.State) balancer.State {
+	if message := stateattr.ChannelOf(p.state).Failures[child]; message != "" && state.ConnectivityState == connectivity.TransientFailure {
+		return shell.Failed(errors.New(message))
 	}
 	return state
 }
@@ -78,49 +80,49 @@ func (p *policy) explained(child string, state balancer.State) balancer.State {
 func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	switch a.Kind {
 	case core.StartFailover:
-		c.StartTimer(failover, a.After, func() { p.event(a.Child, p.core.FailoverTimerFired(a.Child)) })
+		c.StartTimer(failoverTimer, a.After, func() { p.handle(a.Child, p.core.FailoverTimerFired(a.Child)) })
 	case core.StopFailover:
-		c.StopTimer(failover)
+		c.StopTimer(failoverTimer)
 	case core.StartDeactivation:
-		c.StartTimer(deactivation, a.After, func() { p.apply(p.core.DeactivationTimerFired(a.Child)) })
+		c.StartTimer(deactivationTimer, a.After, func() { p.apply(p.core.DeactivationTimerFired(a.Child)) })
 	case core.StopDeactivation:
-		c.StopTimer(deactivation)
+		c.StopTimer(deactivationTimer)
 	case core.StartFailback:
-		after := a.After + time.Duration(p.random()*float64(a.Jitter))
-		p.delay(a.Child, after)
-		c.StartTimer(failback, after, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
+		delay := a.After + time.Duration(p.random()*float64(a.Jitter))
+		p.setFailbackDelay(a.Child, delay)
+		c.StartTimer(failbackTimer, delay, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
 	case core.StopFailback:
-		p.delay(a.Child, 0)
-		c.StopTimer(failback)
+		p.setFailbackDelay(a.Child, 0)
+		c.StopTimer(failbackTimer)
 	case core.StartSteady:
-		c.StartTimer(steady, a.After, func() { p.apply(p.core.SteadyTimerFired(a.Child)) })
+		c.StartTimer(steadyTimer, a.After, func() { p.apply(p.core.SteadyTimerFired(a.Child)) })
 	case core.StopSteady:
-		c.StopTimer(steady)
+		c.StopTimer(steadyTimer)
 	case core.StartHeadStart:
-		c.StartTimer(headStart, a.After, func() { p.apply(p.core.HeadStartTimerFired(a.Child)) })
+		c.StartTimer(headStartTimer, a.After, func() { p.apply(p.core.HeadStartTimerFired(a.Child)) })
 	case core.StopHeadStart:
-		c.StopTimer(headStart)
+		c.StopTimer(headStartTimer)
 	}
 }
 
-func (p *policy) use(name string, state balancer.State) {
+func (p *policy) setPublished(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
-		state = p.exhausted(name, state)
+		state = p.withReasons(name, state)
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
 		p.trials[p.chosen] = newTrials()
-		p.letGoLater(p.chosen)
+		p.scheduleLimit(p.chosen)
 	}
-	p.needAll(name)
-	p.chosen, p.published = name, p.trying(state)
+	p.removeLimit(name)
+	p.chosen, p.published = name, p.withTrials(state)
 	p.Publish()
 }
 
-// emptyError is the error of calls while there are no priorities. It contains the source's reason,
-// if there is one.
+// emptyError returns the error of calls while there are no priorities. The error contains the
+// source's reason, if the source gave one.
 func (p *policy) emptyError() error {
-	if why := stateattr.ChannelOf(p.state).Empty; why != "" {
-		return fmt.Errorf("%w: %s", core.ErrEmpty, why)
+	if message := stateattr.ChannelOf(p.state).Empty; message != "" {
+		return fmt.Errorf("%w: %s", core.ErrEmpty, message)
 	}
 	return core.ErrEmpty
 }

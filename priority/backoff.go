@@ -9,34 +9,35 @@ import (
 )
 
 const (
-	// longOutage is the minimum length of an outage, in which no child is READY, after which the
-	// connection backoffs are reset. After a shorter outage, gRPC's backoffs, which begin at 1 s and
-	// grow by a factor of 1.6, are at most 6 s.
-	longOutage = 10 * time.Second
-	// betweenResets is the minimum time between two resets. One flapping endpoint therefore causes at
-	// most eight connection attempts a minute to each of the other endpoints.
-	betweenResets = time.Minute
+	// minOutage is the minimum length of an outage after which the connection backoffs are reset. In
+	// an outage, no child is READY. After a shorter outage, gRPC's backoffs are at most 6 s, because
+	// they begin at 1 s and grow by a factor of 1.6.
+	minOutage = 10 * time.Second
+	// minResetInterval is the minimum time between two resets. Because of it, one flapping endpoint
+	// causes at most eight connection attempts per minute to each of the other endpoints.
+	minResetInterval = time.Minute
 )
 
 type outage struct {
-	began time.Time // zero while a child is READY
-	reset time.Time
+	start     time.Time // zero while a child is READY
+	lastReset time.Time
 }
 
-// noteOutage resets the connection backoffs, which may be as long as 120 s, when the first endpoint
-// connects after a long outage. Other servers have probably recovered, too.
-func (p *policy) noteOutage() {
+// resetBackoffAfterOutage resets the connection backoffs when the first endpoint connects after a
+// long outage, because other servers have probably recovered, too. A connection backoff may last
+// 120 s.
+func (p *policy) resetBackoffAfterOutage() {
 	now := time.Now()
 	switch o := &p.outage; {
 	case !p.anyReady():
-		if o.began.IsZero() {
-			o.began = now
+		if o.start.IsZero() {
+			o.start = now
 		}
-	case !o.began.IsZero():
-		long := now.Sub(o.began) >= longOutage
-		o.began = time.Time{}
-		if long && now.Sub(o.reset) >= betweenResets && stateattr.ChannelOf(p.state).ResetBackoff {
-			o.reset = now
+	case !o.start.IsZero():
+		isLong := now.Sub(o.start) >= minOutage
+		o.start = time.Time{}
+		if isLong && now.Sub(o.lastReset) >= minResetInterval && stateattr.ChannelOf(p.state).ResetBackoff {
+			o.lastReset = now
 			p.ResetBackoff()
 		}
 	}

@@ -28,7 +28,7 @@
 //	children[name].config                      list of policies  required  at least one                  A56
 //	children[name].ignoreReresolutionRequests  bool              false     false, true                   A56
 //	priorities                                 list of strings   none      names of children, each once  A56
-//	sourcePriorities                           list of numbers   none      one a priority, not falling    our own
+//	sourcePriorities                           list of numbers   none      one per priority, ascending    our own
 //	failoverTimeout                            duration          "10s"     more than "0s"                A56; a field of our own
 //	childRetention                             duration          "15m"     "0s" and more                 A56; a field of our own
 //	removedChildRetention                      duration          "15m"     "0s" and more                 A56; a field of our own
@@ -41,25 +41,25 @@
 //	maxFailbackDelay                           duration          "0s"      "0s", or failbackDelay to "24h"  our own
 //
 // priorities are the names of children, the highest priority first. A child that is not in
-// priorities is not created, but an existing one is kept and updated. Without priorities, calls fail
-// with an error. ignoreReresolutionRequests drops the child's requests for re-resolution.
+// priorities is not created, but an existing one is kept and updated. Without priorities, calls
+// fail with an error. ignoreReresolutionRequests drops the child's requests for re-resolution.
 // failoverTimeout is how long a child may try to connect before the next priority is used.
 // childRetention is how long a child is kept while a higher one is in use. removedChildRetention is
-// how long a child that is no longer configured is kept. failbackDelay is how long a child must have
-// been READY before it takes over from a lower child that is READY.
+// how long a child that is no longer configured is kept. failbackDelay is how long a child must
+// have been READY before it takes over from a lower child that is READY.
 //
-// minReady is the share of a child's weight that must be READY. A child with a smaller share is used
-// only if no lower one is better, until its share reaches minReadyRecovery. warmStandby is how many
-// priorities below the one in use are connected before they are needed. With fastFailover, calls do
-// not wait for a child that has lost its connections while a lower one is READY. This does not apply
-// to children that can hold only one connection. failbackJitter is the window from which a random
-// time is added to each failback delay. The failback delay of a child that fails repeatedly doubles
-// each time, up to maxFailbackDelay; "0s" disables this.
+// minReady is the share of a child's weight that must be READY. A child with a smaller share is
+// used only if no lower one is better, until its share reaches minReadyRecovery. warmStandby is how
+// many priorities below the one in use are connected before they are needed. With fastFailover,
+// calls do not wait for a child that has lost its connections while a lower one is READY. This does
+// not apply to children that can hold only one connection. failbackJitter is the window from which
+// a random time is added to each failback delay. The failback delay of a child that fails
+// repeatedly doubles each time, up to maxFailbackDelay; "0s" disables this.
 //
 // sourcePriorities lists, for each entry of priorities, the number of its priority at the source.
-// Entries with the same number are near groups: warmStandby counts numbers, and if the first group is
-// not READY within a second, the other groups are started, so that they do not wait for each other's
-// failoverTimeout.
+// Entries with the same number are groups of the same priority at different distances from the
+// client: warmStandby counts numbers, and if the first group is not READY within a second, the
+// other groups are started, so that they do not wait for each other's failoverTimeout.
 //
 // Durations are strings in seconds such as "0.25s", or in Go's format such as "15m". The first
 // registered policy of a list is used. Unknown fields are ignored, and logged once with a list of

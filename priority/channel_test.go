@@ -72,7 +72,7 @@ func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, err
 }
 
-func (n *network) breakAll(address string) {
+func (n *network) closeConnections(address string) {
 	n.mu.Lock()
 	conns := n.backends[address].open
 	n.backends[address].open = nil
@@ -213,33 +213,33 @@ func TestWaitForReadyCallsWaitWhilePickerFails(t *testing.T) {
 	}
 }
 
-// Children of grpc-go hold locks while they report (row P18 of docs/scenarios.md). Updates,
-// failures, failover timers and calls at the same time must not cause a deadlock.
+// The policies of grpc-go hold locks while they report (row P18 of docs/scenarios.md). Concurrent
+// updates, failures, failover timers and calls must not cause a deadlock.
 func TestGRPCGoChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")
 		c := n.newChannel()
 		config := `{"children": {"p0": {"config": [{"round_robin": {}}]}, "p1": {"config": [{"pick_first": {}}]}}, "priorities": %s, "failbackDelay": "%ds"}`
-		var flapping sync.WaitGroup
-		flap := func(every time.Duration, f func(i int)) {
-			flapping.Go(func() {
+		var workers sync.WaitGroup
+		repeat := func(every time.Duration, f func(i int)) {
+			workers.Go(func() {
 				for i := range 200 {
 					<-time.After(every)
 					f(i)
 				}
 			})
 		}
-		flap(700*time.Millisecond, func(i int) { n.setDown([]string{"a", "b", "c", "d"}[i%4], i%3 > 0) })
-		flap(900*time.Millisecond, func(i int) { n.breakAll([]string{"a", "b", "c", "d"}[i%4]) })
-		flap(500*time.Millisecond, func(i int) {
+		repeat(700*time.Millisecond, func(i int) { n.setDown([]string{"a", "b", "c", "d"}[i%4], i%3 > 0) })
+		repeat(900*time.Millisecond, func(i int) { n.closeConnections([]string{"a", "b", "c", "d"}[i%4]) })
+		repeat(500*time.Millisecond, func(i int) {
 			endpoints := []string{"p0/a", "p0/never", "p1/c", "p1/d"}
 			if i%2 > 0 {
 				endpoints = []string{"p0/b", "p0/a", "p1/d"}
 			}
 			c.update(fmt.Sprintf(config, []string{`["p0", "p1"]`, `["p0", "p1"]`, `["p1", "p0"]`}[i/10%3], i/50), endpoints...)
 		})
-		flap(100*time.Millisecond, func(int) { _, _ = c.call() })
-		flapping.Wait()
+		repeat(100*time.Millisecond, func(int) { _, _ = c.call() })
+		workers.Wait()
 		for _, address := range []string{"a", "b", "c", "d"} {
 			n.setDown(address, false)
 		}

@@ -8,47 +8,49 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// single returns the children that have at most one connection. When a server closes this
-// connection gracefully, the child has none until it has reconnected. This must not cause a fast
-// failover.
-func (p *policy) single() []string {
+// singleConnection returns the children that have at most one connection. When a server closes
+// this connection gracefully, the child has no connection until it has reconnected. This must not
+// cause a fast failover.
+func (p *policy) singleConnection() []string {
 	if !p.config.FastFailover {
 		return nil
 	}
 	var names []string
 	for _, name := range p.config.Priorities {
-		if p.holds(p.config.Children[name].Config, p.groups[name], 2) < 2 {
+		if p.countConnections(p.config.Children[name].Config, p.groups[name], 2) < 2 {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// connections returns how many connections a policy makes to these endpoints: pick_first makes one,
-// other policies one to each endpoint. Results above most may be inexact.
-func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
-	if few := 2 * most; len(endpoints) > few { // more endpoints never mean fewer connections, so the rest is not counted
-		if n := connections(policy, endpoints[:few], most); n >= most {
+// connections returns the number of connections that a policy makes to the given endpoints.
+// pick_first makes one connection, and other policies make one connection to each endpoint. A
+// result above limit may be inexact.
+func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int {
+	// If the first few endpoints already need limit connections, the others are not counted.
+	if sample := 2 * limit; len(endpoints) > sample {
+		if n := connections(policy, endpoints[:sample], limit); n >= limit {
 			return n
 		}
 	}
 	switch c := policy.Config.(type) {
 	case *lbconfig.Drop:
-		return connections(c.ChildPolicy, endpoints, most)
+		return connections(c.ChildPolicy, endpoints, limit)
 	case *lbconfig.OutlierDetection:
-		return connections(c.ChildPolicy, endpoints, most)
+		return connections(c.ChildPolicy, endpoints, limit)
 	case *lbconfig.WeightedTarget:
 		n := 0
 		groups := hierarchy.Group(endpoints)
 		for name, target := range c.Targets {
-			n += connections(target.ChildPolicy, groups[name], most)
+			n += connections(target.ChildPolicy, groups[name], limit)
 		}
 		return n
 	case *lbconfig.Priority:
 		n := 0
 		groups := hierarchy.Group(endpoints)
 		for _, name := range c.Priorities {
-			n = max(n, connections(c.Children[name].Config, groups[name], most))
+			n = max(n, connections(c.Children[name].Config, groups[name], limit))
 		}
 		return n
 	}
@@ -64,7 +66,7 @@ func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int
 		if len(addresses) > 0 {
 			distinct[identity.KeyOf(addresses)] = true
 		}
-		if len(distinct) >= most {
+		if len(distinct) >= limit {
 			break
 		}
 	}

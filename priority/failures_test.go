@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// If the source explains why a child has failed, calls must get this explanation without the time
-// for which connections have failed, which has nothing to do with it.
+// If the source knows why a child has failed, calls must fail with the source's error. The error
+// must not contain the time since the connections failed, which is unrelated.
 func TestSourceErrorHasNoFailureDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}

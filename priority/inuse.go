@@ -11,47 +11,47 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// told is the priority in use as the application was last notified of it.
-type told struct {
-	child string // "" if no priority can take calls
-	since time.Time
-	why   string
+// reportedPriority is the priority in use that was last reported to the application.
+type reportedPriority struct {
+	child  string // "" if no priority can take calls
+	since  time.Time
+	reason string
 }
 
-// tellInUse notifies the application of the priority in use. If it has changed, why is the reason
-// that was just logged, otherwise "".
-func (p *policy) tellInUse(why string) {
-	to := stateattr.ChannelOf(p.state).InUse
-	if to == nil {
+// reportInUse reports the priority in use to the application. If another priority has come into
+// use, cause is the reason that was just logged. Otherwise, cause is "".
+func (p *policy) reportInUse(cause string) {
+	reporter := stateattr.ChannelOf(p.state).InUse
+	if reporter == nil {
 		return
 	}
-	now := stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: p.published.ConnectivityState}
+	current := stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: p.published.ConnectivityState}
 	child := p.inUse
-	if now.State == connectivity.TransientFailure {
+	if current.State == connectivity.TransientFailure {
 		child = ""
 	}
 	if child != "" {
-		now.Index, now.Name = slices.Index(p.config.Priorities, child), p.title(child)
+		current.Index, current.Name = slices.Index(p.config.Priorities, child), p.title(child)
 	}
-	if before := p.journal.told; before.since.IsZero() || before.child != child {
-		p.journal.told = told{child, time.Now(), p.whyInUse(child, why, before)}
+	if last := p.journal.reported; last.since.IsZero() || last.child != child {
+		p.journal.reported = reportedPriority{child, time.Now(), p.inUseReason(child, cause, last)}
 	}
-	now.Since, now.Why = p.journal.told.since, p.journal.told.why
-	to.Tell(now)
+	current.Since, current.Why = p.journal.reported.since, p.journal.reported.reason
+	reporter.Tell(current)
 }
 
-// whyInUse returns the reason why a child is in use or, if child is "", why no priority can take
-// calls.
-func (p *policy) whyInUse(child, why string, before told) string {
+// inUseReason returns the reason why child is in use. If child is "", it returns the reason why no
+// priority can take calls.
+func (p *policy) inUseReason(child, cause string, last reportedPriority) string {
 	switch {
 	case child == "":
 		return fmt.Sprint(shell.FailureOf(p.published.Picker))
-	case !before.since.IsZero() && before.child == "":
-		return p.whyBack(child)
-	case why != "":
-		return why
+	case !last.since.IsZero() && last.child == "":
+		return p.failbackReason(child)
+	case cause != "":
+		return cause
 	case child != p.config.Priorities[0]:
-		return p.why(p.config.Priorities[0])
+		return p.problem(p.config.Priorities[0])
 	}
 	return "" // the highest priority has been in use from the start
 }

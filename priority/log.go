@@ -29,120 +29,124 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 var failovers tally.Bound
 
 type journal struct {
-	changed time.Time // when the child in use last changed
-	told    told
+	lastChange time.Time // when another child last came into use
+	reported   reportedPriority
 
-	left time.Time // when calls left the highest priority; zero while it is in use
-	none time.Time // time at which no priority was usable any longer; zero while one is usable
+	leftHighest   time.Time // when calls left the highest priority; zero while it is in use
+	unusableSince time.Time // when the last usable priority failed; zero while a priority is usable
 
 	// records passes log records to the application's logger on another goroutine, because the
 	// application's handler may make a call on this channel.
 	records serial.Serializer
 }
 
-// recordFailover logs and counts a change of the child in use, and returns the reason. It ignores
-// the first choice of a child, and changes from or to a configuration without priorities.
+// recordFailover logs and counts a change of the child in use, and returns the reason for the
+// change. It ignores the first choice of a child, and changes from or to a configuration without
+// priorities.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
 		return ""
 	}
 	target := p.Options.Target.String()
 	counted := failovers.Of(target, tally.Labels{p.title(from), p.title(to)})
-	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, target, counted[0], counted[1], p.kindOf(from, to))
+	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, target, counted[0], counted[1], p.metricReason(from, to))
 	now := time.Now()
-	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
-	_, lost := p.since(from)
-	why := p.why(from)
-	what, took := "failover", now.Sub(lost)
+	oldIndex, newIndex := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
+	_, unhealthySince := p.stateTimes(from)
+	cause := p.problem(from)
+	kind, duration := "failover", now.Sub(unhealthySince)
 	switch {
-	case was < 0, is < was && why == "" && !p.good(to, state):
-		what, took = "move", 0
-	case is < was && !p.good(to, state):
-		what = "move" // not a failback, because the higher priority is used only as a last resort
-	case is < was:
-		what, took = "failback", 0
-		if left := p.journal.left; !left.IsZero() { // zero if calls never left it, because an update added priorities above the one in use
-			took = now.Sub(left)
+	case oldIndex < 0, newIndex < oldIndex && cause == "" && !p.isHealthy(to, state):
+		kind, duration = "move", 0
+	case newIndex < oldIndex && !p.isHealthy(to, state):
+		kind = "move" // not a failback, because the higher priority is used only as a last resort
+	case newIndex < oldIndex:
+		kind, duration = "failback", 0
+		// The time is zero if an update has just added the higher priority, so that calls never left
+		// it.
+		if leftHighest := p.journal.leftHighest; !leftHighest.IsZero() {
+			duration = now.Sub(leftHighest)
 		}
 	}
-	if is < was && why == "" {
-		why = p.whyBack(to)
-	} else if why == "" {
-		is, _ := p.core.State(from)
-		why = fmt.Sprintf("%s is %v", p.title(from), is)
+	if newIndex < oldIndex && cause == "" {
+		cause = p.failbackReason(to)
+	} else if cause == "" {
+		fromState, _ := p.core.State(from)
+		cause = fmt.Sprintf("%s is %v", p.title(from), fromState)
 	}
-	p.delay(to, 0)
-	p.tell(what, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", what, p.title(from), p.title(to), state, printable.Duration(took), why),
-		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", took), slog.String("reason", why))
-	return why
+	p.setFailbackDelay(to, 0)
+	p.log(kind, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", kind, p.title(from), p.title(to), state, printable.Duration(duration), cause),
+		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", duration), slog.String("reason", cause))
+	return cause
 }
 
-func (p *policy) good(child string, state connectivity.State) bool {
-	return state == connectivity.Ready && p.poor(child) == ""
+func (p *policy) isHealthy(child string, state connectivity.State) bool {
+	return state == connectivity.Ready && p.poorReason(child) == ""
 }
 
-// noteLeft records when calls left the highest priority. The cause is a failover, or an update that
-// added priorities above the one in use.
-func (p *policy) noteLeft() {
-	switch left := slices.Index(p.config.Priorities, p.inUse) > 0; {
-	case !left:
-		p.journal.left = time.Time{}
-	case p.journal.left.IsZero():
-		p.journal.left = time.Now()
+// updateLeftHighest records when calls left the highest priority, because of a failover or because
+// an update added priorities above the one in use.
+func (p *policy) updateLeftHighest() {
+	switch isLower := slices.Index(p.config.Priorities, p.inUse) > 0; {
+	case !isLower:
+		p.journal.leftHighest = time.Time{}
+	case p.journal.leftHighest.IsZero():
+		p.journal.leftHighest = time.Now()
 	}
 }
 
-// kindOf returns the value of the metric label that gives the kind of change: why another child is
-// in use.
-func (p *policy) kindOf(from, to string) string {
-	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
+// metricReason returns the value of the metric label understudy.priority.reason for a change of the
+// child in use.
+func (p *policy) metricReason(from, to string) string {
+	oldIndex, newIndex := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	state, _ := p.core.State(from)
 	switch {
-	case was < 0:
+	case oldIndex < 0:
 		return "not_configured"
-	case is < was && (p.good(to, p.published.ConnectivityState) || p.why(from) == ""):
+	case newIndex < oldIndex && (p.isHealthy(to, p.published.ConnectivityState) || p.problem(from) == ""):
 		return "recovered"
-	case p.poor(from) != "":
+	case p.poorReason(from) != "":
 		return "poor"
 	case state == core.TransientFailure && p.timedOut(from):
 		return "timeout"
-	case p.passed(from):
+	case p.isBypassed(from):
 		return "lost"
 	}
 	return "failed"
 }
 
-// recordNone logs that no priority can take calls any longer, or that one can again.
-func (p *policy) recordNone() {
-	none := &p.journal.none
+// logAvailability logs when no priority can take calls any longer, and when a priority can take
+// calls again.
+func (p *policy) logAvailability() {
+	unusableSince := &p.journal.unusableSince
 	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""
 	switch {
-	case failed && none.IsZero():
-		*none = time.Now()
+	case failed && unusableSince.IsZero():
+		*unusableSince = time.Now()
 		reason := fmt.Sprint(shell.FailureOf(p.published.Picker))
-		p.tell(nothingLeft, reason, slog.String("reason", reason))
-	case !failed && !none.IsZero() && usable(states[p.published.ConnectivityState]):
-		took := time.Since(*none)
-		*none = time.Time{}
-		p.tell("recovered", fmt.Sprintf("%s takes calls again, after %s without any", p.title(p.chosen), printable.Duration(took)),
-			slog.String("to", p.title(p.chosen)), slog.Duration("after", took))
+		p.log(noUsablePriority, reason, slog.String("reason", reason))
+	case !failed && !unusableSince.IsZero() && usable(states[p.published.ConnectivityState]):
+		duration := time.Since(*unusableSince)
+		*unusableSince = time.Time{}
+		p.log("recovered", fmt.Sprintf("%s takes calls again, after %s without any", p.title(p.chosen), printable.Duration(duration)),
+			slog.String("to", p.title(p.chosen)), slog.Duration("after", duration))
 	}
 }
 
-func (p *policy) tell(what, line string, attrs ...slog.Attr) {
-	target := printable.Line(p.Options.Target.String(), longestReason)
-	which := target
+func (p *policy) log(message, text string, attrs ...slog.Attr) {
+	target := printable.Line(p.Options.Target.String(), maxReasonLength)
+	label := target
 	if id := p.Options.ChannelzParent; id != nil { // the channelz number distinguishes channels to the same target
-		which = fmt.Sprintf("%s [%v]", target, id)
+		label = fmt.Sprintf("%s [%v]", target, id)
 		attrs = append(attrs, slog.String("channel", fmt.Sprint(id)))
 	}
-	shell.Logger.Warningf("priority: %s: %s", which, line)
-	p.Note(line)
+	shell.Logger.Warningf("priority: %s: %s", label, text)
+	p.Note(text)
 	logger := stateattr.ChannelOf(p.state).Logger
 	if logger == nil {
 		return
 	}
-	record := slog.NewRecord(time.Now(), slog.LevelWarn, what, 0)
+	record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
 	record.AddAttrs(slog.String("target", target))
 	record.AddAttrs(attrs...)
 	p.journal.records.Enqueue(func() {
@@ -152,7 +156,7 @@ func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	})
 }
 
-func (p *policy) why(child string) string {
+func (p *policy) problem(child string) string {
 	state, exists := p.core.State(child)
 	switch {
 	case !slices.Contains(p.config.Priorities, child):
@@ -161,29 +165,30 @@ func (p *policy) why(child string) string {
 		return p.title(child) + " is not wanted any more"
 	case state == core.TransientFailure:
 		return p.reasonOf(child).String()
-	case p.passed(child):
+	case p.isBypassed(child):
 		return p.title(child) + " has lost its connections"
 	}
-	if poor := p.poor(child); poor != "" {
+	if poor := p.poorReason(child); poor != "" {
 		return p.title(child) + ": " + poor
 	}
 	return ""
 }
 
-// whyBack returns the reason why calls move to a higher child although the lower one still works.
-func (p *policy) whyBack(child string) string {
+// failbackReason returns the reason why calls move to a higher child although the lower child still
+// works.
+func (p *policy) failbackReason(child string) string {
 	text := p.title(child) + " can take calls"
-	n := p.noted[child]
+	n := p.statuses[child]
 	switch {
 	case n == nil || n.state == core.Connecting:
 		return p.title(child) + " is given time to connect"
-	case !n.well:
+	case !n.healthy:
 		return fmt.Sprintf("%s is %v", p.title(child), n.state)
-	case n.again:
+	case n.wasHealthy:
 		text += " again"
 	}
-	if n.delayed > 0 {
-		text += ", and the failback delay of " + printable.Duration(n.delayed) + " is over"
+	if n.failbackDelay > 0 {
+		text += ", and the failback delay of " + printable.Duration(n.failbackDelay) + " is over"
 	}
 	return text
 }

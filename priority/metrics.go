@@ -23,16 +23,16 @@ var inUseMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
 
 type labels struct{ target, priority string }
 
-type channels int64
+type channelCount int64
 
-func (c channels) Plus(by channels) channels { return c + by }
+func (c channelCount) Plus(other channelCount) channelCount { return c + other }
 
-var uses tally.Board[labels, channels]
+var inUseCounts tally.Board[labels, channelCount]
 
 type meter struct {
 	config   *lbconfig.Priority
-	counted  labels
-	register serial.Serializer // registers the reporter on a goroutine of its own, because a recorder may wait for an export, which calls Report
+	current  labels
+	register serial.Serializer // registers the reporter on its own goroutine, because a recorder may wait for an export that calls Report
 
 	mu         sync.Mutex // guards the following fields
 	titles     []string
@@ -42,7 +42,7 @@ type meter struct {
 func (p *policy) Settled(closed bool) {
 	m := &p.meter
 	if closed {
-		p.count(labels{})
+		p.updateGauge(labels{})
 		m.register.Enqueue(func() {
 			if m.unregister != nil {
 				m.unregister()
@@ -67,27 +67,27 @@ func (p *policy) Settled(closed bool) {
 		m.titles = titles
 		m.mu.Unlock()
 	}
-	now := labels{p.Options.Target.String(), stateattr.NoName}
+	current := labels{p.Options.Target.String(), stateattr.NoName}
 	if p.inUse != "" && p.published.ConnectivityState != connectivity.TransientFailure {
-		now.priority = p.title(p.inUse)
+		current.priority = p.title(p.inUse)
 	}
-	p.count(now)
+	p.updateGauge(current)
 }
 
-// count counts this channel under new labels in the gauge, and no longer under the previous ones.
-// Empty labels only remove it.
-func (p *policy) count(now labels) {
-	before := p.meter.counted
-	if before == now {
+// updateGauge counts this channel under the given labels of the gauge instead of its previous
+// labels. Empty labels remove the channel from the gauge.
+func (p *policy) updateGauge(current labels) {
+	previous := p.meter.current
+	if previous == current {
 		return
 	}
-	if before != (labels{}) {
-		uses.Add(before, -1)
+	if previous != (labels{}) {
+		inUseCounts.Add(previous, -1)
 	}
-	if now != (labels{}) {
-		uses.Add(now, 1)
+	if current != (labels{}) {
+		inUseCounts.Add(current, 1)
 	}
-	p.meter.counted = now
+	p.meter.current = current
 }
 
 // Report implements estats.AsyncMetricReporter. It does not wait for the policy's events.
@@ -97,11 +97,11 @@ func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 	p.meter.mu.Unlock()
 	target := p.Options.Target.String()
 	for _, title := range titles {
-		inUseMetric.Record(r, int64(uses.Sum(labels{target, title})), target, title)
+		inUseMetric.Record(r, int64(inUseCounts.Sum(labels{target, title})), target, title)
 	}
 	return nil
 }
 
-func (p *policy) place(child string) stateattr.Labels {
+func (p *policy) labelsOf(child string) stateattr.Labels {
 	return stateattr.Labels{Priority: p.title(child), Service: stateattr.ChannelOf(p.state).Services[child]}
 }

@@ -14,7 +14,7 @@ import (
 func TestPriorityInUseIsExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}
-		inUse := func(want map[string]int64) {
+		wantInUse := func(want map[string]int64) {
 			t.Helper()
 			synctest.Wait()
 			got := metrics.Export()
@@ -30,20 +30,20 @@ func TestPriorityInUseIsExported(t *testing.T) {
 		one, two := newRecorder(), newRecorder()
 		one.Recorder, two.Recorder = metrics, metrics
 		one.Update(update("p0", "p1"))
-		inUse(map[string]int64{"p0": 1})
+		wantInUse(map[string]int64{"p0": 1})
 		two.Update(update("p0", "p1"))
-		inUse(map[string]int64{"p0": 2})
+		wantInUse(map[string]int64{"p0": 2})
 		one.Report("p0", failed)
-		inUse(map[string]int64{"p0": 1, "p1": 1})
+		wantInUse(map[string]int64{"p0": 1, "p1": 1})
 		one.Report("p1", failed)
-		inUse(map[string]int64{"p0": 1, "none": 1})
+		wantInUse(map[string]int64{"p0": 1, "none": 1})
 		one.Update(update("new", "p0", "p1"))
 		two.Report("p0", ready)
 		one.Report("new", ready)
-		inUse(map[string]int64{"p0 new": 1, "p0": 1})
+		wantInUse(map[string]int64{"p0 new": 1, "p0": 1})
 		one.Close()
-		inUse(map[string]int64{"p0": 1})
+		wantInUse(map[string]int64{"p0": 1})
 		two.Close()
-		inUse(map[string]int64{})
+		wantInUse(map[string]int64{})
 	})
 }

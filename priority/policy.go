@@ -24,29 +24,29 @@ type policy struct {
 	// reresolution is the only field that is read outside of the policy's serializer.
 	reresolution atomic.Pointer[reresolution]
 
-	core     *core.Core
-	random   func() float64 // the only source of random numbers, in [0, 1)
-	holds    func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
-	children map[string]*shell.Child
-	noted    map[string]*noted
-	titles   map[string]string
-	config   *lbconfig.Priority
-	state    resolver.State
-	below    resolver.State // the resolver state without endpoints, which all children get
-	groups   map[string][]resolver.Endpoint
+	core             *core.Core
+	random           func() float64 // the only source of random numbers, in [0, 1)
+	countConnections func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
+	children         map[string]*shell.Child
+	statuses         map[string]*childStatus
+	titles           map[string]string
+	config           *lbconfig.Priority
+	state            resolver.State
+	childState       resolver.State // the resolver state that all children get, without endpoints
+	groups           map[string][]resolver.Endpoint
 
-	chosen    string // the child whose state is published next, or ""
+	chosen    string // name of the child whose state is published next, or ""
 	published balancer.State
-	inUse     string             // the child whose state was last published, or ""
+	inUse     string             // name of the child whose state was last published, or ""
 	trials    map[string]*trials // for the children that are or were in use or on trial
 	journal   journal
 	outage    outage
-	spare     spare
+	standby   standbyLimit
 	meter     meter
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	return &policy{Shell: s, core: core.New(), random: rand.Float64, holds: connections, children: make(map[string]*shell.Child), noted: make(map[string]*noted), trials: make(map[string]*trials), spare: newSpare()}
+	return &policy{Shell: s, core: core.New(), random: rand.Float64, countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), trials: make(map[string]*trials), standby: newStandbyLimit()}
 }
 
 func coreConfig(c *lbconfig.Priority) core.Config {
@@ -70,44 +70,44 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 // Begin updates the existing children (A56, "Configuration Updates").
 func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	resolveNow, state := stateattr.TakeResolveNow(state)
-	p.config, p.state, p.below = config, state, stateattr.BelowPriority(state)
-	p.nameChildren()
+	p.config, p.state, p.childState = config, state, stateattr.BelowPriority(state)
+	p.updateTitles()
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
 	p.groups = p.Split(state.Endpoints, func(child string) bool {
 		_, ok := config.Children[child]
 		return ok
 	})
 	c := coreConfig(config)
-	c.Single = p.single()
+	c.Single = p.singleConnection()
 	p.apply(p.core.BeginUpdate(c))
 }
 
 func (p *policy) End() { p.apply(p.core.EndUpdate()) }
 
-// State returns the state to publish. It logs when another child comes into use.
+// State returns the state to publish. It logs a change of the child in use.
 func (p *policy) State() balancer.State {
-	why := ""
+	cause := ""
 	if p.inUse != p.chosen {
-		why = p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
+		cause = p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
 		p.inUse = p.chosen
-		p.journal.changed = time.Now()
+		p.journal.lastChange = time.Now()
 	}
-	p.noteLeft()
-	p.recordNone()
-	p.tellInUse(why)
+	p.updateLeftHighest()
+	p.logAvailability()
+	p.reportInUse(cause)
 	return p.published
 }
 
 func (p *policy) newChild(name string) *shell.Child {
 	return p.NewChild(name, shell.Handlers{
 		Reported: func(_ *shell.Child, state balancer.State) {
-			p.event(name, p.core.Reported(name, states[state.ConnectivityState], tierOf(state.Picker)))
+			p.handle(name, p.core.Reported(name, states[state.ConnectivityState], tierOf(state.Picker)))
 		},
 		Refused: func(*shell.Child, balancer.State) {
 			_, actions := p.core.Refused(name)
-			p.event(name, actions)
+			p.handle(name, actions)
 		},
-		Title:      p.titleFrom,
+		Title:      p.sourceTitle,
 		ResolveNow: p.resolveNow,
 	})
 }
@@ -121,7 +121,7 @@ func (p *policy) ExitIdle() {
 }
 
 func (p *policy) Describe(s *shell.Snapshot) {
-	d := shell.Priority{InUse: p.inUse, Since: p.journal.changed}
+	d := shell.Priority{InUse: p.inUse, Since: p.journal.lastChange}
 	for _, name := range p.config.Priorities {
 		if p.children[name] == nil {
 			d.Unused = append(d.Unused, p.title(name))
@@ -138,17 +138,17 @@ func (p *policy) Describe(s *shell.Snapshot) {
 func (p *policy) describe(name string) shell.PriorityChild {
 	child := shell.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(withoutReserve(p.groups[name]))}
 	child.CountsAs, _ = p.core.State(name)
-	child.Since, _ = p.since(name)
+	child.Since, _ = p.stateTimes(name)
 	child.Standby = p.core.Standby(name)
-	if n := p.noted[name]; n != nil {
-		child.Why = p.whyNot(name, child.CountsAs, n.why)
+	if n := p.statuses[name]; n != nil {
+		child.Why = p.currentProblem(name, child.CountsAs, n.lastFailure)
 	}
-	if child.Why == "" && p.passed(name) {
+	if child.Why == "" && p.isBypassed(name) {
 		child.Why = "has lost its connections"
 	}
-	for timer, ends := range map[int]*time.Time{failover: &child.Failover, failback: &child.Failback, deactivation: &child.Deactivation} {
-		if at, runs := p.children[name].TimerEnds(timer); runs {
-			*ends = at
+	for timer, field := range map[int]*time.Time{failoverTimer: &child.Failover, failbackTimer: &child.Failback, deactivationTimer: &child.Deactivation} {
+		if end, running := p.children[name].TimerEnds(timer); running {
+			*field = end
 		}
 	}
 	return child
@@ -161,7 +161,7 @@ type reresolution struct {
 }
 
 // resolveNow passes on a child's request for re-resolution. It may be called on any goroutine.
-// Requests of removed children are ignored, because no answer would contain endpoints for them.
+// Requests of removed children are ignored, because a new answer would have no endpoints for them.
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]

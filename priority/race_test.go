@@ -21,9 +21,9 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// noisy builds children that report during each call, on goroutines of their own, and after Close.
-// As in grpc-go's pick_first, a child holds a lock while it is called and while it reports. A
-// policy that calls a child during the child's report would deadlock.
+// noisy builds children that report during each call, on other goroutines, and after Close. Like
+// grpc-go's pick_first, a child holds a lock while it is called and while it reports. A policy that
+// calls a child during the child's report would deadlock.
 type noisy struct {
 	ended sync.WaitGroup
 	open  atomic.Int64
@@ -199,7 +199,8 @@ func TestReportsOfUnusedChildrenAreNotPublished(t *testing.T) {
 	})
 }
 
-// The policy of a child changes to one of another type (row P16 of docs/scenarios.md).
+// An update replaces the policy of a child by a policy of another type (row P16 of
+// docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, other := newRecorder(), &lbtest.StubBuilder{PolicyName: "other"}

@@ -19,64 +19,64 @@ import (
 )
 
 const (
-	longestReason = 250
-	mostReasons   = 8
+	maxReasonLength = 250
+	maxReasons      = 8
 )
 
 type reason struct {
-	title     string
-	text      string
-	told      bool // text is an error of the child, not just the name of the child's state
-	endpoints int
-	since     time.Time
+	title        string
+	text         string
+	hasError     bool // text is an error of the child, not just the name of the child's state
+	endpoints    int
+	failingSince time.Time
 }
 
 func (p *policy) reasonOf(child string) reason {
-	r := reason{title: p.title(child), endpoints: len(p.groups[child]), told: true}
-	r.since, _ = p.since(child)
+	r := reason{title: p.title(child), endpoints: len(p.groups[child]), hasError: true}
+	r.failingSince, _ = p.stateTimes(child)
 	c := p.children[child]
 	if c == nil {
 		return r
 	}
-	why := stateattr.ChannelOf(p.state).Failures[child]
+	message := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
-	case why != "":
-		// The child only knows that it has no endpoints, but the source knows the reason. The time is not
-		// shown, because the source's reason may be older than the failure.
-		r.text, r.since = brief(errors.New(why)), time.Time{}
+	case message != "":
+		// The child only knows that it has no endpoints, but the source knows the reason. No duration is
+		// shown, because the problem of the source may be older than the failure of the child.
+		r.text, r.failingSince = brief(errors.New(message)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
 		if err != nil && !errors.Is(err, shell.ErrUntold) {
 			r.text += ", last error: " + brief(err)
 		}
 	case err == nil || errors.Is(err, shell.ErrUntold):
-		r.text, r.told = core.TransientFailure.String(), false
+		r.text, r.hasError = core.TransientFailure.String(), false
 	default:
 		r.text = brief(err)
 	}
 	return r
 }
 
-// poor describes the problem of a READY child for which core.Poor is true. For other children, it
-// returns "".
-func (p *policy) poor(child string) string {
+// poorReason describes the problem of a READY child for which core.Poor returns true. For other
+// children, it returns "".
+func (p *policy) poorReason(child string) string {
 	tier, poor := p.core.Poor(child)
 	switch {
 	case !poor:
 		return ""
 	case tier.Condition == core.Emptied:
-		return "calls to all of its endpoints fail" + p.failures(child)
+		return "calls to all of its endpoints fail" + p.failureCodes(child)
 	case tier.Condition == core.HalfOpen && p.chosen == child:
-		return "calls to all of its endpoints failed" + p.failures(child) + ", and no other priority is better"
+		return "calls to all of its endpoints failed" + p.failureCodes(child) + ", and no other priority is better"
 	case tier.Condition == core.HalfOpen:
-		return "calls to all of its endpoints failed" + p.failures(child) + ", and a few of them show whether that is over"
+		return "calls to all of its endpoints failed" + p.failureCodes(child) + ", and a few of them show whether that is over"
 	}
 	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyPart, 100*p.config.MinReady)
 }
 
-// failures returns the status codes with which a child's calls failed, as in " with UNAVAILABLE",
-// or "" if there are none.
-func (p *policy) failures(child string) string {
+// failureCodes returns the status codes with which a child's calls failed, as in " with
+// UNAVAILABLE", or "" if there are none.
+func (p *policy) failureCodes(child string) string {
 	if c := p.children[child]; c != nil {
 		if codes := shell.TierOf(c.State().Picker).Failures; codes != "" {
 			return " with " + codes
@@ -91,52 +91,52 @@ func (p *policy) timedOut(child string) bool {
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
 }
 
-// passed reports whether calls use a lower priority although the child may still become READY.
-func (p *policy) passed(child string) bool {
+// isBypassed reports whether calls use a lower priority although the child may still become READY.
+func (p *policy) isBypassed(child string) bool {
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
 	}
-	_, waits := p.children[child].TimerEnds(failover)
-	return waits && slices.Index(p.config.Priorities, p.chosen) > slices.Index(p.config.Priorities, child)
+	_, running := p.children[child].TimerEnds(failoverTimer)
+	return running && slices.Index(p.config.Priorities, p.chosen) > slices.Index(p.config.Priorities, child)
 }
 
 func (r reason) String() string {
 	text := r.title + ": " + r.text
-	var more []string
+	var details []string
 	switch {
 	case r.endpoints == 1:
-		more = append(more, "1 endpoint")
+		details = append(details, "1 endpoint")
 	case r.endpoints > 1:
-		more = append(more, fmt.Sprintf("%d endpoints", r.endpoints))
+		details = append(details, fmt.Sprintf("%d endpoints", r.endpoints))
 	}
-	if failing := time.Since(r.since); !r.since.IsZero() && failing >= time.Second {
-		more = append(more, "failing for "+printable.Duration(failing))
+	if failing := time.Since(r.failingSince); !r.failingSince.IsZero() && failing >= time.Second {
+		details = append(details, "failing for "+printable.Duration(failing))
 	}
-	if len(more) > 0 {
-		text += " (" + strings.Join(more, ", ") + ")"
+	if len(details) > 0 {
+		text += " (" + strings.Join(details, ", ") + ")"
 	}
 	return text
 }
 
-func brief(err error) string { return printable.Line(shell.Brief(err), longestReason) }
+func brief(err error) string { return printable.Line(shell.Brief(err), maxReasonLength) }
 
-// exhausted is the picker while no priority can take calls. The errors of calls list the reasons of
-// all priorities.
-type exhausted struct {
+// exhaustedPicker is the picker while no priority can take calls. The errors of calls list the
+// reasons of all priorities.
+type exhaustedPicker struct {
 	child balancer.Picker
 	inUse string
 	// reasons are in priority order. They may change while the picker is in use.
 	reasons atomic.Pointer[[]reason]
 }
 
-func (p *policy) exhausted(child string, state balancer.State) balancer.State {
-	e := &exhausted{child: state.Picker, inUse: p.title(child)}
-	p.explain(e)
+func (p *policy) withReasons(child string, state balancer.State) balancer.State {
+	e := &exhaustedPicker{child: state.Picker, inUse: p.title(child)}
+	p.updateReasons(e)
 	state.Picker = e
 	return state
 }
 
-func (p *policy) explain(e *exhausted) {
+func (p *policy) updateReasons(e *exhaustedPicker) {
 	var reasons []reason
 	for _, name := range p.config.Priorities {
 		if s, ok := p.core.State(name); ok && s == core.TransientFailure {
@@ -148,7 +148,7 @@ func (p *policy) explain(e *exhausted) {
 
 // Pick adds the reasons to the error of the child's picker. It does not change a status error,
 // because such an error must end the call.
-func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+func (e *exhaustedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
 		return result, err
@@ -159,25 +159,25 @@ func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, e.failure(err)
 }
 
-func (e *exhausted) Failure() error { return e.failure(shell.FailureOf(e.child)) }
+func (e *exhaustedPicker) Failure() error { return e.failure(shell.FailureOf(e.child)) }
 
-// failure returns an error with the reasons of all priorities. own is the current error of the
+// failure returns an error with the reasons of all priorities. childErr is the current error of the
 // child in use, or nil.
-func (e *exhausted) failure(own error) error {
+func (e *exhaustedPicker) failure(childErr error) error {
 	known := *e.reasons.Load()
 	var reasons []string
 	for i, r := range known {
-		if i == mostReasons {
+		if i == maxReasons {
 			reasons = append(reasons, fmt.Sprintf("and %d more", len(known)-i))
 			break
 		}
-		if !r.told && r.title == e.inUse && own != nil {
-			r.text = brief(own)
+		if !r.hasError && r.title == e.inUse && childErr != nil {
+			r.text = brief(childErr)
 		}
 		reasons = append(reasons, r.String())
 	}
-	return errors.New(nothingLeft + ": " + strings.Join(reasons, "; "))
+	return errors.New(noUsablePriority + ": " + strings.Join(reasons, "; "))
 }
 
-// nothingLeft is the beginning of the errors of calls. It is also the message of the log record.
-const nothingLeft = "no priority can take calls"
+// noUsablePriority is the beginning of the errors of calls, and the message of the log record.
+const noUsablePriority = "no priority can take calls"

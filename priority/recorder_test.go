@@ -42,13 +42,13 @@ func newRecorderTo(path string) *recorder {
 	r.policy = shell.Spec[lbconfig.Priority]{Name: "priority", New: func(s *shell.Shell) shell.Policy[lbconfig.Priority] {
 		p := newPolicy(s)
 		p.(*policy).random = func() float64 { return scenario.Random }
-		p.(*policy).holds = r.holds
+		p.(*policy).countConnections = r.countConnections
 		return p
 	}}.Builder(Name).Build(r, balancer.BuildOptions{Target: target})
 	return r
 }
 
-func (r *recorder) holds(c lbconfig.Policy, _ []resolver.Endpoint, _ int) int {
+func (r *recorder) countConnections(c lbconfig.Policy, _ []resolver.Endpoint, _ int) int {
 	if slices.Contains(r.single, c.Config.(*lbtest.StubConfig).ID) {
 		return 1
 	}
@@ -142,18 +142,18 @@ var grpcStates = map[core.State]connectivity.State{
 }
 
 func (r *recorder) UpdateState(s balancer.State) {
-	if e, ok := s.Picker.(*exhausted); ok {
-		s.Picker = e.child // the child's own error; other tests check the errors that exhausted adds
+	if e, ok := s.Picker.(*exhaustedPicker); ok {
+		s.Picker = e.child // records the child's own error; other tests check the reasons that exhaustedPicker adds
 	}
-	inner, tried := s.Picker, []string(nil)
-	if p, ok := inner.(*trying); ok {
+	inner, onTrial := s.Picker, []string(nil)
+	if p, ok := inner.(*trialPicker); ok {
 		inner = p.Picker
-		for _, other := range p.tried {
-			tried = append(tried, other.picker.(picker).child)
+		for _, other := range p.children {
+			onTrial = append(onTrial, other.picker.(picker).child)
 		}
 	}
 	if p, ok := inner.(picker); ok {
-		if line := p.report.Line(p.child) + scenario.Trying(tried); grpcStates[p.report.State] == s.ConnectivityState {
+		if line := p.report.Line(p.child) + scenario.Trying(onTrial); grpcStates[p.report.State] == s.ConnectivityState {
 			r.write("%s", line)
 			return
 		}
@@ -162,7 +162,7 @@ func (r *recorder) UpdateState(s balancer.State) {
 	}
 	_, err := inner.Pick(balancer.PickInfo{})
 	if errors.Is(err, balancer.ErrNoSubConnAvailable) {
-		r.write("publish %v%s", s.ConnectivityState, scenario.Trying(tried))
+		r.write("publish %v%s", s.ConnectivityState, scenario.Trying(onTrial))
 		return
 	}
 	r.write("publish %v: %v", s.ConnectivityState, err)

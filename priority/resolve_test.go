@@ -12,14 +12,14 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// The resolver state contains a function for requests for re-resolution. All requests must go to
+// If the resolver state contains a function for requests for re-resolution, all requests must call
 // it, even those of children with ignoreReresolutionRequests. None may go to the channel.
 func TestReresolutionCallsFunctionInState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()
 		var mu sync.Mutex
-		var asked []string
+		var requests []string
 		u := update("p0", "p1")
 		u.Ignore = []string{"p1"}
 		r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}})
@@ -30,7 +30,7 @@ func TestReresolutionCallsFunctionInState(t *testing.T) {
 			if ignored {
 				child += ", ignored"
 			}
-			asked = append(asked, child)
+			requests = append(requests, child)
 		})
 		if err := r.policy.UpdateClientConnState(state); err != nil {
 			t.Fatal(err)
@@ -38,14 +38,14 @@ func TestReresolutionCallsFunctionInState(t *testing.T) {
 		r.Take()
 		r.Resolve("p0")
 		r.Resolve("p1")
-		if got := r.Take(); len(got) > 0 || !slices.Equal(asked, []string{"p0", "p1, ignored"}) {
-			t.Errorf("policy did %q and called the function with %q, want p0 and p1, ignored", got, asked)
+		if got := r.Take(); len(got) > 0 || !slices.Equal(requests, []string{"p0", "p1, ignored"}) {
+			t.Errorf("policy did %q and called the function with %q, want p0 and p1, ignored", got, requests)
 		}
 		r.Update(u)
 		r.Take()
 		r.Resolve("p0")
 		r.Resolve("p1")
-		if got := r.Take(); !slices.Equal(got, []string{"resolve"}) || len(asked) != 2 {
+		if got := r.Take(); !slices.Equal(got, []string{"resolve"}) || len(requests) != 2 {
 			t.Errorf("policy did %q, want one resolve", got)
 		}
 	})

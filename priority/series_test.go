@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane sends new names of priorities without end. The number of metric series must stay
-// limited, and every failover must be counted.
+// A control plane may send any number of new names for priorities. The number of metric series must
+// stay limited, and every failover must be counted.
 func TestNumberOfSeriesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}

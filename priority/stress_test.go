@@ -44,22 +44,22 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 func TestGRPCGoChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
-			raceStock(t, policy, round)
+			raceGRPCGo(t, policy, round)
 		}
 	}
 	goleak.VerifyNone(t)
 }
 
-func raceStock(t *testing.T, policy string, seed uint64) {
+func raceGRPCGo(t *testing.T, policy string, seed uint64) {
 	cc := &lbtest.ClientConn{}
 	b := balancer.Get(priority.Name).Build(cc, balancer.BuildOptions{})
-	var others sync.WaitGroup
+	var workers sync.WaitGroup
 	var stop atomic.Bool
-	var left atomic.Int64
+	var remaining atomic.Int64
 	for half := range uint64(2) {
-		others.Go(func() { reportAtRandom(cc, rand.New(rand.NewPCG(seed, half)), int(half), &left, &stop) })
+		workers.Go(func() { reportAtRandom(cc, rand.New(rand.NewPCG(seed, half)), int(half), &remaining, &stop) })
 	}
-	others.Go(func() {
+	workers.Go(func() {
 		for !stop.Load() {
 			b.ExitIdle()
 			b.ResolverError(errors.New("no such host"))
@@ -69,7 +69,7 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	go func() {
 		defer close(done)
 		for n := range 12 {
-			left.Store(2000)
+			remaining.Store(2000)
 			b.UpdateClientConnState(threeChildren(t, policy, n))
 		}
 		b.Close()
@@ -81,7 +81,7 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	}
 	published := len(cc.States())
 	stop.Store(true)
-	others.Wait()
+	workers.Wait()
 	if late := len(cc.States()) - published; late != 0 {
 		t.Errorf("%s: %d states published after Close", policy, late)
 	}
@@ -92,69 +92,69 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 
 // reportAtRandom makes every second subchannel report states. As on a real channel, the reports of
 // one subchannel do not overlap, and begin only after Connect.
-func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.Int64, stop *atomic.Bool) {
+func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, remaining *atomic.Int64, stop *atomic.Bool) {
 	states := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure}
 	for ; !stop.Load(); runtime.Gosched() {
 		for i, sc := range cc.SubConns() {
-			if i%2 == half && sc.Connects() > 0 && !sc.IsShutdown() && left.Add(-1) >= 0 {
+			if i%2 == half && sc.Connects() > 0 && !sc.IsShutdown() && remaining.Add(-1) >= 0 {
 				sc.Report(states[r.IntN(len(states))], errors.New("connection refused"))
 			}
 		}
 	}
 }
 
-// wildBuilder builds children that report during each call, on goroutines of their own, and after
-// Close.
-type wildBuilder struct{ live atomic.Int64 }
+// randomBuilder builds children that report random states during each call, on other goroutines,
+// and after Close.
+type randomBuilder struct{ live atomic.Int64 }
 
-func (*wildBuilder) Name() string { return "wild" }
+func (*randomBuilder) Name() string { return "wild" }
 
-func (w *wildBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+func (w *randomBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	w.live.Add(1)
-	return &wild{w: w, cc: cc}
+	return &randomChild{w: w, cc: cc}
 }
 
-type wild struct {
-	w  *wildBuilder
+type randomChild struct {
+	w  *randomBuilder
 	cc balancer.ClientConn
 	mu sync.Mutex
 	wg sync.WaitGroup
 }
 
-func (c *wild) say() {
+func (c *randomChild) report() {
 	s := connectivity.State(rand.IntN(4))
 	c.cc.UpdateState(balancer.State{ConnectivityState: s, Picker: base.NewErrPicker(balancer.ErrNoSubConnAvailable)})
 	c.cc.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-func (c *wild) act() {
+func (c *randomChild) reportConcurrently() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.say()
+	c.report()
 	c.wg.Go(func() {
-		c.say()
+		c.report()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.say()
+		c.report()
 	})
 }
 
-func (c *wild) UpdateClientConnState(balancer.ClientConnState) error {
-	c.act()
+func (c *randomChild) UpdateClientConnState(balancer.ClientConnState) error {
+	c.reportConcurrently()
 	if rand.IntN(3) == 0 {
 		return errors.New("no")
 	}
 	return nil
 }
-func (c *wild) ResolverError(error)                                        { c.act() }
-func (c *wild) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
-func (c *wild) ExitIdle()                                                  { c.act() }
+func (c *randomChild) ResolverError(error)                                        { c.reportConcurrently() }
+func (c *randomChild) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (c *randomChild) ExitIdle()                                                  { c.reportConcurrently() }
 
-func (c *wild) Close() { c.act(); c.wg.Wait(); c.say(); c.w.live.Add(-1) }
+func (c *randomChild) Close() { c.reportConcurrently(); c.wg.Wait(); c.report(); c.w.live.Add(-1) }
 
 // A thousand policies are built, used and closed (row P11 of docs/scenarios.md).
 func TestChildrenReportAtAnyTime(t *testing.T) {
-	w := &wildBuilder{}
+	w := &randomBuilder{}
 	balancer.Register(w)
 	for range 1000 {
 		cc := &lbtest.ClientConn{}

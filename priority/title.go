@@ -7,13 +7,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// longestName is the approximate maximum length of a name in a title, in bytes.
-const longestName = 80
+// maxNameLength is the approximate maximum length of a name in a title, in bytes.
+const maxNameLength = 80
 
-// nameChildren gives each child a title: its number and the name that the source has given it, such
-// as "p0 us-east/a, us-east/b". If there is none, the title contains the child's name in the
-// configuration. A child that is no longer a priority keeps its title.
-func (p *policy) nameChildren() {
+// updateTitles gives each child a title: its number and its name at the source, such as "p0
+// us-east/a, us-east/b". If the source has no name for a child, the title contains the child's name
+// in the configuration. A child that is no longer a priority keeps its title.
+func (p *policy) updateTitles() {
 	names := stateattr.ChannelOf(p.state).Names
 	titles := make(map[string]string, len(p.config.Priorities))
 	for child := range p.children {
@@ -27,13 +27,13 @@ func (p *policy) nameChildren() {
 		}
 		titles[child] = fmt.Sprintf("p%d", i)
 		if name != "" && name != titles[child] {
-			titles[child] += " " + printable.Line(name, longestName)
+			titles[child] += " " + printable.Line(name, maxNameLength)
 		}
 	}
 	p.titles = titles
 }
 
-func (p *policy) titleFrom(child string) string {
+func (p *policy) sourceTitle(child string) string {
 	if _, known := stateattr.ChannelOf(p.state).Names[child]; !known {
 		return ""
 	}
@@ -45,7 +45,7 @@ func (p *policy) title(child string) string {
 		return title
 	}
 	if name := stateattr.ChannelOf(p.state).Names[child]; name != "" {
-		return printable.Line(name, longestName)
+		return printable.Line(name, maxNameLength)
 	}
-	return printable.Line(child, longestName)
+	return printable.Line(child, maxNameLength)
 }

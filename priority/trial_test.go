@@ -14,16 +14,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-type tallied struct{ picks int }
+type talliedPicker struct{ picks int }
 
-func (c *tallied) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+func (c *talliedPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	c.picks++
 	return balancer.PickResult{}, nil
 }
 
-func (c *tallied) Failure() error { return errors.New("no") }
+func (c *talliedPicker) Failure() error { return errors.New("no") }
 
-func (c *tallied) Tier() shell.Tier { return shell.Tier{Condition: shell.Emptied} }
+func (c *talliedPicker) Tier() shell.Tier { return shell.Tier{Condition: shell.Emptied} }
 
 func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration) {
 	t.Helper()
@@ -35,16 +35,16 @@ func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration)
 	}
 }
 
-func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
-	p := &trying{Picker: inUse}
+func newTrialPicker(inUse balancer.Picker, others ...balancer.Picker) *trialPicker {
+	p := &trialPicker{Picker: inUse}
 	for _, other := range others {
-		p.tried = append(p.tried, &onTrial{trials: newTrials(), picker: other, interval: 10 * time.Second})
+		p.children = append(p.children, &trialChild{trials: newTrials(), picker: other, interval: 10 * time.Second})
 	}
 	return p
 }
 
-// With many calls, one in 101 must be a trial, and at least one in each interval. With few calls,
-// one in eleven must be.
+// With many calls, one call in 101 must be a trial, and at least one call in each interval. With
+// few calls, one call in eleven must be a trial.
 func TestTrialFrequency(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
@@ -58,10 +58,10 @@ func TestTrialFrequency(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				inUse, first, second := &tallied{}, &tallied{}, &tallied{}
-				p := tried(inUse, first, second)
+				inUse, first, second := &talliedPicker{}, &talliedPicker{}, &talliedPicker{}
+				p := newTrialPicker(inUse, first, second)
 				makeCalls(t, p, test.calls, test.every)
-				for _, c := range []*tallied{first, second} {
+				for _, c := range []*talliedPicker{first, second} {
 					if c.picks < test.least || c.picks > test.most {
 						t.Errorf("%d of %d calls were trials, want %d to %d", c.picks, test.calls, test.least, test.most)
 					}
@@ -79,8 +79,8 @@ func TestTrialFrequency(t *testing.T) {
 
 func TestWaitingCallsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		other := &tallied{}
-		p := tried(base.NewErrPicker(balancer.ErrNoSubConnAvailable), other)
+		other := &talliedPicker{}
+		p := newTrialPicker(base.NewErrPicker(balancer.ErrNoSubConnAvailable), other)
 		time.Sleep(time.Minute)
 		for range 10 {
 			if _, err := p.Pick(balancer.PickInfo{}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -94,8 +94,8 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 	})
 }
 
-// Each time there is a new picker, gRPC picks again for a call that waits. This call must be
-// counted once.
+// gRPC picks again for a waiting call whenever the picker is replaced. The call must be counted
+// only once.
 func TestWaitingCallIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -104,10 +104,10 @@ func TestWaitingCallIsCountedOnce(t *testing.T) {
 		if err := update("a", "b"); err != nil {
 			t.Fatal(err)
 		}
-		broken := &tallied{}
+		broken := &talliedPicker{}
 		b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
 		synctest.Wait()
-		b.Get("b").CC.UpdateState(readyWith(&again{Picker: &tallied{}}))
+		b.Get("b").CC.UpdateState(readyWith(&numberedPicker{Picker: &talliedPicker{}}))
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		for range 20 {
@@ -119,7 +119,7 @@ func TestWaitingCallIsCountedOnce(t *testing.T) {
 				}
 			}
 		}
-		b.Get("b").CC.UpdateState(readyWith(&again{Picker: &tallied{}}))
+		b.Get("b").CC.UpdateState(readyWith(&numberedPicker{Picker: &talliedPicker{}}))
 		synctest.Wait()
 		if makeCalls(t, cc.State().Picker, 10, 0); broken.picks > 0 {
 			t.Error("one of the first ten calls was a trial")
@@ -132,8 +132,8 @@ func TestWaitingCallIsCountedOnce(t *testing.T) {
 
 func TestTrialPickFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inUse := &tallied{}
-		p := tried(inUse, base.NewErrPicker(errors.New("no")))
+		inUse := &talliedPicker{}
+		p := newTrialPicker(inUse, base.NewErrPicker(errors.New("no")))
 		makeCalls(t, p, 200, time.Second)
 		if inUse.picks != 200 {
 			t.Errorf("%d of 200 calls went to the child in use", inUse.picks)
@@ -151,14 +151,14 @@ func TestTrialsOutlivePicker(t *testing.T) {
 		if err := update("a", "b"); err != nil {
 			t.Fatal(err)
 		}
-		broken, well := &tallied{}, &tallied{}
-		b.Get("a").CC.UpdateState(readyWith(well))
+		broken, healthy := &talliedPicker{}, &talliedPicker{}
+		b.Get("a").CC.UpdateState(readyWith(healthy))
 		b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
 		synctest.Wait()
-		b.Get("b").CC.UpdateState(readyWith(well))
+		b.Get("b").CC.UpdateState(readyWith(healthy))
 		for i := range 110 {
 			b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
-			b.Get("b").CC.UpdateState(readyWith(&again{well, i}))
+			b.Get("b").CC.UpdateState(readyWith(&numberedPicker{healthy, i}))
 			synctest.Wait()
 			makeCalls(t, cc.State().Picker, 1, time.Second)
 			if i == 9 && broken.picks > 0 {
@@ -175,26 +175,26 @@ func readyWith(picker balancer.Picker) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Ready, Picker: picker}
 }
 
-type halfOpen struct{ *tallied }
+type halfOpen struct{ *talliedPicker }
 
 func (halfOpen) Tier() shell.Tier {
 	return shell.Tier{Condition: shell.HalfOpen, Interval: 10 * time.Second, ReadyPart: 1}
 }
 
-type again struct {
+type numberedPicker struct {
 	balancer.Picker
 	number int
 }
 
 func TestTrialsDoNotAllocate(t *testing.T) {
-	p := tried(&tallied{}, &tallied{})
+	p := newTrialPicker(&talliedPicker{}, &talliedPicker{})
 	if n := testing.AllocsPerRun(1000, func() { _, _ = p.Pick(balancer.PickInfo{}) }); n > 0 {
 		t.Errorf("%v allocations per pick, want 0", n)
 	}
 }
 
 func BenchmarkPickWithTrials(b *testing.B) {
-	p := tried(&still{}, &still{})
+	p := newTrialPicker(&noopPicker{}, &noopPicker{})
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			_, _ = p.Pick(balancer.PickInfo{})
@@ -202,8 +202,8 @@ func BenchmarkPickWithTrials(b *testing.B) {
 	})
 }
 
-type still struct{}
+type noopPicker struct{}
 
-func (still) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+func (noopPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, nil
 }

@@ -111,9 +111,9 @@ func TestRefusalDoesNotAffectNextUpdate(t *testing.T) {
 	})
 }
 
-// A child that is not in use fails with another error. The errors of calls must contain it. The
-// picker must stay the same, because gRPC would pick again for all waiting calls if it got a new
-// one.
+// A child that is not in use fails with another error. The errors of calls must contain the new
+// error. The picker must stay the same, because with a new picker, gRPC would pick again for all
+// waiting calls.
 func TestCallErrorsHaveCurrentReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -190,8 +190,8 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 	})
 }
 
-// One priority policy is the child of another. Its update must not return an error while one of its
-// own children can still connect (row P13 of docs/scenarios.md).
+// One priority policy is the child of another. The update of the inner policy must not return an
+// error while one of its children can still connect (row P13 of docs/scenarios.md).
 func TestConnectingInnerPolicyHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -231,7 +231,7 @@ func TestErrorsAreReadWithoutPick(t *testing.T) {
 		defer r.Close()
 		r.Update(update("p0", "p1"))
 		picks := 0
-		foreign := balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: counting{&picks}}
+		foreign := balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: pickCounter{&picks}}
 		logged.take()
 		r.child("p0").cc.UpdateState(foreign)
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is CONNECTING, after 0 ms: p0: TRANSIENT_FAILURE`)
@@ -244,9 +244,9 @@ func TestErrorsAreReadWithoutPick(t *testing.T) {
 	})
 }
 
-type counting struct{ picks *int }
+type pickCounter struct{ picks *int }
 
-func (c counting) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+func (c pickCounter) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	*c.picks++
 	return balancer.PickResult{}, errors.New("refused")
 }

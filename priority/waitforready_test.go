@@ -19,7 +19,7 @@ import (
 // A child or the resolver fails with a status error. Wait-for-ready calls must nevertheless wait
 // (decision 8 of docs/scenarios.md).
 func TestStatusErrorsDoNotEndWaitForReadyCalls(t *testing.T) {
-	balancer.Register(refusing{})
+	balancer.Register(refusingPolicy{})
 	for _, test := range []struct {
 		config string
 		err    error
@@ -29,7 +29,7 @@ func TestStatusErrorsDoNotEndWaitForReadyCalls(t *testing.T) {
 		{`{"children":{"a":{"config":[{"refusing":{}}]}},"priorities":["a"]}`, nil, "bad endpoints"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			cc := configured(t, test.config, test.err)
+			cc := dialWithConfig(t, test.config, test.err)
 			defer cc.Close()
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
@@ -45,7 +45,7 @@ func TestStatusErrorsDoNotEndWaitForReadyCalls(t *testing.T) {
 	}
 }
 
-func configured(t *testing.T, config string, err error) *grpc.ClientConn {
+func dialWithConfig(t *testing.T, config string, err error) *grpc.ClientConn {
 	r := manual.NewBuilderWithScheme("manual")
 	cc, dialErr := grpc.NewClient("manual:///target",
 		grpc.WithResolvers(r),
@@ -65,19 +65,19 @@ func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	return cc
 }
 
-type refusing struct{}
+type refusingPolicy struct{}
 
-func (refusing) Name() string { return "refusing" }
+func (refusingPolicy) Name() string { return "refusing" }
 
-func (refusing) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer {
-	return refusing{}
+func (refusingPolicy) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer {
+	return refusingPolicy{}
 }
 
-func (refusing) UpdateClientConnState(balancer.ClientConnState) error {
+func (refusingPolicy) UpdateClientConnState(balancer.ClientConnState) error {
 	return status.Error(codes.InvalidArgument, "bad endpoints")
 }
 
-func (refusing) ResolverError(error)                                        {}
-func (refusing) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
-func (refusing) ExitIdle()                                                  {}
-func (refusing) Close()                                                     {}
+func (refusingPolicy) ResolverError(error)                                        {}
+func (refusingPolicy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (refusingPolicy) ExitIdle()                                                  {}
+func (refusingPolicy) Close()                                                     {}

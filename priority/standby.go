@@ -1,0 +1,143 @@
+package priority
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+)
+
+// maxStandbyConnections is the maximum number of connections of a standby. If the standby has more
+// localities than that, it has one connection in each locality. The number is limited because a
+// connection costs 70 KiB of memory in client and server together, a health stream, and a ping
+// every 10 s. The other endpoints are connected when the standby comes into use.
+const maxStandbyConnections = 20
+
+type standbyLimit struct {
+	seed    maphash.Seed    // differs between clients, so that they choose different endpoints
+	limited map[string]bool // standbys that have received only some of their endpoints
+}
+
+func newStandbyLimit() standbyLimit { return standbyLimit{maphash.MakeSeed(), make(map[string]bool)} }
+
+// updateChild passes a child its configuration and endpoints. A large standby gets only some of its
+// endpoints.
+func (p *policy) updateChild(name string) {
+	endpoints := p.groups[name]
+	if p.standby.limited[name] {
+		endpoints = p.standby.choose(endpoints)
+	}
+	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.Only(endpoints, p.childState), p.labelsOf(name)))
+}
+
+// isLarge reports whether a child would make more connections than a standby may make.
+func (p *policy) isLarge(name string) bool {
+	if len(p.groups[name]) <= maxStandbyConnections {
+		return false
+	}
+	endpoints := withoutReserve(p.groups[name])
+	return len(endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, endpoints, maxStandbyConnections+1) > maxStandbyConnections
+}
+
+// withoutReserve returns the endpoints without those of zones that have no share of the calls. A
+// standby need not connect to such endpoints.
+func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
+	if !slices.ContainsFunc(endpoints, stateattr.IsReserve) {
+		return endpoints
+	}
+	return slices.DeleteFunc(slices.Clone(endpoints), stateattr.IsReserve)
+}
+
+// choose returns the endpoints to which a large standby connects: at least one in each locality
+// that has a share of the calls. If a chosen endpoint is also in the next list, it is chosen again.
+func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
+	endpoints = withoutReserve(endpoints)
+	numbers := make(map[int]uint64, len(endpoints))
+	for i, e := range endpoints {
+		for _, a := range hierarchy.Addresses(e) {
+			numbers[i] += maphash.Comparable(s.seed, [2]string{a.Addr, a.ServerName})
+		}
+	}
+	order := slices.SortedFunc(maps.Keys(numbers), func(a, b int) int {
+		return cmp.Or(cmp.Compare(numbers[a], numbers[b]), cmp.Compare(a, b))
+	})
+	chosen, localities := make(map[int]bool), make(map[string]bool)
+	for _, i := range order {
+		if path := hierarchy.Path(endpoints[i]); len(path) > 0 && !localities[path[0]] {
+			localities[path[0]], chosen[i] = true, true
+		}
+	}
+	for _, i := range order {
+		if len(chosen) >= maxStandbyConnections {
+			break
+		}
+		chosen[i] = true
+	}
+	selected := make([]resolver.Endpoint, 0, len(chosen))
+	for i, e := range endpoints {
+		if chosen[i] {
+			selected = append(selected, e)
+		}
+	}
+	return selected
+}
+
+// limitStandby limits the endpoints of a child if the child is a large standby.
+func (p *policy) limitStandby(name string) {
+	if p.core.Standby(name) && p.isLarge(name) {
+		p.standby.limited[name] = true
+		shell.Logger.Infof("priority: %s: %s is a standby of %d endpoints: %d of them are connected before they are needed",
+			p.Options.Target.String(), p.title(name), len(withoutReserve(p.groups[name])), len(p.standby.choose(p.groups[name])))
+	}
+}
+
+// removeLimit gives a large standby all of its endpoints. It updates the child in a separate event,
+// after the current state has been published.
+func (p *policy) removeLimit(name string) {
+	if !p.standby.limited[name] {
+		return
+	}
+	delete(p.standby.limited, name)
+	p.Event(func() {
+		if _, configured := p.config.Children[name]; configured && p.children[name] != nil {
+			p.updateChild(name)
+			p.scheduleLimit(name)
+		}
+	})
+}
+
+// scheduleLimit limits a large standby again after ChildRetention. If the child is then in use or
+// not READY, scheduleLimit waits for the same time again.
+func (p *policy) scheduleLimit(name string) {
+	c := p.children[name]
+	if c == nil || !p.isLarge(name) || p.standby.limited[name] {
+		return
+	}
+	delay := max(time.Duration(p.config.ChildRetention), time.Second)
+	c.StartTimer(limitTimer, delay, func() {
+		if p.chosen == name || !p.core.Standby(name) || c.State().ConnectivityState != connectivity.Ready {
+			p.scheduleLimit(name)
+			return
+		}
+		p.limitStandby(name)
+		p.updateChild(name)
+	})
+}
+
+// removeLimitAfterFailure gives a standby all of its endpoints if the chosen endpoints have failed.
+func (p *policy) removeLimitAfterFailure(name string) {
+	if state, ok := p.core.State(name); !ok {
+		delete(p.standby.limited, name)
+	} else if state == core.TransientFailure {
+		p.removeLimit(name)
+	}
+}

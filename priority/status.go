@@ -1,0 +1,88 @@
+package priority
+
+import (
+	"fmt"
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/live"
+)
+
+// childStatus is the state of a child as logs and debug pages show it.
+type childStatus struct {
+	state          core.State
+	since          time.Time
+	healthy        bool      // the child can take calls, and core.Poor is false
+	unhealthySince time.Time // when healthy became false, or when the child was created
+	wasHealthy     bool      // healthy has changed from true to false at least once
+	lastFailure    string    // for debug pages: the last failure, kept until the child is READY and not poor
+
+	failbackDelay time.Duration
+}
+
+// updateStatus records the state of a child. During an update of the policy, it must be called
+// after the child's update, because that may return an error.
+func (p *policy) updateStatus(child string) {
+	state, exists := p.core.State(child)
+	status := p.statuses[child]
+	now := time.Now()
+	if !exists {
+		delete(p.statuses, child)
+		return
+	}
+	_, poor := p.core.Poor(child)
+	healthy := usable(state) && !poor
+	if status == nil {
+		p.statuses[child] = &childStatus{state: state, since: now, healthy: healthy, unhealthySince: now}
+		return
+	}
+	if status.healthy && !healthy {
+		status.unhealthySince, status.wasHealthy = now, true
+	}
+	status.healthy = healthy
+	if live.On() {
+		status.lastFailure = p.currentProblem(child, state, status.lastFailure)
+	}
+	if status.state != state {
+		status.state, status.since = state, now
+		if !live.On() {
+			return
+		}
+		text := fmt.Sprintf("%s is %v", p.title(child), state)
+		if state == core.TransientFailure {
+			text = "failed: " + p.reasonOf(child).String()
+		}
+		p.Note(text)
+	}
+}
+
+// currentProblem describes the problem of a child. While the child recovers, it returns previous,
+// which is the problem that the child had before.
+func (p *policy) currentProblem(child string, state core.State, previous string) string {
+	poor := p.poorReason(child)
+	switch {
+	case state == core.TransientFailure:
+		return p.reasonOf(child).text
+	case poor != "":
+		return poor
+	case state == core.Ready:
+		return ""
+	}
+	return previous
+}
+
+func (p *policy) setFailbackDelay(child string, d time.Duration) {
+	if n := p.statuses[child]; n != nil {
+		n.failbackDelay = d
+	}
+}
+
+func usable(s core.State) bool { return s == core.Ready || s == core.Idle }
+
+func (p *policy) stateTimes(child string) (since, unhealthySince time.Time) {
+	if n := p.statuses[child]; n != nil {
+		return n.since, n.unhealthySince
+	}
+	now := time.Now()
+	return now, now
+}
