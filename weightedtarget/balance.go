@@ -8,22 +8,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// rebalance adapts the shares of the zones when endpoints have failed or recovered. It repeats this
-// until nothing changes, because children may report while they are updated.
+// rebalance changes the shares of the zones after endpoints have failed or recovered. It repeats
+// this until nothing changes, because children may report new states while they are updated.
 func (p *policy) rebalance() {
 	if p.rebalancing {
 		return
 	}
 	p.rebalancing = true
 	for actions := p.core.Rebalance(); len(actions) > 0; actions = p.core.Rebalance() {
-		p.do(actions)
+		p.apply(actions)
 	}
 	p.rebalancing = false
 }
 
 // capacity returns the capacity of a target, which is 0 if the target has no endpoints. A target
-// may have none because a standby uses only some endpoints, or because they are also listed in
-// another zone.
+// may have no endpoints because a standby uses only some of them, or because its endpoints are also
+// listed in another zone.
 func (p *policy) capacity(name string) float64 {
 	if len(p.groups[name]) == 0 {
 		return 0
@@ -31,44 +31,45 @@ func (p *policy) capacity(name string) float64 {
 	return p.config.Targets[name].Capacity // 0 for a removed target
 }
 
-// partsOfZones does the same as parts for targets that are balanced between zones. Instead of
-// weights, it uses capacities, because a target in a failed zone has no share of the calls.
-func (p *policy) partsOfZones() (ready, unproven float64) {
-	all := 0.0
+// readySharesOfZones does the same as readyShares for targets that are balanced between zones.
+// Instead of weights, it uses capacities, because a target in a failed zone has no share of the
+// calls.
+func (p *policy) readySharesOfZones() (ready, unproven float64) {
+	total := 0.0
 	for name, c := range p.children {
 		capacity := p.capacity(name)
 		switch p.core.CountsAs(name) {
 		case core.Ready:
-			tier := shell.TierOf(c.counts.Picker)
-			all += capacity
+			tier := shell.TierOf(c.effective.Picker)
+			total += capacity
 			ready += capacity * tier.ReadyPart
 			unproven += capacity * tier.UnprovenPart
 		case core.TransientFailure:
-			all += capacity
+			total += capacity
 		default:
-			all += capacity * c.lacks
+			total += capacity * c.notReadyShare
 		}
 	}
-	if all == 0 { // none of the READY targets has capacity
+	if total == 0 { // none of the READY targets has capacity
 		return 1, 0
 	}
-	return ready / all, unproven / all
+	return ready / total, unproven / total
 }
 
-func (p *policy) balance() *core.Balance {
+func (p *policy) coreBalance() *core.Balance {
 	config := p.config
 	if config.Balance == nil {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(config.Balance.Zones))
-	b := &core.Balance{Own: slices.Index(names, config.Balance.Own), Zones: make([]core.Zone, len(names))}
+	balance := &core.Balance{Own: slices.Index(names, config.Balance.Own), Zones: make([]core.Zone, len(names))}
 	for i, name := range names {
-		b.Zones[i] = core.Zone{Callers: config.Balance.Zones[name].Callers, Capacities: make(map[string]float64)}
+		balance.Zones[i] = core.Zone{Callers: config.Balance.Zones[name].Callers, Capacities: make(map[string]float64)}
 	}
 	for name, target := range config.Targets {
 		if i, ok := slices.BinarySearch(names, target.Zone); ok {
-			b.Zones[i].Capacities[name] = p.capacity(name)
+			balance.Zones[i].Capacities[name] = p.capacity(name)
 		}
 	}
-	return b
+	return balance
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// balance sends an update that balances calls between zones. Each target, such as "a=3", is alone
-// in its own zone and has the given capacity. The client is in the first zone.
-func (h *harness) balance(t *testing.T, targets string) {
+// updateBalanced sends an update that balances calls between zones. Each target, such as "a=3", is
+// alone in its own zone and has the given capacity. The client is in the first zone.
+func (h *harness) updateBalanced(t *testing.T, targets string) {
 	t.Helper()
 	var list, zones []string
 	var state resolver.State
@@ -42,22 +42,23 @@ func (h *harness) balance(t *testing.T, targets string) {
 	}
 }
 
-// failedPart is the picker of a READY child. part is the share of its endpoints that have failed.
-type failedPart struct {
+// failedSharePicker is the picker of a READY child. share is the share of the child's endpoints
+// that have failed.
+type failedSharePicker struct {
 	balancer.Picker
-	part float64
+	share float64
 }
 
-func (f failedPart) FailedPart() float64 { return f.part }
-func (f failedPart) ReadyPart() float64  { return 1 - f.part }
+func (f failedSharePicker) FailedPart() float64 { return f.share }
+func (f failedSharePicker) ReadyPart() float64  { return 1 - f.share }
 
-func (h *harness) fail(name string, part float64) {
+func (h *harness) reportFailedShare(name string, share float64) {
 	picker := base.NewErrPicker(lbtest.PickedStub{ID: name})
-	h.builder.Get(name).CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: failedPart{picker, part}})
+	h.builder.Get(name).CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: failedSharePicker{picker, share}})
 	synctest.Wait()
 }
 
-func (h *harness) goesTo() string {
+func (h *harness) distribution() string {
 	state := h.cc.State()
 	if state.ConnectivityState != connectivity.Ready {
 		return state.ConnectivityState.String()
@@ -79,28 +80,28 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
 			t.Helper()
-			var open []string
+			var created []string
 			for _, name := range []string{"a", "b", "c"} {
 				if stub := h.builder.Get(name); stub != nil && !stub.IsClosed() {
-					open = append(open, name)
+					created = append(created, name)
 				}
 			}
-			if got := h.goesTo() + "; " + strings.Join(open, " "); got != want {
+			if got := h.distribution() + "; " + strings.Join(created, " "); got != want {
 				t.Errorf("%s: %s, want %s", what, got, want)
 			}
 		}
-		h.balance(t, "a=3 b=2 c=1")
+		h.updateBalanced(t, "a=3 b=2 c=1")
 		h.report("a", connectivity.Ready)
 		want("no failure", "a 100; a")
-		h.fail("a", 2./3)
+		h.reportFailedShare("a", 2./3)
 		want("2/3 of a have failed, b connects", "a 100; a b")
 		if got := h.builder.Get("b").Addresses(); !slices.Equal(got, []string{"of b"}) {
 			t.Errorf("b has the endpoints %q, want its own", got)
 		}
 		h.report("b", connectivity.Ready)
 		want("b is connected", "a 75 b 25; a b")
-		if part := shell.TierOf(h.cc.State().Picker).ReadyPart; math.Abs(part-0.6) > 1e-9 {
-			t.Errorf("READY share is %v, want 3/5", part)
+		if share := shell.TierOf(h.cc.State().Picker).ReadyPart; math.Abs(share-0.6) > 1e-9 {
+			t.Errorf("READY share is %v, want 3/5", share)
 		}
 		h.report("a", connectivity.TransientFailure)
 		want("a has failed", "b 100; a b")
@@ -116,7 +117,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		want("b is not needed", "a 100; a")
-		h.balance(t, "a=1 b=2 c=3")
+		h.updateBalanced(t, "a=1 b=2 c=3")
 		h.report("c", connectivity.Ready)
 		want("an update changes the shares immediately", "a 50 c 50; a c")
 		h.update("a=1 b=1 c=2", "")
@@ -126,22 +127,22 @@ func TestBalanceFollowsFailures(t *testing.T) {
 }
 
 func TestTargetFailsDuringUpdate(t *testing.T) {
-	for how, fails := range map[string]func(*lbtest.Stub) error{
+	for name, update := range map[string]func(*lbtest.Stub) error{
 		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },
 		"reports": func(s *lbtest.Stub) error { s.Report(connectivity.TransientFailure, errors.New("down")); return nil },
 	} {
-		t.Run(how, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *harness) {
 				h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 					if s.ID() == "b" {
-						return fails(s)
+						return update(s)
 					}
 					return nil
 				}
-				h.balance(t, "a=3 b=3 c=3")
+				h.updateBalanced(t, "a=3 b=3 c=3")
 				h.report("a", connectivity.Ready)
-				h.fail("a", 1./3)
-				if got := h.goesTo(); got != "a 100" {
+				h.reportFailedShare("a", 1./3)
+				if got := h.distribution(); got != "a 100" {
 					t.Errorf("calls: %s, want all in a because b has failed", got)
 				}
 				if h.builder.Get("c") == nil {
@@ -161,18 +162,18 @@ func TestTargetFailsDuringUpdate(t *testing.T) {
 // retention time.
 func TestTargetLosesShareDuringUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
-		h.balance(t, "a=3 b=3 d=4")
+		h.updateBalanced(t, "a=3 b=3 d=4")
 		h.report("a", connectivity.Ready)
 		h.report("d", connectivity.Ready)
 		d := h.builder.Get("d")
-		h.balance(t, "a=3 b=3 d=3")
+		h.updateBalanced(t, "a=3 b=3 d=3")
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			if s.ID() == "b" {
 				return errors.New("no good")
 			}
 			return nil
 		}
-		h.fail("a", 1./3)
+		h.reportFailedShare("a", 1./3)
 		h.report("a", connectivity.Ready)
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -182,20 +183,20 @@ func TestTargetLosesShareDuringUpdate(t *testing.T) {
 	})
 }
 
-// A target without a share gets calls, because no other one is READY. It must be kept as long as it
-// does.
+// A target without a share gets calls, because no other target is READY. It must be kept as long as
+// it gets calls.
 func TestTargetWithoutShareIsKeptWhileInUse(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
-		h.balance(t, "a=3 b=2 c=1")
+		h.updateBalanced(t, "a=3 b=2 c=1")
 		h.report("a", connectivity.Ready)
-		h.fail("a", 2./3)
+		h.reportFailedShare("a", 2./3)
 		h.report("b", connectivity.Ready)
 		h.report("a", connectivity.Ready)
 		time.Sleep(15*time.Minute - time.Second)
 		h.report("a", connectivity.Connecting)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if got := h.goesTo(); got != "b 100" || h.builder.Get("b") == nil {
+		if got := h.distribution(); got != "b 100" || h.builder.Get("b") == nil {
 			t.Errorf("calls: %s; b is open: %v, want all calls to go to b while a connects", got, h.builder.Get("b") != nil)
 		}
 		h.report("a", connectivity.Ready)

@@ -32,20 +32,20 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
-func (h *harness) configure(weights map[string]string, more string) *lbconfig.WeightedTarget {
+func (h *harness) configure(weights map[string]string, options string) *lbconfig.WeightedTarget {
 	h.t.Helper()
 	var targets []string
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
 		targets = append(targets, fmt.Sprintf(`%q: {"weight": %s, "childPolicy": [{%q: {"id": %q}}]}`, name, weights[name], h.builder.PolicyName, name))
 	}
-	c, err := parseConfig([]byte(fmt.Sprintf(`{"targets": {%s}%s}`, strings.Join(targets, ","), more)))
+	c, err := parseConfig([]byte(fmt.Sprintf(`{"targets": {%s}%s}`, strings.Join(targets, ","), options)))
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return c
 }
 
-func (h *harness) update(children, more string) error {
+func (h *harness) update(children, options string) error {
 	h.t.Helper()
 	h.weights = map[string]string{}
 	var state resolver.State
@@ -55,7 +55,7 @@ func (h *harness) update(children, more string) error {
 		endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "of " + name}}}
 		state.Endpoints = append(state.Endpoints, hierarchy.Set(endpoint, name))
 	}
-	err := h.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: h.configure(h.weights, more)})
+	err := h.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: h.configure(h.weights, options)})
 	synctest.Wait()
 	return err
 }
@@ -76,7 +76,7 @@ func (h *harness) report(name string, state connectivity.State) {
 
 func (h *harness) describe() string {
 	state := h.cc.State()
-	all := state.ConnectivityState.String()
+	text := state.ConnectivityState.String()
 	counts := map[string]int{}
 	n := 0
 	for _, weight := range h.weights {
@@ -87,13 +87,13 @@ func (h *harness) describe() string {
 	for range max(n, 1) * 2520 { // a multiple of the length of the picker's sequence, for each set of children in these tests
 		answer := strings.TrimPrefix(lbtest.Pick(state), "fail: ")
 		if answer == "queue" {
-			return all + " queue\n"
+			return text + " queue\n"
 		}
 		if answer == errNoTargets.Error() {
-			return all + " no targets\n"
+			return text + " no targets\n"
 		}
 		if h.weights[answer] == "" {
-			return all + " fail: " + answer + "\n"
+			return text + " fail: " + answer + "\n"
 		}
 		counts[answer]++
 	}
@@ -106,7 +106,7 @@ func (h *harness) describe() string {
 		}
 	}
 	var s strings.Builder
-	s.WriteString(all)
+	s.WriteString(text)
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		fmt.Fprintf(&s, " %s*%d", name, (counts[name]+smallest/2)/smallest)
 	}

@@ -11,14 +11,14 @@ import (
 func TestPositionsOutlivePickers(t *testing.T) {
 	for _, start := range []string{"spec", "random"} {
 		inBubble(t, func(t *testing.T, h *harness) {
-			more := `, "startPoint": "` + start + `"`
-			h.update("a=1 b=5 c=10", more)
+			options := `, "startPoint": "` + start + `"`
+			h.update("a=1 b=5 c=10", options)
 			for _, name := range []string{"a", "b", "c"} {
 				h.report(name, connectivity.Ready)
 			}
 			counts := map[string]int{}
 			for range 1600 {
-				h.update("a=1 b=5 c=10", more)
+				h.update("a=1 b=5 c=10", options)
 				counts[lbtest.Pick(h.cc.State())]++
 			}
 			for name, want := range map[string]int{"a": 100, "b": 500, "c": 1000} {
@@ -34,10 +34,10 @@ func TestPositionsOutlivePickers(t *testing.T) {
 // weight. With "random", the first calls of many clients must follow the weights.
 func TestFirstPicksFollowStartPoint(t *testing.T) {
 	const clients = 400
-	first := func(more string) (heavy int) {
+	first := func(options string) (heavy int) {
 		for range clients {
 			inBubble(t, func(_ *testing.T, h *harness) {
-				h.update("a=1 b=3", more)
+				h.update("a=1 b=3", options)
 				h.report("a", connectivity.Ready)
 				h.report("b", connectivity.Ready)
 				if lbtest.Pick(h.cc.State()) == "b" {
@@ -47,9 +47,9 @@ func TestFirstPicksFollowStartPoint(t *testing.T) {
 		}
 		return heavy
 	}
-	for _, more := range []string{"", `, "startPoint": "spec"`} {
-		if heavy := first(more); heavy != clients {
-			t.Errorf("%q: %d of %d first picks go to the heavier child, want all", more, heavy, clients)
+	for _, options := range []string{"", `, "startPoint": "spec"`} {
+		if heavy := first(options); heavy != clients {
+			t.Errorf("%q: %d of %d first picks go to the heavier child, want all", options, heavy, clients)
 		}
 	}
 	// 300 is expected, and the bounds are 5 standard deviations from it.

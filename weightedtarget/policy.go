@@ -36,14 +36,14 @@ type policy struct {
 
 type child struct {
 	*shell.Child
-	weight  uint32
-	place   weighted.Position // position in the pick sequence when the last picker with this child was replaced
-	counts  balancer.State    // the last report, except that a failed child stays failed while it is CONNECTING
-	lacks   float64           // the share of the weight that was not READY when the child last was
-	refused balancer.State    // if the child has refused its update, the state to use instead of counts
+	weight        uint32
+	position      weighted.Position // position in the pick sequence when the last picker with this child was replaced
+	effective     balancer.State    // the last reported state; while a failed child is CONNECTING, the failure
+	notReadyShare float64           // share of the child's weight that was not READY when the child was last READY
+	refusedState  balancer.State    // if the child has refused its update, the state to use instead of effective
 }
 
-const retention = 0
+const retentionTimer = 0
 
 var errNoTargets = errors.New("weighted_target: no targets to pick from")
 
@@ -54,15 +54,15 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.WeightedTarget] {
 func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 	p.config, p.state = config, state
 	p.groups = p.Split(state.Endpoints, func(name string) bool { _, ok := config.Targets[name]; return ok })
-	p.core.SetBalance(p.balance())
-	p.do(p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention)))
+	p.core.SetBalance(p.coreBalance())
+	p.apply(p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention)))
 	if !p.core.Balanced() {
 		p.state, p.groups = resolver.State{}, nil
 	}
 }
 
-func (p *policy) do(actions []core.Action) {
-	place := stateattr.LabelsOf(p.state)
+func (p *policy) apply(actions []core.Action) {
+	labels := stateattr.LabelsOf(p.state)
 	for _, a := range actions {
 		c := p.children[a.Child]
 		switch a.Kind {
@@ -71,12 +71,12 @@ func (p *policy) do(actions []core.Action) {
 		case core.Update:
 			target := p.config.Targets[a.Child]
 			c.weight = target.Weight
-			place.Locality = a.Child
-			c.Update(target.ChildPolicy, stateattr.SetLabels(shell.Only(p.groups[a.Child], p.state), place))
+			labels.Locality = a.Child
+			c.Update(target.ChildPolicy, stateattr.SetLabels(shell.Only(p.groups[a.Child], p.state), labels))
 		case core.Retain:
-			c.StartTimer(retention, a.After, func() { p.do(p.core.RetentionEnded(a.Child)) })
+			c.StartTimer(retentionTimer, a.After, func() { p.apply(p.core.RetentionEnded(a.Child)) })
 		case core.Return:
-			c.StopTimer(retention)
+			c.StopTimer(retentionTimer)
 		case core.Destroy:
 			p.scheduled.Forget(a.Child)
 			c.Close()
@@ -86,16 +86,16 @@ func (p *policy) do(actions []core.Action) {
 }
 
 func (p *policy) newChild(name string) *child {
-	c := &child{counts: shell.Connecting(), place: weighted.NewPosition(p.config.StartPoint == lbconfig.StartRandom)}
+	c := &child{effective: shell.Connecting(), position: weighted.NewPosition(p.config.StartPoint == lbconfig.StartRandom)}
 	c.Child = p.NewChild(name, shell.Handlers{Reported: func(_ *shell.Child, state balancer.State) {
 		if c.Refused() {
-			c.refused = state
+			c.refusedState = state
 			p.core.Refuse(name)
 		} else if p.core.Report(name, states[state.ConnectivityState]) {
-			c.counts = state
+			c.effective = state
 			if state.ConnectivityState == connectivity.Ready {
 				tier := shell.TierOf(state.Picker)
-				c.lacks = 1 - tier.ReadyPart
+				c.notReadyShare = 1 - tier.ReadyPart
 				p.core.SetFailedPart(name, tier.FailedPart)
 			}
 		}
@@ -129,64 +129,64 @@ func (p *policy) State() balancer.State {
 		p.scheduled.Use(nil, nil)
 		p.picker = nil
 	}
-	all := p.core.Publish()
-	names := p.core.In(all)
+	aggregate := p.core.Publish()
+	names := p.core.In(aggregate)
 	switch {
 	case len(names) == 0:
 		return shell.Failed(errNoTargets)
-	case all == core.Connecting:
+	case aggregate == core.Connecting:
 		return shell.Connecting()
 	}
 	picker := p.pickerOf(names)
-	if all == core.Ready {
-		picker.SetParts(p.parts(names))
-		p.picker = picker // a picker that is not published must not change the positions of children
+	if aggregate == core.Ready {
+		picker.SetParts(p.readyShares(names))
+		p.picker = picker // only a published picker may change the positions of children
 		if p.watched {
 			p.scheduled.Use(picker, names)
 		}
 	}
-	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
+	return balancer.State{ConnectivityState: connectivityOf[aggregate], Picker: picker}
 }
 
-// parts returns the share of the targets' weight that is READY, and the further share that was
-// ejected and has not answered a call since. A target that is IDLE or CONNECTING may soon be READY
-// again, so only the weight that was not READY before counts as lost.
-func (p *policy) parts(names []string) (ready, unproven float64) {
+// readyShares returns the share of the targets' weight that is READY, and the further share that
+// was ejected and has not answered a call since then. A target that is IDLE or CONNECTING may soon
+// be READY again, so only the weight that was not READY before counts as lost.
+func (p *policy) readyShares(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {
-		return p.partsOfZones()
+		return p.readySharesOfZones()
 	}
-	all := 0.0
+	total := 0.0
 	for _, name := range p.core.In(core.TransientFailure) {
-		all += float64(p.children[name].weight)
+		total += float64(p.children[name].weight)
 	}
 	for _, name := range slices.Concat(p.core.In(core.Connecting), p.core.In(core.Idle)) {
-		all += float64(p.children[name].weight) * p.children[name].lacks
+		total += float64(p.children[name].weight) * p.children[name].notReadyShare
 	}
 	for _, name := range names {
 		c := p.children[name]
-		tier := shell.TierOf(c.counts.Picker)
-		all += float64(c.weight)
+		tier := shell.TierOf(c.effective.Picker)
+		total += float64(c.weight)
 		ready += float64(c.weight) * tier.ReadyPart
 		unproven += float64(c.weight) * tier.UnprovenPart
 	}
-	return ready / all, unproven / all
+	return ready / total, unproven / total
 }
 
 func (p *policy) pickerOf(names []string) *weighted.Picker {
 	var pickers []balancer.Picker
 	var weights []uint32
-	var places []*weighted.Position
+	var positions []*weighted.Position
 	for _, name := range names {
 		c := p.children[name]
-		counts := c.counts
+		state := c.effective
 		if c.Refused() {
-			counts = c.refused
+			state = c.refusedState
 		}
-		pickers = append(pickers, counts.Picker)
+		pickers = append(pickers, state.Picker)
 		weights = append(weights, p.core.Weight(name, c.weight))
-		places = append(places, &c.place)
+		positions = append(positions, &c.position)
 	}
-	return weighted.New(pickers, weights, places)
+	return weighted.New(pickers, weights, positions)
 }
 
 func (p *policy) Children(yield func(string, shell.Below) bool) { shell.ByName(p.children, yield) }
@@ -206,8 +206,8 @@ var connectivityOf = [...]connectivity.State{
 	core.TransientFailure: connectivity.TransientFailure,
 }
 
-func (p *policy) Watched(on bool) {
-	p.watched = on
+func (p *policy) Watched(watched bool) {
+	p.watched = watched
 	p.Publish()
 }
 

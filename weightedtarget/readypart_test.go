@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-type half struct{ balancer.Picker }
+type halfReadyPicker struct{ balancer.Picker }
 
-func (half) ReadyPart() float64 { return 0.5 }
+func (halfReadyPicker) ReadyPart() float64 { return 0.5 }
 
 // The READY share of a target must be the share of its endpoints that are READY. Retained targets
 // must not count.
@@ -38,7 +38,7 @@ func TestReadyPart(t *testing.T) {
 		want("a is READY, b is CONNECTING after a failure", 0.75)
 		h.report("b", connectivity.Ready)
 		want("both are READY", 1)
-		h.builder.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: half{shell.Queue}})
+		h.builder.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: halfReadyPicker{shell.Queue}})
 		want("half of a is READY, and b", 0.625)
 		h.report("b", connectivity.TransientFailure)
 		want("half of a is READY, b has failed", 0.375)
@@ -59,7 +59,7 @@ func TestReadyPartOfReconnectingTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.report("a", connectivity.Ready)
-		h.builder.Get("b").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: half{shell.Queue}})
+		h.builder.Get("b").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: halfReadyPicker{shell.Queue}})
 		for _, step := range []struct {
 			state connectivity.State
 			want  float64
@@ -72,9 +72,9 @@ func TestReadyPartOfReconnectingTarget(t *testing.T) {
 	})
 }
 
-type doubtful struct{ half }
+type unprovenPicker struct{ halfReadyPicker }
 
-func (doubtful) UnprovenPart() float64 { return 0.25 }
+func (unprovenPicker) UnprovenPart() float64 { return 0.25 }
 
 func TestUnprovenPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestUnprovenPart(t *testing.T) {
 		if err := h.update("a=3 b=1", ""); err != nil {
 			t.Fatal(err)
 		}
-		h.builder.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: doubtful{half{shell.Queue}}})
+		h.builder.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: unprovenPicker{halfReadyPicker{shell.Queue}}})
 		h.report("b", connectivity.Ready)
 		synctest.Wait()
 		if got := shell.TierOf(h.cc.State().Picker); got.ReadyPart != 0.625 || got.UnprovenPart != 0.1875 {

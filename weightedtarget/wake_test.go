@@ -11,7 +11,7 @@ import (
 )
 
 // While another child is READY or CONNECTING, an IDLE child gets no calls, so the policy must make
-// it connect. If all others have failed, the child gets calls, which make it connect.
+// it connect. If all other children have failed, the IDLE child gets calls, which make it connect.
 func TestIdleChildWithoutCallsConnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")
@@ -47,23 +47,23 @@ func TestIdleChildWithoutCallsConnects(t *testing.T) {
 }
 
 func TestUpdateConnectsIdleChild(t *testing.T) {
-	for _, now := range []struct {
-		of   connectivity.State
-		want int
+	for _, test := range []struct {
+		state connectivity.State
+		want  int
 	}{{connectivity.TransientFailure, 0}, {connectivity.Connecting, 1}, {connectivity.Ready, 1}} {
-		t.Run(now.of.String(), func(t *testing.T) {
+		t.Run(test.state.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *harness) {
 				h.update("a=1 b=1 c=1", "")
 				h.report("c", connectivity.Ready)
 				h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 					s.Report(map[string]connectivity.State{
-						"a": connectivity.Idle, "b": now.of, "c": now.of,
+						"a": connectivity.Idle, "b": test.state, "c": test.state,
 					}[s.ID()], nil)
 					return nil
 				}
 				h.update("a=1 b=1 c=1", "")
-				if n := h.builder.Get("a").ExitIdles(); n != now.want {
-					t.Errorf("ExitIdle was called %d times for a, want %d", n, now.want)
+				if n := h.builder.Get("a").ExitIdles(); n != test.want {
+					t.Errorf("ExitIdle was called %d times for a, want %d", n, test.want)
 				}
 			})
 		})
