@@ -31,14 +31,14 @@ type channel struct {
 	lbtest.ClientConn
 	published chan balancer.State
 	complete  chan int
-	picking   chan struct{}
+	done      chan struct{}
 }
 
 func newChannel() *channel {
 	c := &channel{
 		published: make(chan balancer.State, 64),
 		complete:  make(chan int, 1),
-		picking:   make(chan struct{}),
+		done:      make(chan struct{}),
 	}
 	c.OnUpdate(func(state balancer.State) { c.published <- state })
 	go c.pick()
@@ -46,7 +46,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) pick() {
-	defer close(c.picking)
+	defer close(c.done)
 	for state := range c.published {
 		state.Picker.Pick(balancer.PickInfo{})
 		if w, ok := state.Picker.(*weighted.Picker); ok {
@@ -61,7 +61,7 @@ func (c *channel) pick() {
 
 func (c *channel) close() {
 	close(c.published)
-	<-c.picking
+	<-c.done
 }
 
 func bringUp(c *channel, b balancer.Balancer, ccs balancer.ClientConnState) time.Duration {
@@ -84,35 +84,35 @@ func bringUp(c *channel, b balancer.Balancer, ccs balancer.ClientConnState) time
 func bringUpOnce(builder balancer.Builder, n int) time.Duration {
 	c := newChannel()
 	policy := builder.Build(c, balancer.BuildOptions{})
-	took := bringUp(c, policy, manyEndpoints(n, 0))
+	elapsed := bringUp(c, policy, manyEndpoints(n, 0))
 	policy.Close()
 	c.close()
-	return took
+	return elapsed
 }
 
 // BenchmarkBringUp makes endpoints READY one by one while another goroutine picks. It reports the
 // time as a multiple of the time of round_robin, which takes about 20 s for 10,000 endpoints, and
 // the exponent with which the time grows from 1,000 to 10,000 endpoints.
 func BenchmarkBringUp(b *testing.B) {
-	ours, stock := newBuilder(Name), balancer.Get(roundrobin.Name)
-	best := map[int]time.Duration{}
+	ours, grpcGo := newBuilder(Name), balancer.Get(roundrobin.Name)
+	fastest := map[int]time.Duration{}
 	for _, n := range []int{1000, 2000, 5000, 10_000} {
 		b.Run(fmt.Sprintf("endpoints=%d", n), func(b *testing.B) {
 			var total time.Duration
-			least := time.Duration(math.MaxInt64)
+			minimum := time.Duration(math.MaxInt64)
 			for b.Loop() {
-				took := bringUpOnce(ours, n)
-				total += took
-				least = min(least, took)
+				elapsed := bringUpOnce(ours, n)
+				total += elapsed
+				minimum = min(minimum, elapsed)
 			}
-			best[n] = least
+			fastest[n] = minimum
 			mean := total / time.Duration(b.N)
 			b.ReportMetric(float64(mean.Microseconds())/1000, "ms")
 			if n <= 2000 || b.N == 1 {
-				b.ReportMetric(float64(bringUpOnce(stock, n))/float64(mean), "round_robin/ours")
+				b.ReportMetric(float64(bringUpOnce(grpcGo, n))/float64(mean), "round_robin/ours")
 			}
-			if n == 10_000 && best[1000] > 0 {
-				b.ReportMetric(math.Log10(float64(best[n])/float64(best[1000])), "exponent")
+			if n == 10_000 && fastest[1000] > 0 {
+				b.ReportMetric(math.Log10(float64(fastest[n])/float64(fastest[1000])), "exponent")
 			}
 		})
 	}

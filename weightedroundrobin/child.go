@@ -22,14 +22,14 @@ type endpointChild struct {
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
 	weight   uint32            // weight of the endpoint itself; the core adds the weights of duplicates
-	outdated bool              // the child has refused its current endpoint
+	outdated bool              // the child has not accepted its current endpoint yet
 	address  core.Address      // copy of the endpoint's first address, because a resolver may change its list in place
-	place    weighted.Position // position in the pick sequence when the last picker was replaced
+	position weighted.Position // position in the pick sequence when the last picker was replaced
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
 
-func (e *endpointChild) theRecord() *shell.Record {
+func (e *endpointChild) ensureRecord() *shell.Record {
 	if e.record == nil {
 		e.record = shell.NewRecord()
 	}
@@ -38,12 +38,12 @@ func (e *endpointChild) theRecord() *shell.Record {
 
 func (p *policy) build(c *child) {
 	c.Attached.parent = p
-	c.Attached.place = weighted.NewPosition(p.config.StartRandom)
+	c.Attached.position = weighted.NewPosition(p.config.StartRandom)
 	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// update passes the endpoint to the child. If the child refuses it, the next update of the policy
-// tries again.
+// update passes the endpoint to the child. If the child refuses the endpoint, the next update of
+// the policy tries again.
 func (p *policy) update(c *child) {
 	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
 		Endpoints:  []resolver.Endpoint{c.Attached.endpoint},

@@ -14,7 +14,7 @@ import (
 )
 
 // 2,000 endpoints report READY at the same time. The first few reports must be published one by
-// one, and all others together with the next picker.
+// one, and all other reports together with the next picker.
 func TestManyReportsCauseFewPickers(t *testing.T) {
 	const n = 2000
 	run(t, func(h *harness) {
@@ -30,7 +30,7 @@ func TestManyReportsCauseFewPickers(t *testing.T) {
 				h.wantState(connectivity.Ready, sc.Addresses[0].Addr)
 			}
 		}
-		wait(n * core.PickerInterval)
+		advance(n * core.PickerInterval)
 		if got := len(h.cc.States()); got > core.FewChildren+3 {
 			t.Errorf("%d endpoints caused %d pickers", n, got)
 		}
@@ -51,7 +51,7 @@ func TestLoneReportIsNotDelayed(t *testing.T) {
 			sc.Report(connectivity.Ready, nil)
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		wait(time.Second)
+		advance(time.Second)
 		subConns[0].Report(connectivity.Idle, nil)
 		synctest.Wait()
 		if got := h.cc.State().Picker.(*weighted.Picker).Len(); got != n-1 {
@@ -79,7 +79,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
 			t.Fatal(err)
 		}
-		w, first := h.cc.State().Picker.(*weighted.Picker), h.parts().core.Order()[0]
+		w, first := h.cc.State().Picker.(*weighted.Picker), h.inner().core.Order()[0]
 		if w.Len() != n || first.Weight() != 2 {
 			t.Errorf("picker of %d endpoints, the first with weight %d; want %d and 2", w.Len(), first.Weight(), n)
 		}

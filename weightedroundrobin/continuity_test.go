@@ -17,14 +17,14 @@ import (
 
 type fleet struct {
 	*harness
-	leaf    *lbtest.StubBuilder
-	random  *rand.Rand
-	config  string
-	list    []member
-	down    map[string]bool
-	stubs   map[string]*lbtest.Stub
-	counted int
-	names   int
+	leaf       *lbtest.StubBuilder
+	random     *rand.Rand
+	config     string
+	list       []member
+	down       map[string]bool
+	stubs      map[string]*lbtest.Stub
+	knownStubs int
+	created    int
 }
 
 type member struct {
@@ -35,20 +35,20 @@ type member struct {
 func newFleet(h *harness, leaf *lbtest.StubBuilder, random *rand.Rand, config string, n int) *fleet {
 	f := &fleet{harness: h, leaf: leaf, random: random, config: config, down: map[string]bool{}, stubs: map[string]*lbtest.Stub{}}
 	for range n {
-		f.join()
+		f.addEndpoint()
 	}
-	f.send()
+	f.sendUpdate()
 	return f
 }
 
-func (f *fleet) join() {
-	f.names++
-	f.list = append(f.list, member{fmt.Sprint("e", f.names), f.randomWeight()})
+func (f *fleet) addEndpoint() {
+	f.created++
+	f.list = append(f.list, member{fmt.Sprint("e", f.created), f.randomWeight()})
 }
 
 func (f *fleet) randomWeight() uint32 { return 1 + f.random.Uint32N(100) }
 
-func (f *fleet) send() {
+func (f *fleet) sendUpdate() {
 	state := resolver.State{}
 	for _, m := range f.list {
 		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: m.name}}}
@@ -58,15 +58,15 @@ func (f *fleet) send() {
 		f.t.Fatal(err)
 	}
 	built := f.leaf.Built()
-	for _, stub := range built[f.counted:] {
+	for _, stub := range built[f.knownStubs:] {
 		f.stubs[stub.Addresses()[0]] = stub
 		reportStub(stub, connectivity.Ready)
 	}
-	f.counted = len(built)
+	f.knownStubs = len(built)
 	synctest.Wait()
 }
 
-func (f *fleet) flap() {
+func (f *fleet) toggleReady() {
 	name := f.list[f.random.IntN(len(f.list))].name
 	if f.down[name] {
 		delete(f.down, name)
@@ -79,32 +79,32 @@ func (f *fleet) flap() {
 }
 
 var patterns = map[string]func(*fleet){
-	"the same weights": func(f *fleet) { f.send() },
+	"the same weights": func(f *fleet) { f.sendUpdate() },
 	"changed weights": func(f *fleet) {
 		f.list[f.random.IntN(len(f.list))].weight = f.randomWeight()
-		f.send()
+		f.sendUpdate()
 	},
-	"READY flapping": (*fleet).flap,
+	"READY flapping": (*fleet).toggleReady,
 	"joiners and leavers": func(f *fleet) {
 		i := f.random.IntN(len(f.list))
 		delete(f.down, f.list[i].name)
 		f.list = append(f.list[:i:i], f.list[i+1:]...)
-		f.join()
-		f.send()
+		f.addEndpoint()
+		f.sendUpdate()
 	},
 	"rotated": func(f *fleet) {
 		f.list = append(f.list[1:len(f.list):len(f.list)], f.list[0])
-		f.send()
+		f.sendUpdate()
 	},
 	"reordered": func(f *fleet) {
 		f.random.Shuffle(len(f.list), func(i, j int) { f.list[i], f.list[j] = f.list[j], f.list[i] })
-		f.send()
+		f.sendUpdate()
 	},
 }
 
 func init() {
-	each := []string{"the same weights", "changed weights", "READY flapping", "joiners and leavers", "rotated", "reordered"}
-	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
+	patternNames := []string{"the same weights", "changed weights", "READY flapping", "joiners and leavers", "rotated", "reordered"}
+	patterns["everything"] = func(f *fleet) { patterns[patternNames[f.random.IntN(len(patternNames))]](f) }
 }
 
 // An update replaces the picker after every few picks. Each endpoint's share of the picks must
@@ -123,12 +123,12 @@ func TestFrequentUpdatesKeepShares(t *testing.T) {
 					for range 1 + f.random.IntN(5) {
 						got[lbtest.Pick(state)]++
 						total++
-						f.expect(want)
+						f.addExpected(want)
 					}
 				}
 				for name := range want {
-					if off := math.Abs(got[name]-want[name]) / total * 100; off > 0.5 {
-						t.Errorf("%s has %.0f of %.0f picks, want %.0f: %.2f points off", name, got[name], total, want[name], off)
+					if difference := math.Abs(got[name]-want[name]) / total * 100; difference > 0.5 {
+						t.Errorf("%s has %.0f of %.0f picks, want %.0f: %.2f points off", name, got[name], total, want[name], difference)
 					}
 				}
 			})
@@ -136,7 +136,7 @@ func TestFrequentUpdatesKeepShares(t *testing.T) {
 	}
 }
 
-func (f *fleet) expect(want map[string]float64) {
+func (f *fleet) addExpected(want map[string]float64) {
 	sum := 0.0
 	for _, m := range f.list {
 		if !f.down[m.name] {
@@ -157,7 +157,7 @@ func TestFirstPickerMatchesOracle(t *testing.T) {
 			runWith(t, builder, func(h *harness) {
 				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 3)), config, 2+int(seed))
 				o := newOracle()
-				o.follow(h.parts())
+				o.update(h.inner())
 				state := h.cc.State()
 				for i := range 2000 {
 					if got, want := lbtest.Pick(state), o.pick(); got != want {
@@ -194,17 +194,17 @@ func TestChangesMatchOracle(t *testing.T) {
 			runWith(t, builder, func(h *harness) {
 				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 4)), config, 2+int(seed))
 				o := newOracle()
-				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.parts()) })
-				f.send()
-				off := map[string]int{}
+				h.cc.OnUpdate(func(s balancer.State) { o.update(h.inner()) })
+				f.sendUpdate()
+				differences := map[string]int{}
 				for i := range 200 {
 					patterns["everything"](f)
 					state := h.cc.State()
 					for range f.random.IntN(6) {
-						off[lbtest.Pick(state)]++
-						off[o.pick()]--
+						differences[lbtest.Pick(state)]++
+						differences[o.pick()]--
 					}
-					for name, n := range off {
+					for name, n := range differences {
 						if n < -1 || n > 1 {
 							t.Fatalf("%s, seed %d, change %d: %s is %d picks off", config, seed, i, name, n)
 						}

@@ -36,7 +36,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
 
-func (h *harness) parts() *policy { return shell.PartsOf(h.policy).(*policy) }
+func (h *harness) inner() *policy { return shell.PartsOf(h.policy).(*policy) }
 
 // endpoint parses "name" or "name:weight".
 func endpoint(s string) resolver.Endpoint {
@@ -140,8 +140,8 @@ func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()
 	got := h.cc.State()
 	picked := lbtest.Pick(got)
-	if why, fails := strings.CutPrefix(pick, "fail: "); fails {
-		if strings.HasPrefix(picked, "fail: ") && strings.HasSuffix(picked, why) {
+	if message, isError := strings.CutPrefix(pick, "fail: "); isError {
+		if strings.HasPrefix(picked, "fail: ") && strings.HasSuffix(picked, message) {
 			pick = picked
 		}
 	}

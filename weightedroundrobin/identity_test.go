@@ -98,7 +98,7 @@ func TestEndpointsBehindProxy(t *testing.T) {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
 		synctest.Wait()
-		if order := h.parts().core.Order(); order[0].Weight() != 1 || order[1].Weight() != 2 {
+		if order := h.inner().core.Order(); order[0].Weight() != 1 || order[1].Weight() != 2 {
 			t.Errorf("picker %v is not one of two endpoints with weights 1 and 2", h.cc.State().Picker)
 		}
 	})
@@ -121,7 +121,7 @@ func TestLargeWeightsAreScaledDown(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:4294967295 b:4294967295 b:9 c:1 d:2147483647")
 		h.ready("a", "b", "c", "d")
-		order := h.parts().core.Order()
+		order := h.inner().core.Order()
 		var sum uint64
 		for _, c := range order {
 			sum += uint64(c.Weight())
@@ -171,7 +171,7 @@ func TestWarningsAreLoggedOnce(t *testing.T) {
 
 func TestEqualExceptWeight(t *testing.T) {
 	e := endpoint("a:1")
-	with := func(value any) resolver.Endpoint {
+	withAttribute := func(value any) resolver.Endpoint {
 		return weight.Set(resolver.Endpoint{Addresses: e.Addresses, Attributes: attributes.New("k", value)}, weight.EndpointInfo{Weight: 1})
 	}
 	incomparable := attributes.New("k", []string{"x"})
@@ -182,16 +182,16 @@ func TestEqualExceptWeight(t *testing.T) {
 	}{
 		{"the same", e, e, true},
 		{"another weight", e, endpoint("a:2"), true},
-		{"another value", with("v"), with("w"), false},
-		{"the same value", with("v"), with("v"), true},
+		{"another value", withAttribute("v"), withAttribute("w"), false},
+		{"the same value", withAttribute("v"), withAttribute("v"), true},
 		{"another address", e, endpoint("b:1"), false},
-		{"values that cannot be compared", with([]string{"x"}), with([]string{"x"}), false},
+		{"values that cannot be compared", withAttribute([]string{"x"}), withAttribute([]string{"x"}), false},
 		{"addresses that cannot be compared",
 			resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a", Attributes: incomparable}}},
 			resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a", Attributes: attributes.New("k", []string{"x"})}}}, false},
 	}
 	for _, test := range tests {
-		if got := sameButWeight(test.a, test.b); got != test.want {
+		if got := equalExceptWeight(test.a, test.b); got != test.want {
 			t.Errorf("%s: same = %v, want %v", test.name, got, test.want)
 		}
 	}

@@ -38,63 +38,63 @@ type labels struct{ target, priority, locality string }
 // counts holds the number of endpoints in each state, indexed by core.State.
 type counts [4]int64
 
-func (c counts) Plus(by counts) counts {
+func (c counts) Plus(other counts) counts {
 	for i := range c {
-		c[i] += by[i]
+		c[i] += other[i]
 	}
 	return c
 }
 
-var places tally.Bound
+var seriesLimit tally.Bound
 
-// everybodys sums the endpoint counts of all policies in the process.
-var everybodys tally.Board[labels, counts]
+// endpointCounts sums the endpoint counts of all policies in the process.
+var endpointCounts tally.Board[labels, counts]
 
-// meter exports the metrics of a policy. To record each pick would make picks slow. Instead, the
-// meter registers a callback for exports, which records the picks since the last export: schedulers
-// count picks anyway. The picker of a single endpoint has no scheduler. It counts its picks only
-// after the channel's first export.
+// meter exports the metrics of a policy. Recording each pick would make picks slow. Instead, the
+// meter registers a callback that records the picks since the last export, because schedulers count
+// picks anyway. The picker of a single endpoint has no scheduler, so it counts its picks only after
+// the channel's first export.
 type meter struct {
 	policy   *policy
-	settled  counts            // the counts that this policy has added to everybodys
-	register serial.Serializer // registers the reporter on a goroutine of its own, because a recorder may wait for an export, which calls Report
+	added    counts            // the counts that this policy has added to endpointCounts
+	register serial.Serializer // registers the reporter on its own goroutine, because a recorder may wait for an export that calls Report
 
-	mu         sync.Mutex // guards the following fields
-	labels     labels
-	service    string
-	registered bool
-	unregister func()
-	counts     bool   // pickers of a single endpoint count their picks
-	asked      *asked // nil until registered
-	picker     *weighted.Picker
-	taken      uint64                        // how many of the picks of picker are already in picks
-	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use
-	lastTaken  uint64
-	picks      int64
+	mu           sync.Mutex // guards the following fields
+	labels       labels
+	service      string
+	registered   bool
+	unregister   func()
+	countsSingle bool        // pickers of a single endpoint count their picks
+	exported     *exportFlag // nil until registered
+	picker       *weighted.Picker
+	taken        uint64                        // number of picks of picker that picks already includes
+	lastPicker   weak.Pointer[weighted.Picker] // the previous picker, which calls may still use
+	lastTaken    uint64
+	picks        int64
 }
 
-// at sets the labels of the metrics. It must run on the policy's serializer.
-func (m *meter) at(place stateattr.Labels) {
+// setLabels sets the labels of the metrics. It must run on the policy's serializer.
+func (m *meter) setLabels(given stateattr.Labels) {
 	target := m.policy.Options.Target.String()
-	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
-	now, service := labels{target, counted[0], counted[1]}, counted[2]
+	limited := seriesLimit.Of(target, tally.Labels{given.Priority, given.Locality, given.Service})
+	current, service := labels{target, limited[0], limited[1]}, limited[2]
 	m.mu.Lock()
-	before, known := m.labels, m.registered
-	add := func() {}
-	if before != now || m.service != service {
-		add = m.take()
-		m.labels, m.service = now, service
+	previous, registered := m.labels, m.registered
+	record := func() {}
+	if previous != current || m.service != service {
+		record = m.takePicks()
+		m.labels, m.service = current, service
 	}
-	if !known {
-		m.registered, m.asked = true, join(m.policy.ClientConn.MetricsRecorder())
+	if !registered {
+		m.registered, m.exported = true, acquireExportFlag(m.policy.ClientConn.MetricsRecorder())
 	}
 	m.mu.Unlock()
-	add()
-	if before != now {
-		everybodys.Add(before, m.settled.negative())
-		everybodys.Add(now, m.settled)
+	record()
+	if previous != current {
+		endpointCounts.Add(previous, m.added.negative())
+		endpointCounts.Add(current, m.added)
 	}
-	if known {
+	if registered {
 		return
 	}
 	recorder := m.policy.ClientConn.MetricsRecorder()
@@ -108,97 +108,97 @@ func (c counts) negative() counts {
 	return c
 }
 
-// settle updates everybodys with the policy's current endpoints. It is called after each batch of
-// events.
-func (m *meter) settle(closed bool) {
-	var now counts
+// updateCounts updates endpointCounts with the policy's current endpoints. It is called after each
+// batch of events.
+func (m *meter) updateCounts(closed bool) {
+	var current counts
 	if !closed {
 		for state, n := range m.policy.core.Count() {
-			now[state] = int64(n)
+			current[state] = int64(n)
 		}
 	}
-	if now == m.settled {
+	if current == m.added {
 		return
 	}
 	m.mu.Lock()
-	at := m.labels
+	labelSet := m.labels
 	m.mu.Unlock()
-	everybodys.Add(at, now.Plus(m.settled.negative()))
-	m.settled = now
+	endpointCounts.Add(labelSet, current.Plus(m.added.negative()))
+	m.added = current
 }
 
 func (m *meter) close() {
 	m.mu.Lock()
 	registered := m.registered
 	m.registered = false
-	add := m.take()
+	record := m.takePicks()
 	m.mu.Unlock()
-	add()
+	record()
 	if registered {
-		leave(m.policy.ClientConn.MetricsRecorder(), m.asked)
+		releaseExportFlag(m.policy.ClientConn.MetricsRecorder(), m.exported)
 		m.register.Enqueue(func() { m.unregister() })
 	}
 }
 
-// use sets the current picker. It must run on the policy's serializer.
-func (m *meter) use(picker *weighted.Picker) {
+// setPicker sets the current picker. It must run on the policy's serializer.
+func (m *meter) setPicker(picker *weighted.Picker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.read()
-	m.last, m.lastTaken = weak.Make(m.picker), m.taken
+	m.readPicks()
+	m.lastPicker, m.lastTaken = weak.Make(m.picker), m.taken
 	m.picker, m.taken = picker, 0
 }
 
-// alone reports whether a picker must count its picks although it has a single endpoint.
-func (m *meter) alone() bool {
+// countsSinglePicker reports whether the picker of a single endpoint must count its picks.
+func (m *meter) countsSinglePicker() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.asked != nil && m.asked.Load()
+	return m.exported != nil && m.exported.Load()
 }
 
-// read adds the picks since the last call of read to m.picks. The caller holds mu.
-func (m *meter) read() {
-	read := func(p *weighted.Picker, taken *uint64) {
+// readPicks adds the picks since its last call to m.picks. The caller holds mu.
+func (m *meter) readPicks() {
+	add := func(p *weighted.Picker, taken *uint64) {
 		if p != nil {
 			picks := p.Picks()
 			m.picks += int64(picks - *taken)
 			*taken = picks
 		}
 	}
-	read(m.last.Value(), &m.lastTaken)
-	read(m.picker, &m.taken)
+	add(m.lastPicker.Value(), &m.lastTaken)
+	add(m.picker, &m.taken)
 }
 
-// take resets m.picks and returns a function that records the picks. The caller holds mu, and must
-// call the function after it has released mu.
-func (m *meter) take() func() {
-	m.read()
-	if m.asked == nil || !m.asked.Load() || m.picks == 0 {
+// takePicks resets m.picks and returns a function that records the picks. The caller holds mu, and
+// must call the function after it has released mu.
+func (m *meter) takePicks() func() {
+	m.readPicks()
+	if m.exported == nil || !m.exported.Load() || m.picks == 0 {
 		return func() {}
 	}
-	picks, at, service := m.picks, m.labels, m.service
+	picks, labelSet, service := m.picks, m.labels, m.service
 	m.picks = 0
 	return func() {
-		picksMetric.Record(m.policy.ClientConn.MetricsRecorder(), picks, at.target, at.priority, at.locality, service)
+		picksMetric.Record(m.policy.ClientConn.MetricsRecorder(), picks, labelSet.target, labelSet.priority, labelSet.locality, service)
 	}
 }
 
 // Report implements estats.AsyncMetricReporter. It does not wait for the policy's events.
 func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 	m.mu.Lock()
-	at, service, registered := m.labels, m.service, m.registered
+	labelSet, service, registered := m.labels, m.service, m.registered
 	if !registered {
 		m.mu.Unlock()
 		return nil
 	}
-	m.asked.Store(true)
-	first := !m.counts
-	m.counts = true
-	add := m.take()
+	m.exported.Store(true)
+	first := !m.countsSingle
+	m.countsSingle = true
+	record := m.takePicks()
 	m.mu.Unlock()
-	add()
-	for state, n := range everybodys.Sum(at) {
-		endpointsMetric.Record(r, n, at.target, at.priority, at.locality, names[state], service)
+	record()
+	for state, n := range endpointCounts.Sum(labelSet) {
+		endpointsMetric.Record(r, n, labelSet.target, labelSet.priority, labelSet.locality, stateNames[state], service)
 	}
 	if first {
 		m.policy.Event(m.policy.core.Outdated) // request a picker that counts its picks
@@ -206,7 +206,7 @@ func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 	return nil
 }
 
-var names = [...]string{
+var stateNames = [...]string{
 	core.Ready:            connectivity.Ready.String(),
 	core.Connecting:       connectivity.Connecting.String(),
 	core.Idle:             connectivity.Idle.String(),

@@ -26,7 +26,7 @@ func newMetered(t *testing.T, recorder *lbtest.Recorder) *metered {
 	return &metered{&harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, opts)}, recorder}
 }
 
-func (m *metered) move(priority, list string) {
+func (m *metered) updateLabels(priority, list string) {
 	m.t.Helper()
 	state := resolver.State{Endpoints: endpoints(list)}
 	if err := m.updateWith("", stateattr.SetLabels(state, stateattr.Labels{Priority: priority, Locality: "us-east", Service: "shop"})); err != nil {
@@ -34,7 +34,7 @@ func (m *metered) move(priority, list string) {
 	}
 }
 
-func (m *metered) want(want map[string]int64) {
+func (m *metered) wantMetrics(want map[string]int64) {
 	m.t.Helper()
 	full := make(map[string]int64)
 	for key, n := range want {
@@ -50,69 +50,69 @@ func (m *metered) want(want map[string]int64) {
 func TestEndpointsAreExportedByState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
-		m.move("p0", "a b c")
-		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 3})
+		m.updateLabels("p0", "a b c")
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 3})
 		m.ready("a", "b")
 		m.report(connectivity.TransientFailure, "c")
-		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE": 1})
-		m.move("p1", "a b")
-		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE": 1})
+		m.updateLabels("p1", "a b")
+		m.wantMetrics(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
 
 		other := newMetered(t, m.recorder)
-		other.move("p1", "a b c d e")
-		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
+		other.updateLabels("p1", "a b c d e")
+		m.wantMetrics(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
 		m.policy.Close()
-		m.want(map[string]int64{"understudy.endpoints p1 us-east CONNECTING": 5})
-		other.move("p0", "a") // endpoints of the other channel in p0; they must not count for this channel
-		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
+		m.wantMetrics(map[string]int64{"understudy.endpoints p1 us-east CONNECTING": 5})
+		other.updateLabels("p0", "a") // endpoints of the other channel in p0; they must not count for this channel
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
 		other.policy.Close()
 		synctest.Wait()
-		m.want(map[string]int64{})
+		m.wantMetrics(map[string]int64{})
 	})
 }
 
 func TestPicksAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
-		m.move("p0", "a:3 b:1")
+		m.updateLabels("p0", "a:3 b:1")
 		m.ready("a", "b")
 		m.picks(50)
-		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 50})
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 50})
 		old := m.cc.State()
-		m.move("p0", "a:3 b:2")
+		m.updateLabels("p0", "a:3 b:2")
 		m.picks(7)
 		lbtest.Pick(old) // a call may still use the previous picker
-		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
-		m.move("p0", "a")
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
+		m.updateLabels("p0", "a")
 		m.picks(4)
-		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 62})
-		m.move("p1", "a")
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 62})
+		m.updateLabels("p1", "a")
 		m.picks(5)
 		want := map[string]int64{"understudy.endpoints p1 us-east READY": 1, "understudy.picks p0 us-east": 62, "understudy.picks p1 us-east": 5}
-		m.want(want)
+		m.wantMetrics(want)
 		m.picks(1)
 		m.policy.Close()
 		synctest.Wait()
 		delete(want, "understudy.endpoints p1 us-east READY")
 		want["understudy.picks p1 us-east"] = 6
-		m.want(want)
+		m.wantMetrics(want)
 	})
 }
 
 func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
-		m.move("p0", "a")
+		m.updateLabels("p0", "a")
 		m.ready("a")
 		m.picks(3)
-		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1})
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east READY": 1})
 		m.picks(4)
-		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4})
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4})
 		next := newMetered(t, m.recorder) // the policy that a failover on the same channel creates
-		next.move("p1", "b")
+		next.updateLabels("p1", "b")
 		next.ready("b")
 		next.picks(5)
-		m.want(map[string]int64{
+		m.wantMetrics(map[string]int64{
 			"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4,
 			"understudy.endpoints p1 us-east READY": 1, "understudy.picks p1 us-east": 5,
 		})
@@ -126,7 +126,7 @@ func TestPicksAreNotCountedWithoutExporter(t *testing.T) {
 		h.update("", "a")
 		h.ready("a")
 		h.picks(3)
-		if got := h.parts().picker.Picks(); got != 0 {
+		if got := h.inner().picker.Picks(); got != 0 {
 			t.Errorf("counted %d picks without an exporter", got)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-func expected(children map[string]connectivity.State) connectivity.State {
+func aggregateState(children map[string]connectivity.State) connectivity.State {
 	for _, state := range []connectivity.State{connectivity.Ready, connectivity.Connecting, connectivity.Idle} {
 		for _, s := range children {
 			if s == state {
@@ -30,20 +30,20 @@ func TestStateAndPicksMatchModel(t *testing.T) {
 			children := map[string]connectivity.State{}
 			for range 200 {
 				if len(children) == 0 || random.IntN(10) == 0 {
-					children = change(h, random, children)
+					children = changeEndpoints(h, random, children)
 				} else {
-					name := anyOf(random, children)
+					name := randomName(random, children)
 					children[name] = connectivity.State(random.IntN(4))
 					reportStub(stubOf(leaf, name), children[name])
 				}
 				synctest.Wait()
-				check(h, children)
+				checkState(h, children)
 			}
 		})
 	}
 }
 
-func change(h *harness, random *rand.Rand, before map[string]connectivity.State) map[string]connectivity.State {
+func changeEndpoints(h *harness, random *rand.Rand, before map[string]connectivity.State) map[string]connectivity.State {
 	list, after := "", map[string]connectivity.State{}
 	for _, i := range random.Perm(6)[:1+random.IntN(6)] {
 		name := string(rune('a' + i))
@@ -57,7 +57,7 @@ func change(h *harness, random *rand.Rand, before map[string]connectivity.State)
 	return after
 }
 
-func anyOf(random *rand.Rand, children map[string]connectivity.State) string {
+func randomName(random *rand.Rand, children map[string]connectivity.State) string {
 	for {
 		name := string(rune('a' + random.IntN(6)))
 		if _, known := children[name]; known {
@@ -66,9 +66,9 @@ func anyOf(random *rand.Rand, children map[string]connectivity.State) string {
 	}
 }
 
-func check(h *harness, children map[string]connectivity.State) {
+func checkState(h *harness, children map[string]connectivity.State) {
 	h.t.Helper()
-	want := expected(children)
+	want := aggregateState(children)
 	state := h.cc.State()
 	if state.ConnectivityState != want {
 		h.t.Fatalf("state = %v with children %v, want %v", state.ConnectivityState, children, want)

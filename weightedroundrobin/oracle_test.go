@@ -8,7 +8,7 @@ import (
 )
 
 // oracle is A34's queue with exact numbers. When the picker is replaced, each endpoint keeps the
-// rest of its interval until its next pick.
+// remaining time until its next pick.
 type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
@@ -17,52 +17,52 @@ type oracle struct {
 }
 
 type oracleEntry struct {
-	name     string
-	weight   *big.Rat
-	left     *big.Rat
-	seen     bool     // a picker with this endpoint has picked, so left is known
-	deadline *big.Rat // nil if the endpoint is not in the picker
+	name      string
+	weight    *big.Rat
+	remaining *big.Rat
+	known     bool     // a picker with this endpoint has picked, so remaining is known
+	deadline  *big.Rat // nil if the endpoint is not in the picker
 }
 
 func newOracle() *oracle {
 	return &oracle{all: map[string]*oracleEntry{}, now: new(big.Rat)}
 }
 
-// follow replaces the children by the policy's current ones, as a new picker does. For an endpoint
-// that no picker has used yet, it copies the rest of the interval from the policy.
-func (o *oracle) follow(p *policy) {
+// update replaces the children by the policy's current children, as a new picker does. For an
+// endpoint that no picker has used yet, it copies the remaining time from the policy.
+func (o *oracle) update(p *policy) {
 	for _, e := range o.order {
 		if e.deadline != nil {
-			e.left = new(big.Rat).Sub(e.deadline, o.now)
-			e.left.Mul(e.left, e.weight)
-			e.seen = e.seen || o.picked
+			e.remaining = new(big.Rat).Sub(e.deadline, o.now)
+			e.remaining.Mul(e.remaining, e.weight)
+			e.known = e.known || o.picked
 			e.deadline = nil
 		}
 	}
 	o.now, o.picked = new(big.Rat), false
 	o.order = nil
-	var lefts []edf.Left
+	var remaining []edf.Left
 	if p.picker != nil {
-		lefts = p.picker.Lefts()
+		remaining = p.picker.Lefts()
 	}
 	all := map[string]*oracleEntry{}
 	for _, c := range p.core.Order() {
 		name := c.Attached.endpoint.Addresses[0].Addr
 		e := o.all[name]
 		if e == nil {
-			e = &oracleEntry{name: name, left: ratio(1, 1)}
+			e = &oracleEntry{name: name, remaining: ratio(1, 1)}
 		}
 		all[name] = e
 		o.order = append(o.order, e)
 		e.weight = ratio(uint64(c.Weight()), 1)
 		if c.State() == core.Ready {
-			if len(lefts) > 0 {
-				if !e.seen {
-					e.left = ratio(uint64(lefts[0]), uint64(edf.Full))
+			if len(remaining) > 0 {
+				if !e.known {
+					e.remaining = ratio(uint64(remaining[0]), uint64(edf.Full))
 				}
-				lefts = lefts[1:]
+				remaining = remaining[1:]
 			}
-			e.deadline = new(big.Rat).Quo(e.left, e.weight)
+			e.deadline = new(big.Rat).Quo(e.remaining, e.weight)
 		}
 	}
 	o.all = all

@@ -28,11 +28,11 @@ type policy struct {
 	config     core.Config
 	attributes *attributes.Attributes
 	picker     *weighted.Picker // nil if no child is READY
-	recording  bool
+	watched    bool
 	meter      meter
 	scheduled  weighted.Scheduled[*child] // used only while a debug page watches the policy
-	addresses  []core.Address             // buffer of keyOf
-	logged     struct{ twice, empty, big bool }
+	addresses  []core.Address             // buffer that keyOf reuses
+	logged     struct{ duplicate, noAddress, largeWeights bool }
 }
 
 var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here")
@@ -69,8 +69,8 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 // changed.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
-	place, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
-	p.meter.at(place)
+	labelValues, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
+	p.meter.setLabels(labelValues)
 	// Without this attribute, children would ignore health checks, and unhealthy endpoints would get
 	// calls.
 	state = stateattr.EnableHealthListener(state)
@@ -82,7 +82,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 		c.Attached.Remove()
 	}
 	if sum > math.MaxUint32 {
-		p.LogOnce(&p.logged.big, "the weights of %d endpoints sum to %d, past %d; they are scaled down", len(p.core.Order()), sum, uint32(math.MaxUint32))
+		p.LogOnce(&p.logged.largeWeights, "the weights of %d endpoints sum to %d, past %d; they are scaled down", len(p.core.Order()), sum, uint32(math.MaxUint32))
 	}
 	if len(p.core.Order()) == 0 {
 		p.Refuse(balancer.ErrBadResolverState)
@@ -91,7 +91,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 }
 
 func (p *policy) assign(endpoints []resolver.Endpoint) {
-	s := search{last: p.core.Previous()}
+	s := search{previous: p.core.Previous()}
 	for _, endpoint := range endpoints {
 		if c := s.find(endpoint); c != nil {
 			weight := c.Attached.weight
@@ -101,39 +101,39 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 			if p.core.Same(c, weight) != core.Again {
 				c.Attached.endpoint, c.Attached.weight = endpoint, weight
 			} else {
-				p.logTwice(endpoint)
+				p.logDuplicate(endpoint)
 			}
 			continue
 		}
 		key, ok := p.keyOf(endpoint)
 		if !ok {
-			p.LogOnce(&p.logged.empty, "an endpoint without an address is left out")
+			p.LogOnce(&p.logged.noAddress, "an endpoint without an address is left out")
 			continue
 		}
 		weight := weightOf(endpoint)
-		c, which := p.core.Endpoint(key, weight)
-		switch which {
+		c, result := p.core.Endpoint(key, weight)
+		switch result {
 		case core.NewChild:
 			p.build(c)
 		case core.Again:
-			p.logTwice(endpoint)
+			p.logDuplicate(endpoint)
 			continue
 		}
-		if which == core.NewChild || !sameButWeight(c.Attached.endpoint, endpoint) {
+		if result == core.NewChild || !equalExceptWeight(c.Attached.endpoint, endpoint) {
 			c.Attached.outdated = true
 		}
 		c.Attached.endpoint, c.Attached.weight, c.Attached.address = endpoint, weight, addressOf(endpoint)
 	}
 }
 
-func (p *policy) logTwice(endpoint resolver.Endpoint) {
-	p.LogOnce(&p.logged.twice, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
+func (p *policy) logDuplicate(endpoint resolver.Endpoint) {
+	p.LogOnce(&p.logged.duplicate, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
 }
 
 // updateChildren updates the children whose endpoint has changed. With startPoint "random", it
 // begins at a random child. Otherwise, all clients would connect to the same endpoint first.
 func (p *policy) updateChildren(attributes *attributes.Attributes) {
-	all := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
+	updateAll := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
 	p.attributes = attributes
 	order := p.core.Order()
 	first := 0
@@ -141,16 +141,16 @@ func (p *policy) updateChildren(attributes *attributes.Attributes) {
 		first = rand.IntN(len(order))
 	}
 	for i := range order {
-		if c := order[(i+first)%len(order)]; all || c.Attached.outdated {
+		if c := order[(i+first)%len(order)]; updateAll || c.Attached.outdated {
 			p.update(c)
 		}
 	}
 }
 
-// End makes the core publish the state if the update has changed it or the picker.
+// End makes the core publish the state if the update has changed the state or the picker.
 func (p *policy) End() { p.core.End() }
 
-func (p *policy) Due() (at time.Time, due bool) { return p.core.Due() }
+func (p *policy) Due() (deadline time.Time, due bool) { return p.core.Due() }
 
 func (p *policy) State() balancer.State {
 	if p.picker != nil {
@@ -162,7 +162,7 @@ func (p *policy) State() balancer.State {
 	switch p.core.Publish(now) {
 	case core.Ready:
 		p.picker = p.newPicker(now)
-		p.meter.use(p.picker)
+		p.meter.setPicker(p.picker)
 		return balancer.State{ConnectivityState: connectivity.Ready, Picker: p.picker}
 	case core.TransientFailure:
 		return p.failure()
@@ -173,8 +173,8 @@ func (p *policy) State() balancer.State {
 	return shell.Connecting()
 }
 
-// failure returns the state if all children have failed. Calls fail with the error of one child and
-// the number of the others.
+// failure returns the state to publish when all children have failed. The error of calls contains
+// the error of one child and the number of failed endpoints.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {
@@ -190,25 +190,25 @@ func (p *policy) failure() balancer.State {
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
 	pickers := make([]balancer.Picker, len(children))
-	places := make([]*weighted.Position, len(children))
+	positions := make([]*weighted.Position, len(children))
 	for i, c := range children {
-		pickers[i], places[i] = c.Attached.State().Picker, &c.Attached.place
+		pickers[i], positions[i] = c.Attached.State().Picker, &c.Attached.position
 	}
-	if p.recording {
+	if p.watched {
 		recorded := make([]shell.Recorded, len(children))
 		for i, c := range children {
-			recorded[i] = shell.Recorded{Picker: pickers[i], Record: c.Attached.theRecord()}
+			recorded[i] = shell.Recorded{Picker: pickers[i], Record: c.Attached.ensureRecord()}
 			pickers[i] = &recorded[i]
 		}
 	}
-	if len(pickers) == 1 && p.meter.alone() {
+	if len(pickers) == 1 && p.meter.countsSinglePicker() {
 		pickers[0] = &weighted.Counting{Picker: pickers[0]}
 	}
-	picker := weighted.New(pickers, weights, places)
+	picker := weighted.New(pickers, weights, positions)
 	ready, unproven, failed := p.core.Parts()
 	picker.SetParts(ready, unproven)
 	picker.SetFailedPart(failed)
-	if p.recording {
+	if p.watched {
 		p.scheduled.Use(picker, children)
 	}
 	return picker
@@ -216,14 +216,14 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 
 // Settled implements shell.Settler.
 func (p *policy) Settled(closed bool) {
-	p.meter.settle(closed)
+	p.meter.updateCounts(closed)
 	if closed {
 		p.meter.close()
 	}
 }
 
-func (p *policy) Watched(on bool) {
-	p.recording = on
+func (p *policy) Watched(watched bool) {
+	p.watched = watched
 	p.core.Outdated()
 }
 
@@ -238,7 +238,7 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = shell.WeightedRoundRobin{Scheduled: p.scheduled.Now(p.core.Order())}
 	for i, c := range p.core.Order() {
-		s.Children[i].Details = shell.Endpoint{Addresses: hierarchy.Addresses(c.Attached.endpoint), Weight: c.Weight(), Record: c.Attached.theRecord()}
+		s.Children[i].Details = shell.Endpoint{Addresses: hierarchy.Addresses(c.Attached.endpoint), Weight: c.Weight(), Record: c.Attached.ensureRecord()}
 	}
 }
 

@@ -23,7 +23,7 @@ func randomEndpoints() string {
 	return strings.Join(list, " ")
 }
 
-func turmoil(t *testing.T, b balancer.Balancer, calls int) {
+func callRandomly(t *testing.T, b balancer.Balancer, calls int) {
 	for range calls {
 		switch rand.IntN(5) {
 		case 0:
@@ -58,7 +58,7 @@ func TestConcurrentReportsAndPicks(t *testing.T) {
 			}
 		})
 	}
-	turmoil(t, b, 300)
+	callRandomly(t, b, 300)
 	b.Close()
 	states := len(cc.States())
 	for range 100 {
@@ -151,7 +151,7 @@ func TestChildrenReportWhileHoldingLock(t *testing.T) {
 	leaf := &lockingBuilder{t: t}
 	cc := &lbtest.ClientConn{}
 	b := spec(func() balancer.Builder { return leaf }).Builder("wrr").Build(cc, balancer.BuildOptions{})
-	turmoil(t, b, 300)
+	callRandomly(t, b, 300)
 	b.Close()
 	states := len(cc.States())
 	leaf.running.Wait()

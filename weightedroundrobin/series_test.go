@@ -12,15 +12,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane sends new names of priorities and localities without end. Only the first names
-// may get metric series of their own, but every pick must be counted.
+// A control plane may send any number of new names for priorities and localities. Only the first
+// names may get their own metric series, but every pick must be counted.
 func TestNumberOfSeriesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
 		defer m.policy.Close()
 		for i := range 10_000 {
-			place := stateattr.Labels{Priority: fmt.Sprint("p0 ", i), Locality: fmt.Sprint("zone", i), Service: fmt.Sprint("shop", i)}
-			if err := m.updateWith("", stateattr.SetLabels(resolver.State{Endpoints: endpoints("a b")}, place)); err != nil {
+			labelValues := stateattr.Labels{Priority: fmt.Sprint("p0 ", i), Locality: fmt.Sprint("zone", i), Service: fmt.Sprint("shop", i)}
+			if err := m.updateWith("", stateattr.SetLabels(resolver.State{Endpoints: endpoints("a b")}, labelValues)); err != nil {
 				t.Fatal(err)
 			}
 			if i == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Endpoints whose addresses are the same slices as in the last update are found without a key. The
-// children and the picks must be the same as with copies of the addresses.
+// Endpoints whose addresses are in the same slices as in the last update are found without a key.
+// The children and the picks must be the same as with copies of the addresses.
 func TestSharedEndpointsAndCopies(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	synctest.Test(t, func(t *testing.T) {
@@ -112,12 +112,12 @@ func endpointPool() []resolver.Endpoint {
 
 func nextList(random *rand.Rand, pool, list []resolver.Endpoint) []resolver.Endpoint {
 	list = slices.Clone(list)
-	one := func() resolver.Endpoint { return pool[random.IntN(len(pool))] }
+	randomEndpoint := func() resolver.Endpoint { return pool[random.IntN(len(pool))] }
 	switch n := len(list); {
 	case n < 3 || random.IntN(50) == 0:
 		list = nil
 		for range 20 {
-			list = append(list, one())
+			list = append(list, randomEndpoint())
 		}
 	case random.IntN(20) == 0:
 		random.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -127,9 +127,9 @@ func nextList(random *rand.Rand, pool, list []resolver.Endpoint) []resolver.Endp
 			case 0:
 				list = slices.Delete(list, i, i+1)
 			case 1:
-				list = slices.Insert(list, i, one())
+				list = slices.Insert(list, i, randomEndpoint())
 			case 2:
-				list[i] = one()
+				list[i] = randomEndpoint()
 			}
 			if len(list) < 3 {
 				break

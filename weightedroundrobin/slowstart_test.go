@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-const slow = `{"slowStart": {"window": "30s"}}`
+const slowStartConfig = `{"slowStart": {"window": "30s"}}`
 
 func (h *harness) wantShare(want float64) {
 	h.t.Helper()
@@ -20,7 +20,7 @@ func (h *harness) wantShare(want float64) {
 	}
 }
 
-func wait(d time.Duration) {
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
@@ -28,19 +28,19 @@ func wait(d time.Duration) {
 func TestShareGrowsOverWindow(t *testing.T) {
 	for _, list := range []string{"a b", "b a", "a:7 b:7", "a:40000000 b:40000000"} {
 		run(t, func(h *harness) {
-			h.update(slow, list)
+			h.update(slowStartConfig, list)
 			h.ready("a")
-			wait(time.Minute)
+			advance(time.Minute)
 			h.ready("b")
 			h.wantShare(0.1 / 1.1)
-			wait(15 * time.Second)
+			advance(15 * time.Second)
 			h.wantShare(0.5 / 1.5)
-			wait(9 * time.Second)
+			advance(9 * time.Second)
 			h.wantShare(0.8 / 1.8)
-			wait(6 * time.Second)
+			advance(6 * time.Second)
 			h.wantShare(0.5)
 			states := len(h.cc.States())
-			wait(time.Hour)
+			advance(time.Hour)
 			if n := len(h.cc.States()); n != states {
 				t.Errorf("%d states published after the window", n-states)
 			}
@@ -48,13 +48,13 @@ func TestShareGrowsOverWindow(t *testing.T) {
 	}
 }
 
-// The weights are as large as in grpc-go's xDS tree, where weights are multiplied. During the
-// window, the share must still grow, although larger products would overflow.
+// The weights are as large as in grpc-go's xDS tree, where weights are multiplied. The share must
+// grow over the window without an integer overflow.
 func TestShareOfLargeWeightGrows(t *testing.T) {
 	run(t, func(h *harness) {
-		h.update(slow, "a:2147483647 b:2147483648")
+		h.update(slowStartConfig, "a:2147483647 b:2147483648")
 		h.ready("a")
-		wait(time.Minute)
+		advance(time.Minute)
 		h.ready("b")
 		h.wantShare(0.1 / 1.1)
 	})
@@ -62,13 +62,13 @@ func TestShareOfLargeWeightGrows(t *testing.T) {
 
 func TestSlowStartBeginsWithEachReady(t *testing.T) {
 	run(t, func(h *harness) {
-		h.update(slow, "a b")
+		h.update(slowStartConfig, "a b")
 		h.ready("a", "b")
 		h.wantShare(0.5)
-		wait(time.Minute)
-		h.update(slow, "a b:2 c")
+		advance(time.Minute)
+		h.update(slowStartConfig, "a b:2 c")
 		h.wantShare(2.0 / 3)
-		h.update(slow, "a b")
+		h.update(slowStartConfig, "a b")
 		h.report(connectivity.Idle, "b")
 		h.ready("b")
 		h.wantShare(0.1 / 1.1)
@@ -81,7 +81,7 @@ func TestSlowStartIsOffByDefault(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
 		h.ready("a")
-		wait(time.Minute)
+		advance(time.Minute)
 		h.ready("b")
 		h.wantShare(0.5)
 	})
@@ -89,27 +89,27 @@ func TestSlowStartIsOffByDefault(t *testing.T) {
 
 func TestCloseEndsSlowStart(t *testing.T) {
 	run(t, func(h *harness) {
-		h.update(slow, "a b")
+		h.update(slowStartConfig, "a b")
 		h.ready("a")
-		wait(time.Minute)
+		advance(time.Minute)
 		h.ready("b")
 		h.policy.Close()
 		states := len(h.cc.States())
-		wait(time.Minute)
+		advance(time.Minute)
 		if n := len(h.cc.States()); n != states {
 			t.Errorf("%d states published after Close", n-states)
 		}
 	})
 }
 
-// A single READY endpoint gets all calls in any case. No new picker may be made during its
+// A single READY endpoint gets all calls in any case, so no new picker may be made during its
 // slow-start window.
 func TestOnlyReadyEndpointHasNoSlowStart(t *testing.T) {
 	run(t, func(h *harness) {
-		h.update(slow, "a b")
+		h.update(slowStartConfig, "a b")
 		h.ready("a")
 		before := len(h.cc.States())
-		wait(time.Minute)
+		advance(time.Minute)
 		if n := len(h.cc.States()) - before; n != 0 {
 			t.Errorf("published %d states in the window of the only READY endpoint, want none", n)
 		}

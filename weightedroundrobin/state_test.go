@@ -143,11 +143,11 @@ func TestResolverErrorWithoutChildren(t *testing.T) {
 func TestRepeatedReadyDoesNotRestartSlowStart(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_again")
 	runWith(t, builder, func(h *harness) {
-		h.update(slow, "a b")
+		h.update(slowStartConfig, "a b")
 		a := stubOf(leaf, "a")
 		reportStub(a, connectivity.Ready)
 		reportStub(stubOf(leaf, "b"), connectivity.Ready)
-		wait(time.Minute)
+		advance(time.Minute)
 		reportStub(a, connectivity.Ready)
 		synctest.Wait()
 		h.wantPicks("abab")

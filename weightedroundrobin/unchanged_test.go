@@ -12,7 +12,7 @@ func TestUnchangedUpdateMakesNoPicker(t *testing.T) {
 		h.update("", "a:1 b:2")
 		h.ready("a")
 		h.ready("b")
-		made := func(config, list string) int {
+		countStates := func(config, list string) int {
 			t.Helper()
 			before := len(h.cc.States())
 			h.update(config, list)
@@ -32,7 +32,7 @@ func TestUnchangedUpdateMakesNoPicker(t *testing.T) {
 			{"", "b:3", 0},
 			{`{"startPoint":"random"}`, "b:3", 1},
 		} {
-			if got := made(step.config, step.list); got != step.want {
+			if got := countStates(step.config, step.list); got != step.want {
 				t.Errorf("update to %q with configuration %q made %d states, want %d", step.list, step.config, got, step.want)
 			}
 		}

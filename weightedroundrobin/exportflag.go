@@ -1,0 +1,51 @@
+package weightedroundrobin
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	estats "google.golang.org/grpc/experimental/stats"
+)
+
+// exportFlag is set when the metrics of a channel have been exported. All policies of the channel
+// share it, so that a policy that a failover creates counts its picks from the start.
+type exportFlag struct {
+	atomic.Bool
+	users int // number of policies that share this value; guarded by channels.mu
+}
+
+// exportFlags maps the metrics recorder of each channel to the flag that the channel's
+// policies share.
+var exportFlags struct {
+	mu         sync.Mutex
+	byRecorder map[estats.MetricsRecorder]*exportFlag
+}
+
+// acquireExportFlag returns the flag of the channel with recorder r. The caller must call
+// releaseExportFlag when it no longer needs the flag.
+func acquireExportFlag(r estats.MetricsRecorder) *exportFlag {
+	if r == nil || !reflect.TypeOf(r).Comparable() {
+		return &exportFlag{}
+	}
+	exportFlags.mu.Lock()
+	defer exportFlags.mu.Unlock()
+	a := exportFlags.byRecorder[r]
+	if a == nil {
+		a = &exportFlag{}
+		if exportFlags.byRecorder == nil {
+			exportFlags.byRecorder = make(map[estats.MetricsRecorder]*exportFlag)
+		}
+		exportFlags.byRecorder[r] = a
+	}
+	a.users++
+	return a
+}
+
+func releaseExportFlag(r estats.MetricsRecorder, a *exportFlag) {
+	exportFlags.mu.Lock()
+	defer exportFlags.mu.Unlock()
+	if a.users--; a.users == 0 {
+		delete(exportFlags.byRecorder, r)
+	}
+}
