@@ -13,10 +13,10 @@ import (
 // BenchmarkCount compares picks of endpoints whose calls are counted with picks of endpoints whose
 // calls are not. The results are in docs/a50.md.
 func BenchmarkCount(b *testing.B) {
-	uncounted := benchmarked(nil)
+	uncounted := newBenchmarkSubConn(nil)
 	c := lbconfig.NewOutlierDetection()
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
-	counted := benchmarked(c)
+	counted := newBenchmarkSubConn(c)
 	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	ctx := context.Background()
 	for name, s := range map[string]*subConn{"nothing": uncounted, "counted": counted} {
@@ -44,7 +44,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-func benchmarked(c *lbconfig.OutlierDetection) *subConn {
+func newBenchmarkSubConn(c *lbconfig.OutlierDetection) *subConn {
 	s := &subConn{SubConn: &lbtest.SubConn{}, policy: &policy{}}
 	if c != nil {
 		s.endpoint.Store(&endpoint{})
@@ -58,11 +58,11 @@ func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 func TestCountingDoesNotAllocate(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
-	s := benchmarked(c)
+	s := newBenchmarkSubConn(c)
 	picker := s.Picker()
 	first, _ := picker.Pick(balancer.PickInfo{Ctx: t.Context()})
 	answered := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
-	failed := ended(14, true, false)
+	failed := doneInfo(14, true, false)
 	if n := testing.AllocsPerRun(100, func() {
 		result, _ := picker.Pick(balancer.PickInfo{Ctx: t.Context()})
 		result.Done(answered)

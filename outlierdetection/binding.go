@@ -200,8 +200,8 @@ func (b *subConns) of(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// tell notifies the child that the endpoint of s is ejected, or no longer is. It must run on the
-// policy's serializer.
+// tell notifies the child whether the endpoint of s is ejected. It must run on the policy's
+// serializer.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())

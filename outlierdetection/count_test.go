@@ -14,39 +14,39 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-func ended(code codes.Code, sent, received bool) balancer.DoneInfo {
+func doneInfo(code codes.Code, sent, received bool) balancer.DoneInfo {
 	return balancer.DoneInfo{Err: status.Error(code, ""), BytesSent: sent, BytesReceived: received}
 }
 
 func TestCallResults(t *testing.T) {
 	for _, test := range []struct {
-		what string
+		name string
 		info balancer.DoneInfo
 		want verdict
 	}{
-		{"an answer", ended(codes.OK, true, true), success},
-		{"an error status that is not a failure", ended(codes.NotFound, true, true), success},
-		{"a server's RESOURCE_EXHAUSTED", ended(codes.ResourceExhausted, true, true), failure},
-		{"the client's own size limit", ended(codes.ResourceExhausted, true, false), nothing},
-		{"a message that cannot be marshaled", ended(codes.Internal, true, false), nothing},
-		{"a server's INTERNAL", ended(codes.Internal, true, true), failure},
-		{"a server's UNKNOWN", ended(codes.Unknown, true, true), failure},
+		{"an answer", doneInfo(codes.OK, true, true), success},
+		{"an error status that is not a failure", doneInfo(codes.NotFound, true, true), success},
+		{"a server's RESOURCE_EXHAUSTED", doneInfo(codes.ResourceExhausted, true, true), failure},
+		{"the client's own size limit", doneInfo(codes.ResourceExhausted, true, false), nothing},
+		{"a message that cannot be marshaled", doneInfo(codes.Internal, true, false), nothing},
+		{"a server's INTERNAL", doneInfo(codes.Internal, true, true), failure},
+		{"a server's UNKNOWN", doneInfo(codes.Unknown, true, true), failure},
 		{"a client error without a status", balancer.DoneInfo{Err: errors.New("x"), BytesSent: true}, nothing},
-		{"a token source that fails before the call is sent", ended(codes.Unavailable, false, false), nothing},
-		{"a server that hangs", ended(codes.DeadlineExceeded, true, false), failure},
-		{"a server that hangs after its first bytes", ended(codes.DeadlineExceeded, true, true), failure},
-		{"a lost connection", ended(codes.Unavailable, true, false), failure},
-		{"lost data", ended(codes.DataLoss, true, false), failure},
-		{"a client that cancels", ended(codes.Canceled, true, false), nothing},
-		{"a client that cancels a stream after an answer", ended(codes.Canceled, true, true), success},
+		{"a token source that fails before the call is sent", doneInfo(codes.Unavailable, false, false), nothing},
+		{"a server that hangs", doneInfo(codes.DeadlineExceeded, true, false), failure},
+		{"a server that hangs after its first bytes", doneInfo(codes.DeadlineExceeded, true, true), failure},
+		{"a lost connection", doneInfo(codes.Unavailable, true, false), failure},
+		{"lost data", doneInfo(codes.DataLoss, true, false), failure},
+		{"a client that cancels", doneInfo(codes.Canceled, true, false), nothing},
+		{"a client that cancels a stream after an answer", doneInfo(codes.Canceled, true, true), success},
 		{"a pick of a connection that was just lost", balancer.DoneInfo{}, nothing},
-		{"neither an answer nor an error", ended(codes.OK, true, false), nothing},
-		{"an undefined code", ended(99, true, true), success},
+		{"neither an answer nor an error", doneInfo(codes.OK, true, false), nothing},
+		{"an undefined code", doneInfo(99, true, true), success},
 	} {
 		c := lbconfig.NewOutlierDetection()
 		c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
 		if got := rulesOf(c).of(test.info); got != test.want {
-			t.Errorf("%s: verdict %d, want %d", test.what, got, test.want)
+			t.Errorf("%s: verdict %d, want %d", test.name, got, test.want)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestFailureCodes(t *testing.T) {
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
 	c.FailureCodes = []lbconfig.Code{"NOT_FOUND", "CANCELLED", "UNAVAILABLE"}
 	r := rulesOf(c)
-	for what, want := range map[*balancer.DoneInfo]verdict{
+	for info, want := range map[*balancer.DoneInfo]verdict{
 		{Err: status.Error(codes.NotFound, ""), BytesSent: true, BytesReceived: true}: failure,
 		{Err: status.Error(codes.NotFound, ""), BytesSent: true}:                      nothing,
 		{Err: status.Error(codes.Canceled, ""), BytesSent: true, BytesReceived: true}: failure,
@@ -65,8 +65,8 @@ func TestFailureCodes(t *testing.T) {
 		{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true}: success,
 		{Err: status.Error(codes.DeadlineExceeded, ""), BytesSent: true}:              nothing,
 	} {
-		if got := r.of(*what); got != want {
-			t.Errorf("%v, sent %v, received %v: verdict %d, want %d", what.Err, what.BytesSent, what.BytesReceived, got, want)
+		if got := r.of(*info); got != want {
+			t.Errorf("%v, sent %v, received %v: verdict %d, want %d", info.Err, info.BytesSent, info.BytesReceived, got, want)
 		}
 	}
 }
@@ -78,19 +78,19 @@ func TestInconclusiveCallsAreNotCounted(t *testing.T) {
 		h.Update(config, []string{"a", "b"})
 		for range 100 {
 			h.end("a", balancer.DoneInfo{})
-			h.end("a", ended(codes.Internal, true, false))
-			h.end("a", ended(codes.Unavailable, false, false))
-			h.end("a", ended(codes.Canceled, true, false))
+			h.end("a", doneInfo(codes.Internal, true, false))
+			h.end("a", doneInfo(codes.Unavailable, false, false))
+			h.end("a", doneInfo(codes.Canceled, true, false))
 		}
-		h.wantHeard()
+		h.wantReceived()
 		for i := range 5 {
-			h.wantHeard()
-			h.end("a", ended(codes.DeadlineExceeded, true, false))
+			h.wantReceived()
+			h.end("a", doneInfo(codes.DeadlineExceeded, true, false))
 			if i < 4 {
 				h.end("a", balancer.DoneInfo{})
 			}
 		}
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 	})
 }
 
@@ -119,21 +119,21 @@ func TestConfigErrors(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{}`:                                 "childPolicy: none given, want a list of policies, [{\"name\": {…}}]",
 		`{"interval": "-1s", ` + child + `}`: `interval: "-1s" given, want a duration such as "10s" that is not negative`,
-		`{"baseEjectionTime": "300y", ` + child + `}`:                                             `baseEjectionTime: "300y" given, want a duration such as "10s"`,
-		`{"maxEjectionTime": "9999999999999s", ` + child + `}`:                                    `maxEjectionTime: "9999999999999s" given, want a duration such as "10s"`,
-		`{"maxEjectionPercent": 101, ` + child + `}`:                                              "maxEjectionPercent: 101 given, want 0 to 100",
-		`{"successRateEjection": {"enforcementPercentage": 101}, ` + child + `}`:                  "successRateEjection.enforcementPercentage: 101 given, want 0 to 100",
-		`{"failurePercentageEjection": {"threshold": 101}, ` + child + `}`:                        "failurePercentageEjection.threshold: 101 given, want 0 to 100",
-		`{"failurePercentageEjection": {"enforcementPercentage": 101}, ` + child + `}`:            "failurePercentageEjection.enforcementPercentage: 101 given, want 0 to 100",
-		`{"consecutiveFailuresEjection": {"failures": 0}, ` + child + `}`:                         "consecutiveFailuresEjection.failures: 0 given, want 1 or more",
-		`{"consecutiveFailuresEjection": {"enforcementPercentage": 101}, ` + child + `}`:          "consecutiveFailuresEjection.enforcementPercentage: 101 given, want 0 to 100",
-		`{"consecutiveFailuresEjection": {}, "interval": "0s", ` + child + `}`:                    `interval: "0s" given, want a duration of 1ms and more, such as "10s"`,
-		`{"consecutiveFailuresEjection": {}, "interval": "1ns", ` + child + `}`:                   `interval: "1ns" given, want a duration of 1ms and more, such as "10s"`,
-		`{"failureCodes": ["UNAVAILABLE", "DOWN"], ` + child + `}`:                                `failureCodes[1]: "DOWN" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
-		`{"failureCodes": ["OK"], ` + child + `}`:                                                 `failureCodes[0]: "OK" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
-		`{"consecutiveFailuresEjection": {}, "childPolicy": [{"understudy_pick_first": {}}]}`:     "childPolicy: understudy_pick_first given, which would not notice that an endpoint is ejected; " + instead,
-		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "pick_first"):  "childPolicy: pick_first below understudy_weighted_target below understudy_drop given, which would not notice that an endpoint is ejected; " + instead,
-		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "pick_first"): "childPolicy: pick_first below understudy_priority given, which would not notice that an endpoint is ejected; " + instead,
+		`{"baseEjectionTime": "300y", ` + child + `}`:                                                       `baseEjectionTime: "300y" given, want a duration such as "10s"`,
+		`{"maxEjectionTime": "9999999999999s", ` + child + `}`:                                              `maxEjectionTime: "9999999999999s" given, want a duration such as "10s"`,
+		`{"maxEjectionPercent": 101, ` + child + `}`:                                                        "maxEjectionPercent: 101 given, want 0 to 100",
+		`{"successRateEjection": {"enforcementPercentage": 101}, ` + child + `}`:                            "successRateEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"failurePercentageEjection": {"threshold": 101}, ` + child + `}`:                                  "failurePercentageEjection.threshold: 101 given, want 0 to 100",
+		`{"failurePercentageEjection": {"enforcementPercentage": 101}, ` + child + `}`:                      "failurePercentageEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"consecutiveFailuresEjection": {"failures": 0}, ` + child + `}`:                                   "consecutiveFailuresEjection.failures: 0 given, want 1 or more",
+		`{"consecutiveFailuresEjection": {"enforcementPercentage": 101}, ` + child + `}`:                    "consecutiveFailuresEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"consecutiveFailuresEjection": {}, "interval": "0s", ` + child + `}`:                              `interval: "0s" given, want a duration of 1ms and more, such as "10s"`,
+		`{"consecutiveFailuresEjection": {}, "interval": "1ns", ` + child + `}`:                             `interval: "1ns" given, want a duration of 1ms and more, such as "10s"`,
+		`{"failureCodes": ["UNAVAILABLE", "DOWN"], ` + child + `}`:                                          `failureCodes[1]: "DOWN" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
+		`{"failureCodes": ["OK"], ` + child + `}`:                                                           `failureCodes[0]: "OK" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": [{"understudy_pick_first": {}}]}`:               "childPolicy: understudy_pick_first given, which would not notice that an endpoint is ejected; " + wantPolicy,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(nestedInDrop, "pick_first"):     "childPolicy: pick_first below understudy_weighted_target below understudy_drop given, which would not notice that an endpoint is ejected; " + wantPolicy,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(nestedInPriority, "pick_first"): "childPolicy: pick_first below understudy_priority given, which would not notice that an endpoint is ejected; " + wantPolicy,
 	} {
 		if _, err := parser.ParseConfig([]byte(raw)); err == nil || err.Error() != "outlier_detection: "+want {
 			t.Errorf("%s: error %v, want %s", raw, err, want)
@@ -145,8 +145,8 @@ func TestConfigErrors(t *testing.T) {
 		`{"consecutiveFailuresEjection": {}, "interval": "1ms", ` + child + `}`,
 		`{"interval": "315576000000s", ` + child + `}`, // 10,000 years, the longest duration, means that A50 is disabled
 		`{"consecutiveFailuresEjection": {}, "interval": "315576000000s", ` + child + `}`,
-		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
-		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(nestedInDrop, "understudy_weighted_round_robin"),
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(nestedInPriority, "understudy_weighted_round_robin"),
 	} {
 		if _, err := parser.ParseConfig([]byte(raw)); err != nil {
 			t.Errorf("%s: error %v", raw, err)
@@ -155,7 +155,7 @@ func TestConfigErrors(t *testing.T) {
 }
 
 const (
-	instead = "want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin"
-	beside  = `[{"understudy_priority": {"priorities": ["x"], "children": {"x": {"config": [{%q: {}}]}}}}]}`
-	below   = `[{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {"x": {"weight": 1, "childPolicy": [{%q: {}}]}}}}]}}]}`
+	wantPolicy       = "want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin"
+	nestedInPriority = `[{"understudy_priority": {"priorities": ["x"], "children": {"x": {"config": [{%q: {}}]}}}}]}`
+	nestedInDrop     = `[{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {"x": {"weight": 1, "childPolicy": [{%q: {}}]}}}}]}}]}`
 )

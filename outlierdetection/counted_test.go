@@ -22,7 +22,7 @@ import (
 // the only endpoint with the same Addr.
 func TestSubchannelWithOtherAttributes(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		child := h.builder.built[0]
 		conn, err := child.cc.NewSubConn([]resolver.Address{{Addr: "a", Attributes: attributes.New("k", "v")}}, balancer.NewSubConnOptions{})
 		if err != nil {
@@ -30,7 +30,7 @@ func TestSubchannelWithOtherAttributes(t *testing.T) {
 		}
 		child.conns["again"] = conn
 		h.fail("again")
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 	})
 }
 
@@ -40,38 +40,38 @@ func TestSameAddresses(t *testing.T) {
 	plain := resolver.Address{Addr: "proxy"}
 	named := resolver.Address{Addr: "proxy", ServerName: "a"}
 	tagged := resolver.Address{Addr: "proxy", Attributes: attributes.New("to", "a")}
-	wild, other := resolver.Address{Addr: "proxy", Attributes: attributes.New("to", incomparable{"a"})}, resolver.Address{Addr: "proxy", Attributes: attributes.New("to", incomparable{"a"})}
+	incomparable1, incomparable2 := resolver.Address{Addr: "proxy", Attributes: attributes.New("to", incomparable{"a"})}, resolver.Address{Addr: "proxy", Attributes: attributes.New("to", incomparable{"a"})}
 	for _, test := range []struct {
 		a, b resolver.Address
 		want bool
-	}{{plain, plain, true}, {named, named, true}, {tagged, tagged, true}, {plain, named, false}, {plain, tagged, false}, {wild, other, false}} {
+	}{{plain, plain, true}, {named, named, true}, {tagged, tagged, true}, {plain, named, false}, {plain, tagged, false}, {incomparable1, incomparable2, false}} {
 		if got := same(test.a, test.b); got != test.want {
 			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
 		}
 	}
 }
 
-// The child of one outlier detection policy is another one. Both must count the calls, whichever of
-// them begins first.
+// One outlier detection policy is the child of another. Both policies must count calls, whichever
+// of them is enabled first.
 func TestNestedPolicies(t *testing.T) {
-	for _, inner := range []bool{false, true} {
+	for _, innerFirst := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 			update := func(outer, below core.Config) {
-				c := given(outer, h.child)
-				c.ChildPolicy = lbconfig.Policy{Builder: newBuilder(Name), Config: given(below, h.child)}
+				c := configOf(outer, h.child)
+				c.ChildPolicy = lbconfig.Policy{Builder: newBuilder(Name), Config: configOf(below, h.child)}
 				state := balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpointsOf("a", "b")}}
 				if err := h.policy.UpdateClientConnState(state); err != nil {
 					t.Fatal(err)
 				}
 				h.cc.Answer(nil)
 			}
-			nothing := outlierscenario.Default()
-			update(nothing, nothing)
+			disabled := outlierscenario.Default()
+			update(disabled, disabled)
 			h.want(h.calls(10, "a"), "map[a:5 b:5]")
-			if inner {
-				update(nothing, consecutive())
+			if innerFirst {
+				update(disabled, consecutiveConfig())
 			} else {
-				update(consecutive(), nothing)
+				update(consecutiveConfig(), disabled)
 			}
 			h.want(h.calls(20, "a"), "map[a:5 b:15]")
 		})
@@ -81,27 +81,27 @@ func TestNestedPolicies(t *testing.T) {
 func TestCallsAreNotCountedWithoutAlgorithm(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a"})
-		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.WithValue(t.Context(), wanted{}, "a")})
+		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.WithValue(t.Context(), endpointKey{}, "a")})
 		if err != nil || result.Done != nil {
 			t.Errorf("a pick has a Done: %v, %v", result.Done != nil, err)
 		}
 	})
 }
 
-type part struct{ balancer.Picker }
+type quarterReadyPicker struct{ balancer.Picker }
 
-func (part) ReadyPart() float64 { return 0.25 }
-func (part) Failure() error     { return fmt.Errorf("down") }
+func (quarterReadyPicker) ReadyPart() float64 { return 0.25 }
+func (quarterReadyPicker) Failure() error     { return fmt.Errorf("down") }
 
 // A picker that wraps the child's picker must have the same Tier and Failure.
 func TestWrappedPickersKeepTierAndFailure(t *testing.T) {
 	for _, p := range []balancer.Picker{
-		&reporting{part{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
-		&picker{child: part{}},
-		&reporting{&picker{child: part{}}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
+		&reporting{quarterReadyPicker{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
+		&picker{child: quarterReadyPicker{}},
+		&reporting{&picker{child: quarterReadyPicker{}}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
 	} {
 		want := shell.Tier{ReadyPart: 0.25}
-		if _, says := p.(*reporting); says {
+		if _, isReporting := p.(*reporting); isReporting {
 			want.Condition, want.Interval = shell.HalfOpen, time.Second
 		}
 		if got := shell.TierOf(p); got != want {
@@ -117,7 +117,7 @@ func TestEjectionsAreCounted(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		r := &lbtest.Recorder{}
 		h.cc.Recorder = r
-		h.Update(consecutive(), []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		h.fail("a")
 		synctest.Wait()
 		if got := fmt.Sprint(r.Counts()); got != "map[understudy.outlier_detection.ejections_enforced :///  consecutive_failures :1]" {

@@ -13,10 +13,10 @@ import (
 
 var endings = map[string]balancer.DoneInfo{
 	"ok":        {BytesSent: true, BytesReceived: true},
-	"failed":    ended(codes.Internal, true, true),
-	"lost":      ended(codes.Unavailable, true, false),
-	"cancelled": ended(codes.Canceled, true, true),
-	"dropped":   ended(codes.Canceled, true, false),
+	"failed":    doneInfo(codes.Internal, true, true),
+	"lost":      doneInfo(codes.Unavailable, true, false),
+	"cancelled": doneInfo(codes.Canceled, true, true),
+	"dropped":   doneInfo(codes.Canceled, true, false),
 }
 
 func (h *harness) Call(endpoint string, ok bool) {
@@ -39,7 +39,7 @@ func (h *harness) end(endpoint string, info balancer.DoneInfo) {
 
 func (h *harness) Begin(endpoint string, deadline bool) {
 	h.t.Helper()
-	ctx := context.WithValue(context.Background(), wanted{}, endpoint)
+	ctx := context.WithValue(context.Background(), endpointKey{}, endpoint)
 	if deadline {
 		limited, cancel := context.WithTimeout(ctx, time.Hour)
 		defer cancel()

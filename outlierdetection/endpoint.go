@@ -52,8 +52,8 @@ func (c *counter) reset() {
 }
 
 // list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
-// entries. If the entries, their addresses and which are reserves are the same as in the last list, it
-// sets p.bound, because the subchannels need not be assigned again.
+// entries. If the entries, their addresses and their reserve flags are the same as in the last
+// list, list sets p.bound, because the subchannels need not be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	if p.known == nil {
 		p.known = make(map[key]*endpoint, len(endpoints))

@@ -21,8 +21,8 @@ func TestTierHasStatusCodesOfFailures(t *testing.T) {
 		h.Update(config, names)
 		last := map[string]codes.Code{"a": codes.Unavailable, "b": codes.Internal, "c": codes.Internal, "d": codes.DeadlineExceeded, "e": codes.DataLoss, "f": codes.Internal}
 		for _, name := range names {
-			h.end(name, ended(codes.Unknown, true, true))
-			h.end(name, ended(last[name], true, true))
+			h.end(name, doneInfo(codes.Unknown, true, true))
+			h.end(name, doneInfo(last[name], true, true))
 		}
 		want := "INTERNAL, DEADLINE_EXCEEDED, UNAVAILABLE"
 		if tier := shell.TierOf(h.cc.State().Picker); tier.Condition != shell.Emptied || tier.Failures != want {

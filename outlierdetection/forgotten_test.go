@@ -14,13 +14,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-func emptying() core.Config {
-	config := consecutive()
+func reportEmptiedConfig() core.Config {
+	config := consecutiveConfig()
 	config.MaxEjectionPercent, config.ReportEmptied = 100, true
 	return config
 }
 
-func (h *harness) inside() *policy {
+func (h *harness) inner() *policy {
 	for _, conn := range h.builder.built[0].conns {
 		return conn.(*subConn).policy
 	}
@@ -39,9 +39,9 @@ func (h *harness) fail(endpoint string) {
 // then report that no endpoint can receive calls.
 func TestSubchannelShutdown(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(emptying(), []string{"a", "b"})
-		p := h.inside()
-		of := func(name string) []*subConn {
+		h.Update(reportEmptiedConfig(), []string{"a", "b"})
+		p := h.inner()
+		subConnsOf := func(name string) []*subConn {
 			for _, e := range p.core.Endpoints() {
 				if e.Attached.name == name {
 					return p.of(e)
@@ -50,22 +50,22 @@ func TestSubchannelShutdown(t *testing.T) {
 			return nil
 		}
 		h.fail("a")
-		h.wantHeard("a TRANSIENT_FAILURE")
-		if len(p.all) != 2 || p.strangers.Load() != 2 || len(of("b")) != 1 {
-			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all), p.strangers.Load(), len(of("b")))
+		h.wantReceived("a TRANSIENT_FAILURE")
+		if len(p.all) != 2 || p.strangers.Load() != 2 || len(subConnsOf("b")) != 1 {
+			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all), p.strangers.Load(), len(subConnsOf("b")))
 		}
 		child := h.builder.built[0]
-		gone := h.cc.SubConn("b")
+		removed := h.cc.SubConn("b")
 		child.cc.RemoveSubConn(child.conns["b"])
 		synctest.Wait()
-		h.wantHeard("a READY", "tier emptied")
-		if !gone.IsShutdown() || len(p.all) != 1 || p.strangers.Load() != 1 || len(of("b")) != 0 {
-			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.strangers.Load(), len(of("b")))
+		h.wantReceived("a READY", "tier emptied")
+		if !removed.IsShutdown() || len(p.all) != 1 || p.strangers.Load() != 1 || len(subConnsOf("b")) != 0 {
+			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.strangers.Load(), len(subConnsOf("b")))
 		}
-		h.ready(gone)
+		h.ready(removed)
 		child.conns["b"].Shutdown()
 		synctest.Wait()
-		if h.wantHeard(); p.strangers.Load() != 1 {
+		if h.wantReceived(); p.strangers.Load() != 1 {
 			t.Errorf("%d subchannels not counted by their users after a second Shutdown, want 1", p.strangers.Load())
 		}
 	})
@@ -73,18 +73,18 @@ func TestSubchannelShutdown(t *testing.T) {
 
 func TestSubchannelMovesToOtherEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(emptying(), []string{"a", "b"})
+		h.Update(reportEmptiedConfig(), []string{"a", "b"})
 		h.fail("a")
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 		child := h.builder.built[0]
 		move := func(to ...resolver.Address) {
 			child.cc.UpdateAddresses(child.conns["b"], to)
 			synctest.Wait()
 		}
 		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // a subchannel with several addresses belongs to no endpoint
-		h.wantHeard("a READY", "tier emptied")
+		h.wantReceived("a READY", "tier emptied")
 		move(resolver.Address{Addr: "b"})
-		if p := h.inside(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {
+		if p := h.inner(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {
 			t.Errorf("the phase is %v although an endpoint that is not ejected is connected", p.phase)
 		}
 	})
@@ -94,26 +94,26 @@ func TestAlgorithmIsConfiguredLater(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a", "b"})
 		h.fail("a")
-		h.wantHeard()
-		h.Update(emptying(), []string{"a", "b"})
+		h.wantReceived()
+		h.Update(reportEmptiedConfig(), []string{"a", "b"})
 		h.fail("a")
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 		h.fail("b")
-		h.wantHeard("a READY", "tier emptied")
+		h.wantReceived("a READY", "tier emptied")
 	})
 }
 
 func TestQuietIntervalPublishesNothing(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(emptying(), []string{"a", "b"})
+		h.Update(reportEmptiedConfig(), []string{"a", "b"})
 		before := len(h.cc.States())
 		for i := range 10 {
 			h.Call("a", true)
 			h.Call("b", i%4 == 3)
 			h.Advance(10 * time.Second)
 		}
-		if more := len(h.cc.States()) - before; more > 0 {
-			t.Errorf("%d states were published in ten quiet intervals", more)
+		if published := len(h.cc.States()) - before; published > 0 {
+			t.Errorf("%d states were published in ten quiet intervals", published)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestListOfEndpoints(t *testing.T) {
 		t.Error("the entries are not the same after another update")
 	}
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		h.update(consecutive(), given...)
+		h.update(consecutiveConfig(), given...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
 	})
 }
@@ -151,7 +151,7 @@ func TestUnchangedListStaysBound(t *testing.T) {
 	}
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		for range 3 {
-			h.update(consecutive(), ab...)
+			h.update(consecutiveConfig(), ab...)
 			h.want(h.calls(20, "a"), "map[a:5 b:15]")
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
@@ -159,7 +159,8 @@ func TestUnchangedListStaysBound(t *testing.T) {
 	})
 }
 
-// An update allocates the list, a buffer, and what is new.
+// An update with one new endpoint may allocate only the list, a buffer and the entry of the
+// endpoint.
 func TestListAllocatesOnlyNewEndpoints(t *testing.T) {
 	const n = 10_000
 	var names []string
@@ -188,7 +189,8 @@ func TestListAllocatesOnlyNewEndpoints(t *testing.T) {
 	}
 }
 
-// The core learns that an endpoint without a connection has become a reserve, or is none any more.
+// When an endpoint becomes a reserve or is no longer a reserve, the list must not stay bound,
+// because the core must learn whether the endpoint may stay unconnected.
 func TestListWithOtherReserveIsNotBound(t *testing.T) {
 	given := endpointsOf("a", "b")
 	p := &policy{}
@@ -201,7 +203,8 @@ func TestListWithOtherReserveIsNotBound(t *testing.T) {
 	}
 }
 
-// A child may create a subchannel while the policy reads a new list. The race detector checks it.
+// A child may create a subchannel while the policy reads a new list. The race detector checks that
+// this is safe.
 func TestListChangesWhileSubchannelIsBound(t *testing.T) {
 	proxied := func(port string) []resolver.Endpoint {
 		var list []resolver.Endpoint

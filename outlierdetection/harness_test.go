@@ -20,40 +20,40 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// recording is a child policy that connects to every endpoint and records health updates. It picks
-// the endpoint that the context of the call names.
-type recording struct {
+// recordingPolicy is a child policy that connects to every endpoint and records health updates. It
+// picks the endpoint that the context of the call names.
+type recordingPolicy struct {
 	cc balancer.ClientConn
 
-	mu    sync.Mutex
-	conns map[string]balancer.SubConn
-	heard []string
+	mu       sync.Mutex
+	conns    map[string]balancer.SubConn
+	received []string
 
 	addresses []resolver.Address
 }
 
 type recordingBuilder struct {
 	name  string
-	built []*recording
+	built []*recordingPolicy
 }
 
 func (b *recordingBuilder) Name() string { return b.name }
 
 func (b *recordingBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
-	r := &recording{cc: cc, conns: map[string]balancer.SubConn{}}
+	r := &recordingPolicy{cc: cc, conns: map[string]balancer.SubConn{}}
 	b.built = append(b.built, r)
 	return r
 }
 
-func (r *recording) UpdateClientConnState(state balancer.ClientConnState) error {
+func (r *recordingPolicy) UpdateClientConnState(state balancer.ClientConnState) error {
 	r.addresses = state.ResolverState.Addresses
-	wanted := map[string]bool{}
+	listed := map[string]bool{}
 	for _, e := range state.ResolverState.Endpoints {
-		wanted[e.Addresses[0].Addr] = true
+		listed[e.Addresses[0].Addr] = true
 		r.connect(e.Addresses[0])
 	}
 	for name, conn := range r.conns {
-		if !wanted[name] {
+		if !listed[name] {
 			conn.Shutdown()
 			delete(r.conns, name)
 		}
@@ -62,7 +62,7 @@ func (r *recording) UpdateClientConnState(state balancer.ClientConnState) error 
 	return nil
 }
 
-func (r *recording) connect(address resolver.Address) {
+func (r *recordingPolicy) connect(address resolver.Address) {
 	if r.conns[address.Addr] != nil {
 		return
 	}
@@ -72,7 +72,7 @@ func (r *recording) connect(address resolver.Address) {
 			first := true
 			conn.RegisterHealthListener(func(health balancer.SubConnState) {
 				if !first || health.ConnectivityState != connectivity.Ready {
-					r.hear(address.Addr + " " + health.ConnectivityState.String())
+					r.record(address.Addr + " " + health.ConnectivityState.String())
 				}
 				first = false
 			})
@@ -84,34 +84,34 @@ func (r *recording) connect(address resolver.Address) {
 	}
 }
 
-func (r *recording) hear(line string) {
+func (r *recordingPolicy) record(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard = append(r.heard, line)
+	r.received = append(r.received, line)
 }
 
-type wanted struct{}
+type endpointKey struct{}
 
-func (r *recording) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	conn := r.conns[info.Ctx.Value(wanted{}).(string)]
+func (r *recordingPolicy) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	conn := r.conns[info.Ctx.Value(endpointKey{}).(string)]
 	if conn == nil {
 		return balancer.PickResult{}, errors.New("no such endpoint")
 	}
 	return balancer.PickResult{SubConn: conn}, nil
 }
 
-func (r *recording) ResolverError(error)                                        {}
-func (r *recording) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
-func (r *recording) ExitIdle()                                                  { r.hear("ExitIdle") }
-func (r *recording) Close()                                                     {}
+func (r *recordingPolicy) ResolverError(error)                                        {}
+func (r *recordingPolicy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (r *recordingPolicy) ExitIdle()                                                  { r.record("ExitIdle") }
+func (r *recordingPolicy) Close()                                                     {}
 
 type harness struct {
-	t       *testing.T
-	cc      *lbtest.ClientConn
-	policy  balancer.Balancer
-	builder *recordingBuilder
-	tier    shell.Condition
-	lost    map[string]bool
+	t            *testing.T
+	cc           *lbtest.ClientConn
+	policy       balancer.Balancer
+	builder      *recordingBuilder
+	tier         shell.Condition
+	disconnected map[string]bool
 
 	calls    map[string][]func(balancer.DoneInfo)
 	unproven map[*endpoint]bool
@@ -124,7 +124,7 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	builder := &recordingBuilder{name: fmt.Sprintf("outlier_recording_%d", recordings)}
 	balancer.Register(builder)
 	cc := &lbtest.ClientConn{}
-	h := &harness{t: t, cc: cc, builder: builder, lost: map[string]bool{}, calls: map[string][]func(balancer.DoneInfo){}, unproven: map[*endpoint]bool{}, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
+	h := &harness{t: t, cc: cc, builder: builder, disconnected: map[string]bool{}, calls: map[string][]func(balancer.DoneInfo){}, unproven: map[*endpoint]bool{}, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
 	cc.OnUpdate(h.published)
 	t.Cleanup(h.policy.Close)
 	return h
@@ -133,7 +133,7 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 func (h *harness) published(state balancer.State) {
 	if tier := shell.TierOf(state.Picker).Condition; tier != h.tier {
 		h.tier = tier
-		h.builder.built[0].hear("tier " + tier.String())
+		h.builder.built[0].record("tier " + tier.String())
 	}
 }
 
@@ -145,7 +145,7 @@ func endpointsOf(names ...string) []resolver.Endpoint {
 	return all
 }
 
-func given(config core.Config, child string) *lbconfig.OutlierDetection {
+func configOf(config core.Config, child string) *lbconfig.OutlierDetection {
 	c := lbconfig.NewOutlierDetection()
 	c.Interval, c.BaseEjectionTime, c.MaxEjectionTime = lbconfig.Duration(config.Interval), lbconfig.Duration(config.BaseEjectionTime), lbconfig.Duration(config.MaxEjectionTime)
 	c.MaxEjectionPercent, c.ReportEmptied = config.MaxEjectionPercent, config.ReportEmptied
@@ -159,7 +159,7 @@ func given(config core.Config, child string) *lbconfig.OutlierDetection {
 func (h *harness) Update(config core.Config, endpoints []string) {
 	h.t.Helper()
 	err := h.policy.UpdateClientConnState(balancer.ClientConnState{
-		BalancerConfig: given(config, h.builder.name),
+		BalancerConfig: configOf(config, h.builder.name),
 		ResolverState:  resolver.State{Endpoints: endpointsOf(endpoints...)},
 	})
 	if err != nil {
@@ -167,7 +167,7 @@ func (h *harness) Update(config core.Config, endpoints []string) {
 	}
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
-		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.lost[sc.Addresses[0].Addr] {
+		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.disconnected[sc.Addresses[0].Addr] {
 			h.ready(sc)
 		}
 	}
@@ -183,7 +183,7 @@ func (h *harness) ready(sc *lbtest.SubConn) {
 
 func (h *harness) Connect(endpoint, how string) {
 	sc := h.cc.SubConn(endpoint)
-	h.lost[endpoint] = how != "connect"
+	h.disconnected[endpoint] = how != "connect"
 	switch how {
 	case "connect":
 		h.ready(sc)
@@ -212,9 +212,9 @@ func (h *harness) Take() []string {
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	heard := r.heard
-	r.heard = nil
-	return append(heard, proofs...)
+	received := r.received
+	r.received = nil
+	return append(received, proofs...)
 }
 
 func (h *harness) proofs(p *policy) (lines []string) {
@@ -229,7 +229,7 @@ func (h *harness) proofs(p *policy) (lines []string) {
 	return lines
 }
 
-func (h *harness) wantHeard(want ...string) {
+func (h *harness) wantReceived(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.Take(), ", "); got != strings.Join(want, ", ") {
 		h.t.Errorf("received %q, want %q", got, strings.Join(want, ", "))

@@ -17,36 +17,36 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-type compared struct {
-	to    string
-	times *atomic.Int64
+type countedValue struct {
+	target      string
+	comparisons *atomic.Int64
 }
 
-func (c *compared) Equal(other any) bool {
-	c.times.Add(1)
-	o, ok := other.(*compared)
-	return ok && o.to == c.to
+func (c *countedValue) Equal(other any) bool {
+	c.comparisons.Add(1)
+	v, ok := other.(*countedValue)
+	return ok && v.target == c.target
 }
 
-func (c *compared) String() string { return c.to }
+func (c *countedValue) String() string { return c.target }
 
 // Behind a proxy, all endpoints have the same address and differ only in its attributes. An update
-// must not compare each endpoint with each other one.
+// must not compare each endpoint with all other endpoints.
 func TestUpdateBehindProxyIsLinear(t *testing.T) {
 	const n = 400
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		times := &atomic.Int64{}
 		update := func(from int, config core.Config) {
-			var origin, dialled []resolver.Endpoint
+			var origin, proxied []resolver.Endpoint
 			for i := range n {
-				to := fmt.Sprint("backend", from+i)
-				origin = append(origin, endpointsOf(to)...)
-				address := resolver.Address{Addr: "proxy", Attributes: attributes.New("to", &compared{to, times})}
-				dialled = append(dialled, resolver.Endpoint{Addresses: []resolver.Address{address}})
+				target := fmt.Sprint("backend", from+i)
+				origin = append(origin, endpointsOf(target)...)
+				address := resolver.Address{Addr: "proxy", Attributes: attributes.New("to", &countedValue{target, times})}
+				proxied = append(proxied, resolver.Endpoint{Addresses: []resolver.Address{address}})
 			}
 			state := hierarchy.Seal(resolver.State{Endpoints: origin})
-			state.Endpoints = dialled
-			if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: given(config, h.child), ResolverState: state}); err != nil {
+			state.Endpoints = proxied
+			if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: configOf(config, h.child), ResolverState: state}); err != nil {
 				t.Fatal(err)
 			}
 			h.cc.Answer(nil)
@@ -56,8 +56,8 @@ func TestUpdateBehindProxyIsLinear(t *testing.T) {
 			from   int
 			config core.Config
 		}{
-			{"new", 0, consecutive()}, {"the same", 0, consecutive()}, {"detection turned off", 0, outlierscenario.Default()},
-			{"detection turned on", 0, consecutive()}, {"half of them replaced", n / 2, consecutive()}, {"all replaced", 2 * n, consecutive()},
+			{"new", 0, consecutiveConfig()}, {"the same", 0, consecutiveConfig()}, {"detection turned off", 0, outlierscenario.Default()},
+			{"detection turned on", 0, consecutiveConfig()}, {"half of them replaced", n / 2, consecutiveConfig()}, {"all replaced", 2 * n, consecutiveConfig()},
 		} {
 			times.Store(0)
 			update(step.from, step.config)
@@ -65,7 +65,7 @@ func TestUpdateBehindProxyIsLinear(t *testing.T) {
 				t.Errorf("%s: %d attributes were compared for %d endpoints", step.what, got, n)
 			}
 		}
-		bad := &compared{fmt.Sprint("backend", 2*n), times}
+		bad := &countedValue{fmt.Sprint("backend", 2*n), times}
 		failed := 0
 		for range 7 * n {
 			result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})

@@ -50,16 +50,16 @@ func TestLogNamesPriority(t *testing.T) {
 		config.MaxEjectionPercent, config.ReportEmptied = 100, true
 		h.Update(config, []string{"a"})
 		state := stateattr.SetLabels(resolver.State{Endpoints: endpointsOf("a")}, stateattr.Labels{Priority: "p0 us-east/a"})
-		if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: given(config, h.builder.name), ResolverState: state}); err != nil {
+		if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: configOf(config, h.builder.name), ResolverState: state}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			h.end("a", ended(codes.Internal, true, true))
+			h.end("a", doneInfo(codes.Internal, true, true))
 		}
 		logged.wantLast(t, ": priority p0 us-east/a: calls to all of its endpoints fail with INTERNAL")
 		time.Sleep(2 * config.Interval)
 		logged.wantLast(t, ": priority p0 us-east/a: a few calls show whether its endpoints are well again")
-		h.end("a", ended(codes.OK, true, true))
+		h.end("a", doneInfo(codes.OK, true, true))
 		time.Sleep(2 * config.Interval)
 		logged.wantLast(t, ": priority p0 us-east/a: not all of its endpoints are ejected any more")
 	})

@@ -39,7 +39,7 @@ func (p *policy) current(e *endpoint) *period {
 	return p.begin(e, func(now *period) {})
 }
 
-// begin begins a new period of e, which is a copy of the previous one with a change.
+// begin starts a new period of e. The new period is a copy of the previous one, modified by change.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
@@ -117,8 +117,8 @@ func (b *period) fail(r *rules) {
 	}
 }
 
-// unavailable reports whether the last failure had the code UNAVAILABLE, as calls have whose
-// connection is lost.
+// unavailable reports whether the last failed call had the code UNAVAILABLE. A call whose
+// connection is lost has this code.
 func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes.Unavailable }
 
 // answered counts an answered call. It notifies the core of the first answer after the ejection.

@@ -84,7 +84,8 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 
 func (p *policy) End() {}
 
-// noteConnections tells the core the connections of a new list. Later changes are events.
+// noteConnections reports the connections of the endpoints in a new list to the core. Later changes
+// are reported by events.
 func (p *policy) noteConnections(list []*endpoint) {
 	for _, e := range list {
 		// An endpoint without a connection counts as connecting, because the child will connect it. A

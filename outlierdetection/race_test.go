@@ -17,29 +17,29 @@ func TestConcurrentCalls(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
 			for range 10 {
-				synctest.Test(t, func(t *testing.T) { atOnce(t, child) })
+				synctest.Test(t, func(t *testing.T) { callConcurrently(t, child) })
 			}
 		})
 	}
 }
 
-func atOnce(t *testing.T, child string) {
+func callConcurrently(t *testing.T, child string) {
 	h := newTree(t, child)
-	config := consecutive()
+	config := consecutiveConfig()
 	config.Interval, config.ReportEmptied, config.MaxEjectionPercent = time.Millisecond, true, 100
 	h.update(config, endpointsOf("a", "b", "c")...)
-	var all sync.WaitGroup
+	var workers sync.WaitGroup
 	for range 2 {
-		all.Go(func() {
+		workers.Go(func() {
 			for range 200 {
 				if result, err := h.cc.State().Picker.Pick(balancer.PickInfo{}); err == nil && result.Done != nil {
-					result.Done(ended(codes.Unavailable, true, false))
+					result.Done(doneInfo(codes.Unavailable, true, false))
 				}
 				time.Sleep(10 * time.Microsecond)
 			}
 		})
 	}
-	all.Go(func() {
+	workers.Go(func() {
 		for i := range 50 {
 			for _, sc := range h.cc.Live() {
 				if sc.Connects() == 0 {
@@ -52,19 +52,19 @@ func atOnce(t *testing.T, child string) {
 		}
 	})
 	for i := range 20 {
-		now := config
+		current := config
 		if i%3 == 2 {
-			now.ConsecutiveFailuresEjection = nil
+			current.ConsecutiveFailuresEjection = nil
 		}
 		_ = h.policy.UpdateClientConnState(balancer.ClientConnState{
-			BalancerConfig: given(now, child),
+			BalancerConfig: configOf(current, child),
 			ResolverState:  resolver.State{Endpoints: endpointsOf("a", "b", "c", "d")[i%3:]},
 		})
 		time.Sleep(100 * time.Microsecond)
 	}
 	h.policy.Close()
 	published := len(h.cc.States())
-	all.Wait()
+	workers.Wait()
 	time.Sleep(time.Second)
 	if now := len(h.cc.States()); now != published {
 		t.Errorf("published %d states after Close", now-published)

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// One endpoint is ejected, and the other one loses its connection again and again. While the other
-// one is in backoff, the ejected one must get the calls.
+// One endpoint is ejected, and the other endpoint loses its connection repeatedly. While the other
+// endpoint is in backoff, the ejected endpoint must get the calls.
 func TestEjectedEndpointGetsCallsWhileOtherReconnects(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		h.update(emptying(), endpointsOf("a", "b")...)
+		h.update(reportEmptiedConfig(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
 		b := h.cc.SubConn("b")
 		for range 4 { // the second short connection in a row counts as a failure

@@ -13,13 +13,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may send new names again and again. Only the first of them may get metric series of
-// their own.
+// A control plane may send any number of new names. Only the first names may get their own metric
+// series.
 func TestNumberOfSeriesIsLimited(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		s := &lbtest.Recorder{}
 		h.cc.Recorder = s
-		config := given(consecutive(), h.builder.name)
+		config := configOf(consecutiveConfig(), h.builder.name)
 		for i := range 1000 {
 			state := resolver.State{Endpoints: endpointsOf("a", "b")}
 			state = stateattr.SetLabels(state, stateattr.Labels{Priority: fmt.Sprint("p", i), Service: fmt.Sprint("shop", i)})

@@ -192,8 +192,8 @@ func (s *subConn) noteConnection(changed bool) {
 	}
 }
 
-// connection returns Connected if the child would use the subchannel were it not for an ejection:
-// the subchannel is READY and, if the child listens to health, healthy. The caller holds mu.
+// connection returns Connected if the child can use the subchannel when it is not ejected: the
+// subchannel is READY and, if the child listens to health updates, healthy. The caller holds mu.
 func (s *subConn) connection() core.Connection {
 	state, healthy := connectivity.State(s.state), connectivity.State(s.healthy)
 	switch {

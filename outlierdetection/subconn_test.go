@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// While an endpoint is ejected, the child must get no health updates. When the ejection ends, it
-// must get the last one.
+// While an endpoint is ejected, the child must get no health updates. When the ejection ends, the
+// child must get the last health update.
 func TestHealthUpdatesDuringEjection(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		sc := h.cc.SubConn("a")
 		health := func(state connectivity.State) {
 			sc.ReportHealth(state, errors.New("x"))
@@ -24,60 +24,61 @@ func TestHealthUpdatesDuringEjection(t *testing.T) {
 		}
 		health(connectivity.TransientFailure)
 		health(connectivity.Ready)
-		h.wantHeard("a TRANSIENT_FAILURE", "a READY")
+		h.wantReceived("a TRANSIENT_FAILURE", "a READY")
 		for range 5 {
 			h.Call("a", false)
 		}
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 		health(connectivity.Ready)
 		health(connectivity.Connecting)
-		h.wantHeard()
+		h.wantReceived()
 		h.Advance(40e9)
-		h.wantHeard("a CONNECTING")
+		h.wantReceived("a CONNECTING")
 		health(connectivity.Ready)
-		h.wantHeard("a READY")
+		h.wantReceived("a READY")
 	})
 }
 
 func TestEjectionIsReportedOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		sc := h.cc.SubConn("a")
-		again := func() {
+		reconnect := func() {
 			sc.Report(connectivity.Idle, nil)
 			sc.Report(connectivity.Ready, nil)
 			synctest.Wait()
 		}
-		again()
+		reconnect()
 		h.fail("a")
-		h.wantHeard()
+		h.wantReceived()
 		for range 2 {
 			sc.ReportHealth(connectivity.Ready, nil)
 			synctest.Wait()
 		}
-		h.wantHeard("a TRANSIENT_FAILURE")
-		again()
+		h.wantReceived("a TRANSIENT_FAILURE")
+		reconnect()
 		for range 2 {
 			sc.ReportHealth(connectivity.Ready, nil)
 			synctest.Wait()
 		}
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 		h.Advance(40e9)
-		h.wantHeard("a READY")
+		h.wantReceived("a READY")
 	})
 }
 
-// Health updates of an earlier connection must be dropped. After Shutdown, all must be dropped.
+// Health updates of an earlier connection must be dropped. After Shutdown, all health updates must
+// be dropped.
 func TestLateHealthUpdatesAreDropped(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		a := h.builder.built[0].conns["a"].(*subConn)
 		late := balancer.SubConnState{ConnectivityState: connectivity.TransientFailure}
 		before := a.run
 		h.Connect("a", "disconnect")
 		h.Connect("a", "connect")
 		a.healthChanged(before, late)
-		h.wantHeard()
+		h.wantReceived()
 		a.RegisterHealthListener(nil)
 		if h.cc.SubConn("a").HasHealthListener() {
 			t.Error("the health listener is still registered")
@@ -85,7 +86,7 @@ func TestLateHealthUpdatesAreDropped(t *testing.T) {
 		a.healthChanged(a.run, late)
 		a.Shutdown()
 		a.healthChanged(a.run, late)
-		h.wantHeard()
+		h.wantReceived()
 	})
 }
 
@@ -95,8 +96,8 @@ func (user) PickerChanged() {}
 
 func TestUncountedSubchannels(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b", "c"})
-		p := h.inside()
+		h.Update(consecutiveConfig(), []string{"a", "b", "c"})
+		p := h.inner()
 		want := func(what string, n int64) {
 			t.Helper()
 			if got := p.strangers.Load(); got != n {
@@ -120,20 +121,20 @@ func TestUncountedSubchannels(t *testing.T) {
 
 func TestNewSubchannelOfEjectedEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		for range 5 {
 			h.Call("a", false)
 		}
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 		child := h.builder.built[0]
 		child.conns["a"].Shutdown()
 		delete(child.conns, "a")
-		h.Update(consecutive(), []string{"a", "b"})
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.Update(consecutiveConfig(), []string{"a", "b"})
+		h.wantReceived("a TRANSIENT_FAILURE")
 		for range 5 {
 			h.Call("b", false)
 		}
-		h.wantHeard()
+		h.wantReceived()
 	})
 }
 
@@ -141,7 +142,7 @@ func TestNewSubchannelOfEjectedEndpoint(t *testing.T) {
 // calls must not be counted.
 func TestSubchannelsWithoutEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b"})
+		h.Update(consecutiveConfig(), []string{"a", "b"})
 		child := h.builder.built[0]
 		for name, addresses := range map[string][]resolver.Address{"several": {{Addr: "a"}, {Addr: "b"}}, "unlisted": {{Addr: "c"}}} {
 			conn, err := child.cc.NewSubConn(addresses, balancer.NewSubConnOptions{})
@@ -153,7 +154,7 @@ func TestSubchannelsWithoutEndpoint(t *testing.T) {
 				h.Call(name, false)
 			}
 		}
-		h.wantHeard()
+		h.wantReceived()
 		if _, err := child.cc.NewSubConn(nil, balancer.NewSubConnOptions{}); err == nil {
 			t.Error("NewSubConn accepted an empty list of addresses")
 		}
@@ -164,7 +165,7 @@ func TestSubchannelsWithoutEndpoint(t *testing.T) {
 // address.
 func TestUpdateAddresses(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b", "c"})
+		h.Update(consecutiveConfig(), []string{"a", "b", "c"})
 		child := h.builder.built[0]
 		move := func(to ...string) {
 			var addresses []resolver.Address
@@ -177,25 +178,25 @@ func TestUpdateAddresses(t *testing.T) {
 		for range 5 {
 			h.Call("a", false)
 		}
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 		move("a", "b")
-		h.wantHeard("a READY")
+		h.wantReceived("a READY")
 		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
 			t.Errorf("the subchannel was given %v, want both addresses", got)
 		}
 		move("b")
 		move("a")
-		h.wantHeard("a TRANSIENT_FAILURE")
+		h.wantReceived("a TRANSIENT_FAILURE")
 	})
 }
 
 func TestBothDoneFunctionsAreCalled(t *testing.T) {
-	var heard []string
-	note := func(what string) func(balancer.DoneInfo) {
-		return func(balancer.DoneInfo) { heard = append(heard, what) }
+	var called []string
+	record := func(what string) func(balancer.DoneInfo) {
+		return func(balancer.DoneInfo) { called = append(called, what) }
 	}
-	both(note("first"), note("then"))(ended(codes.OK, true, true))
-	if got := strings.Join(heard, " "); got != "first then" {
+	both(record("first"), record("then"))(doneInfo(codes.OK, true, true))
+	if got := strings.Join(called, " "); got != "first then" {
 		t.Errorf("called %q", got)
 	}
 }

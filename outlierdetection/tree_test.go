@@ -46,7 +46,7 @@ func newTree(t *testing.T, child string) *tree {
 	return h
 }
 
-func consecutive() core.Config {
+func consecutiveConfig() core.Config {
 	config := outlierscenario.Default()
 	config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
 	config.MaxEjectionPercent = 50
@@ -55,7 +55,7 @@ func consecutive() core.Config {
 
 func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.t.Helper()
-	c := given(config, h.child)
+	c := configOf(config, h.child)
 	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpoints}}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -64,24 +64,24 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 
 func (h *tree) calls(n int, bad string) map[string]int {
 	h.t.Helper()
-	had := map[string]int{}
+	counts := map[string]int{}
 	for range n {
 		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
 		if err != nil {
 			h.t.Fatal(err)
 		}
 		name := result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
-		had[name]++
+		counts[name]++
 		info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 		if name == bad {
-			info = ended(codes.Unavailable, true, false)
+			info = doneInfo(codes.Unavailable, true, false)
 		}
 		if result.Done != nil {
 			result.Done(info)
 		}
 		synctest.Wait()
 	}
-	return had
+	return counts
 }
 
 func (h *tree) want(got map[string]int, want string) {
@@ -95,7 +95,7 @@ func TestFailingEndpointIsEjected(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
 			inTree(t, child, func(h *tree) {
-				h.update(consecutive(), endpointsOf("a", "b")...)
+				h.update(consecutiveConfig(), endpointsOf("a", "b")...)
 				h.want(h.calls(10, ""), "map[a:5 b:5]")
 				h.want(h.calls(10, "a"), "map[a:5 b:5]")
 				h.want(h.calls(10, "a"), "map[b:10]")
@@ -114,7 +114,7 @@ func TestFailingEndpointIsEjected(t *testing.T) {
 // made when outlier detection is turned on or off.
 func TestPickerIsUnchangedWithoutAlgorithm(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		untouched := func(counts bool) {
+		wantChildPicker := func(counts bool) {
 			t.Helper()
 			state := h.cc.State()
 			if _, ok := state.Picker.(*weighted.Picker); !ok {
@@ -126,13 +126,13 @@ func TestPickerIsUnchangedWithoutAlgorithm(t *testing.T) {
 		}
 		noOp := outlierscenario.Default()
 		h.update(noOp, endpointsOf("a", "b")...)
-		untouched(false)
+		wantChildPicker(false)
 		before := len(h.cc.SubConns())
-		h.update(consecutive(), endpointsOf("a", "b")...)
-		untouched(true)
+		h.update(consecutiveConfig(), endpointsOf("a", "b")...)
+		wantChildPicker(true)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
 		h.update(noOp, endpointsOf("a", "b")...)
-		untouched(false)
+		wantChildPicker(false)
 		h.want(h.calls(10, "a"), "map[a:5 b:5]")
 		if now := len(h.cc.SubConns()); now != before {
 			t.Errorf("turning detection on and off made %d connections", now-before)
@@ -144,7 +144,7 @@ func TestPickerIsUnchangedWithoutAlgorithm(t *testing.T) {
 func TestEndpointWithSeveralAddresses(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		two := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a1"}, {Addr: "a2"}}}
-		h.update(consecutive(), two, endpointsOf("b")[0])
+		h.update(consecutiveConfig(), two, endpointsOf("b")[0])
 		h.want(h.calls(20, "a1"), "map[a1:5 b:15]")
 		h.cc.SubConn("a1").Report(connectivity.Idle, nil)
 		synctest.Wait()
@@ -166,41 +166,41 @@ func TestEndpointWithSeveralAddresses(t *testing.T) {
 // ejected without the others.
 func TestEndpointsBehindProxy(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		through := func(target string) resolver.Endpoint {
+		proxied := func(target string) resolver.Endpoint {
 			return resolver.Endpoint{Addresses: []resolver.Address{{Addr: "proxy", ServerName: target, Attributes: attributes.New("to", target)}}}
 		}
-		h.update(consecutive(), through("a"), through("b"))
+		h.update(consecutiveConfig(), proxied("a"), proxied("b"))
 		ready := h.cc.Live()
 		if len(ready) != 2 {
 			t.Fatalf("connections are %v, want two", ready)
 		}
-		had := map[string]int{}
+		counts := map[string]int{}
 		for range 40 {
 			result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			target := result.SubConn.(*lbtest.SubConn).Addresses[0].ServerName
-			had[target]++
+			counts[target]++
 			info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 			if target == "a" {
-				info = ended(codes.Unavailable, true, false)
+				info = doneInfo(codes.Unavailable, true, false)
 			}
 			result.Done(info)
 			synctest.Wait()
 		}
-		h.want(had, "map[a:5 b:35]")
+		h.want(counts, "map[a:5 b:35]")
 	})
 }
 
 func TestNewConnectionOfEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		h.update(consecutive(), endpointsOf("a", "b")...)
+		h.update(consecutiveConfig(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
 		time.Sleep(time.Second) // a connection that lasts less than a second would count as a failure
 		h.cc.SubConn("a").Report(connectivity.Idle, nil)
 		synctest.Wait()
-		h.update(consecutive(), endpointsOf("a", "b")...)
+		h.update(consecutiveConfig(), endpointsOf("a", "b")...)
 		h.want(h.calls(10, ""), "map[b:10]")
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
@@ -210,10 +210,10 @@ func TestNewConnectionOfEjectedEndpoint(t *testing.T) {
 
 func TestEjectedEndpointIsRemoved(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		h.update(consecutive(), endpointsOf("a", "b", "c")...)
+		h.update(consecutiveConfig(), endpointsOf("a", "b", "c")...)
 		h.want(h.calls(21, "a"), "map[a:5 b:8 c:8]")
-		h.update(consecutive(), endpointsOf("b", "c")...)
-		h.update(consecutive(), endpointsOf("a", "b", "c")...)
+		h.update(consecutiveConfig(), endpointsOf("b", "c")...)
+		h.update(consecutiveConfig(), endpointsOf("a", "b", "c")...)
 		h.want(h.calls(9, ""), "map[a:3 b:3 c:3]")
 	})
 }

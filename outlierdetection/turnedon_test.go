@@ -16,8 +16,8 @@ import (
 // When outlier detection is turned on or off, only the pickers of READY endpoints may be replaced.
 func TestUpdateEnablesDetection(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")
-		h.update(nothing, endpoints...)
+		disabled, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")
+		h.update(disabled, endpoints...)
 		time.Sleep(time.Second) // a connection that lasts less than a second would count as a failure
 		h.cc.SubConn("b").Report(connectivity.Idle, nil)
 		synctest.Wait()
@@ -27,15 +27,15 @@ func TestUpdateEnablesDetection(t *testing.T) {
 		synctest.Wait()
 		h.want(h.calls(10, ""), "map[a:5 d:5]")
 		for _, config := range []struct {
-			is   string
+			name string
 			bad  string
 			want string
 		}{{"on", "a", "map[a:5 d:15]"}, {"off", "a", "map[a:10 d:10]"}} {
-			now := nothing
-			if config.is == "on" {
-				now = consecutive()
+			current := disabled
+			if config.name == "on" {
+				current = consecutiveConfig()
 			}
-			state := balancer.ClientConnState{BalancerConfig: given(now, h.child), ResolverState: resolver.State{Endpoints: endpoints}}
+			state := balancer.ClientConnState{BalancerConfig: configOf(current, h.child), ResolverState: resolver.State{Endpoints: endpoints}}
 			if err := h.policy.UpdateClientConnState(state); err != nil {
 				t.Fatal(err)
 			}
