@@ -70,7 +70,7 @@ func (b *backend) kill() {
 	<-b.done
 }
 
-func refused(t *testing.T) string {
+func refusedAddress(t *testing.T) string {
 	lis, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {
 		t.Fatal(err)
@@ -89,15 +89,15 @@ type spy struct {
 
 const spyName = "understudy_pick_first_spied_on"
 
-var spied = make(chan *spy, 1)
+var currentSpy = make(chan *spy, 1)
 
 type spyBuilder struct{ balancer.Builder }
 
 func init() { balancer.Register(&spyBuilder{newBuilder(spyName)}) }
 
 func (b *spyBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	s := <-spied
-	spied <- s
+	s := <-currentSpy
+	currentSpy <- s
 	return &spyPolicy{b.Builder.Build(&spyClientConn{cc, s}, opts), s}
 }
 
@@ -135,8 +135,8 @@ func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.Clie
 	t.Helper()
 	r := manual.NewBuilderWithScheme("listed")
 	s := &spy{resolver: r}
-	spied <- s
-	t.Cleanup(func() { <-spied })
+	currentSpy <- s
+	t.Cleanup(func() { <-currentSpy })
 	r.InitialState(endpoints(addresses...))
 	cc, err := grpc.NewClient("listed:///backends", append([]grpc.DialOption{
 		grpc.WithResolvers(r),

@@ -13,7 +13,7 @@ import (
 
 // blackhole returns a loopback address that does not respond. The backlog of its listener is full,
 // so the kernel drops new connections.
-func blackhole(t *testing.T) string {
+func unresponsiveAddress(t *testing.T) string {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -45,8 +45,8 @@ func blackhole(t *testing.T) string {
 // only after the connect timeout.
 func TestChannelSkipsUnresponsiveAddress(t *testing.T) {
 	good := startBackend(t)
-	never := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour}
-	cc, s := dial(t, []string{blackhole(t), good.address}, grpc.WithConnectParams(never))
+	noTimeout := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour}
+	cc, s := dial(t, []string{unresponsiveAddress(t), good.address}, grpc.WithConnectParams(noTimeout))
 	start := time.Now()
 	wantCall(t, cc, good.address)
 	if took := time.Since(start); took < 250*time.Millisecond {

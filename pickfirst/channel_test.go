@@ -29,7 +29,7 @@ func await(t *testing.T, cc *grpc.ClientConn, want connectivity.State) {
 
 func TestChannelSkipsRefusedAddress(t *testing.T) {
 	good := startBackend(t)
-	cc, s := dial(t, []string{refused(t), good.address})
+	cc, s := dial(t, []string{refusedAddress(t), good.address})
 	for range 10 {
 		wantCall(t, cc, good.address)
 	}
@@ -41,7 +41,7 @@ func TestChannelSkipsRefusedAddress(t *testing.T) {
 func TestChannelWhenAllAddressesAreRefused(t *testing.T) {
 	late := startBackend(t)
 	late.kill()
-	cc, s := dial(t, []string{refused(t), late.address})
+	cc, s := dial(t, []string{refusedAddress(t), late.address})
 	_, err := call(cc)
 	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "all 2 addresses failed, the last with: ") ||
 		!strings.Contains(err.Error(), "connection refused") {

@@ -11,15 +11,15 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-type dying struct {
+type closingListener struct {
 	net.Listener
-	lost chan struct{}
-	well atomic.Bool
+	lost    chan struct{}
+	healthy atomic.Bool
 }
 
-func (d *dying) Accept() (net.Conn, error) {
+func (d *closingListener) Accept() (net.Conn, error) {
 	conn, err := d.Listener.Accept()
-	if err != nil || d.well.Load() {
+	if err != nil || d.healthy.Load() {
 		return conn, err
 	}
 	time.AfterFunc(50*time.Millisecond, func() {
@@ -36,7 +36,7 @@ func TestCrashLoopOnRealSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dying{Listener: listener, lost: make(chan struct{}, 1000)}
+	d := &closingListener{Listener: listener, lost: make(chan struct{}, 1000)}
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	go server.Serve(d)
@@ -56,7 +56,7 @@ func TestCrashLoopOnRealSockets(t *testing.T) {
 			}
 		}
 	}
-	d.well.Store(true)
+	d.healthy.Store(true)
 	for end := time.Now().Add(time.Minute); ; {
 		err := call()
 		if err == nil {

@@ -22,10 +22,10 @@ import (
 // These are the known differences from grpc-go's pick_first that appear in random schedules. A
 // table in docs/pick-first.md explains them.
 const (
-	resolves      = "requests re-resolution when all addresses failed"
-	countsInError = "error says how many addresses failed"
-	staysSticky   = "TRANSIENT_FAILURE until READY"
-	resolverError = "resolver error while sticky is published"
+	requestsResolution     = "requests re-resolution when all addresses failed"
+	countsFailures         = "error says how many addresses failed"
+	staysSticky            = "TRANSIENT_FAILURE until READY"
+	publishesResolverError = "resolver error while sticky is published"
 )
 
 // TestDifferential runs random schedules on fake subchannels. Except for the known differences, the
@@ -33,15 +33,15 @@ const (
 func TestDifferential(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawSchedule(rt)
-		var verdict error
-		synctest.Test(t, func(*testing.T) { verdict = compare(schedule, map[string]int{}) })
-		if verdict != nil {
-			rt.Fatal(verdict)
+		var err error
+		synctest.Test(t, func(*testing.T) { err = compare(schedule, map[string]int{}) })
+		if err != nil {
+			rt.Fatal(err)
 		}
 	})
 }
 
-func network(outcome core.State, addresses ...string) (steps []step) {
+func networkSteps(outcome core.State, addresses ...string) (steps []step) {
 	for _, a := range addresses {
 		steps = append(steps, step{op: "network", address: a, outcome: outcome})
 	}
@@ -50,16 +50,16 @@ func network(outcome core.State, addresses ...string) (steps []step) {
 
 func TestKnownDifferences(t *testing.T) {
 	failedPass := append([]step{{op: "update", list: []string{"a", "b"}}},
-		network(core.TransientFailure, "a", "a", "b", "b")...)
+		networkSteps(core.TransientFailure, "a", "a", "b", "b")...)
 	newList := append(slices.Clone(failedPass), step{op: "update", list: []string{"c"}})
-	sticky := append(newList, network(core.TransientFailure, "c")...)
+	sticky := append(newList, networkSteps(core.TransientFailure, "c")...)
 	for _, c := range []struct {
 		schedule []step
 		want     map[string]int
 	}{
-		{failedPass, map[string]int{resolves: 1, countsInError: 1}},
-		{sticky, map[string]int{resolves: 1, countsInError: 1, staysSticky: 1}},
-		{append(sticky, step{op: "resolver-error"}), map[string]int{resolves: 1, countsInError: 1, staysSticky: 1, resolverError: 1}},
+		{failedPass, map[string]int{requestsResolution: 1, countsFailures: 1}},
+		{sticky, map[string]int{requestsResolution: 1, countsFailures: 1, staysSticky: 1}},
+		{append(sticky, step{op: "resolver-error"}), map[string]int{requestsResolution: 1, countsFailures: 1, staysSticky: 1, publishesResolverError: 1}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			seen := map[string]int{}
@@ -73,7 +73,7 @@ func TestKnownDifferences(t *testing.T) {
 	}
 }
 
-func compare(schedule []step, seen map[string]int) error {
+func compare(schedule []step, differences map[string]int) error {
 	ours := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	theirs := newRecorder(balancer.Get(grpcpickfirst.Name), grpcpickfirst.EnableHealthListener)
 	defer ours.policy.Close()
@@ -92,8 +92,8 @@ func compare(schedule []step, seen map[string]int) error {
 			<-time.After(3 * time.Minute) // ends a backoff that only our policy has (see TestDifferencesInFixedSchedules)
 		}
 		before := ours.State().ConnectivityState
-		a, b := ours.take(s), theirs.take(s)
-		if err := sameEvent(before, theirs, a, b, seen); err != nil {
+		a, b := ours.run(s), theirs.run(s)
+		if err := compareEvent(before, theirs, a, b, differences); err != nil {
 			return fmt.Errorf("%w\nafter %v\nours:   %q\ntheirs: %q", err, schedule[:i+1], a, b)
 		}
 	}
@@ -107,48 +107,48 @@ func endpointAddresses(names []string) (list []resolver.Address) {
 	return list
 }
 
-func sameEvent(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
-	actsA, statesA, asked := split(a)
-	actsB, statesB, askedB := split(b)
-	if askedB > 0 {
+func compareEvent(before connectivity.State, theirs *recorder, a, b []string, differences map[string]int) error {
+	actsA, statesA, resolveA := split(a)
+	actsB, statesB, resolveB := split(b)
+	if resolveB > 0 {
 		return fmt.Errorf("grpc-go's policy requested re-resolution")
 	}
-	if asked > 0 {
-		seen[resolves]++
+	if resolveA > 0 {
+		differences[requestsResolution]++
 	}
 	if !slices.Equal(actsA, actsB) {
 		return fmt.Errorf("the operations on subchannels differ")
 	}
-	return sameStates(before, theirs, statesA, statesB, seen)
+	return compareStates(before, theirs, statesA, statesB, differences)
 }
 
 // split divides a log into actions on subchannels, published states, and the number of
 // re-resolutions. It sorts the actions, because grpc-go iterates over a map.
-func split(log []string) (acts, states []string, resolve int) {
+func split(log []string) (actions, states []string, resolve int) {
 	for _, line := range log {
 		if line == "resolve" {
 			resolve++
 		} else if state, ok := strings.CutPrefix(line, "publish "); ok {
 			states = append(states, state)
 		} else {
-			acts = append(acts, line)
+			actions = append(actions, line)
 		}
 	}
-	slices.Sort(acts)
-	return acts, states, resolve
+	slices.Sort(actions)
+	return actions, states, resolve
 }
 
 // sameStates compares the states that both policies published in one step. before is the state that
 // our policy had published before this step.
-func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
+func compareStates(before connectivity.State, theirs *recorder, a, b []string, differences map[string]int) error {
 	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {
-		seen[staysSticky]++
+		differences[staysSticky]++
 		b = b[1:]
 	}
 	switch {
 	case before == connectivity.TransientFailure && theirs.State().ConnectivityState == connectivity.Connecting && len(b) == 0 &&
 		slices.Equal(a, []string{"TRANSIENT_FAILURE: name resolver error: nxdomain"}):
-		seen[resolverError]++
+		differences[publishesResolverError]++
 		return nil
 	case len(a) != len(b):
 		return fmt.Errorf("the published states differ")
@@ -160,7 +160,7 @@ func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen
 			return fmt.Errorf("the published states differ")
 		}
 		if errA != errB {
-			if err := sameError(errA, errB, seen); err != nil {
+			if err := compareErrors(errA, errB, differences); err != nil {
 				return err
 			}
 		}
@@ -168,10 +168,10 @@ func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen
 	return nil
 }
 
-func sameError(a, b string, seen map[string]int) error {
+func compareErrors(a, b string, differences map[string]int) error {
 	switch {
 	case strings.Contains(a, "failed") && strings.HasSuffix(a, ": "+b):
-		seen[countsInError]++
+		differences[countsFailures]++
 		return nil
 	case a == "the server is not healthy: unwell" && b == "pickfirst: health check failure: unwell":
 		return nil

@@ -15,13 +15,13 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-type wire struct {
+type fakeNetwork struct {
 	mu     sync.Mutex
 	server *bufconn.Listener // nil means that connections are refused
 	dials  []time.Time
 }
 
-func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
+func (w *fakeNetwork) dial(ctx context.Context, _ string) (net.Conn, error) {
 	w.mu.Lock()
 	lis := w.server
 	w.dials = append(w.dials, time.Now())
@@ -32,13 +32,13 @@ func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return lis.DialContext(ctx)
 }
 
-func (w *wire) dialled() []time.Time {
+func (w *fakeNetwork) dialTimes() []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.dials
 }
 
-func (w *wire) up() (down func()) {
+func (w *fakeNetwork) start() (down func()) {
 	lis := bufconn.Listen(1 << 16)
 	server, done := serve(lis)
 	w.mu.Lock()
@@ -53,22 +53,22 @@ func (w *wire) up() (down func()) {
 	}
 }
 
-func pass(d time.Duration) {
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
 func TestChannelStaysIdleUntilNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
-		down := w.up()
+		w := &fakeNetwork{}
+		down := w.start()
 		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
 		wantCall(t, cc, "bufconn")
 		down()
-		down = w.up()
+		down = w.start()
 		defer down()
-		pass(29 * time.Minute)
-		if n, s := len(w.dialled()), cc.GetState(); n != 1 || s != connectivity.Idle {
+		advance(29 * time.Minute)
+		if n, s := len(w.dialTimes()), cc.GetState(); n != 1 || s != connectivity.Idle {
 			t.Errorf("dialled %d times, %v; want once, IDLE", n, s)
 		}
 		wantCall(t, cc, "bufconn")
@@ -80,15 +80,15 @@ func TestChannelStaysIdleUntilNextCall(t *testing.T) {
 // each ±20 %.
 func TestChannelBacksOffIndefinitely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
+		w := &fakeNetwork{}
 		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
 		for range 6 * 24 {
 			if _, err := call(cc); err == nil || !strings.Contains(err.Error(), "wire is cut") {
 				t.Fatalf("the call failed with %v, want wire is cut", err)
 			}
-			pass(10 * time.Minute)
+			advance(10 * time.Minute)
 		}
-		times := w.dialled()
+		times := w.dialTimes()
 		want := time.Second
 		for i := 1; i < len(times); i++ {
 			gap := times[i].Sub(times[i-1])
@@ -100,8 +100,8 @@ func TestChannelBacksOffIndefinitely(t *testing.T) {
 		if len(times) < 600 {
 			t.Errorf("tried %d times in a day, want 600 or more", len(times))
 		}
-		defer w.up()()
-		pass(3 * time.Minute)
+		defer w.start()()
+		advance(3 * time.Minute)
 		states, _ := s.published()
 		if cc.GetState() != connectivity.Ready || strings.Count(states, "CONNECTING") != 1 {
 			t.Errorf("the state is %v after %s, want READY after one CONNECTING", cc.GetState(), states)
@@ -114,16 +114,16 @@ func TestChannelBacksOffIndefinitely(t *testing.T) {
 // call builds another policy.
 func TestChannelIdleTimeoutEndsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
+		w := &fakeNetwork{}
 		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
 		call(cc)
-		pass(time.Hour)
-		n := len(w.dialled())
-		pass(24 * time.Hour)
-		if _, closed := s.published(); closed != 1 || len(w.dialled()) != n || cc.GetState() != connectivity.Idle {
-			t.Errorf("closed %d times, dialled %d times in a day, %v; want once, never, IDLE", closed, len(w.dialled())-n, cc.GetState())
+		advance(time.Hour)
+		n := len(w.dialTimes())
+		advance(24 * time.Hour)
+		if _, closed := s.published(); closed != 1 || len(w.dialTimes()) != n || cc.GetState() != connectivity.Idle {
+			t.Errorf("closed %d times, dialled %d times in a day, %v; want once, never, IDLE", closed, len(w.dialTimes())-n, cc.GetState())
 		}
-		defer w.up()()
+		defer w.start()()
 		wantCall(t, cc, "bufconn")
 		cc.Close()
 	})
@@ -131,11 +131,11 @@ func TestChannelIdleTimeoutEndsRetries(t *testing.T) {
 
 func TestChannelReconnectsAfterIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
-		defer w.up()()
+		w := &fakeNetwork{}
+		defer w.start()()
 		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
 		wantCall(t, cc, "bufconn")
-		pass(time.Hour)
+		advance(time.Hour)
 		if _, closed := s.published(); closed != 1 || cc.GetState() != connectivity.Idle {
 			t.Errorf("closed %d times, %v; want once, IDLE", closed, cc.GetState())
 		}
@@ -151,23 +151,23 @@ func TestChannelReconnectsAfterIdleTimeout(t *testing.T) {
 // A62).
 func TestChannelReconnectsAfterShortConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
-		down := w.up()
+		w := &fakeNetwork{}
+		down := w.start()
 		dials := 0
-		diesOnce := func(ctx context.Context, address string) (net.Conn, error) {
+		dialAndCloseOnce := func(ctx context.Context, address string) (net.Conn, error) {
 			conn, err := w.dial(ctx, address)
 			if dials++; err == nil && dials == 1 {
 				time.AfterFunc(20*time.Millisecond, func() { conn.Close() })
 			}
 			return conn, err
 		}
-		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(diesOnce))
-		began := time.Now()
+		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(dialAndCloseOnce))
+		start := time.Now()
 		for range 20 {
 			wantCall(t, cc, "bufconn")
-			pass(30 * time.Millisecond)
+			advance(30 * time.Millisecond)
 		}
-		if took := time.Since(began); took != 600*time.Millisecond || dials != 2 {
+		if took := time.Since(start); took != 600*time.Millisecond || dials != 2 {
 			t.Errorf("20 calls took %v and %d connections, want 600 ms and 2", took, dials)
 		}
 		cc.Close()
@@ -179,23 +179,23 @@ func TestChannelReconnectsAfterShortConnection(t *testing.T) {
 // backoff, however many calls there are.
 func TestChannelBacksOffInCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
-		down := w.up()
-		dies := func(ctx context.Context, address string) (net.Conn, error) {
+		w := &fakeNetwork{}
+		down := w.start()
+		dialAndClose := func(ctx context.Context, address string) (net.Conn, error) {
 			conn, err := w.dial(ctx, address)
 			if err == nil {
 				time.AfterFunc(20*time.Millisecond, func() { conn.Close() })
 			}
 			return conn, err
 		}
-		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(dies))
+		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(dialAndClose))
 		for range 600 {
 			_, _ = call(cc)
-			pass(100 * time.Millisecond)
+			advance(100 * time.Millisecond)
 		}
 		// The second attempt comes with the next call. Later attempts come 1 s, 1.6 s, 2.56 s and
 		// so on after the connection is closed, each ±20 %.
-		times := w.dialled()
+		times := w.dialTimes()
 		want := time.Second
 		for i := 2; i < len(times); i++ {
 			gap := times[i].Sub(times[i-1]) - 20*time.Millisecond

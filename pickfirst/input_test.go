@@ -90,7 +90,7 @@ func TestEmptyListIsError(t *testing.T) {
 		if !errors.Is(err, balancer.ErrBadResolverState) {
 			t.Errorf("%s: error %v, want ErrBadResolverState", name, err)
 		}
-		want(t, cc, connectivity.TransientFailure, "fail: no addresses: the resolver gave none, or none whose path leads here")
+		wantState(t, cc, connectivity.TransientFailure, "fail: no addresses: the resolver gave none, or none whose path leads here")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	check := func(what string) {
 		t.Helper()
 		_, err := cc.State().Picker.Pick(balancer.PickInfo{})
-		if _, is := status.FromError(err); err == nil || is {
+		if _, isStatus := status.FromError(err); err == nil || isStatus {
 			t.Errorf("%s: a pick returns %v, want an error without a status", what, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	})
 }
 
-// Attributes.Equal panics if an attribute cannot be compared. The policy must survive that.
+// Attributes.Equal panics if an attribute cannot be compared. The policy must recover from this.
 func TestIncomparableAttribute(t *testing.T) {
 	type key struct{}
 	s := endpoints("a")

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain raises rapid's number of schedules, because some differences from grpc-go appear only
-// once in a thousand schedules.
+// TestMain increases the number of schedules that rapid draws, because some differences from
+// grpc-go appear only once in a thousand schedules.
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "2000")
 	goleak.VerifyTestMain(m)

@@ -46,7 +46,7 @@ func bringUp(b balancer.Builder, sinks []sink, states []resolver.State) []balanc
 	return policies
 }
 
-func stage(n int) ([]sink, []resolver.State) {
+func newSinks(n int) ([]sink, []resolver.State) {
 	states := make([]resolver.State, n)
 	for i := range states {
 		states[i] = endpoints(fmt.Sprintf("10.0.%d.%d:80", i/256, i%256))
@@ -54,9 +54,9 @@ func stage(n int) ([]sink, []resolver.State) {
 	return make([]sink, n), states
 }
 
-func bytesEach(b balancer.Builder) float64 {
+func bytesPerPolicy(b balancer.Builder) float64 {
 	const n = 10_000
-	sinks, states := stage(n)
+	sinks, states := newSinks(n)
 	var before, after runtime.MemStats
 	for range 3 { // empty the sync.Pools that earlier tests have filled
 		runtime.GC()
@@ -72,7 +72,7 @@ func bytesEach(b balancer.Builder) float64 {
 }
 
 func TestMemoryPerPolicy(t *testing.T) {
-	ours, theirs := bytesEach(balancer.Get(Name)), bytesEach(balancer.Get(grpcpickfirst.Name))
+	ours, theirs := bytesPerPolicy(balancer.Get(Name)), bytesPerPolicy(balancer.Get(grpcpickfirst.Name))
 	t.Logf("bytes each: %.0f, gRPC-Go's %.0f", ours, theirs)
 	if ours > theirs/2 {
 		t.Errorf("a policy uses %.0f bytes, want at most half of grpc-go's %.0f", ours, theirs)
@@ -82,7 +82,7 @@ func TestMemoryPerPolicy(t *testing.T) {
 func TestPoliciesRunNoGoroutines(t *testing.T) {
 	const n = 1000
 	before := runtime.NumGoroutine()
-	sinks, states := stage(n)
+	sinks, states := newSinks(n)
 	for i := range states {
 		states[i].Endpoints[0].Addresses = append(states[i].Endpoints[0].Addresses, resolver.Address{Addr: "second"})
 	}
@@ -105,20 +105,20 @@ func BenchmarkBringUp(b *testing.B) {
 	for _, name := range []string{Name, grpcpickfirst.Name} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			sinks, states := stage(b.N)
+			sinks, states := newSinks(b.N)
 			b.ResetTimer()
 			bringUp(balancer.Get(name), sinks, states)
 		})
 	}
 }
 
-// BenchmarkIdenticalUpdate measures an update that repeats the last one. For most endpoints, most
-// updates do.
+// BenchmarkIdenticalUpdate measures an update that repeats the last update. Most updates do not
+// change most endpoints.
 func BenchmarkIdenticalUpdate(b *testing.B) {
 	for _, name := range []string{Name, grpcpickfirst.Name} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			sinks, states := stage(1)
+			sinks, states := newSinks(1)
 			states[0] = grpcpickfirst.EnableHealthListener(states[0])
 			policy := bringUp(balancer.Get(name), sinks, states)[0]
 			for b.Loop() {

@@ -21,7 +21,7 @@ func (r *readyPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return r.result, nil
 }
 
-// idlePicker makes calls wait. The first of them makes the policy connect.
+// idlePicker makes calls wait. The first call makes the policy connect.
 type idlePicker struct {
 	policy *policy
 	asked  atomic.Bool

@@ -36,7 +36,7 @@ func update(t *testing.T, p balancer.Balancer, s resolver.State) {
 	}
 }
 
-func want(t *testing.T, cc *lbtest.ClientConn, state connectivity.State, pick string) {
+func wantState(t *testing.T, cc *lbtest.ClientConn, state connectivity.State, pick string) {
 	t.Helper()
 	got := cc.State()
 	if got.ConnectivityState != state || lbtest.Pick(got) != pick {
@@ -47,13 +47,13 @@ func want(t *testing.T, cc *lbtest.ClientConn, state connectivity.State, pick st
 func TestConnectsToFirstWorkingAddress(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
-	want(t, cc, connectivity.Connecting, "queue")
+	wantState(t, cc, connectivity.Connecting, "queue")
 	cc.SubConn("a").Report(connectivity.Connecting, nil)
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
-	want(t, cc, connectivity.Connecting, "queue")
+	wantState(t, cc, connectivity.Connecting, "queue")
 	cc.SubConn("b").Report(connectivity.Connecting, nil)
 	cc.SubConn("b").Report(connectivity.Ready, nil)
-	want(t, cc, connectivity.Ready, "b")
+	wantState(t, cc, connectivity.Ready, "b")
 	if live := cc.Live(); len(live) != 1 {
 		t.Errorf("%v are open, want only b", live)
 	}
@@ -64,7 +64,7 @@ func TestAllAddressesFail(t *testing.T) {
 	update(t, p, endpoints("a", "b"))
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
 	cc.SubConn("b").Report(connectivity.TransientFailure, errors.New("no route"))
-	want(t, cc, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: no route")
+	wantState(t, cc, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: no route")
 	if n := cc.ResolveNows(); n != 1 {
 		t.Errorf("%d re-resolutions, want 1", n)
 	}
@@ -75,12 +75,12 @@ func TestPickFromIdleConnects(t *testing.T) {
 		cc, p := build(t)
 		update(t, p, endpoints("a"))
 		cc.SubConn("a").Report(connectivity.Ready, nil)
-		pass(time.Second)
+		advance(time.Second)
 		cc.SubConn("a").Report(connectivity.Idle, nil)
 		idle := cc.State()
-		want(t, cc, connectivity.Idle, "queue")
+		wantState(t, cc, connectivity.Idle, "queue")
 		synctest.Wait()
-		want(t, cc, connectivity.Connecting, "queue")
+		wantState(t, cc, connectivity.Connecting, "queue")
 		lbtest.Pick(idle)
 		synctest.Wait()
 		if n := cc.SubConn("a").Connects(); n != 2 {
@@ -108,12 +108,12 @@ func TestNextAttemptAfter250ms(t *testing.T) {
 
 func TestDuplicatesAreTriedOnce(t *testing.T) {
 	cc, p := build(t)
-	twice := endpoints("a", "b")
-	twice.Endpoints[1].Addresses = append(twice.Endpoints[1].Addresses, resolver.Address{Addr: "a"}, resolver.Address{Addr: "b"})
-	update(t, p, twice)
+	state := endpoints("a", "b")
+	state.Endpoints[1].Addresses = append(state.Endpoints[1].Addresses, resolver.Address{Addr: "a"}, resolver.Address{Addr: "b"})
+	update(t, p, state)
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
 	cc.SubConn("b").Report(connectivity.TransientFailure, errors.New("refused"))
-	want(t, cc, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: refused")
+	wantState(t, cc, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: refused")
 }
 
 func names(list []resolver.Address) (names []string) {

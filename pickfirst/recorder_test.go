@@ -47,14 +47,14 @@ type fakeSubConn struct {
 	address          string
 	listener, health func(balancer.SubConnState)
 	state            core.State
-	asked            bool
+	connectCalled    bool
 }
 
 func (s *fakeSubConn) Connect() {
 	s.r.write("connect %s", s.address)
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	s.asked = true
+	s.connectCalled = true
 }
 
 func (s *fakeSubConn) Shutdown() {
@@ -144,7 +144,7 @@ func (r *recorder) Report(address string, s core.State, err error) {
 	}
 	r.mu.Lock()
 	sub.health = nil
-	sub.state, sub.asked = s, sub.asked && s != core.Connecting
+	sub.state, sub.connectCalled = s, sub.connectCalled && s != core.Connecting
 	r.mu.Unlock()
 	sub.listener(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
 }

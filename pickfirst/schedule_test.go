@@ -66,12 +66,12 @@ func drawSchedule(t *rapid.T) []step {
 
 // take runs a step and returns the actions of the policy. For "advance", the caller must wait,
 // because all recorders in a bubble share one clock.
-func (r *recorder) take(s step) []string {
+func (r *recorder) run(s step) []string {
 	switch s.op {
 	case "update":
 		r.Update(s.list, s.health)
 	case "network":
-		r.network(s.address, s.outcome)
+		r.changeState(s.address, s.outcome)
 	case "health":
 		r.Health(s.address, s.outcome, errors.New("unwell"))
 	case "exit-idle":
@@ -86,7 +86,7 @@ func (r *recorder) take(s step) []string {
 	return r.Take()
 }
 
-func (r *recorder) network(address string, outcome core.State) {
+func (r *recorder) changeState(address string, outcome core.State) {
 	synctest.Wait()
 	sub := r.sub(address)
 	if sub == nil {
@@ -94,7 +94,7 @@ func (r *recorder) network(address string, outcome core.State) {
 	}
 	switch sub.state {
 	case core.None, core.Idle:
-		if sub.asked {
+		if sub.connectCalled {
 			r.Report(address, core.Connecting, nil)
 		}
 	case core.Connecting:

@@ -37,18 +37,18 @@ func TestUnderEndpointSharding(t *testing.T) {
 	s := endpoints("a", "b", "c", "d")
 	update(t, parent, s)
 	var wg sync.WaitGroup
-	many := func(f func(i int)) {
+	concurrently := func(f func(i int)) {
 		wg.Go(func() {
 			for i := range 500 {
 				f(i)
 			}
 		})
 	}
-	many(func(i int) {
+	concurrently(func(i int) {
 		parent.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b", fmt.Sprint("x", i%3))})
 	})
-	many(func(int) { cc.State().Picker.Pick(balancer.PickInfo{}) })
-	many(func(int) {
+	concurrently(func(int) { cc.State().Picker.Pick(balancer.PickInfo{}) })
+	concurrently(func(int) {
 		for _, name := range []string{"a", "b"} {
 			if sc := cc.SubConn(name); sc != nil {
 				sc.Report(connectivity.Ready, nil)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
+func parseConfig(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 	t.Helper()
 	config, err := newBuilder("x").(balancer.ConfigParser).ParseConfig([]byte(raw))
 	if err != nil {
@@ -28,7 +28,7 @@ func TestReorderedListDoesNotChangeShuffle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
 		list := []string{"a", "b", "c", "d", "e", "f"}
-		config := shuffling(t, `{"shuffleAddressList": true}`)
+		config := parseConfig(t, `{"shuffleAddressList": true}`)
 		for i := range 15 {
 			list = append(list[1:], list[0])
 			p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints(list...), BalancerConfig: config})
@@ -46,19 +46,19 @@ func TestReorderedListDoesNotChangeShuffle(t *testing.T) {
 
 // A new endpoint gets a random position. The other endpoints must keep their order.
 func TestShuffleKeepsOrderOfOtherEndpoints(t *testing.T) {
-	places := map[int]int{}
+	positions := map[int]int{}
 	for range 200 {
 		seed := maphash.MakeSeed()
 		before := names(addressesOf(endpoints("a", "b", "c", "d"), &seed))
 		after := names(addressesOf(endpoints("d", "x", "c", "b", "a"), &seed))
-		place := slices.Index(after, "x")
-		places[place]++
-		if rest := slices.Delete(after, place, place+1); !slices.Equal(rest, before) {
+		position := slices.Index(after, "x")
+		positions[position]++
+		if rest := slices.Delete(after, position, position+1); !slices.Equal(rest, before) {
 			t.Fatalf("the order changed: got %[2]v, want %[1]v", before, rest)
 		}
 	}
-	if len(places) != 5 {
-		t.Errorf("the new endpoint was at positions %v, want all five", places)
+	if len(positions) != 5 {
+		t.Errorf("the new endpoint was at positions %v, want all five", positions)
 	}
 }
 
@@ -84,18 +84,18 @@ func TestShuffledEndpointMovesWithWeight(t *testing.T) {
 func TestEnvironmentVariableIsIgnored(t *testing.T) {
 	for _, value := range []string{"", "true", "false"} {
 		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)
-		if first := firstTried(t, endpoints("a", "b", "c"), `{}`); len(first) != 1 {
+		if first := firstAddresses(t, endpoints("a", "b", "c"), `{}`); len(first) != 1 {
 			t.Errorf("%q: %v were tried first without shuffling", value, first)
 		}
-		if first := firstTried(t, endpoints("a", "b", "c"), `{"shuffleAddressList": true}`); len(first) != 3 {
+		if first := firstAddresses(t, endpoints("a", "b", "c"), `{"shuffleAddressList": true}`); len(first) != 3 {
 			t.Errorf("%q: only %v were ever tried first", value, first)
 		}
 	}
 }
 
-func firstTried(t *testing.T, s resolver.State, raw string) map[string]bool {
+func firstAddresses(t *testing.T, s resolver.State, raw string) map[string]bool {
 	t.Helper()
-	config := shuffling(t, raw)
+	config := parseConfig(t, raw)
 	first := map[string]bool{}
 	for range 200 {
 		cc, p := build(t)
@@ -113,7 +113,7 @@ func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
 		{Addresses: []resolver.Address{{Addr: "a"}, {Addr: "b"}, {Addr: "c"}}},
 	} {
 		before := names(addressesOf(s, nil))
-		if first := firstTried(t, s, `{"shuffleAddressList": true}`); len(first) != 3 {
+		if first := firstAddresses(t, s, `{"shuffleAddressList": true}`); len(first) != 3 {
 			t.Errorf("only %v were ever tried first", first)
 		}
 		if after := names(addressesOf(s, nil)); !slices.Equal(before, after) {

@@ -56,5 +56,5 @@ func (u *unmade) rest() {
 }
 
 // Shutdown ends the retries. If the timer has just fired, its event has no effect, because the
-// address is gone.
+// index of the subchannel is then gone.
 func (u *unmade) Shutdown() { u.timer.Stop() }

@@ -20,24 +20,24 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// refusing is a channel whose NewSubConn fails for some or all addresses, as on a real channel that
-// is closing.
-type refusing struct {
+// refusingChannel is a fake channel whose NewSubConn fails for some or all addresses, as on a real
+// channel that is closing.
+type refusingChannel struct {
 	lbtest.ClientConn
 
-	mu    sync.Mutex
-	makes func(address string) bool
-	asked map[string][]time.Time
+	mu       sync.Mutex
+	accepts  func(address string) bool
+	attempts map[string][]time.Time
 }
 
-func (r *refusing) NewSubConn(list []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+func (r *refusingChannel) NewSubConn(list []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	address := list[0].Addr
 	r.mu.Lock()
-	if r.asked == nil {
-		r.asked = map[string][]time.Time{}
+	if r.attempts == nil {
+		r.attempts = map[string][]time.Time{}
 	}
-	r.asked[address] = append(r.asked[address], time.Now())
-	makes := r.makes
+	r.attempts[address] = append(r.attempts[address], time.Now())
+	makes := r.accepts
 	r.mu.Unlock()
 	if makes != nil && makes(address) {
 		return r.ClientConn.NewSubConn(list, opts)
@@ -45,24 +45,24 @@ func (r *refusing) NewSubConn(list []resolver.Address, opts balancer.NewSubConnO
 	return nil, errors.New("closing")
 }
 
-func (r *refusing) accept(makes func(string) bool) {
+func (r *refusingChannel) accept(makes func(string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.makes = makes
+	r.accepts = makes
 }
 
-func (r *refusing) times(address string) []time.Time {
+func (r *refusingChannel) attemptsTo(address string) []time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.asked[address])
+	return slices.Clone(r.attempts[address])
 }
 
-func only(addresses ...string) func(string) bool {
+func oneOf(addresses ...string) func(string) bool {
 	return func(a string) bool { return slices.Contains(addresses, a) }
 }
 
-func buildRefusing(t *testing.T) (*refusing, balancer.Balancer) {
-	cc := &refusing{}
+func buildRefusing(t *testing.T) (*refusingChannel, balancer.Balancer) {
+	cc := &refusingChannel{}
 	p := balancer.Get(Name).Build(cc, balancer.BuildOptions{})
 	t.Cleanup(p.Close)
 	return cc, p
@@ -73,7 +73,7 @@ func TestRefusedSubchannelIsFailure(t *testing.T) {
 		cc, p := buildRefusing(t)
 		update(t, p, endpoints("a", "b"))
 		synctest.Wait()
-		want(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
+		wantState(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
 	})
 }
 
@@ -84,18 +84,18 @@ func TestRefusalBackoffStaysWithAddress(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			cc, p := buildRefusing(t)
 			update(t, p, endpoints("a", "b", "c", "d", "e", "f"))
-			cc.accept(only(next...))
+			cc.accept(oneOf(next...))
 			update(t, p, endpoints(next...))
 			synctest.Wait()
 			if z := cc.SubConn("z"); z == nil || z.Connects() != 1 {
 				t.Fatalf("%v: the first address of the new list was not tried", next)
 			}
-			pass(249 * time.Millisecond)
+			advance(249 * time.Millisecond)
 			if y := cc.SubConn(next[len(next)-1]); y != nil && len(next) > 1 {
 				t.Errorf("%v: the last address was tried during the first turn", next)
 			}
 			cc.SubConn("z").Report(connectivity.Ready, nil)
-			want(t, &cc.ClientConn, connectivity.Ready, "z")
+			wantState(t, &cc.ClientConn, connectivity.Ready, "z")
 		})
 	}
 }
@@ -107,9 +107,9 @@ func TestRefusedSubchannelIsRetriedIndefinitely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		update(t, p, endpoints("a", "b"))
-		pass(24 * time.Hour)
+		advance(24 * time.Hour)
 		for _, address := range []string{"a", "b"} {
-			times, want := cc.times(address), time.Second
+			times, want := cc.attemptsTo(address), time.Second
 			for i := 1; i < len(times); i++ {
 				if gap := times[i].Sub(times[i-1]); gap < want*79/100 || gap > want*121/100 {
 					t.Fatalf("attempt %d on %s came %v after the last, want %v ±20 %%", i, address, gap, want)
@@ -123,13 +123,13 @@ func TestRefusedSubchannelIsRetriedIndefinitely(t *testing.T) {
 		if n := cc.ResolveNows(); n < 600 {
 			t.Errorf("%d re-resolutions in a day, want 600 or more", n)
 		}
-		cc.accept(only("b"))
-		pass(3 * time.Minute)
+		cc.accept(oneOf("b"))
+		advance(3 * time.Minute)
 		cc.SubConn("b").Report(connectivity.Ready, nil)
-		want(t, &cc.ClientConn, connectivity.Ready, "b")
-		n := len(cc.times("a"))
-		pass(time.Hour)
-		if len(cc.times("a")) != n {
+		wantState(t, &cc.ClientConn, connectivity.Ready, "b")
+		n := len(cc.attemptsTo("a"))
+		advance(time.Hour)
+		if len(cc.attemptsTo("a")) != n {
 			t.Errorf("a is still tried while b is connected")
 		}
 	})
@@ -141,21 +141,21 @@ func TestUpdateBeforeRefusalIsHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		cc.accept(func(string) bool {
-			cc.accept(only("a"))
+			cc.accept(oneOf("a"))
 			go p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b")})
 			synctest.Wait()
 			return false
 		})
 		update(t, p, endpoints("a"))
 		synctest.Wait()
-		if n := len(cc.times("a")); n != 1 {
+		if n := len(cc.attemptsTo("a")); n != 1 {
 			t.Errorf("a was tried %d times immediately, want once", n)
 		}
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		cc.SubConn("a").Report(connectivity.Connecting, nil)
-		pass(time.Minute)
-		want(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
-		if n := len(cc.times("a")); n != 2 {
+		advance(time.Minute)
+		wantState(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
+		if n := len(cc.attemptsTo("a")); n != 2 {
 			t.Errorf("a was tried %d times, want twice", n)
 		}
 	})
@@ -164,19 +164,19 @@ func TestUpdateBeforeRefusalIsHandled(t *testing.T) {
 func TestRefusedForSomeAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
-		cc.accept(only("b"))
+		cc.accept(oneOf("b"))
 		update(t, p, endpoints("a", "b", "c"))
 		synctest.Wait()
-		want(t, &cc.ClientConn, connectivity.Connecting, "queue")
+		wantState(t, &cc.ClientConn, connectivity.Connecting, "queue")
 		cc.SubConn("b").Report(connectivity.Connecting, nil)
 		cc.SubConn("b").Report(connectivity.Ready, nil)
-		want(t, &cc.ClientConn, connectivity.Ready, "b")
-		cc.accept(only("a"))
+		wantState(t, &cc.ClientConn, connectivity.Ready, "b")
+		cc.accept(oneOf("a"))
 		cc.SubConn("b").Report(connectivity.Idle, nil)
 		p.ExitIdle()
-		want(t, &cc.ClientConn, connectivity.Connecting, "queue")
+		wantState(t, &cc.ClientConn, connectivity.Connecting, "queue")
 		cc.SubConn("a").Report(connectivity.Ready, nil)
-		want(t, &cc.ClientConn, connectivity.Ready, "a")
+		wantState(t, &cc.ClientConn, connectivity.Ready, "a")
 	})
 }
 
@@ -186,11 +186,11 @@ func TestCloseEndsRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		update(t, p, endpoints("a", "b"))
-		pass(time.Second / 2)
+		advance(time.Second / 2)
 		p.Close()
 		states := len(cc.States())
-		pass(time.Hour)
-		if n := len(cc.times("a")) + len(cc.times("b")); n != 2 || len(cc.States()) != states {
+		advance(time.Hour)
+		if n := len(cc.attemptsTo("a")) + len(cc.attemptsTo("b")); n != 2 || len(cc.States()) != states {
 			t.Errorf("requested %d subchannels, want 2; published %v after Close", n, cc.States()[states:])
 		}
 	})
@@ -209,15 +209,15 @@ func drawRefusal(t *rapid.T) refusal {
 func TestRandomRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")
-		var verdict error
-		synctest.Test(t, func(*testing.T) { verdict = afterRefusals(schedule) })
-		if verdict != nil {
-			rt.Fatal(verdict)
+		var err error
+		synctest.Test(t, func(*testing.T) { err = runRefusals(schedule) })
+		if err != nil {
+			rt.Fatal(err)
 		}
 	})
 }
 
-func afterRefusals(schedule []refusal) error {
+func runRefusals(schedule []refusal) error {
 	r := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	defer r.Close()
 	list := addressNames[:1]
@@ -227,8 +227,8 @@ func afterRefusals(schedule []refusal) error {
 		if s.step.op == "update" {
 			list = s.step.list
 		}
-		pass(s.step.wait)
-		r.take(s.step)
+		advance(s.step.wait)
+		r.run(s.step)
 	}
 	r.refuse()
 	if len(list) == 0 {
@@ -237,9 +237,9 @@ func afterRefusals(schedule []refusal) error {
 	}
 	for range 20 {
 		r.ExitIdle()
-		pass(150 * time.Second) // more than the longest backoff, 144 s
+		advance(150 * time.Second) // more than the longest backoff, 144 s
 		for _, a := range addressNames {
-			r.network(a, core.Ready)
+			r.changeState(a, core.Ready)
 			r.Health(a, core.Ready, nil)
 		}
 		if r.Take(); r.State().ConnectivityState == connectivity.Ready {
