@@ -89,14 +89,14 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 				got["passed"]++
 			}
 		}
-		for what, share := range map[string]float64{
+		for outcome, share := range map[string]float64{
 			`call dropped by configuration, category "lb"`:       0.2,
 			`call dropped by configuration, category "throttle"`: 0.4,
 			"passed": 0.4,
 		} {
 			// The limit is five standard deviations, so the test fails by chance once in two million runs.
-			if diff := math.Abs(got[what]/n - share); diff > 5*math.Sqrt(share*(1-share)/n) {
-				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
+			if diff := math.Abs(got[outcome]/n - share); diff > 5*math.Sqrt(share*(1-share)/n) {
+				t.Errorf("%s: %.4f of the calls, want %.2f", outcome, got[outcome]/n, share)
 			}
 		}
 		counted := h.recorder.Counts()

@@ -23,12 +23,12 @@ var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-var counted tally.Bound
+var seriesLimit tally.Bound
 
-func labelsOf(target string, place stateattr.Labels, categories []lbconfig.DropCategory) []tally.Labels {
+func labelsOf(target string, labels stateattr.Labels, categories []lbconfig.DropCategory) []tally.Labels {
 	var list []tally.Labels
 	for _, c := range categories {
-		list = append(list, counted.Of(target, tally.Labels{place.Priority, c.Category, place.Service}))
+		list = append(list, seriesLimit.Of(target, tally.Labels{labels.Priority, c.Category, labels.Service}))
 	}
 	return list
 }
@@ -49,8 +49,8 @@ func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for i, c := range p.categories {
 		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {
-			at := &p.labels[i]
-			dropped.Record(p.recorder, 1, p.target, at[0], at[1], at[2])
+			labels := &p.labels[i]
+			dropped.Record(p.recorder, 1, p.target, labels[0], labels[1], labels[2])
 			return balancer.PickResult{}, status.Errorf(codes.Unavailable, "call dropped by configuration, category %q", c.Category)
 		}
 	}

@@ -15,11 +15,11 @@ import (
 
 type policy struct {
 	*shell.Shell
-	child      *shell.Child
-	state      balancer.State
-	categories []lbconfig.DropCategory
-	place      stateattr.Labels
-	labels     []tally.Labels
+	child        *shell.Child
+	state        balancer.State
+	categories   []lbconfig.DropCategory
+	stateLabels  stateattr.Labels
+	metricLabels []tally.Labels
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Drop] {
@@ -36,11 +36,11 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 // Begin updates the child. New categories take effect with the next published state: when the child
 // reports, or at the end of the update.
 func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
-	place := stateattr.LabelsOf(state)
-	if !slices.Equal(p.categories, c.DropCategories) || place != p.place {
-		p.place = place
+	labels := stateattr.LabelsOf(state)
+	if !slices.Equal(p.categories, c.DropCategories) || labels != p.stateLabels {
+		p.stateLabels = labels
 		p.categories = slices.Clone(c.DropCategories)
-		p.labels = labelsOf(p.Options.Target.String(), place, p.categories)
+		p.metricLabels = labelsOf(p.Options.Target.String(), labels, p.categories)
 		p.Publish()
 	}
 	p.child.Update(c.ChildPolicy, state)
@@ -56,7 +56,7 @@ func (p *policy) State() balancer.State {
 			categories: p.categories,
 			recorder:   p.ClientConn.MetricsRecorder(),
 			target:     p.Options.Target.String(),
-			labels:     p.labels,
+			labels:     p.metricLabels,
 		}
 	}
 	return state

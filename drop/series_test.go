@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// A control plane sends new names of categories without end. Only the first names may get a metric
-// series of their own.
+// A control plane may send any number of new names for categories. Only the first names may get
+// their own metric series.
 func TestNumberOfSeriesIsLimited(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.Close()

@@ -12,14 +12,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-const some = `[{"category": "some", "requestsPerMillion": 500000}]`
+const dropHalf = `[{"category": "some", "requestsPerMillion": 500000}]`
 
 func TestUpdatePublishesOneState(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
-		h.update(some)
+		h.update(dropHalf)
 		h.report(connectivity.Ready, nil)
 		before := len(h.cc.States())
-		h.update(some)
+		h.update(dropHalf)
 		if n := len(h.cc.States()) - before; n != 0 {
 			t.Errorf("an update that changed nothing published %d states", n)
 		}
@@ -29,7 +29,7 @@ func TestUpdatePublishesOneState(t *testing.T) {
 			return nil
 		}
 		for i := range 1000 {
-			categories := some
+			categories := dropHalf
 			if i%2 == 0 {
 				categories = `[]`
 			}
@@ -59,8 +59,8 @@ func TestPickerIsWrappedOnlyIfCallsAreDropped(t *testing.T) {
 	})
 }
 
-// Some policies read only ResolverState.Addresses. If the resolver does not set that field, the
-// child must get the addresses of the endpoints in it.
+// Some policies read only ResolverState.Addresses. If the resolver does not set this field, the
+// policy must fill it with the addresses of the endpoints.
 func TestChildReceivesAddresses(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
