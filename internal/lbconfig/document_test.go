@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var rooms = map[string]any{
+var documentedConfigs = map[string]any{
 	"priority":           &Priority{},
 	"weightedtarget":     &WeightedTarget{},
 	"weightedroundrobin": &WeightedRoundRobin{},
@@ -20,9 +20,9 @@ var rooms = map[string]any{
 	"outlierdetection":   &OutlierDetection{},
 }
 
-func packageComment(t *testing.T, room string) string {
+func packageComment(t *testing.T, dir string) string {
 	t.Helper()
-	files, err := filepath.Glob("../../" + room + "/*.go")
+	files, err := filepath.Glob("../../" + dir + "/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,22 +42,22 @@ func packageComment(t *testing.T, room string) string {
 var columns = regexp.MustCompile(` {2,}`)
 
 func TestPackagesDocumentTheirConfigurations(t *testing.T) {
-	for room, config := range rooms {
+	for dir, config := range documentedConfigs {
 		rows := map[string][]string{}
-		for line := range strings.Lines(packageComment(t, room)) {
+		for line := range strings.Lines(packageComment(t, dir)) {
 			if row, ok := strings.CutPrefix(line, "\t"); ok {
 				cells := columns.Split(strings.TrimSpace(row), -1)
 				rows[cells[0]] = cells
 			}
 		}
 		if head := rows["field"]; !reflect.DeepEqual(head, []string{"field", "type", "default", "range", "from"}) {
-			t.Errorf("%s: the head of the table is %q, want field, type, default, range, from", room, head)
+			t.Errorf("%s: the head of the table is %q, want field, type, default, range, from", dir, head)
 		}
-		documented(t, room, "", reflect.ValueOf(config).Elem(), rows)
+		checkDocumented(t, dir, "", reflect.ValueOf(config).Elem(), rows)
 	}
 }
 
-func documented(t *testing.T, room, path string, v reflect.Value, rows map[string][]string) {
+func checkDocumented(t *testing.T, dir, path string, v reflect.Value, rows map[string][]string) {
 	t.Helper()
 	if d, ok := v.Addr().Interface().(defaulter); ok {
 		d.setDefaults()
@@ -66,28 +66,28 @@ func documented(t *testing.T, room, path string, v reflect.Value, rows map[strin
 		path, v := join(path, f.name), v.Field(f.index)
 		row := rows[path]
 		if len(row) != 5 {
-			t.Errorf("%s: the row of %s is %q, want five cells", room, path, row)
+			t.Errorf("%s: the row of %s is %q, want five cells", dir, path, row)
 			continue
 		}
 		if given := row[2]; given == "required" || given == "none" {
 			if !v.IsZero() {
-				t.Errorf("%s: %s has the default %v, documented is %s", room, path, v, given)
+				t.Errorf("%s: %s has the default %v, documented is %s", dir, path, v, given)
 			}
 		} else {
 			want := reflect.New(v.Type())
 			if err := json.Unmarshal([]byte(given), want.Interface()); err != nil || !reflect.DeepEqual(v.Interface(), want.Elem().Interface()) {
-				t.Errorf("%s: %s has the default %v, documented is %s, %v", room, path, v, given, err)
+				t.Errorf("%s: %s has the default %v, documented is %s, %v", dir, path, v, given, err)
 			}
 		}
 		switch inner := v.Type(); inner.Kind() {
 		case reflect.Map:
-			documented(t, room, path+"[name]", reflect.New(inner.Elem()).Elem(), rows)
+			checkDocumented(t, dir, path+"[name]", reflect.New(inner.Elem()).Elem(), rows)
 		case reflect.Slice:
 			if inner.Elem().Kind() == reflect.Struct {
-				documented(t, room, path+"[i]", reflect.New(inner.Elem()).Elem(), rows)
+				checkDocumented(t, dir, path+"[i]", reflect.New(inner.Elem()).Elem(), rows)
 			}
 		case reflect.Pointer:
-			documented(t, room, path, reflect.New(inner.Elem()).Elem(), rows)
+			checkDocumented(t, dir, path, reflect.New(inner.Elem()).Elem(), rows)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	const want = `a duration such as "10s"`
 	var s *string
 	if err := json.Unmarshal(data, &s); err != nil || s == nil {
-		return wrong(data, "", want)
+		return wantError(data, "", want)
 	}
 	var given durationpb.Duration
 	v, err := time.ParseDuration(*s)
@@ -32,10 +32,10 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 		v, err = given.AsDuration(), nil // AsDuration returns the largest value instead of overflowing
 	}
 	if err != nil {
-		return wrong(data, "", want)
+		return wantError(data, "", want)
 	}
 	if v < 0 {
-		return wrong(data, "", want+" that is not negative")
+		return wantError(data, "", want+" that is not negative")
 	}
 	*d = Duration(v)
 	return nil

@@ -27,7 +27,7 @@ func (d *Drop) check(path string) error { return d.ChildPolicy.required(join(pat
 
 func (c *DropCategory) check(path string) error {
 	if c.RequestsPerMillion > Million {
-		return at(join(path, "requestsPerMillion"), fmt.Errorf("%d given, want 0 to %d", c.RequestsPerMillion, Million))
+		return withPath(join(path, "requestsPerMillion"), fmt.Errorf("%d given, want 0 to %d", c.RequestsPerMillion, Million))
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ type ConsecutiveFailuresEjection struct {
 // Code is the name of a status code other than OK, such as "UNAVAILABLE".
 type Code string
 
-// Value returns the code with the name c. ok is false if there is none, or if it is OK.
+// Value returns the code with the name c. ok is false if there is no such code, or if it is OK.
 func (c Code) Value() (code codes.Code, ok bool) {
 	err := code.UnmarshalJSON([]byte(strconv.Quote(string(c))))
 	return code, err == nil && code != codes.OK
@@ -119,7 +119,7 @@ func (o *OutlierDetection) Ejects() bool {
 }
 
 func (o *OutlierDetection) check(path string) error {
-	if err := percentage(path, "maxEjectionPercent", o.MaxEjectionPercent); err != nil {
+	if err := checkPercentage(path, "maxEjectionPercent", o.MaxEjectionPercent); err != nil {
 		return err
 	}
 	if err := o.ChildPolicy.required(join(path, "childPolicy")); err != nil {
@@ -129,72 +129,72 @@ func (o *OutlierDetection) check(path string) error {
 		return nil
 	}
 	if time.Duration(o.Interval) < LeastInterval {
-		return at(join(path, "interval"), fmt.Errorf(`%q given, want a duration of 1ms and more, such as "10s"`, time.Duration(o.Interval)))
+		return withPath(join(path, "interval"), fmt.Errorf(`%q given, want a duration of 1ms and more, such as "10s"`, time.Duration(o.Interval)))
 	}
-	if where, bare := barePickFirst(o.ChildPolicy); bare {
-		return at(join(path, "childPolicy"), fmt.Errorf("%s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin", where))
+	if name, found := barePickFirst(o.ChildPolicy); found {
+		return withPath(join(path, "childPolicy"), fmt.Errorf("%s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin", name))
 	}
 	return nil
 }
 
 func (s *SuccessRateEjection) check(path string) error {
-	return percentage(path, "enforcementPercentage", s.EnforcementPercentage)
+	return checkPercentage(path, "enforcementPercentage", s.EnforcementPercentage)
 }
 
 func (f *FailurePercentageEjection) check(path string) error {
-	if err := percentage(path, "threshold", f.Threshold); err != nil {
+	if err := checkPercentage(path, "threshold", f.Threshold); err != nil {
 		return err
 	}
-	return percentage(path, "enforcementPercentage", f.EnforcementPercentage)
+	return checkPercentage(path, "enforcementPercentage", f.EnforcementPercentage)
 }
 
 func (c *ConsecutiveFailuresEjection) check(path string) error {
 	if c.Failures == 0 {
-		return at(join(path, "failures"), fmt.Errorf("0 given, want 1 or more"))
+		return withPath(join(path, "failures"), fmt.Errorf("0 given, want 1 or more"))
 	}
-	return percentage(path, "enforcementPercentage", c.EnforcementPercentage)
+	return checkPercentage(path, "enforcementPercentage", c.EnforcementPercentage)
 }
 
 func (c *Code) check(path string) error {
 	if _, ok := c.Value(); !ok {
-		return at(path, fmt.Errorf(`%q given, want the name of a status code other than OK, such as "UNAVAILABLE"`, *c))
+		return withPath(path, fmt.Errorf(`%q given, want the name of a status code other than OK, such as "UNAVAILABLE"`, *c))
 	}
 	return nil
 }
 
-func percentage(path, field string, given uint32) error {
+func checkPercentage(path, field string, given uint32) error {
 	if given > 100 {
-		return at(join(path, field), fmt.Errorf("%d given, want 0 to 100", given))
+		return withPath(join(path, field), fmt.Errorf("%d given, want 0 to 100", given))
 	}
 	return nil
 }
 
 // barePickFirst reports whether p is, or contains, a pick_first for several endpoints. Outlier
-// detection cannot eject its endpoints, because such a pick_first does not listen to their health.
-// where is the path to the pick_first: its name and those of the policies above it.
-func barePickFirst(p Policy) (where string, bare bool) {
+// detection cannot eject such endpoints, because this pick_first does not listen to their health.
+// name consists of the name of the pick_first and the names of the policies above it.
+func barePickFirst(p Policy) (name string, found bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true
 	}
-	var below []Policy
+	var children []Policy
 	switch c := p.Config.(type) {
 	case *Drop:
-		below = append(below, c.ChildPolicy)
+		children = append(children, c.ChildPolicy)
 	case *OutlierDetection:
-		below = append(below, c.ChildPolicy)
+		children = append(children, c.ChildPolicy)
 	case *Priority:
 		for _, child := range c.Children {
-			below = append(below, child.Config)
+			children = append(children, child.Config)
 		}
 	case *WeightedTarget:
 		for _, target := range c.Targets {
-			below = append(below, target.ChildPolicy)
+			children = append(children, target.ChildPolicy)
 		}
 	}
-	slices.SortFunc(below, func(a, b Policy) int { return strings.Compare(a.Name(), b.Name()) })
-	for _, policy := range below {
-		if where, bare = barePickFirst(policy); bare {
-			return where + " below " + p.Name(), true
+	slices.SortFunc(children, func(a, b Policy) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, policy := range children {
+		if name, found = barePickFirst(policy); found {
+			return name + " below " + p.Name(), true
 		}
 	}
 	return "", false

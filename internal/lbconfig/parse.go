@@ -44,7 +44,7 @@ type decoder struct{ policy string }
 // decode decodes raw into v. path is the path of v in the configuration; errors contain it.
 func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error {
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
-		return at(path, u.UnmarshalJSON(raw))
+		return withPath(path, u.UnmarshalJSON(raw))
 	}
 	if s, ok := v.Addr().Interface().(defaulter); ok {
 		s.setDefaults()
@@ -62,7 +62,7 @@ func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error
 		err = d.decodeSlice(raw, v, path)
 	default:
 		if string(raw) == "null" || json.Unmarshal(raw, v.Addr().Interface()) != nil {
-			err = wrong(raw, path, kinds[v.Kind()])
+			err = wantError(raw, path, kinds[v.Kind()])
 		}
 	}
 	if c, ok := v.Addr().Interface().(checker); ok && err == nil {
@@ -119,7 +119,7 @@ func (d decoder) decodeMap(raw json.RawMessage, v reflect.Value, path string) er
 func (d decoder) decodeSlice(raw json.RawMessage, v reflect.Value, path string) error {
 	var given []json.RawMessage
 	if json.Unmarshal(raw, &given) != nil || given == nil {
-		return wrong(raw, path, "a JSON list")
+		return wantError(raw, path, "a JSON list")
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(given), len(given)))
 	for i := range given {
@@ -133,7 +133,7 @@ func (d decoder) decodeSlice(raw json.RawMessage, v reflect.Value, path string) 
 func object(raw json.RawMessage, path string) (map[string]json.RawMessage, error) {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(raw, &given) != nil || given == nil {
-		return nil, wrong(raw, path, "a JSON object")
+		return nil, wantError(raw, path, "a JSON object")
 	}
 	return given, nil
 }
@@ -160,15 +160,15 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func at(path string, err error) error {
+func withPath(path string, err error) error {
 	if err == nil || path == "" {
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-func wrong(raw json.RawMessage, path, want string) error {
-	return at(path, fmt.Errorf("%s given, want %s", excerpt(raw), want))
+func wantError(raw json.RawMessage, path, want string) error {
+	return withPath(path, fmt.Errorf("%s given, want %s", excerpt(raw), want))
 }
 
 func excerpt(raw json.RawMessage) string {

@@ -1,6 +1,6 @@
 // Package lbconfig holds the configuration types of this module's policies. The policies parse
-// them, and package topology writes them. It also merges the user's service config with the
-// load-balancing configuration that a resolver makes.
+// them, and package topology writes them. Package lbconfig also merges the user's service config
+// with the load-balancing configuration that a resolver makes.
 //
 // Every type survives a JSON round trip, because grpc-go's cds policy marshals parsed
 // configurations and parses them again.
@@ -56,15 +56,15 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]map[string]any{{p.Name(): config}})
 }
 
-const list = `a list of policies, [{"name": {…}}]`
+const wantList = `a list of policies, [{"name": {…}}]`
 
-// UnmarshalJSON uses the first policy in the list that is registered. It returns an error if there
-// is none, if an entry does not hold exactly one policy, or if the policy rejects its
+// UnmarshalJSON uses the first policy in the list that is registered. It returns an error if no
+// policy is registered, if an entry does not name exactly one policy, or if the policy rejects its
 // configuration.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var entries []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
-		return wrong(data, "", list)
+		return wantError(data, "", wantList)
 	}
 	var unknown []string
 	for i, entry := range entries {
@@ -93,7 +93,7 @@ func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {
 		return nil
 	}
 	config, err := parser.ParseConfig(raw)
-	if ours := (*Error)(nil); errors.As(err, &ours) {
+	if inner := (*Error)(nil); errors.As(err, &inner) {
 		return err
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {
 
 func (p Policy) required(path string) error {
 	if p.Builder == nil {
-		return at(path, errors.New("none given, want "+list))
+		return withPath(path, errors.New("none given, want "+wantList))
 	}
 	return nil
 }

@@ -17,9 +17,10 @@ type Priority struct {
 
 	Children   map[string]PriorityChild `json:"children"`
 	Priorities []string                 `json:"priorities"`
-	// SourcePriorities is set if entries of Priorities are near groups. It contains, for each entry,
-	// the index of the priority at the source. The indexes do not decrease. If it is empty, the policy
-	// behaves as in gRFC A56.
+	// SourcePriorities is set if a priority of the source is split into several entries of Priorities,
+	// by the distance of the endpoints from the client. It contains, for each entry, the index of the
+	// source's priority. The indexes do not decrease. If it is empty, the policy behaves as in gRFC
+	// A56.
 	SourcePriorities      []int    `json:"sourcePriorities,omitempty"`
 	FailoverTimeout       Duration `json:"failoverTimeout"`
 	ChildRetention        Duration `json:"childRetention"`

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-var ours = []string{"loadBalancingConfig", "loadBalancingPolicy"}
+var reservedFields = []string{"loadBalancingConfig", "loadBalancingPolicy"}
 
 // CheckServiceConfig returns an error unless user is a service config in JSON that does not
-// configure load balancing, because the resolver does that. "" means no service config. gRPC checks
-// the other fields.
+// configure load balancing. The resolver configures load balancing, and gRPC checks the other
+// fields. "" means no service config.
 func CheckServiceConfig(user string) error {
 	_, err := parse(user)
 	return err
@@ -22,8 +22,8 @@ func CheckServiceConfig(user string) error {
 
 // MergeServiceConfig adds lbConfig to the service config user as its loadBalancingConfig, and
 // returns the result in JSON. gRPC itself does not merge service configs: the one from a resolver
-// replaces the user's, including retry policies and health checks. Therefore each resolver sends a
-// merged one. The errors are those of CheckServiceConfig.
+// replaces the user's, including retry policies and health checks. Therefore, each resolver sends a
+// merged service config. The errors are those of CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields, err := parse(user)
 	if err != nil {
@@ -54,7 +54,7 @@ func parse(user string) (map[string]json.RawMessage, error) {
 	}
 	for name := range fields {
 		// gRPC ignores the case of field names.
-		if slices.ContainsFunc(ours, func(o string) bool { return strings.EqualFold(o, name) }) {
+		if slices.ContainsFunc(reservedFields, func(o string) bool { return strings.EqualFold(o, name) }) {
 			return nil, fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
 		}
 	}

@@ -10,24 +10,24 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-type unknown struct {
+type unknownField struct {
 	policy string
-	in     reflect.Type
+	parent reflect.Type
 	name   string
 }
 
-// loggedFields holds the unknown fields that have been logged. Each is logged once, because a
-// configuration is parsed repeatedly, and many localities may contain the same mistake.
+// loggedFields holds the unknown fields that have been logged. Each field is logged only once,
+// because a configuration is parsed repeatedly, and many localities may contain the same mistake.
 var loggedFields = struct {
 	sync.Mutex
-	fields map[unknown]bool
-}{fields: make(map[unknown]bool)}
+	fields map[unknownField]bool
+}{fields: make(map[unknownField]bool)}
 
 // maxLoggedFields limits loggedFields, because a configuration can contain any number of unknown
 // names.
 const maxLoggedFields = 1000
 
-func tell(u unknown) bool {
+func shouldLog(u unknownField) bool {
 	loggedFields.Lock()
 	defer loggedFields.Unlock()
 	if loggedFields.fields[u] || len(loggedFields.fields) == maxLoggedFields {
@@ -37,14 +37,14 @@ func tell(u unknown) bool {
 	return true
 }
 
-func (d decoder) logUnknown(path, name string, in reflect.Type, known []field) {
-	shown := excerpt([]byte(name))
-	if !tell(unknown{d.policy, in, shown}) {
+func (d decoder) logUnknown(path, name string, parent reflect.Type, known []field) {
+	excerpted := excerpt([]byte(name))
+	if !shouldLog(unknownField{d.policy, parent, excerpted}) {
 		return
 	}
 	names := make([]string, len(known))
 	for i, f := range known {
 		names[i] = f.name
 	}
-	logger.Warningf("%s: %s: unknown field, ignored; the known fields are %s (logged once)", d.policy, join(path, shown), strings.Join(names, ", "))
+	logger.Warningf("%s: %s: unknown field, ignored; the known fields are %s (logged once)", d.policy, join(path, excerpted), strings.Join(names, ", "))
 }

@@ -10,7 +10,7 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-func forget() {
+func forgetLogged() {
 	loggedFields.Lock()
 	defer loggedFields.Unlock()
 	clear(loggedFields.fields)
@@ -19,7 +19,7 @@ func forget() {
 // An unknown field must be logged once, together with the known ones, even if the configuration is
 // parsed again, or has the same mistake in several localities.
 func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
-	forget()
+	forgetLogged()
 	for range 3 {
 		logged.Take()
 		raw := `{"failoverTimout": "1s", "priorities": ["a", "b"],
@@ -38,7 +38,7 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 				t.Errorf("logged\n%swant the line\n%s", got, want)
 			}
 		}
-		forget()
+		forgetLogged()
 	}
 	parsers["priority"]([]byte(`{"failoverTimout": "1s"}`))
 	logged.Take()
@@ -51,8 +51,8 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 }
 
 func TestLoggedUnknownFieldsAreLimited(t *testing.T) {
-	forget()
-	defer forget()
+	forgetLogged()
+	defer forgetLogged()
 	logged.Take()
 	for i := range 2 * maxLoggedFields {
 		parsers["pick_first"](fmt.Appendf(nil, `{"field%d\n%s": 1}`, i, strings.Repeat("x", 1000)))

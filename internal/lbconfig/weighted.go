@@ -20,7 +20,7 @@ const (
 
 func (s *StartPoint) check(path string) error {
 	if *s != StartSpec && *s != StartRandom {
-		return at(path, fmt.Errorf("%q given, want %q or %q", *s, StartSpec, StartRandom))
+		return withPath(path, fmt.Errorf("%q given, want %q or %q", *s, StartSpec, StartRandom))
 	}
 	return nil
 }
@@ -64,10 +64,10 @@ func (w *WeightedTarget) check(string) error {
 	if sum > math.MaxUint32 {
 		return fmt.Errorf("targets: the weights sum to %d, want at most %d", sum, uint32(math.MaxUint32))
 	}
-	return w.Balance.of(w.Targets)
+	return w.Balance.checkTargets(w.Targets)
 }
 
-func (b *Balance) of(targets map[string]Target) error {
+func (b *Balance) checkTargets(targets map[string]Target) error {
 	if b == nil {
 		return nil
 	}
@@ -84,20 +84,22 @@ func (b *Balance) of(targets map[string]Target) error {
 	return nil
 }
 
-func (z *BalanceZone) check(path string) error { return atLeast0(join(path, "callers"), z.Callers) }
+func (z *BalanceZone) check(path string) error {
+	return checkNonNegative(join(path, "callers"), z.Callers)
+}
 
-func atLeast0(path string, number float64) error {
+func checkNonNegative(path string, number float64) error {
 	if number >= 0 && !math.IsInf(number, 0) {
 		return nil
 	}
-	return at(path, fmt.Errorf("%v given, want a number of at least 0", number))
+	return withPath(path, fmt.Errorf("%v given, want a number of at least 0", number))
 }
 
 func (t *Target) check(path string) error {
 	if t.Weight == 0 {
-		return at(join(path, "weight"), fmt.Errorf("0 or none given, want 1 to %d", uint32(math.MaxUint32)))
+		return withPath(join(path, "weight"), fmt.Errorf("0 or none given, want 1 to %d", uint32(math.MaxUint32)))
 	}
-	if err := atLeast0(join(path, "capacity"), t.Capacity); err != nil {
+	if err := checkNonNegative(join(path, "capacity"), t.Capacity); err != nil {
 		return err
 	}
 	return t.ChildPolicy.required(join(path, "childPolicy"))
@@ -127,7 +129,7 @@ func NewWeightedRoundRobin() *WeightedRoundRobin {
 
 func (w *WeightedRoundRobin) setDefaults() { *w = WeightedRoundRobin{StartPoint: StartSpec} }
 
-// NewSlowStart returns the defaults. The window has none.
+// NewSlowStart returns the defaults. Window has no default.
 func NewSlowStart() *SlowStart {
 	s := &SlowStart{}
 	s.setDefaults()
@@ -139,11 +141,11 @@ func (s *SlowStart) setDefaults() { *s = SlowStart{Aggression: 1, MinWeightPerce
 func (s *SlowStart) check(path string) error {
 	switch {
 	case s.Window == 0:
-		return at(join(path, "window"), fmt.Errorf(`"0s" or none given, want a positive duration such as "30s"`))
+		return withPath(join(path, "window"), fmt.Errorf(`"0s" or none given, want a positive duration such as "30s"`))
 	case !(s.Aggression > 0):
-		return at(join(path, "aggression"), fmt.Errorf("%v given, want a number above 0", s.Aggression))
+		return withPath(join(path, "aggression"), fmt.Errorf("%v given, want a number above 0", s.Aggression))
 	case !(s.MinWeightPercent >= 0 && s.MinWeightPercent <= 100):
-		return at(join(path, "minWeightPercent"), fmt.Errorf("%v given, want a number from 0 to 100", s.MinWeightPercent))
+		return withPath(join(path, "minWeightPercent"), fmt.Errorf("%v given, want a number from 0 to 100", s.MinWeightPercent))
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ func FuzzSettings(f *testing.F) {
 			}
 			return
 		}
-		for _, named := range []func(options.Option) string{options.ByName, options.ByField} {
-			if err := options.Check(s, named); err != nil {
+		for _, nameOf := range []func(options.Option) string{options.ByName, options.ByField} {
+			if err := options.Check(s, nameOf); err != nil {
 				t.Errorf("%s becomes %+v, which is not valid: %v", query, s, err)
 			}
 		}

@@ -13,29 +13,29 @@ import (
 )
 
 // Check validates the fields of values that are options. values is a program's options, or the
-// configuration of a policy. Zero fields are valid. named returns the name by which errors call an
-// option.
-func Check(values any, named func(Option) string) error {
+// configuration of a policy. Zero fields are valid. nameOf returns the name of an option in error
+// messages.
+func Check(values any, nameOf func(Option) string) error {
 	v := reflect.ValueOf(values)
-	if err := ranges(v, named); err != nil {
+	if err := checkRanges(v, nameOf); err != nil {
 		return err
 	}
 	for _, o := range table {
-		if err := o.conflict(v, named); err != nil {
+		if err := o.conflict(v, nameOf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func ranges(v reflect.Value, named func(Option) string) error {
+func checkRanges(v reflect.Value, nameOf func(Option) string) error {
 	for _, o := range table {
 		f := v.FieldByName(o.Field)
 		if !f.IsValid() || f.IsZero() || o.OrZero && f.Int() == int64(Never) {
 			continue
 		}
-		if err := o.check(shown(o, f)); err != nil {
-			return fmt.Errorf("%s: %w", named(o), err)
+		if err := o.check(displayValue(o, f)); err != nil {
+			return fmt.Errorf("%s: %w", nameOf(o), err)
 		}
 	}
 	return nil
@@ -50,30 +50,30 @@ func ByName(o Option) string { return o.Name }
 // ByField returns the option's name as a field of Options.
 func ByField(o Option) string { return o.Field }
 
-// other returns the name of the option in AtLeast or Not, with which o may conflict.
-func (o Option) other() string { return o.AtLeast + o.Not }
+// related returns the name of the option with which o may conflict: AtLeast or Not.
+func (o Option) related() string { return o.AtLeast + o.Not }
 
-// conflict returns an error if v sets o and its other option to values that conflict.
-func (o Option) conflict(v reflect.Value, named func(Option) string) error {
-	with, ok := find(o.other())
-	mine, others := v.FieldByName(o.Field), v.FieldByName(with.Field)
-	if !ok || !mine.IsValid() || !others.IsValid() || mine.IsZero() || others.IsZero() {
+// conflict returns an error if v sets o and its related option to values that conflict.
+func (o Option) conflict(v reflect.Value, nameOf func(Option) string) error {
+	other, ok := lookUp(o.related())
+	value, otherValue := v.FieldByName(o.Field), v.FieldByName(other.Field)
+	if !ok || !value.IsValid() || !otherValue.IsValid() || value.IsZero() || otherValue.IsZero() {
 		return nil
 	}
 	if o.Not != "" {
-		if mine.Kind() == reflect.Int && mine.Int() != int64(1) { // a toggle that is not on excludes nothing
+		if value.Kind() == reflect.Int && value.Int() != int64(1) { // only a toggle that is on excludes the other option
 			return nil
 		}
-		return fmt.Errorf("%s: given together with %s, want one of them: %s", named(o), named(with), o.Why)
+		return fmt.Errorf("%s: given together with %s, want one of them: %s", nameOf(o), nameOf(other), o.Why)
 	}
-	less, _ := number(mine.Interface())
-	if least, _ := number(others.Interface()); less < least {
-		return fmt.Errorf("%s: %v given, want %v, or %s, %v, and more", named(o), shown(o, mine), shown(o, reflect.Zero(mine.Type())), named(with), shown(with, others))
+	n, _ := number(value.Interface())
+	if minimum, _ := number(otherValue.Interface()); n < minimum {
+		return fmt.Errorf("%s: %v given, want %v, or %s, %v, and more", nameOf(o), displayValue(o, value), displayValue(o, reflect.Zero(value.Type())), nameOf(other), displayValue(other, otherValue))
 	}
 	return nil
 }
 
-func shown(o Option, f reflect.Value) any {
+func displayValue(o Option, f reflect.Value) any {
 	if o.Kind == Duration {
 		return time.Duration(f.Int())
 	}
@@ -100,8 +100,8 @@ type Given struct {
 // Set sets the option name from a parameter of the target. place is the part of the target that
 // contains the parameter. known reports whether this part may contain an option of that name.
 func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
-	o, ok := find(name)
-	if !ok || !o.at(place) {
+	o, ok := lookUp(name)
+	if !ok || !o.allowedIn(place) {
 		return false, nil
 	}
 	value, err := o.parse(text)
@@ -113,11 +113,11 @@ func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 		g.target = make(map[string]bool)
 	}
 	g.target[name] = true
-	o.put(&g.Program, value)
+	o.set(&g.Program, value)
 	return true, nil
 }
 
-func (o Option) at(place Scope) bool {
+func (o Option) allowedIn(place Scope) bool {
 	switch place {
 	case Channel:
 		return o.Place == Channel || o.Place == Part
@@ -126,7 +126,7 @@ func (o Option) at(place Scope) bool {
 	}
 }
 
-func (o Option) put(p *Program, value any) {
+func (o Option) set(p *Program, value any) {
 	f := reflect.ValueOf(p).Elem().FieldByName(o.Field)
 	f.Set(reflect.ValueOf(value).Convert(f.Type()))
 	switch {
@@ -137,40 +137,41 @@ func (o Option) put(p *Program, value any) {
 	}
 }
 
-// Settle resolves conflicts between options. If both are in the target, or both in the program, the
-// conflict is an error. Otherwise, Settle turns off the program's option and returns a note.
+// Settle resolves conflicts between two options. If the target sets both options, or the program
+// sets both, the conflict is an error. Otherwise, Settle turns off the program's option and returns
+// a note about this.
 func (g *Given) Settle() (notes []string, err error) {
 	if g.Err != nil {
 		return nil, g.Err
 	}
 	v := reflect.ValueOf(&g.Program).Elem()
-	if err := ranges(v, ByName); err != nil {
+	if err := checkRanges(v, ByName); err != nil {
 		return nil, err
 	}
 	for _, o := range table {
 		err := o.conflict(v, ByName)
-		with, _ := find(o.other())
-		switch off := with; {
+		other, _ := lookUp(o.related())
+		switch disabled := other; {
 		case err == nil:
-		case g.target[o.Name] == g.target[with.Name]:
+		case g.target[o.Name] == g.target[other.Name]:
 			return nil, err
 		default:
-			on := o
+			kept := o
 			if !g.target[o.Name] {
-				off, on = o, with
+				disabled, kept = o, other
 			}
-			v.FieldByName(off.Field).SetZero()
-			notes = append(notes, fmt.Sprintf("%s, which the target gives, switches off %s, which the program gives", on.Name, off.Name))
+			v.FieldByName(disabled.Field).SetZero()
+			notes = append(notes, fmt.Sprintf("%s, which the target gives, switches off %s, which the program gives", kept.Name, disabled.Name))
 		}
 	}
 	return notes, nil
 }
 
-// Names returns the sorted names of the parameters that place may have.
+// Names returns the sorted names of the parameters that may appear in place.
 func Names(place Scope) []string {
 	var names []string
 	for _, o := range table {
-		if o.at(place) {
+		if o.allowedIn(place) {
 			names = append(names, o.Name)
 		}
 	}

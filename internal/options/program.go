@@ -46,10 +46,10 @@ type Builder interface {
 }
 
 // Make returns a builder for targets of scheme. parse is a discovery.Parser. Package resolving sets
-// it, because this package must not import that one.
+// Make, because this package must not import package resolving.
 var Make func(scheme string, parse any, given Program) Builder
 
-// NewReader returns a reader of targets. Package discovery sets it.
+// NewReader returns a reader of targets. Package discovery sets NewReader.
 var NewReader func(scheme string, parse any, given Program) any
 
 var registry struct {
@@ -59,7 +59,7 @@ var registry struct {
 
 type registered struct{ parse any }
 
-// Register registers the parser for scheme. It replaces an earlier one.
+// Register registers the parser for scheme. It replaces an earlier parser.
 func Register(scheme string, parse any) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
@@ -81,7 +81,7 @@ func For(scheme string, given Program) Builder {
 	return Make(scheme, found.parse, given)
 }
 
-// Builders returns a builder for each scheme, in the order of the schemes.
+// Builders returns a builder for each registered scheme, in alphabetical order.
 func Builders(given Program) []Builder {
 	var all []Builder
 	for _, scheme := range Schemes() {
@@ -90,7 +90,7 @@ func Builders(given Program) []Builder {
 	return all
 }
 
-// Schemes returns the sorted schemes.
+// Schemes returns the registered schemes in alphabetical order.
 func Schemes() []string {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()

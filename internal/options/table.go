@@ -18,9 +18,10 @@ type Settings struct {
 	SlowStart time.Duration
 	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
 	PickFirst bool
-	// MinReady is the share of a priority's weight that must be READY. If it has less, calls go to the
-	// next priority that has this share. They return when the share reaches the larger of MinReady and
-	// MinReadyRecovery. Endpoints that have neither become READY nor failed yet are not counted.
+	// MinReady is the share of a priority's weight that must be READY. If the READY share is smaller,
+	// calls go to the next priority that has this share. They return when the share reaches the larger
+	// of MinReady and MinReadyRecovery. Endpoints that have neither become READY nor failed yet are
+	// not counted.
 	MinReady, MinReadyRecovery float64
 	WarmStandby                int
 	// FastFailover sends calls to a lower READY priority while the priority in use reconnects. Without
@@ -90,7 +91,7 @@ const (
 	Callers // string, parsed by location.Callers
 )
 
-var wants = map[Kind]string{
+var kindText = map[Kind]string{
 	Duration: "a duration such as 10s",
 	Count:    "a whole number such as 1",
 	Fraction: "a number from 0 to 1, such as 0.6",
@@ -106,7 +107,7 @@ const (
 	Channel Scope = iota // in the query of the whole target
 	Part                 // also in the query of one entry of a failover target
 	Lookups              // in the query of a name that is looked up repeatedly
-	Nowhere
+	Nowhere              // only in Options, and not in a target
 )
 
 // Option describes an option.
@@ -236,7 +237,7 @@ var table = []Option{
 // Table returns the options in the order of the documentation. The caller must not change it.
 func Table() []Option { return table }
 
-func find(name string) (Option, bool) {
+func lookUp(name string) (Option, bool) {
 	for _, o := range table {
 		if o.Name == name {
 			return o, true

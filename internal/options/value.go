@@ -27,7 +27,7 @@ func (o Option) parse(text string) (value any, err error) {
 		return text, o.checkText(text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s given, want %s", printable.Quote(text), wants[o.Kind])
+		return nil, fmt.Errorf("%s given, want %s", printable.Quote(text), kindText[o.Kind])
 	}
 	return value, o.check(value)
 }
@@ -40,7 +40,7 @@ func (o Option) check(value any) error {
 	if !numeric || n >= o.Least && (n <= o.Most || o.Most == 0) || n == 0 && o.OrZero {
 		return nil
 	}
-	return fmt.Errorf("%v given, want %s", value, o.want())
+	return fmt.Errorf("%v given, want %s", value, o.wantText())
 }
 
 func (o Option) checkText(text string) error {
@@ -59,29 +59,29 @@ func (o Option) checkText(text string) error {
 	return nil
 }
 
-func (o Option) want() string {
-	least, most := fmt.Sprint(o.Least), fmt.Sprint(o.Most)
-	what := "a number "
+func (o Option) wantText() string {
+	minimum, maximum := fmt.Sprint(o.Least), fmt.Sprint(o.Most)
+	text := "a number "
 	if o.Kind == Duration {
-		what = wants[Duration] + ", "
-		least, most = seconds(o.Least).String(), seconds(o.Most).String()
+		text = kindText[Duration] + ", "
+		minimum, maximum = seconds(o.Least).String(), seconds(o.Most).String()
 	}
 	switch {
 	case o.Kind == Count && o.Most > 0:
-		return least + " to " + most
+		return minimum + " to " + maximum
 	case o.Most > 0:
-		what += "from " + least + " to " + most
+		text += "from " + minimum + " to " + maximum
 	case o.Least > 0 && o.Least < 1:
-		what += "of more than 0s"
+		text += "of more than 0s"
 	case o.Kind == Count:
-		return least + " and more"
+		return minimum + " and more"
 	default:
-		what += "of " + least + " and more"
+		text += "of " + minimum + " and more"
 	}
 	if o.OrZero {
-		what += ", or 0s for none"
+		text += ", or 0s for none"
 	}
-	return what
+	return text
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
