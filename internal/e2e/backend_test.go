@@ -85,11 +85,11 @@ type server struct {
 	grpc    *grpc.Server
 	health  *health.Server
 	address string
-	// failures is the number of calls, from the next one on, that fail with err.
+	// failures is the number of further calls that fail with err.
 	failures atomic.Int64
 	err      error
 	hangs    atomic.Bool   // calls hang until their deadline
-	takes    time.Duration // set before the server starts
+	latency  time.Duration // set before the server starts
 	watched  chan struct{}
 }
 
@@ -104,7 +104,7 @@ func (s *server) who(ctx context.Context, _ any) (any, error) {
 		return nil, s.err
 	}
 	select {
-	case <-time.After(s.takes):
+	case <-time.After(s.latency):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -147,20 +147,20 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 
 func startServer(t *testing.T, name string, certificate *tls.Certificate) *server {
 	t.Helper()
-	return startServerOn(t, name, ownAddress(t), certificate)
+	return startServerOn(t, name, unusedAddress(t), certificate)
 }
 
-var ownAddresses sync.Map
+var usedAddresses sync.Map
 
-// ownAddress returns an address for a backend that stops and starts again. The port is below the
-// ports that the system assigns, so that only tests of this package may take it, perhaps in another
-// process. The function finds out by connecting. It does not listen, because a child process could
-// inherit the listener.
-func ownAddress(t *testing.T) string {
+// unusedAddress returns an address for a backend that stops and starts again. The port is below the
+// range from which the system assigns ports, so only tests of this package use it, perhaps in
+// another process. The function connects to the address to find out whether it is in use. It does
+// not listen on it, because a child process could inherit the listener.
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	for {
 		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		if _, ours := ownAddresses.LoadOrStore(address, true); ours {
+		if _, used := usedAddresses.LoadOrStore(address, true); used {
 			continue
 		}
 		conn, err := net.Dial("tcp", address)
@@ -189,7 +189,7 @@ func startServerOn(t *testing.T, name, address string, certificate *tls.Certific
 const (
 	nameVariable    = "UNDERSTUDY_E2E_NAME"
 	addressVariable = "UNDERSTUDY_E2E_ADDRESS"
-	takesVariable   = "UNDERSTUDY_E2E_TAKES"
+	latencyVariable = "UNDERSTUDY_E2E_TAKES"
 )
 
 // runBackendProcess prints the address of a backend and serves until stdin is closed.
@@ -200,7 +200,7 @@ func runBackendProcess() error {
 	if err != nil {
 		return err
 	}
-	if s.takes, err = time.ParseDuration(cmp.Or(os.Getenv(takesVariable), "0s")); err != nil {
+	if s.latency, err = time.ParseDuration(cmp.Or(os.Getenv(latencyVariable), "0s")); err != nil {
 		return err
 	}
 	fmt.Println(s.address)
@@ -220,15 +220,15 @@ func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (ans
 	var value wrapperspb.StringValue
 	var p peer.Peer
 	err := cc.Invoke(ctx, whoMethod, &emptypb.Empty{}, &value, append(opts, grpc.Peer(&p))...)
-	asked := ""
+	peerAddress := ""
 	if p.Addr != nil {
-		asked = p.Addr.String()
+		peerAddress = p.Addr.String()
 	}
 	if err != nil {
-		return answer{peer: asked}, err
+		return answer{peer: peerAddress}, err
 	}
 	name, authority, _ := strings.Cut(value.GetValue(), " ")
-	return answer{name, authority, asked}, nil
+	return answer{name, authority, peerAddress}, nil
 }
 
 func awaitName(ctx context.Context, t *testing.T, cc *grpc.ClientConn, name string) {

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// A DNS name that cannot be looked up does not affect the other entries of the target. A truncated
-// answer is requested again over TCP.
+// A DNS name that cannot be looked up does not affect the other entries of the target. If a
+// response is truncated, the query is repeated over TCP.
 func TestFailingNamesDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -27,39 +27,40 @@ func TestFailingNamesDoNotAffectOthers(t *testing.T) {
 		dns.Set("loop.test", kind, "CNAME other.test.")
 		dns.Set("other.test", kind, "CNAME loop.test.")
 	}
-	var many []string
+	var addresses []string
 	for i := range 1500 {
-		many = append(many, fmt.Sprintf("127.%d.%d.1", 1+i/250, i%250))
+		addresses = append(addresses, fmt.Sprintf("127.%d.%d.1", 1+i/250, i%250))
 	}
-	dns.Set("many.test", "A", many...)
+	dns.Set("many.test", "A", addresses...)
 	dns.SetAnswer("cut.test", "A", dnstest.Answer{Records: []string{"127.0.0.1"}, Truncated: true})
-	wants := map[string]string{
+	wantErrors := map[string]string{
 		"gone": "its resolver answered without addresses", "broken": "server misbehaving", "refused": "",
 		"silent": "i/o timeout", "loop": "",
 	}
-	var parts []string
-	for name := range wants {
-		parts = append(parts, "dns://"+dns.Address()+"/"+name+".test.:1")
+	var entries []string
+	for name := range wantErrors {
+		entries = append(entries, "dns://"+dns.Address()+"/"+name+".test.:1")
 	}
-	parts = append(parts, "dns://"+dns.Address()+"/cut.test:"+port)
-	cc := newClient(t, "failover:///"+strings.Join(parts, ",")+"?failoverTimeout=2s")
-	awaitName(deadline(t, limit), t, cc, "good")
-	for name, want := range wants {
-		logged.Wait(t, limit, "failover: dns://"+dns.Address()+"/"+name+".test.:1: ", want)
+	entries = append(entries, "dns://"+dns.Address()+"/cut.test:"+port)
+	cc := newClient(t, "failover:///"+strings.Join(entries, ",")+"?failoverTimeout=2s")
+	awaitName(timeoutContext(t, eventTimeout), t, cc, "good")
+	for name, want := range wantErrors {
+		logged.Wait(t, eventTimeout, "failover: dns://"+dns.Address()+"/"+name+".test.:1: ", want)
 	}
 	cc = newClient(t, "failover:///dns://"+dns.Address()+"/many.test:1,dns://"+dns.Address()+"/cut.test:"+port)
-	awaitName(deadline(t, limit), t, cc, "good")
-	logged.Wait(t, limit, "many.test:1", "1501 endpoints in 2 priorities")
+	awaitName(timeoutContext(t, eventTimeout), t, cc, "good")
+	logged.Wait(t, eventTimeout, "many.test:1", "1501 endpoints in 2 priorities")
 }
 
-// Unusable clusters do not affect the others. Here they are a cycle, an unsupported type, a silent
-// management server, and names that do not exist.
+// Unusable clusters do not affect other clusters. The unusable clusters are a cycle, a cluster of
+// an unsupported type, clusters of a management server that does not respond, and clusters whose
+// names do not exist.
 func TestFailingClustersDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
 	host, port, _ := strings.Cut(good.address, ":")
-	silent := manager(t, (*adstest.Stream).Drain)
-	loop := manager(t, adstest.NewCatalogue(adstest.Aggregate("shop", "shop")).Serve)
+	silent := startManager(t, (*adstest.Stream).Drain)
+	loop := startManager(t, adstest.NewCatalogue(adstest.Aggregate("shop", "shop")).Serve)
 	path := filepath.Join(t.TempDir(), "clusters.yaml")
 	address := func(host, port string) string {
 		return "{endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + host + ", port_value: " + port + "}}}}]}]}"
@@ -81,7 +82,7 @@ func TestFailingClustersDoNotAffectOthers(t *testing.T) {
 	}
 	file := "file://" + path + "%3Fcluster=all"
 	cc := newClient(t, "failover:///eds://"+silent+"/shop%3Fcds=true,eds://"+loop+"/shop%3Fcds=true,"+file+"?failoverTimeout=2s")
-	awaitName(deadline(t, limit), t, cc, "good")
+	awaitName(timeoutContext(t, eventTimeout), t, cc, "good")
 	for _, want := range [][]string{
 		{"eds://" + silent + "/shop", `no cluster "shop"`, "the server has no such resource"},
 		{"eds://" + loop + "/shop", `cluster "shop" names itself: shop -> shop`},
@@ -91,6 +92,6 @@ func TestFailingClustersDoNotAffectOthers(t *testing.T) {
 		{path, "/logical: "},
 		{path, "/strict: "},
 	} {
-		logged.Wait(t, limit, want...)
+		logged.Wait(t, eventTimeout, want...)
 	}
 }

@@ -33,28 +33,28 @@ func zonesFile(t *testing.T, zones map[string][]*server) string {
 	return path
 }
 
-// counted waits until each backend has answered once. It then returns each backend's share of the
-// given number of calls.
-func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, all ...string) map[string]float64 {
+// callShares waits until each backend has answered once. It then makes the given number of calls,
+// and returns the share of each backend.
+func callShares(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, all ...string) map[string]float64 {
 	t.Helper()
 	for _, name := range all {
 		awaitName(ctx, t, cc, name)
 	}
-	parts := make(map[string]float64)
+	shares := make(map[string]float64)
 	for range calls {
 		got, err := who(ctx, cc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts[got.name] += 1 / float64(calls)
+		shares[got.name] += 1 / float64(calls)
 	}
-	return parts
+	return shares
 }
 
 // Three zones have 3, 2 and 1 backends, and an equal number of clients each. Each backend gets a
 // sixth of all calls. When a zone loses a backend, some calls of its clients go to other zones.
 func TestBalanceOnRealSockets(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	zones, load := make(map[string][]*server), make(map[string]float64)
 	for zone, n := range map[string]int{"a": 3, "b": 2, "c": 1} {
@@ -65,14 +65,14 @@ func TestBalanceOnRealSockets(t *testing.T) {
 	backup := zonesFile(t, map[string][]*server{"b": {startServer(t, "backup", nil)}})
 	target := "failover:///file://" + zonesFile(t, zones) + ",file://" + backup + "?prefer=balance&zone="
 	const calls = 3000
-	var inB *grpc.ClientConn
+	var channelInB *grpc.ClientConn
 	for zone, names := range map[string]string{"a": "a0 a1 a2", "b": "b0 b1", "c": "c0 a0 a1 a2"} {
 		cc := newClient(t, target+zone)
 		if zone == "b" {
-			inB = cc
+			channelInB = cc
 		}
-		for name, part := range counted(ctx, t, cc, calls, strings.Fields(names)...) {
-			load[name] += part / 3
+		for name, share := range callShares(ctx, t, cc, calls, strings.Fields(names)...) {
+			load[name] += share / 3
 		}
 	}
 	for _, name := range strings.Fields("a0 a1 a2 b0 b1 c0") {
@@ -83,15 +83,15 @@ func TestBalanceOnRealSockets(t *testing.T) {
 	}
 	// The zones a, b and c now have 3/5, 1/5 and 1/5 of the capacity. Clients in b therefore send
 	// 3/5 of their calls to b, and the rest to a.
-	shares := func(what string, want map[string]float64) {
+	wantShares := func(what string, want map[string]float64) {
 		t.Helper()
 		var names []string
 		for name := range want {
 			names = append(names, name)
 		}
 		for got := (map[string]float64)(nil); ; {
-			got = counted(ctx, t, inB, calls, names...)
-			if near(got, want, 0.001) {
+			got = callShares(ctx, t, channelInB, calls, names...)
+			if approximatelyEqual(got, want, 0.001) {
 				return
 			}
 			if ctx.Err() != nil {
@@ -100,14 +100,15 @@ func TestBalanceOnRealSockets(t *testing.T) {
 		}
 	}
 	zones["b"][0].grpc.Stop()
-	shares("half of the zone is gone", map[string]float64{"b1": 0.6, "a0": 0.4 / 3, "a1": 0.4 / 3, "a2": 0.4 / 3})
+	wantShares("half of the zone is gone", map[string]float64{"b1": 0.6, "a0": 0.4 / 3, "a1": 0.4 / 3, "a2": 0.4 / 3})
 	startServerOn(t, "b0", zones["b"][0].address, nil)
-	shares("it is back", map[string]float64{"b0": 0.5, "b1": 0.5})
+	wantShares("it is back", map[string]float64{"b0": 0.5, "b1": 0.5})
 }
 
-// When the client's zone is stopped, no call fails, and none goes to the next entry of the target.
+// When the client's zone is stopped, no call fails, and no call goes to the next entry of the
+// target.
 func TestBalanceWhenHomeZoneStops(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	zones := make(map[string][]*server)
 	for zone, n := range map[string]int{"a": 3, "b": 2, "c": 1} {
@@ -117,7 +118,7 @@ func TestBalanceWhenHomeZoneStops(t *testing.T) {
 	}
 	backup := startServer(t, "backup", nil)
 	cc := newClient(t, "failover:///file://"+zonesFile(t, zones)+",file://"+zonesFile(t, map[string][]*server{"b": {backup}})+"?prefer=balance&zone=b")
-	counted(ctx, t, cc, 100, "b0", "b1")
+	callShares(ctx, t, cc, 100, "b0", "b1")
 	for _, s := range zones["b"] {
 		s.grpc.GracefulStop() // calls in flight succeed
 	}
@@ -134,15 +135,16 @@ func TestBalanceWhenHomeZoneStops(t *testing.T) {
 	}
 }
 
-// near reports whether got and want have the same keys, and no share differs by more than by.
-func near(got, want map[string]float64, by float64) bool {
+// approximatelyEqual reports whether got and want have the same keys, and no share differs by more
+// than tolerance.
+func approximatelyEqual(got, want map[string]float64, tolerance float64) bool {
 	for name := range got {
 		if _, ok := want[name]; !ok {
 			return false
 		}
 	}
-	for name, part := range want {
-		if math.Abs(got[name]-part) > by {
+	for name, share := range want {
+		if math.Abs(got[name]-share) > tolerance {
 			return false
 		}
 	}

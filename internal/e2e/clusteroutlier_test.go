@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func outliers() *clusterv3.OutlierDetection {
+func outlierDetection() *clusterv3.OutlierDetection {
 	return &clusterv3.OutlierDetection{
 		Interval:                       durationpb.New(time.Second),
 		MaxEjectionPercent:             wrapperspb.UInt32(100),
@@ -30,25 +30,25 @@ func TestOutlierDetectionOfCDSCluster(t *testing.T) {
 	t.Parallel()
 	good, bad, far := startServer(t, "good", nil), startServer(t, "bad", nil), startServer(t, "far", nil)
 	near := adstest.EDS("near")
-	near.OutlierDetection = outliers()
+	near.OutlierDetection = outlierDetection()
 	catalogue := adstest.NewCatalogue(
 		adstest.Aggregate("shop", "near", "far"), near, adstest.Cluster("near", good.address, bad.address),
 		adstest.EDS("far"), adstest.Cluster("far", far.address),
 	)
-	cc := newClient(t, "eds://"+manager(t, catalogue.Serve)+"/shop?cds=true")
-	f := startFlow(t, cc, patience)
-	f.await(t, 0, "was answered by the first endpoint", of("good"))
-	f.await(t, 0, "was answered by the second endpoint", of("bad"))
+	cc := newClient(t, "eds://"+startManager(t, catalogue.Serve)+"/shop?cds=true")
+	f := startFlow(t, cc, callTimeout)
+	f.await(t, 0, "was answered by the first endpoint", answeredBy("good"))
+	f.await(t, 0, "was answered by the second endpoint", answeredBy("bad"))
 	broken := status.Error(codes.Internal, "broken")
 	bad.err = broken
 	bad.failures.Store(1 << 40)
-	t.Logf("one endpoint was ejected after %v", f.until(t, "were answered by the other endpoint", of("good")))
+	t.Logf("one endpoint was ejected after %v", f.awaitConsecutive(t, "were answered by the other endpoint", answeredBy("good")))
 	good.err = broken
 	good.failures.Store(1 << 40)
-	f.await(t, f.ended(), "was answered by the next priority", of("far"))
+	f.await(t, f.count(), "was answered by the next priority", answeredBy("far"))
 	calls, _ := f.since(0)
-	only(t, calls, codes.Internal)
+	wantOnlyCodes(t, calls, codes.Internal)
 	// Without outlier detection, a connected priority is used even if all its calls fail.
 	catalogue.Set(adstest.EDS("near"))
-	f.until(t, "failed in the first priority", func(c call) bool { return status.Code(c.err) == codes.Internal })
+	f.awaitConsecutive(t, "failed in the first priority", func(c call) bool { return status.Code(c.err) == codes.Internal })
 }

@@ -20,13 +20,13 @@ import (
 // log name the missing server or priority.
 func TestErrorsAndLogWithoutControlPlane(t *testing.T) {
 	backend := startServer(t, "near", nil)
-	listener := listenOnce(t)
+	listener := listen(t)
 	address := listener.Addr().String()
 	listener.Close()
 	var log safeBuffer
 	cc := newClient(t, "eds://"+address+"/shop", given.Dial(given.Set("Logger", slog.New(slog.NewTextHandler(&log, nil)))))
 
-	_, err := who(deadline(t, time.Minute), cc)
+	_, err := who(timeoutContext(t, time.Minute), cc)
 	want := `eds: no endpoints of cluster "shop" from dns:///` + address + ": connection refused by " + address
 	if status.Code(err) != codes.Unavailable || status.Convert(err).Message() != want {
 		t.Errorf("without a management server calls fail with %v, want UNAVAILABLE and\n%s", err, want)
@@ -38,29 +38,29 @@ func TestErrorsAndLogWithoutControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := adstest.Serve(listener, adstest.NewCatalogue(adstest.Cluster("shop", backend.address)).Serve)
-	if _, err := who(deadline(t, time.Minute), cc, grpc.WaitForReady(true)); err != nil {
+	if _, err := who(timeoutContext(t, time.Minute), cc, grpc.WaitForReady(true)); err != nil {
 		t.Errorf("wait-for-ready call: %v, want an answer", err)
 	}
-	stood := time.Now().Add(time.Second) // gRPC does not reconnect at once if a connection lasted for less than a second
+	earliest := time.Now().Add(time.Second) // gRPC does not reconnect immediately after a connection that lasted less than a second
 	before := logged.Count("eds: stream to dns:///" + address + " failed")
 	server.Stop()
 	logged.Wait(t, time.Minute, "eds: stream to dns:///"+address+" ended: ")
-	for patience := time.Now().Add(time.Minute); logged.Count("eds: stream to dns:///"+address+" failed") == before || time.Now().Before(stood); {
-		if _, err := who(deadline(t, time.Minute), cc); err != nil || time.Now().After(patience) {
+	for latest := time.Now().Add(time.Minute); logged.Count("eds: stream to dns:///"+address+" failed") == before || time.Now().Before(earliest); {
+		if _, err := who(timeoutContext(t, time.Minute), cc); err != nil || time.Now().After(latest) {
 			t.Fatalf("while the management server is down and the failed reconnect is not logged yet: %v", err)
 		}
 	}
 
 	backend.grpc.Stop()
 	logged.Wait(t, time.Minute, "]: no priority can take calls: p0 region/zone: connection refused by "+backend.address+" (1 endpoint)")
-	_, err = who(deadline(t, time.Minute), cc)
+	_, err = who(timeoutContext(t, time.Minute), cc)
 	want = "no priority can take calls: p0 region/zone: connection refused by " + backend.address + " (1 endpoint"
 	if got := status.Convert(err).Message(); status.Code(err) != codes.Unavailable || !strings.HasPrefix(got, want) {
 		t.Errorf("without a backend calls fail with %v, want UNAVAILABLE and %s", err, want)
 	}
 }
 
-func listenOnce(t *testing.T) net.Listener {
+func listen(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

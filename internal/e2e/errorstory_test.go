@@ -17,21 +17,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-type answers struct {
+type healthServer struct {
 	healthpb.UnimplementedHealthServer
 	code atomic.Uint32
 }
 
-func (a *answers) Check(context.Context, *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+func (a *healthServer) Check(context.Context, *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if code := codes.Code(a.code.Load()); code != codes.OK {
 		return nil, status.Error(code, "the disk is full")
 	}
 	return &healthpb.HealthCheckResponse{}, nil
 }
 
-func serveErrors(t *testing.T) (*answers, *bufconn.Listener) {
+func serveErrors(t *testing.T) (*healthServer, *bufconn.Listener) {
 	t.Helper()
-	answers := &answers{}
+	answers := &healthServer{}
 	return answers, toldtest.Serve(t, answers)
 }
 
@@ -42,13 +42,12 @@ func TestErrorsAndLogWhenBackendsReturnErrors(t *testing.T) {
 		near, nearListener := serveErrors(t)
 		far, farListener := serveErrors(t)
 		s, cc := newStory(t, given.Set("OutlierDetection", true))
-		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
-		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5")))
+		s.listeners = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
+		s.Receiver.Update(flat.Answer(endpointAt(0, "us-east/a", "10.0.0.4"), endpointAt(0, "us-east/b", "10.0.1.4"), endpointAt(1, "eu-west", "10.1.0.5")))
 		synctest.Wait()
-		// call makes ten calls per second, and stops after most calls or as soon as a line is
-		// logged.
-		call := func(most int) (log string, err error) {
-			for range most {
+		// call makes ten calls per second. It stops after limit calls, or as soon as a line is logged.
+		call := func(limit int) (log string, err error) {
+			for range limit {
 				_, err = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
 				time.Sleep(100 * time.Millisecond)
 				synctest.Wait()

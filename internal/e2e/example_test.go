@@ -28,15 +28,15 @@ func readExample(t *testing.T) example {
 	if err != nil {
 		t.Fatal(err)
 	}
-	find := func(pattern string) string {
-		match := regexp.MustCompile(pattern).FindSubmatch(source)
-		if match == nil {
+	matchSource := func(pattern string) string {
+		found := regexp.MustCompile(pattern).FindSubmatch(source)
+		if found == nil {
 			t.Fatalf("the client's source does not match %s", pattern)
 		}
-		return string(match[1])
+		return string(found[1])
 	}
-	find(`understudy\.NewClient\(target, understudy\.(Recommended)\(\), grpc\.WithTransportCredentials\(credentials\.NewTLS\(nil\)\)\)`)
-	n, err := strconv.Atoi(find(`WithTimeout\(context\.Background\(\), (\d+)\*time\.Second\)`))
+	matchSource(`understudy\.NewClient\(target, understudy\.(Recommended)\(\), grpc\.WithTransportCredentials\(credentials\.NewTLS\(nil\)\)\)`)
+	n, err := strconv.Atoi(matchSource(`WithTimeout\(context\.Background\(\), (\d+)\*time\.Second\)`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,15 +45,15 @@ func readExample(t *testing.T) example {
 	return e
 }
 
-func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) *grpc.ClientConn {
+func (e example) dial(t *testing.T, creds credentials.TransportCredentials, priorities ...[]string) *grpc.ClientConn {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString("cluster_name: e2e\nendpoints:\n")
-	for priority, addresses := range tiers {
+	for priority, addresses := range priorities {
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, priority, lbEndpoints(addresses))
 	}
-	path, before := tiersFile(t, text.String()), time.Now().Add(-time.Minute)
-	if err := os.Chtimes(path, before, before); err != nil { // the file must look old, because the source waits before it reads a new file
+	path, old := endpointsFileOf(t, text.String()), time.Now().Add(-time.Minute)
+	if err := os.Chtimes(path, old, old); err != nil { // the file must look old, because the source waits before it reads a new file
 		t.Fatal(err)
 	}
 	cc, err := understudy.NewClient("file://"+path+"?authority=shop.example.com", e.options, grpc.WithTransportCredentials(creds))

@@ -46,7 +46,7 @@ func newClient(t *testing.T, target string, opts ...grpc.DialOption) *grpc.Clien
 	return cc
 }
 
-func deadline(t *testing.T, d time.Duration) context.Context {
+func timeoutContext(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
@@ -58,7 +58,7 @@ func TestNotServingFailsOverAndBack(t *testing.T) {
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	cc := newClient(t, "failover:///passthrough:%2F%2F%2F"+first.address+",passthrough:%2F%2F%2F"+second.address,
 		given.Dial(given.Set("ServiceConfig", `{"healthCheckConfig":{"serviceName":""}}`)))
-	ctx := deadline(t, limit)
+	ctx := timeoutContext(t, eventTimeout)
 	awaitName(ctx, t, cc, "first")
 	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
 	awaitName(ctx, t, cc, "second")
@@ -72,7 +72,7 @@ func TestStoppedPriorityFailsOverAndBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address, second.address)
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, limit)
+	ctx := timeoutContext(t, eventTimeout)
 	awaitName(ctx, t, cc, "first")
 	first.grpc.Stop()
 	awaitName(ctx, t, cc, "second")
@@ -89,7 +89,7 @@ func TestRetryPolicySurvivesUpdate(t *testing.T) {
 	writeEndpoints(t, path, first.address)
 	cc := newClient(t, "file://"+path, given.Dial(given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"retryPolicy":{
 		"maxAttempts":4,"initialBackoff":"0.01s","maxBackoff":"0.1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`)))
-	ctx := deadline(t, limit)
+	ctx := timeoutContext(t, eventTimeout)
 	first.failures.Store(2)
 	if _, err := who(ctx, cc, grpc.WaitForReady(true)); err != nil {
 		t.Fatalf("before the update: %v", err)
@@ -108,7 +108,7 @@ func TestCallErrorsDoNotCauseFailover(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address, second.address)
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, limit)
+	ctx := timeoutContext(t, eventTimeout)
 	awaitName(ctx, t, cc, "first")
 	first.err = status.Error(codes.Internal, "broken")
 	first.failures.Store(100)
@@ -125,7 +125,7 @@ func TestFileIsMissingAtStart(t *testing.T) {
 	first := startServer(t, "first", nil)
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, limit)
+	ctx := timeoutContext(t, eventTimeout)
 	if _, err := who(ctx, cc); err == nil || !strings.Contains(err.Error(), path) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error = %v, want one that names %s", err, path)
 	}
@@ -139,7 +139,7 @@ func TestErrorNamesEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address)
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, limit)
+	ctx := timeoutContext(t, eventTimeout)
 	awaitName(ctx, t, cc, "first")
 	writeEndpoints(t, path)
 	for {

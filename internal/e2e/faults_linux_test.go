@@ -74,7 +74,7 @@ func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 		t.Fatal(err)
 	}
 	c := &cuttable{TCPListener: listener.(*net.TCPListener)}
-	s.takes = workTime
+	s.latency = workTime
 	go s.grpc.Serve(c)
 	t.Cleanup(s.grpc.Stop)
 	return s, c
@@ -117,7 +117,7 @@ func reset(conn *net.TCPConn) {
 
 func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 	t.Helper()
-	process, stdout := startSelf(t, "backend", takesVariable+"="+workTime.String())
+	process, stdout := startSelf(t, "backend", latencyVariable+"="+workTime.String())
 	line, err := stdout.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -131,42 +131,42 @@ func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 
 type fault struct {
 	name string // the name of the fault in the table of the documentation
-	// lose returns the address of an endpoint, and a function that breaks the endpoint. The
-	// function is nil if the endpoint never answers.
-	lose func(t *testing.T) (address string, lose func())
-	// after is the shortest time until the next priority answers.
-	after time.Duration
+	// start returns the address of an endpoint, and a function that breaks the endpoint. The function
+	// is nil if the endpoint never answers.
+	start func(t *testing.T) (address string, lose func())
+	// minTime is the minimum time until the next priority answers.
+	minTime time.Duration
 	// deadline is the deadline of calls; 0 selects the one in the README.
 	deadline time.Duration
-	// most and slowly limit how many calls to methods in RetryMethods may fail: most with 20 calls
-	// per second, slowly with one call per second. -1 means no limit.
-	most, slowly int
+	// maxLost and maxLostSlow limit how many calls to methods in RetryMethods may fail: maxLost with
+	// 20 calls per second, and maxLostSlow with one call per second. -1 means no limit.
+	maxLost, maxLostSlow int
 	// ejected is set if outlier detection ejects the endpoints. Calls that begin after five
 	// failures of each endpoint must then succeed.
 	ejected bool
 }
 
-func serving(then func(*server)) func(*testing.T) (string, func()) {
+func startAndBreak(breakServer func(*server)) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
-		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
+		s, listener, err := newServer("near", unusedAddress(t), insecure.NewCredentials())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.takes = workTime
+		s.latency = workTime
 		go s.grpc.Serve(listener)
 		t.Cleanup(s.grpc.Stop)
-		return s.address, func() { then(s) }
+		return s.address, func() { breakServer(s) }
 	}
 }
 
-func answering(code codes.Code) func(*testing.T) (string, func()) {
-	return serving(func(s *server) {
+func startAndFail(code codes.Code) func(*testing.T) (string, func()) {
+	return startAndBreak(func(s *server) {
 		s.err = status.Error(code, "broken")
 		s.failures.Store(1 << 40)
 	})
 }
 
-func signalled(s os.Signal) func(*testing.T) (string, func()) {
+func startAndSignal(s os.Signal) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		process, address := startProcess(t)
 		return address, func() { process(s.(syscall.Signal)) }
@@ -174,41 +174,41 @@ func signalled(s os.Signal) func(*testing.T) (string, func()) {
 }
 
 var faults = []fault{
-	{name: "refused from the start", lose: func(t *testing.T) (string, func()) { return ownAddress(t), nil }},
-	{name: "TLS handshake fails", lose: func(t *testing.T) (string, func()) {
+	{name: "refused from the start", start: func(t *testing.T) (string, func()) { return unusedAddress(t), nil }},
+	{name: "TLS handshake fails", start: func(t *testing.T) (string, func()) {
 		certificate := testcert.New(t).Pair("stranger", "stranger.example.com").Load(t)
 		return startServer(t, "near", &certificate).address, nil
 	}},
-	{name: "process killed", lose: signalled(syscall.SIGKILL)},
-	{name: "all connections reset, including new ones", lose: func(t *testing.T) (string, func()) {
-		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
+	{name: "process killed", start: startAndSignal(syscall.SIGKILL)},
+	{name: "all connections reset, including new ones", start: func(t *testing.T) (string, func()) {
+		s, listener, err := newServer("near", unusedAddress(t), insecure.NewCredentials())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.takes = workTime
+		s.latency = workTime
 		r := &resettable{Listener: listener}
 		go s.grpc.Serve(r)
 		t.Cleanup(s.grpc.Stop)
 		return s.address, r.reset
 	}},
-	{name: "GOAWAY: `GracefulStop`", lose: serving(func(s *server) { go s.grpc.GracefulStop() })},
-	{name: "health check says NOT_SERVING", lose: serving(func(s *server) { s.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING) })},
-	{name: "all calls answered with UNAVAILABLE", lose: answering(codes.Unavailable), slowly: 2, ejected: true},
-	{name: "all calls answered with INTERNAL", lose: answering(codes.Internal), most: 10, slowly: 10, ejected: true},
-	{name: "attempts to connect hang", after: failoverTimeout, lose: func(t *testing.T) (string, func()) {
+	{name: "GOAWAY: `GracefulStop`", start: startAndBreak(func(s *server) { go s.grpc.GracefulStop() })},
+	{name: "health check says NOT_SERVING", start: startAndBreak(func(s *server) { s.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING) })},
+	{name: "all calls answered with UNAVAILABLE", start: startAndFail(codes.Unavailable), maxLostSlow: 2, ejected: true},
+	{name: "all calls answered with INTERNAL", start: startAndFail(codes.Internal), maxLost: 10, maxLostSlow: 10, ejected: true},
+	{name: "attempts to connect hang", minTime: failoverTimeout, start: func(t *testing.T) (string, func()) {
 		s, listener := startCuttable(t, "near")
 		listener.cut(t)
 		return s.address, nil
 	}},
 	// A stopped process keeps its connections, so only keepalive detects the fault. The kernel
 	// still accepts connections for it, so attempts to reconnect hang.
-	{name: "hung: the process is stopped", lose: signalled(syscall.SIGSTOP), after: 15 * time.Second, most: -1, slowly: -1},
-	{name: "hung, and calls have deadlines of 1 s", lose: signalled(syscall.SIGSTOP), deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true},
-	{name: "cut off: all packets are lost (Linux)", after: 5 * time.Second, lose: func(t *testing.T) (string, func()) {
+	{name: "hung: the process is stopped", start: startAndSignal(syscall.SIGSTOP), minTime: 15 * time.Second, maxLost: -1, maxLostSlow: -1},
+	{name: "hung, and calls have deadlines of 1 s", start: startAndSignal(syscall.SIGSTOP), deadline: time.Second, minTime: time.Second, maxLost: -1, maxLostSlow: -1, ejected: true},
+	{name: "cut off: all packets are lost (Linux)", minTime: 5 * time.Second, start: func(t *testing.T) (string, func()) {
 		s, listener := startCuttable(t, "near")
 		return s.address, func() { listener.cut(t) }
 	}},
-	{name: "cut off, and calls have deadlines of 1 s", deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true, lose: func(t *testing.T) (string, func()) {
+	{name: "cut off, and calls have deadlines of 1 s", deadline: time.Second, minTime: time.Second, maxLost: -1, maxLostSlow: -1, ejected: true, start: func(t *testing.T) (string, func()) {
 		s, listener := startCuttable(t, "near")
 		return s.address, func() { listener.cut(t) }
 	}},

@@ -14,11 +14,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// limit is the timeout of events that must happen. patience is the deadline of calls that should be
-// answered at once. Both are long, because the machine may be busy.
+// eventTimeout is the maximum time to wait for an event. callTimeout is the deadline of calls that
+// should be answered immediately. Both are long, because the machine may be busy.
 const (
-	limit    = time.Minute
-	patience = 30 * time.Second
+	eventTimeout = time.Minute
+	callTimeout  = 30 * time.Second
 )
 
 type call struct {
@@ -28,11 +28,11 @@ type call struct {
 }
 
 type flow struct {
-	stop  func()       // returns when all calls have ended
-	limit atomic.Int64 // deadline of new calls in nanoseconds
-	mu    sync.Mutex
-	calls []call
-	heard chan struct{}
+	stop      func()       // returns when all calls have ended
+	limit     atomic.Int64 // deadline of new calls in nanoseconds
+	mu        sync.Mutex
+	calls     []call
+	callEnded chan struct{}
 }
 
 func startFlow(t *testing.T, cc *grpc.ClientConn, deadline time.Duration) *flow {
@@ -42,7 +42,7 @@ func startFlow(t *testing.T, cc *grpc.ClientConn, deadline time.Duration) *flow 
 
 func startFlowOf(t *testing.T, cc *grpc.ClientConn, deadline, every time.Duration) *flow {
 	t.Helper()
-	f := &flow{heard: make(chan struct{})}
+	f := &flow{callEnded: make(chan struct{})}
 	f.limit.Store(int64(deadline))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -75,44 +75,44 @@ func (f *flow) call(cc *grpc.ClientConn, deadline time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c)
-	close(f.heard)
-	f.heard = make(chan struct{})
+	close(f.callEnded)
+	f.callEnded = make(chan struct{})
 }
 
-// since returns the calls that have ended, from the nth on. The returned Go channel is closed when
-// the next call ends.
+// since returns the calls that have ended, except for the first n. The returned Go channel is
+// closed when the next call ends.
 func (f *flow) since(n int) ([]call, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.calls[n:]), f.heard
+	return slices.Clone(f.calls[n:]), f.callEnded
 }
 
-func (f *flow) ended() int {
+func (f *flow) count() int {
 	all, _ := f.since(0)
 	return len(all)
 }
 
-// await returns the first call from the nth on for which wanted is true. If there is none yet, it
-// waits.
-func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) call {
+// await returns the first call, after the first n calls, for which matches returns true. It waits
+// until there is such a call.
+func (f *flow) await(t *testing.T, n int, what string, matches func(call) bool) call {
 	t.Helper()
-	late := time.After(limit)
+	timeout := time.After(eventTimeout)
 	for first := n; ; {
-		calls, heard := f.since(n)
-		if i := slices.IndexFunc(calls, wanted); i >= 0 {
+		calls, ended := f.since(n)
+		if i := slices.IndexFunc(calls, matches); i >= 0 {
 			return calls[i]
 		}
 		n += len(calls)
 		select {
-		case <-heard:
-		case <-late:
+		case <-ended:
+		case <-timeout:
 			all, _ := f.since(first)
-			t.Fatalf("no call %s within %v; %s", what, limit, summary(all))
+			t.Fatalf("no call %s within %v; %s", what, eventTimeout, summary(all))
 		}
 	}
 }
 
-func of(name string) func(call) bool {
+func answeredBy(name string) func(call) bool {
 	return func(c call) bool { return c.err == nil && c.name == name }
 }
 
@@ -128,7 +128,7 @@ func summary(calls []call) string {
 	return fmt.Sprint(counts)
 }
 
-func only(t *testing.T, calls []call, allowed ...codes.Code) {
+func wantOnlyCodes(t *testing.T, calls []call, allowed ...codes.Code) {
 	t.Helper()
 	for _, c := range calls {
 		if code := status.Code(c.err); c.err != nil && !slices.Contains(allowed, code) {
@@ -138,29 +138,29 @@ func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	}
 }
 
-// until waits until wanted has been true for a hundred calls in a row, and returns the time that
-// this took.
-func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
+// awaitConsecutive waits until matches has returned true for a hundred consecutive calls. It
+// returns the time until the first of these calls ended.
+func (f *flow) awaitConsecutive(t *testing.T, what string, matches func(call) bool) time.Duration {
 	t.Helper()
-	begin, first := time.Now(), f.ended()
-	late := time.After(limit)
+	begin, first := time.Now(), f.count()
+	timeout := time.After(eventTimeout)
 	for {
-		calls, heard := f.since(first)
-		if i := row(calls, wanted); i >= 0 {
+		calls, ended := f.since(first)
+		if i := findConsecutive(calls, matches); i >= 0 {
 			return calls[i].end.Sub(begin)
 		}
 		select {
-		case <-heard:
-		case <-late:
-			t.Fatalf("no hundred consecutive calls %s within %v; %s", what, limit, summary(calls))
+		case <-ended:
+		case <-timeout:
+			t.Fatalf("no hundred consecutive calls %s within %v; %s", what, eventTimeout, summary(calls))
 		}
 	}
 }
 
-func row(calls []call, wanted func(call) bool) int {
+func findConsecutive(calls []call, matches func(call) bool) int {
 	n := 0
 	for i, c := range calls {
-		if n++; !wanted(c) {
+		if n++; !matches(c) {
 			n = 0
 		}
 		if n == 100 {

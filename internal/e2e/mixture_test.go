@@ -21,7 +21,7 @@ import (
 
 var logged = testlog.Keep()
 
-const retries = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.05s","maxBackoff":"1s",
+const retryConfig = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.05s","maxBackoff":"1s",
 	"backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
 
 type backendProcess struct {
@@ -44,7 +44,7 @@ func (b *backendProcess) port() string { return b.address[strings.LastIndex(b.ad
 
 func startBackendProcess(t *testing.T, name string) *backendProcess {
 	t.Helper()
-	b := &backendProcess{name: name, address: ownAddress(t)}
+	b := &backendProcess{name: name, address: unusedAddress(t)}
 	b.start(t)
 	return b
 }
@@ -56,9 +56,9 @@ func startDNS(t *testing.T) *dnstest.Server {
 	return dns
 }
 
-// waiting makes wait-for-ready calls until stop is called. Failures after the response headers do
-// not count, because clients must not retry such calls (gRFC A6).
-func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
+// callContinuously makes wait-for-ready calls until stop is called. Failures after the response
+// headers do not count, because clients must not retry such calls (gRFC A6).
+func callContinuously(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
@@ -86,46 +86,47 @@ func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures in
 	}
 }
 
-// A target lists EDS, SRV records and plain DNS, as in gRFC A37. The first two fail one after the
-// other. Then the second recovers, and after it the first.
+// A target lists EDS, SRV records and plain DNS, as in gRFC A37. The backend from EDS fails, and
+// then the backend from SRV records. After that, the backend from SRV records recovers, and then
+// the backend from EDS.
 func TestMixedSourcesFailOverAndBack(t *testing.T) {
 	t.Parallel()
-	pushed, found, last := startBackendProcess(t, "eds"), startBackendProcess(t, "srv"), startBackendProcess(t, "dns")
+	edsBackend, srvBackend, dnsBackend := startBackendProcess(t, "eds"), startBackendProcess(t, "srv"), startBackendProcess(t, "dns")
 	dns := startDNS(t)
 	dns.Set("host.test", "A", "127.0.0.1")
 	dns.Set("backup.test", "A", "127.0.0.1")
-	dns.Set("_grpc._tcp.checkout.test", "SRV", "10 1 "+found.port()+" host.test.")
-	manager := manager(t, func(s *adstest.Stream) error {
-		if err := s.Respond("1", "n", adstest.Cluster("checkout", pushed.address)); err != nil {
+	dns.Set("_grpc._tcp.checkout.test", "SRV", "10 1 "+srvBackend.port()+" host.test.")
+	manager := startManager(t, func(s *adstest.Stream) error {
+		if err := s.Respond("1", "n", adstest.Cluster("checkout", edsBackend.address)); err != nil {
 			return err
 		}
 		return s.Drain()
 	})
-	parts := []string{"eds://" + manager + "/checkout", "srv://" + dns.Address() + "/checkout.test?refresh=5s", "dns://" + dns.Address() + "/backup.test:" + last.port()}
-	target := "failover:///" + strings.ReplaceAll(strings.Join(parts, ","), "?", "%3F")
-	cc := newClient(t, target, given.Dial(given.Set("ServiceConfig", retries)))
-	ctx := deadline(t, 150*time.Second)
+	entries := []string{"eds://" + manager + "/checkout", "srv://" + dns.Address() + "/checkout.test?refresh=5s", "dns://" + dns.Address() + "/backup.test:" + dnsBackend.port()}
+	target := "failover:///" + strings.ReplaceAll(strings.Join(entries, ","), "?", "%3F")
+	cc := newClient(t, target, given.Dial(given.Set("ServiceConfig", retryConfig)))
+	ctx := timeoutContext(t, 150*time.Second)
 	awaitName(ctx, t, cc, "eds")
-	logged.Wait(t, limit, "failover:///eds://"+manager, "3 endpoints in 3 priorities")
-	stop := waiting(t, cc)
+	logged.Wait(t, eventTimeout, "failover:///eds://"+manager, "3 endpoints in 3 priorities")
+	stop := callContinuously(t, cc)
 
-	pushed.kill()
+	edsBackend.kill()
 	awaitName(ctx, t, cc, "srv")
-	found.kill()
+	srvBackend.kill()
 	awaitName(ctx, t, cc, "dns")
 	// While the endpoints of EDS fail, the channel must not look up backup.test again. gRPC's own
 	// DNS resolver would do so 30 s after the first lookup. To find out whether ours does, the test
 	// must wait for more than 30 s. It does not sleep, but waits for enough lookups of SRV records.
-	const enough = 8 // lookups of SRV records, at least 4.5 s apart
-	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
-		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)
+	const lookups = 8 // lookups of SRV records, at least 4.5 s apart
+	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < lookups {
+		dns.Await("_grpc._tcp.checkout.test", "SRV", lookups-done)
 	}
-	if looked := dns.Asked("backup.test", "A"); looked != 1 {
-		t.Errorf("backup.test was looked up %d times, want once", looked)
+	if lookups := dns.Asked("backup.test", "A"); lookups != 1 {
+		t.Errorf("backup.test was looked up %d times, want once", lookups)
 	}
-	found.start(t)
+	srvBackend.start(t)
 	awaitName(ctx, t, cc, "srv")
-	pushed.start(t)
+	edsBackend.start(t)
 	awaitName(ctx, t, cc, "eds")
 
 	if calls, failures := stop(); failures > 0 || calls < 100 {
@@ -135,9 +136,9 @@ func TestMixedSourcesFailOverAndBack(t *testing.T) {
 		what     string
 		from, to int
 	}{{"failover", 0, 1}, {"failover", 1, 2}, {"failback", 2, 1}, {"failback", 1, 0}} {
-		from, to := fmt.Sprintf(" from p%d %s", change.from, parts[change.from]), fmt.Sprintf(" to p%d %s", change.to, parts[change.to])
+		from, to := fmt.Sprintf(" from p%d %s", change.from, entries[change.from]), fmt.Sprintf(" to p%d %s", change.to, entries[change.to])
 		if n := logged.Count("priority: ", change.what+from, to); n != 1 {
-			t.Errorf("%d log lines about the %s from %s to %s, want one", n, change.what, parts[change.from], parts[change.to])
+			t.Errorf("%d log lines about the %s from %s to %s, want one", n, change.what, entries[change.from], entries[change.to])
 		}
 	}
 	if n := logged.Count("priority: failover:///eds://"+manager, " from p", ", which is "); n != 4 {
@@ -155,23 +156,23 @@ func TestFailingEntriesDoNotAffectOthers(t *testing.T) {
 	dns.Set("_grpc._tcp.loop.test", "SRV", "CNAME _grpc._tcp.loop.test.")
 	dns.Set("_grpc._tcp.none.test", "SRV", "0 0 0 .")
 	dns.Set("good.test", "A", "127.0.0.1")
-	var parts []string
+	var entries []string
 	for _, name := range []string{"gone", "broken", "silent", "loop", "none"} {
-		parts = append(parts, fmt.Sprintf("srv://%s/%s.test.", dns.Address(), name))
+		entries = append(entries, fmt.Sprintf("srv://%s/%s.test.", dns.Address(), name))
 	}
-	parts = append(parts, "dns://"+dns.Address()+"/gone.test:1", "eds://"+nobodyAt(t)+"/shop", "file:///no/such/file.yaml",
+	entries = append(entries, "dns://"+dns.Address()+"/gone.test:1", "eds://"+closedAddress(t)+"/shop", "file:///no/such/file.yaml",
 		fmt.Sprintf("dns://%s/good.test:%s", dns.Address(), good.address[strings.LastIndex(good.address, ":")+1:]))
-	cc := newClient(t, "failover:///"+strings.Join(parts, ",")+"?failoverTimeout=2s")
-	awaitName(deadline(t, limit), t, cc, "good")
+	cc := newClient(t, "failover:///"+strings.Join(entries, ",")+"?failoverTimeout=2s")
+	awaitName(timeoutContext(t, eventTimeout), t, cc, "good")
 	for i, want := range []string{
 		"no such host", "server misbehaving", "i/o timeout", "no such host", "",
 		"its resolver answered without addresses", "connection refused", "no such file",
 	} {
 		if want != "" {
-			logged.Wait(t, limit, "failover: "+parts[i]+": ", want)
+			logged.Wait(t, eventTimeout, "failover: "+entries[i]+": ", want)
 		}
 	}
-	logged.Wait(t, limit, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
+	logged.Wait(t, eventTimeout, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
 }
 
 func TestBackendAddedToNameIsUsed(t *testing.T) {
@@ -182,17 +183,17 @@ func TestBackendAddedToNameIsUsed(t *testing.T) {
 	dns := startDNS(t)
 	dns.Set("shop.test", "A", "127.0.0.1")
 	cc := newClient(t, fmt.Sprintf("failover:///dns://%s/shop.test:%s?refresh=%v", dns.Address(), port, refresh))
-	ctx := deadline(t, limit)
+	ctx := timeoutContext(t, eventTimeout)
 	awaitName(ctx, t, cc, "first")
 	startServerOn(t, "second", "127.0.0.2:"+port, nil)
 	dns.Set("shop.test", "A", "127.0.0.2", "127.0.0.1")
 	added := time.Now()
-	stop := waiting(t, cc)
+	stop := callContinuously(t, cc)
 	awaitName(ctx, t, cc, "second")
 	// The limit is generous, because the machine may be busy. TestABackendThatIsAddedAndRemoved
 	// checks the exact time.
-	if took, most := time.Since(added), refresh*11/10+15*time.Second; took > most {
-		t.Errorf("the second backend was used after %v, want %v at most", took, most)
+	if elapsed, limit := time.Since(added), refresh*11/10+15*time.Second; elapsed > limit {
+		t.Errorf("the second backend was used after %v, want %v at most", elapsed, limit)
 	}
 	if calls, failures := stop(); failures > 0 || calls == 0 {
 		t.Errorf("%d of %d calls failed", failures, calls)
@@ -211,15 +212,15 @@ func TestBackendAddedToNameIsUsed(t *testing.T) {
 	// A removed backend stays in use until two answers in a row lack it.
 	dns.Set("shop.test", "A", "127.0.0.2")
 	dns.Await("shop.test", "A", 1)
-	if a, b := both(ctx, t, cc); !a || !b {
+	if a, b := answeringBackends(ctx, t, cc); !a || !b {
 		t.Error("a backend is no longer used after one answer without it")
 	}
 	dns.Await("shop.test", "A", 2)
-	for a := true; a; a, _ = both(ctx, t, cc) {
+	for a := true; a; a, _ = answeringBackends(ctx, t, cc) {
 	}
 }
 
-func both(ctx context.Context, t *testing.T, cc *grpc.ClientConn) (first, second bool) {
+func answeringBackends(ctx context.Context, t *testing.T, cc *grpc.ClientConn) (first, second bool) {
 	t.Helper()
 	for range 4 {
 		a, err := who(ctx, cc)

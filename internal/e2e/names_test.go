@@ -38,7 +38,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	// The SRV record of shop.test has the host record.test.
 	dns.Set("_grpc._tcp.shop.test", "SRV", "0 0 "+port(shop)+" record.test.")
 	dns.Set("_grpc._tcp.forged.test", "SRV", "0 0 "+port(record)+" record.test.")
-	manager := manager(t, func(s *adstest.Stream) error {
+	manager := startManager(t, func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n", adstest.Cluster("shop.test", shop.address)); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	writeEndpoints(t, file, shop.address)
 	other := filepath.Join(t.TempDir(), "other.yaml")
 	writeEndpoints(t, other, shop.address)
-	at := "dns://" + dns.Address() + "/"
+	dnsPrefix := "dns://" + dns.Address() + "/"
 
 	for target, want := range map[string]string{
 		"srv://" + dns.Address() + "/shop.test":                               "shop.test",
@@ -66,38 +66,38 @@ func TestNamesOnCertificates(t *testing.T) {
 		"file://" + other + "?authority=shop.test":               "shop.test",
 		"failover:///file://" + other + "%3Fauthority=shop.test": "shop.test",
 
-		"failover:///" + at + "shop.test:" + port(shop):                              "shop.test:" + port(shop),
-		"failover:///" + at + "record.test:" + port(shop):                            "certificate is valid for shop.test, not record.test",
-		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test": "shop.test",
-		"failover:///" + at + "record.test:" + port(shop) + "?authority=shop.test":   "shop.test",
+		"failover:///" + dnsPrefix + "shop.test:" + port(shop):                              "shop.test:" + port(shop),
+		"failover:///" + dnsPrefix + "record.test:" + port(shop):                            "certificate is valid for shop.test, not record.test",
+		"failover:///" + dnsPrefix + "record.test:" + port(shop) + "%3Fauthority=shop.test": "shop.test",
+		"failover:///" + dnsPrefix + "record.test:" + port(shop) + "?authority=shop.test":   "shop.test",
 		// The authority of an entry takes precedence over that of the target, also in nested
 		// targets.
-		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test?authority=no.test":                 "shop.test",
-		"failover:///failover:///" + at + "record.test:" + port(shop) + "%253Fauthority=shop.test%3Fauthority=no.test": "shop.test",
-		"failover:///" + at + "no.test:" + port(shop) + "," + at + "shop.test:" + port(shop):                           "shop.test:" + port(shop),
+		"failover:///" + dnsPrefix + "record.test:" + port(shop) + "%3Fauthority=shop.test?authority=no.test":                 "shop.test",
+		"failover:///failover:///" + dnsPrefix + "record.test:" + port(shop) + "%253Fauthority=shop.test%3Fauthority=no.test": "shop.test",
+		"failover:///" + dnsPrefix + "no.test:" + port(shop) + "," + dnsPrefix + "shop.test:" + port(shop):                    "shop.test:" + port(shop),
 	} {
 		cc, err := grpc.NewClient(target, given.Dial(given.Sources(eds.WithInsecure())),
 			grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := calledBy(t, cc)
+		got := authorityOf(t, cc)
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", target, got, want)
 		}
 		cc.Close()
 	}
 	// A server name in the credentials takes precedence over all other names.
-	cc := newClient(t, "failover:///"+at+"record.test:"+port(shop)+"%3Fauthority=no.test", given.Dial(given.Set("Authority", "nor.test")),
+	cc := newClient(t, "failover:///"+dnsPrefix+"record.test:"+port(shop)+"%3Fauthority=no.test", given.Dial(given.Set("Authority", "nor.test")),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), ServerName: "shop.test"})))
-	if got := calledBy(t, cc); got != "shop.test" {
+	if got := authorityOf(t, cc); got != "shop.test" {
 		t.Errorf("with a name in the credentials: %s", got)
 	}
 }
 
-func calledBy(t *testing.T, cc *grpc.ClientConn) string {
+func authorityOf(t *testing.T, cc *grpc.ClientConn) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	a, err := who(ctx, cc)
 	if err != nil {

@@ -35,14 +35,14 @@ func zonesByEDS(t *testing.T, hints map[string]string) string {
 		}
 		c.Endpoints = append(c.Endpoints, l)
 	}
-	return manager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
+	return startManager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
 }
 
 // The client's zone comes from a bootstrap file or from the target. If its zone has too few
 // endpoints, calls also go to the next group. Hints select endpoints independently of their zones.
 func TestNearFirstByEDS(t *testing.T) {
 	for _, test := range []struct {
-		what, query string
+		name, query string
 		hints       map[string]string
 		want        []string
 	}{
@@ -52,8 +52,8 @@ func TestNearFirstByEDS(t *testing.T) {
 		{"hints of the source", "prefer=hints", map[string]string{"a": "b", "b": "a"}, []string{"a"}},
 		{"hints for others", "prefer=hints", map[string]string{"a": "c", "b": "c"}, []string{"a", "b"}},
 	} {
-		t.Run(test.what, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+		t.Run(test.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 			defer cancel()
 			t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
 				"node": {"id": "n", "locality": {"zone": "b"}}}`, zonesByEDS(t, test.hints)))
@@ -79,7 +79,7 @@ func TestNearFirstByEDS(t *testing.T) {
 // All calls stay in the client's zone. If the zone fails, they go to the other zones of its region.
 // They return when it works again.
 func TestNearFirstOnRealSockets(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	zones := map[string][]*server{"a": nil, "b": nil, "c": nil}
 	text := "cluster_name: shop\nendpoints:\n"
@@ -99,7 +99,7 @@ func TestNearFirstOnRealSockets(t *testing.T) {
 	}
 	t.Setenv("UNDERSTUDY_REGION", "r")
 	cc := newClient(t, "file://"+path+"?prefer=zone&zone=a")
-	stays := func(zone string) {
+	wantAllCallsIn := func(zone string) {
 		t.Helper()
 		awaitName(ctx, t, cc, zone)
 		for range 200 {
@@ -108,17 +108,17 @@ func TestNearFirstOnRealSockets(t *testing.T) {
 			}
 		}
 	}
-	stays("a")
+	wantAllCallsIn("a")
 	for _, s := range zones["a"] {
 		s.grpc.Stop()
 	}
-	stays("b")
+	wantAllCallsIn("b")
 	for _, s := range zones["b"] {
 		s.grpc.Stop()
 	}
-	stays("c")
+	wantAllCallsIn("c")
 	for _, s := range zones["a"] {
 		startServerOn(t, "a", s.address, nil)
 	}
-	stays("a")
+	wantAllCallsIn("a")
 }

@@ -19,34 +19,35 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// tier is a priority whose backends answer with its name. Each is behind a relay.
-type tier struct {
+// serverGroup is the backends of a priority, which answer with the group's name. Each backend of
+// startGroup is behind a relay.
+type serverGroup struct {
 	name    string
 	servers []*server
 	relays  []*testproxy.Relay
 }
 
-func startTier(t *testing.T, name string, size int) *tier {
+func startGroup(t *testing.T, name string, size int) *serverGroup {
 	t.Helper()
-	tr := &tier{name: name}
+	g := &serverGroup{name: name}
 	for range size {
 		s := startServer(t, name, nil)
-		tr.servers = append(tr.servers, s)
-		tr.relays = append(tr.relays, testproxy.StartRelay(t, s.address))
+		g.servers = append(g.servers, s)
+		g.relays = append(g.relays, testproxy.StartRelay(t, s.address))
 	}
-	return tr
+	return g
 }
 
-func startSecureTier(t *testing.T, name string, certificate *tls.Certificate) *tier {
+func startSecureGroup(t *testing.T, name string, certificate *tls.Certificate) *serverGroup {
 	t.Helper()
-	tr := &tier{name: name}
+	tr := &serverGroup{name: name}
 	for range 2 {
 		tr.servers = append(tr.servers, startServer(t, name, certificate))
 	}
 	return tr
 }
 
-func (tr *tier) addresses() (all []string) {
+func (tr *serverGroup) addresses() (all []string) {
 	for _, s := range tr.servers {
 		all = append(all, s.address)
 	}
@@ -56,9 +57,9 @@ func (tr *tier) addresses() (all []string) {
 	return all
 }
 
-func (tr *tier) has(address string) bool { return slices.Contains(tr.addresses(), address) }
+func (tr *serverGroup) has(address string) bool { return slices.Contains(tr.addresses(), address) }
 
-func (tr *tier) fail(err error, servers ...*server) {
+func (tr *serverGroup) fail(err error, servers ...*server) {
 	for _, s := range servers {
 		if err == nil {
 			s.failures.Store(0)
@@ -69,7 +70,7 @@ func (tr *tier) fail(err error, servers ...*server) {
 	}
 }
 
-func (tr *tier) lbEndpoints() string { return lbEndpoints(tr.addresses()) }
+func (tr *serverGroup) lbEndpoints() string { return lbEndpoints(tr.addresses()) }
 
 func lbEndpoints(addresses []string) string {
 	var text strings.Builder
@@ -80,27 +81,27 @@ func lbEndpoints(addresses []string) string {
 	return text.String()
 }
 
-func dialTiers(t *testing.T, opts []given.Option, tiers ...*tier) *grpc.ClientConn {
+func dialPriorities(t *testing.T, opts []given.Option, tiers ...*serverGroup) *grpc.ClientConn {
 	t.Helper()
-	return dialTiersBy(t, []grpc.DialOption{given.Dial(opts...)}, tiers...)
+	return dialPrioritiesWith(t, []grpc.DialOption{given.Dial(opts...)}, tiers...)
 }
 
-func dialTiersBy(t *testing.T, opts []grpc.DialOption, tiers ...*tier) *grpc.ClientConn {
+func dialPrioritiesWith(t *testing.T, opts []grpc.DialOption, tiers ...*serverGroup) *grpc.ClientConn {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString("cluster_name: e2e\nendpoints:\n")
 	for priority, tr := range tiers {
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, tr.name, tr.lbEndpoints())
 	}
-	return newClient(t, "file://"+tiersFile(t, text.String()), opts...)
+	return newClient(t, "file://"+endpointsFileOf(t, text.String()), opts...)
 }
 
 func dialFile(t *testing.T, text string, opts ...given.Option) *grpc.ClientConn {
 	t.Helper()
-	return newClient(t, "file://"+tiersFile(t, text), given.Dial(opts...))
+	return newClient(t, "file://"+endpointsFileOf(t, text), given.Dial(opts...))
 }
 
-func tiersFile(t *testing.T, text string) string {
+func endpointsFileOf(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -113,9 +114,9 @@ func tiersFile(t *testing.T, text string) string {
 // the connections stay open. They return after the repair.
 func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 	t.Parallel()
-	failing := func(code codes.Code) func(*tier, bool) {
-		return func(tr *tier, wrong bool) {
-			if wrong {
+	failing := func(code codes.Code) func(*serverGroup, bool) {
+		return func(tr *serverGroup, isBroken bool) {
+			if isBroken {
 				tr.fail(status.Error(code, "broken"), tr.servers...)
 			} else {
 				tr.fail(nil, tr.servers...)
@@ -123,18 +124,18 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		wrong    func(tr *tier, wrong bool)
-		deadline time.Duration
-		code     codes.Code
+		setBroken func(tr *serverGroup, wrong bool)
+		deadline  time.Duration
+		code      codes.Code
 	}{
-		"UNAVAILABLE": {failing(codes.Unavailable), patience, codes.Unavailable},
-		"INTERNAL":    {failing(codes.Internal), patience, codes.Internal},
-		"hangs": {func(tr *tier, wrong bool) {
+		"UNAVAILABLE": {failing(codes.Unavailable), callTimeout, codes.Unavailable},
+		"INTERNAL":    {failing(codes.Internal), callTimeout, codes.Internal},
+		"hangs": {func(tr *serverGroup, wrong bool) {
 			for _, s := range tr.servers {
 				s.hangs.Store(wrong)
 			}
 		}, time.Second, codes.DeadlineExceeded},
-		"packets are dropped": {func(tr *tier, wrong bool) {
+		"packets are dropped": {func(tr *serverGroup, wrong bool) {
 			for _, r := range tr.relays {
 				if wrong {
 					r.Cut()
@@ -146,17 +147,17 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			near, far := startTier(t, "near", 2), startTier(t, "far", 2)
-			f := startFlow(t, dialTiers(t, []given.Option{given.Set("OutlierDetection", true)}, near, far), test.deadline)
-			f.until(t, "were answered by the first priority", of("near"))
-			test.wrong(near, true)
-			broken, n := time.Now(), f.ended()
-			first := f.await(t, n, "was answered by the next priority", of("far"))
-			f.until(t, "were answered by the next priority", of("far"))
-			test.wrong(near, false)
-			back := f.until(t, "were answered by the first priority", of("near"))
+			near, far := startGroup(t, "near", 2), startGroup(t, "far", 2)
+			f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true)}, near, far), test.deadline)
+			f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
+			test.setBroken(near, true)
+			broken, n := time.Now(), f.count()
+			first := f.await(t, n, "was answered by the next priority", answeredBy("far"))
+			f.awaitConsecutive(t, "were answered by the next priority", answeredBy("far"))
+			test.setBroken(near, false)
+			back := f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
 			calls, _ := f.since(0)
-			only(t, calls, test.code)
+			wantOnlyCodes(t, calls, test.code)
 			t.Logf("the next priority answered after %v, the calls returned after %v; %s", first.end.Sub(broken), back, summary(calls))
 		})
 	}
@@ -165,45 +166,45 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 // If the only priority answers with errors, it keeps all calls, and they fail only with its errors.
 func TestOnlyPriorityKeepsFailingCalls(t *testing.T) {
 	t.Parallel()
-	near := startTier(t, "near", 2)
-	f := startFlow(t, dialTiers(t, []given.Option{given.Set("OutlierDetection", true)}, near), patience)
-	f.until(t, "were answered", of("near"))
+	near := startGroup(t, "near", 2)
+	f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true)}, near), callTimeout)
+	f.awaitConsecutive(t, "were answered", answeredBy("near"))
 	near.fail(status.Error(codes.Internal, "broken"), near.servers...)
-	f.until(t, "failed", func(c call) bool { return status.Code(c.err) == codes.Internal })
+	f.awaitConsecutive(t, "failed", func(c call) bool { return status.Code(c.err) == codes.Internal })
 	near.fail(nil, near.servers...)
-	f.until(t, "were answered", of("near"))
+	f.awaitConsecutive(t, "were answered", answeredBy("near"))
 	calls, _ := f.since(0)
-	only(t, calls, codes.Internal)
+	wantOnlyCodes(t, calls, codes.Internal)
 }
 
 // With max_ejection_percent 20, one of five endpoints may be ejected. Two answer with errors. One
 // of them is ejected within two intervals, but never both.
 func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 	t.Parallel()
-	good, bad := startTier(t, "good", 3), startTier(t, "bad", 2)
+	good, bad := startGroup(t, "good", 3), startGroup(t, "bad", 2)
 	const detection = "{interval: 2s, max_ejection_percent: 20, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_request_volume: 10}"
-	cluster := func(name, more string, tiers ...*tier) string {
+	cluster := func(name, more string, tiers ...*serverGroup) string {
 		text := "- name: " + name + "\n  load_assignment:\n    endpoints:\n    - lb_endpoints:\n"
 		for _, tr := range tiers {
 			text += strings.ReplaceAll(tr.lbEndpoints(), "  -", "      -")
 		}
 		return text + more
 	}
-	f := startFlow(t, dialFile(t, "clusters:\n"+cluster("shop", "  outlier_detection: "+detection+"\n", good, bad)), patience)
-	f.await(t, 0, "was answered by the last", of("bad"))
-	near := func(c call) bool { return of("good")(c) || of("bad")(c) }
-	f.until(t, "were answered", near)
+	f := startFlow(t, dialFile(t, "clusters:\n"+cluster("shop", "  outlier_detection: "+detection+"\n", good, bad)), callTimeout)
+	f.await(t, 0, "was answered by the last", answeredBy("bad"))
+	answered := func(c call) bool { return answeredBy("good")(c) || answeredBy("bad")(c) }
+	f.awaitConsecutive(t, "were answered", answered)
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[0])
-	t.Logf("one endpoint was ejected after %v", f.until(t, "were answered by the others", near))
+	t.Logf("one endpoint was ejected after %v", f.awaitConsecutive(t, "were answered by the others", answered))
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[1])
-	// The other one stays in use and gets a quarter of the calls. The test checks this for three
-	// intervals.
-	n := f.ended()
+	// The other bad endpoint stays in use and gets a quarter of the calls. The test checks this for
+	// three intervals.
+	n := f.count()
 	f.await(t, n, "failed", func(c call) bool { return c.err != nil })
 	begin := time.Now()
 	f.await(t, n, "ended six seconds later", func(c call) bool { return c.begin.Sub(begin) > 6*time.Second })
 	calls, _ := f.since(n)
-	only(t, calls, codes.Internal)
+	wantOnlyCodes(t, calls, codes.Internal)
 	failed := 0
 	for _, c := range calls {
 		if c.err != nil {
@@ -211,8 +212,8 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 		}
 	}
 	t.Logf("with two bad endpoints, in three intervals: %s", summary(calls))
-	if part := float64(failed) / float64(len(calls)); part < 0.2 || part > 0.45 {
-		t.Errorf("%.0f %% of the calls failed, want about a quarter; %s", 100*part, summary(calls))
+	if share := float64(failed) / float64(len(calls)); share < 0.2 || share > 0.45 {
+		t.Errorf("%.0f %% of the calls failed, want about a quarter; %s", 100*share, summary(calls))
 	}
 }
 
@@ -220,32 +221,32 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 // priority when it is connected, and return after the repair. Only calls to the lost endpoint fail.
 func TestPriorityLosesHalfWithMinReady(t *testing.T) {
 	t.Parallel()
-	near, far := startTier(t, "near", 2), startTier(t, "far", 2)
+	near, far := startGroup(t, "near", 2), startGroup(t, "far", 2)
 	for _, r := range far.relays {
 		r.Cut()
 	}
-	f := startFlow(t, dialTiers(t, []given.Option{given.MinReady(0.6, 0)}, near, far), patience)
-	f.until(t, "were answered by the first priority", of("near"))
-	lost := near.servers[1]
-	lost.grpc.Stop()
-	f.until(t, "were answered by the rest of the first priority", of("near"))
+	f := startFlow(t, dialPriorities(t, []given.Option{given.MinReady(0.6, 0)}, near, far), callTimeout)
+	f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
+	stopped := near.servers[1]
+	stopped.grpc.Stop()
+	f.awaitConsecutive(t, "were answered by the rest of the first priority", answeredBy("near"))
 	for _, r := range far.relays {
 		r.Mend()
 	}
-	over := f.until(t, "were answered by the next priority", of("far"))
-	startServerOn(t, "near", lost.address, nil)
-	back := f.until(t, "were answered by the first priority", of("near"))
+	failover := f.awaitConsecutive(t, "were answered by the next priority", answeredBy("far"))
+	startServerOn(t, "near", stopped.address, nil)
+	failback := f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
 	calls, _ := f.since(0)
 	failed, slowest := 0, time.Duration(0)
 	for _, c := range calls {
-		switch took := c.end.Sub(c.begin); {
+		switch elapsed := c.end.Sub(c.begin); {
 		case c.err == nil:
-			slowest = max(slowest, took)
+			slowest = max(slowest, elapsed)
 		case c.peer == near.relays[1].Address:
 			failed++
 		default:
-			t.Errorf("a call at %q ended with %v after %v", c.peer, c.err, took)
+			t.Errorf("a call at %q ended with %v after %v", c.peer, c.err, elapsed)
 		}
 	}
-	t.Logf("%d calls failed at the lost endpoint, the slowest other took %v; failover after %v, failback after %v; %s", failed, slowest, over, back, summary(calls))
+	t.Logf("%d calls failed at the lost endpoint, the slowest other took %v; failover after %v, failback after %v; %s", failed, slowest, failover, failback, summary(calls))
 }

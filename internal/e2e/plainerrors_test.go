@@ -24,8 +24,8 @@ import (
 
 var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
 
-// gRPC ends even wait-for-ready calls with an error that wraps a status. No source or policy may
-// give gRPC such an error, except to drop calls.
+// If gRPC gets an error that wraps a status, it fails even wait-for-ready calls with this error. No
+// source or policy may give gRPC such an error, except to drop calls.
 func TestErrorsForGRPCHaveNoStatus(t *testing.T) {
 	t.Run("sources", func(t *testing.T) {
 		for name, errs := range sourceErrors {
@@ -34,8 +34,8 @@ func TestErrorsForGRPCHaveNoStatus(t *testing.T) {
 	})
 	t.Run("policies", func(t *testing.T) {
 		for _, policy := range policies {
-			for what, m := range mishaps {
-				if policy.leaf && m.ofChild || policy.name == pickfirst.Name && m.ofHealth {
+			for what, m := range policyFailures {
+				if policy.leaf && m.needsChild || policy.name == pickfirst.Name && m.needsHealth {
 					continue
 				}
 				t.Run(policy.name+"/"+what, func(t *testing.T) {
@@ -52,7 +52,7 @@ func checkPlain(t *testing.T, errs []error) {
 		t.Fatal("gRPC received no error")
 	}
 	for _, err := range errs {
-		if s, holds := status.FromError(err); holds {
+		if s, isStatus := status.FromError(err); isStatus {
 			t.Errorf("gRPC ends calls with %v: %v", s.Code(), err)
 		}
 	}
@@ -85,36 +85,36 @@ var policies = []policyUnderTest{
 
 const leafConfig = `[{"understudy_weighted_round_robin":{}}]`
 
-type mishap struct {
-	ofChild  bool // only for policies with a child policy in their configuration
-	ofHealth bool // only for policies with health-checked endpoints
-	do       func(*testing.T, *policyUnderTest, balancer.Balancer, *lbtest.ClientConn) error
+type failure struct {
+	needsChild  bool // only for policies with a child policy in their configuration
+	needsHealth bool // only for policies with health-checked endpoints
+	cause       func(*testing.T, *policyUnderTest, balancer.Balancer, *lbtest.ClientConn) error
 }
 
-var mishaps = map[string]mishap{
-	"the resolver fails at first": {do: func(_ *testing.T, _ *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+var policyFailures = map[string]failure{
+	"the resolver fails at first": {cause: func(_ *testing.T, _ *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
 		b.ResolverError(errFinal)
 		return nil
 	}},
-	"the resolver fails without endpoints": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+	"the resolver fails without endpoints": {cause: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
 		err := p.update(t, b, leafConfig)
 		b.ResolverError(errFinal)
 		return err
 	}},
-	"another's configuration": {do: func(_ *testing.T, _ *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+	"another's configuration": {cause: func(_ *testing.T, _ *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
 		return b.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &lbtest.StubConfig{}})
 	}},
-	"the child fails its update": {ofChild: true, do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+	"the child fails its update": {needsChild: true, cause: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
 		return p.update(t, b, `[{"e2e_final":{"id":"x"}}]`, "10.0.0.1:1")
 	}},
-	"the child fails its update, with two errors": {ofChild: true, do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+	"the child fails its update, with two errors": {needsChild: true, cause: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
 		err := p.update(t, b, `[{"e2e_final":{"id":"empty"}}]`, "10.0.0.1:1")
 		if !errors.Is(err, balancer.ErrBadResolverState) {
 			t.Errorf("%v does not wrap balancer.ErrBadResolverState", err)
 		}
 		return err
 	}},
-	"every subchannel fails": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
+	"every subchannel fails": {cause: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
 		err := p.update(t, b, leafConfig, "10.0.0.1:1", "10.0.0.2:1")
 		for range 2 { // the second subchannel is created when the first one has failed
 			for _, sc := range cc.SubConns() {
@@ -124,7 +124,7 @@ var mishaps = map[string]mishap{
 		}
 		return err
 	}},
-	"the server is not healthy": {ofHealth: true, do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
+	"the server is not healthy": {needsHealth: true, cause: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
 		err := p.update(t, b, leafConfig, "10.0.0.1:1")
 		for _, sc := range cc.SubConns() {
 			sc.Report(connectivity.Connecting, nil)
@@ -133,21 +133,20 @@ var mishaps = map[string]mishap{
 		}
 		return err
 	}},
-	"every subchannel is refused": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
-		cc.ClientConn = refusing{}
+	"every subchannel is refused": {cause: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
+		cc.ClientConn = refusingClientConn{}
 		return p.update(t, b, leafConfig, "10.0.0.1:1")
 	}},
 }
 
-// refusing is the inner ClientConn of a channelOf that is closing.
-type refusing struct{ balancer.ClientConn }
+// refusingClientConn is the inner ClientConn of a fakeChannel whose NewSubConn fails.
+type refusingClientConn struct{ balancer.ClientConn }
 
-// channelOf is a fake channel. Its NewSubConn fails with errFinal if its inner ClientConn is a
-// refusing.
-type channelOf struct{ *lbtest.ClientConn }
+// fakeChannel fails NewSubConn with errFinal if its inner ClientConn is a refusingClientConn.
+type fakeChannel struct{ *lbtest.ClientConn }
 
-func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	if _, refuses := c.ClientConn.ClientConn.(refusing); refuses {
+func (c fakeChannel) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	if _, isRefusing := c.ClientConn.ClientConn.(refusingClientConn); isRefusing {
 		return nil, errFinal
 	}
 	return c.ClientConn.NewSubConn(addresses, opts)
@@ -171,13 +170,13 @@ func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string
 	return b.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints}, BalancerConfig: config})
 }
 
-// errorsAfter returns the errors that a policy gives gRPC after a mishap.
-func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
+// errorsAfter returns the errors that a policy gives gRPC after a failure.
+func (p *policyUnderTest) errorsAfter(t *testing.T, m failure) []error {
 	cc := new(lbtest.ClientConn)
-	b := balancer.Get(p.name).Build(channelOf{cc}, balancer.BuildOptions{})
+	b := balancer.Get(p.name).Build(fakeChannel{cc}, balancer.BuildOptions{})
 	defer b.Close()
 	var errs []error
-	if err := m.do(t, p, b, cc); err != nil {
+	if err := m.cause(t, p, b, cc); err != nil {
 		errs = append(errs, err)
 	}
 	time.Sleep(time.Minute)

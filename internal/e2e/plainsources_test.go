@@ -20,55 +20,55 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sourceErrors has a function for each fault of a source. The function causes the fault, and
-// returns the errors that gRPC receives.
+// sourceErrors has a function for each fault of a source. The function causes the fault and returns
+// the errors that gRPC receives.
 var sourceErrors = map[string]func(*testing.T) []error{
 	"eds: the server is down": func(t *testing.T) []error {
-		return reported(t, "refused", given.Builder(eds.Scheme), "eds://"+nobodyAt(t)+"/c", nil)
+		return wantError(t, "refused", given.Builder(eds.Scheme), "eds://"+closedAddress(t)+"/c", nil)
 	},
 	"eds: the server ends the stream": func(t *testing.T) []error {
-		return reported(t, "go away", given.Builder(eds.Scheme), "eds://"+manager(t, func(*adstest.Stream) error { return errFinal })+"/c", nil)
+		return wantError(t, "go away", given.Builder(eds.Scheme), "eds://"+startManager(t, func(*adstest.Stream) error { return errFinal })+"/c", nil)
 	},
 	"eds: the resource is rejected": func(t *testing.T) []error {
-		return reported(t, "priority 1 is used", given.Builder(eds.Scheme), "eds://"+manager(t, func(s *adstest.Stream) error {
+		return wantError(t, "priority 1 is used", given.Builder(eds.Scheme), "eds://"+startManager(t, func(s *adstest.Stream) error {
 			gap := adstest.Cluster("c", "10.0.0.1:1")
 			gap.Endpoints[0].Priority = 1
 			return errors.Join(s.Respond("1", "n", gap), s.Drain())
 		})+"/c", nil)
 	},
 	"eds: the channel refuses the service config": func(t *testing.T) []error {
-		return reported(t, "go away", given.Builder(eds.Scheme), "eds://"+manager(t, func(s *adstest.Stream) error {
+		return wantError(t, "go away", given.Builder(eds.Scheme), "eds://"+startManager(t, func(s *adstest.Stream) error {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("c", "10.0.0.1:1")), s.Drain())
 		})+"/c", errFinal)
 	},
 	"eds: the target is wrong": func(t *testing.T) []error {
-		return reported(t, "names no cluster", given.Builder(eds.Scheme), "eds://nowhere", nil)
+		return wantError(t, "names no cluster", given.Builder(eds.Scheme), "eds://nowhere", nil)
 	},
 	"file: there is none": func(t *testing.T) []error {
-		return reported(t, "no such file", given.Builder(file.Scheme), "file://"+filepath.Join(t.TempDir(), "none.yaml"), nil)
+		return wantError(t, "no such file", given.Builder(file.Scheme), "file://"+filepath.Join(t.TempDir(), "none.yaml"), nil)
 	},
 	"file: it is broken": func(t *testing.T) []error {
-		return reported(t, "want a list", given.Builder(file.Scheme), "file://"+endpointsFile(t, "endpoints: 1"), nil)
+		return wantError(t, "want a list", given.Builder(file.Scheme), "file://"+endpointsFile(t, "endpoints: 1"), nil)
 	},
 	"file: the channel refuses the service config": func(t *testing.T) []error {
-		return reported(t, "go away", given.Builder(file.Scheme), "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
+		return wantError(t, "go away", given.Builder(file.Scheme), "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
 	"file: the channel refuses the user's service config": func(t *testing.T) []error {
 		b := given.Builder(file.Scheme, given.Set("ServiceConfig", `{"methodConfig":[]}`))
-		return reported(t, "go away", b, "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
+		return wantError(t, "go away", b, "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
 	"failover: a part's resolver fails": func(t *testing.T) []error {
-		return reported(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(theirs{}))), "failover:///theirs:a,theirs:b", nil)
+		return wantError(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(failingResolver{}))), "failover:///theirs:a,theirs:b", nil)
 	},
 	"failover: a part's resolver cannot be built": func(t *testing.T) []error {
-		return reported(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(theirs{errFinal}))), "failover:///theirs:a", nil)
+		return wantError(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(failingResolver{errFinal}))), "failover:///theirs:a", nil)
 	},
 	"failover: the channel refuses the service config": func(t *testing.T) []error {
-		return reported(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(theirs{}))), "failover:///theirs:a", errFinal)
+		return wantError(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(failingResolver{}))), "failover:///theirs:a", errFinal)
 	},
 }
 
-func reported(t *testing.T, want string, b resolver.Builder, target string, refusal error) []error {
+func wantError(t *testing.T, want string, b resolver.Builder, target string, refusal error) []error {
 	t.Helper()
 	err := firstError(t, b, target, refusal)
 	if !strings.Contains(err.Error(), want) {
@@ -88,7 +88,7 @@ func firstError(t *testing.T, b resolver.Builder, target string, refusal error) 
 	select {
 	case err := <-cc.errors:
 		return err
-	case <-time.After(limit):
+	case <-time.After(eventTimeout):
 		t.Fatal("no error within 30 s")
 		return nil
 	}
@@ -113,20 +113,20 @@ func (c *errorChannel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Err: c.refusal}
 }
 
-type theirs struct{ build error }
+type failingResolver struct{ buildErr error }
 
-func (theirs) Scheme() string { return "theirs" }
+func (failingResolver) Scheme() string { return "theirs" }
 
-func (b theirs) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	if b.build != nil {
-		return nil, b.build
+func (b failingResolver) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	if b.buildErr != nil {
+		return nil, b.buildErr
 	}
 	cc.ReportError(errFinal)
 	return b, nil
 }
 
-func (theirs) ResolveNow(resolver.ResolveNowOptions) {}
-func (theirs) Close()                                {}
+func (failingResolver) ResolveNow(resolver.ResolveNowOptions) {}
+func (failingResolver) Close()                                {}
 
 func targetOf(t *testing.T, text string) resolver.Target {
 	t.Helper()
@@ -155,19 +155,19 @@ func listenOn(t *testing.T, address string) net.Listener {
 	return l
 }
 
-func nobodyAt(t *testing.T) string {
+func closedAddress(t *testing.T) string {
 	t.Helper()
 	l := listenOn(t, "127.0.0.1:0")
 	defer l.Close()
 	return l.Addr().String()
 }
 
-func manager(t *testing.T, script adstest.Script) string {
+func startManager(t *testing.T, script adstest.Script) string {
 	t.Helper()
-	return managerOn(t, "127.0.0.1:0", script)
+	return startManagerOn(t, "127.0.0.1:0", script)
 }
 
-func managerOn(t *testing.T, address string, script adstest.Script) string {
+func startManagerOn(t *testing.T, address string, script adstest.Script) string {
 	t.Helper()
 	l := listenOn(t, address)
 	s := adstest.Serve(l, script)

@@ -18,11 +18,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// losses is the number of measurements. takesMost limits the time of each. It is far above the
-// usual time (docs/speed.md), because the machine may be busy, and below the failover timeout.
+// measurements is the number of measurements. maxTime is the limit for each measured time. It is
+// far above the usual time (docs/speed.md), because the machine may be busy, and below the failover
+// timeout.
 const (
-	losses    = 9
-	takesMost = 8 * time.Second
+	measurements = 9
+	maxTime      = 8 * time.Second
 )
 
 // With a warm standby and FastFailover, the next priority answers as soon as the last connection is
@@ -30,36 +31,36 @@ const (
 func TestWarmStandbyAnswersImmediately(t *testing.T) {
 	for _, reconnect := range []string{"refused", "vanishes"} {
 		t.Run(reconnect, func(t *testing.T) {
-			var took []time.Duration
-			for range losses {
-				took = append(took, loseATier(t, reconnect == "vanishes"))
+			var times []time.Duration
+			for range measurements {
+				times = append(times, measureFailover(t, reconnect == "vanishes"))
 			}
-			slices.Sort(took)
-			t.Logf("from the stop of the last server to the next priority's first answer: %v at best, %v in the middle, %v at worst of %d", took[0], took[losses/2], took[losses-1], losses)
-			if worst := took[losses-1]; worst > takesMost {
-				t.Errorf("the next priority answered after %v, want at most %v", worst, takesMost)
+			slices.Sort(times)
+			t.Logf("from the stop of the last server to the next priority's first answer: %v at best, %v in the middle, %v at worst of %d", times[0], times[measurements/2], times[measurements-1], measurements)
+			if worst := times[measurements-1]; worst > maxTime {
+				t.Errorf("the next priority answered after %v, want at most %v", worst, maxTime)
 			}
 		})
 	}
 }
 
-// loseATier stops the servers of the first priority and returns the time until the next one
-// answers. The clock starts before the last server is stopped, because servers with TLS notify
-// their clients before the connections end.
-func loseATier(t *testing.T, vanishes bool) time.Duration {
+// measureFailover stops the servers of the first priority and returns the time until the next
+// priority answers. It starts the clock before it stops the last server, because servers with TLS
+// notify their clients before the connections end.
+func measureFailover(t *testing.T, hangs bool) time.Duration {
 	t.Helper()
 	ca := testcert.New(t)
 	certificate := ca.Pair("tiers", "tiers.test").Load(t)
 	connected := make(chan struct{}, 100)
-	near, far := startSecureTier(t, "near", &certificate), startSecureTier(t, "far", &certificate)
-	w := &wires{near: near}
-	cc := dialTiersBy(t, []grpc.DialOption{
+	near, far := startSecureGroup(t, "near", &certificate), startSecureGroup(t, "far", &certificate)
+	w := &networkDialer{near: near}
+	cc := dialPrioritiesWith(t, []grpc.DialOption{
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})), grpc.WithContextDialer(w.dial),
 		grpc.WithStatsHandler(&firstConnections{near: near, connected: connected}),
 		given.Dial(given.Set("Authority", "tiers.test"), given.Set("WarmStandby", 1), given.Set("FastFailover", true)),
 	}, near, far)
 	answered := make(chan time.Time, 1)
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), eventTimeout)
 	var callers sync.WaitGroup
 	defer callers.Wait()
 	defer cancel()
@@ -82,31 +83,31 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 			}
 		})
 	}
-	w.vanishes.Store(vanishes)
-	var lost time.Time
+	w.hangs.Store(hangs)
+	var stopped time.Time
 	for _, s := range near.servers {
-		lost = time.Now()
+		stopped = time.Now()
 		s.grpc.Stop()
 	}
 	select {
-	case at := <-answered:
-		if at.Before(lost) {
-			t.Errorf("the next priority answered %v before the first had lost its last server", lost.Sub(at))
+	case answeredAt := <-answered:
+		if answeredAt.Before(stopped) {
+			t.Errorf("the next priority answered %v before the first had lost its last server", stopped.Sub(answeredAt))
 		}
-		return at.Sub(lost)
+		return answeredAt.Sub(stopped)
 	case <-ctx.Done():
-		t.Fatalf("the next priority has not answered within %v", limit)
+		t.Fatalf("the next priority has not answered within %v", eventTimeout)
 		return 0
 	}
 }
 
-type wires struct {
-	near     *tier
-	vanishes atomic.Bool
+type networkDialer struct {
+	near  *serverGroup
+	hangs atomic.Bool
 }
 
-func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
-	if w.near.has(address) && w.vanishes.Load() {
+func (w *networkDialer) dial(ctx context.Context, address string) (net.Conn, error) {
+	if w.near.has(address) && w.hangs.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -115,7 +116,7 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 
 type firstConnections struct {
 	stats.Handler
-	near      *tier
+	near      *serverGroup
 	connected chan<- struct{}
 }
 

@@ -26,22 +26,22 @@ var timed = flag.Bool("timed", false, "check how many calls are lost, which need
 const slack = 2 * time.Second
 
 const (
-	perTier       = 10 // failed calls of a priority with two endpoints until both are ejected
-	retryAttempts = 4  // attempts of calls to methods in RetryMethods
+	failuresBeforeEjection = 10 // failed calls of a priority with two endpoints until both are ejected
+	retryAttempts          = 4  // attempts of calls to methods in RetryMethods
 )
 
-// gRPC does not retry a call if the connection closes before the second attempt is written. slips
-// limits how many calls to methods in RetryMethods may fail for this reason. slipsOfHeld is the
-// limit if the calls of a hundred connections end at once.
+// gRPC does not retry a call if the connection closes before the second attempt is written.
+// maxUnretried limits how many calls to methods in RetryMethods may fail for this reason.
+// maxUnretriedOfMany is the limit if the calls of a hundred connections end at the same time.
 const (
-	slips       = 2
-	slipsOfHeld = 15
+	maxUnretried       = 2
+	maxUnretriedOfMany = 15
 )
 
 type caller struct {
-	named bool
-	every time.Duration
-	flow  *flow
+	retries  bool
+	interval time.Duration
+	flow     *flow
 }
 
 func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) []*caller {
@@ -53,8 +53,8 @@ func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials
 	named := e.options.RetryMethods
 	var callers []*caller
 	for _, every := range rates {
-		for _, c := range []*caller{{named: true, every: every}, {every: every}} {
-			if e.options.RetryMethods = nil; c.named {
+		for _, c := range []*caller{{retries: true, interval: every}, {interval: every}} {
+			if e.options.RetryMethods = nil; c.retries {
 				e.options.RetryMethods = named
 			}
 			c.flow = startFlowOf(t, e.dial(t, creds, tiers...), e.deadline, every)
@@ -64,9 +64,9 @@ func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials
 	return callers
 }
 
-// settle waits until both endpoints have answered each caller. Until then, calls have a long
-// deadline.
-func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
+// awaitEndpoints waits until both endpoints have answered each caller. Until then, calls have a
+// long deadline.
+func (f fault) awaitEndpoints(t *testing.T, callers []*caller, addresses []string) {
 	t.Helper()
 	for _, c := range callers {
 		for _, address := range addresses {
@@ -79,8 +79,8 @@ func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 		}
 	}
 	for _, c := range callers {
-		if more := int(2*workTime/c.every) + 1; f.deadline != 0 {
-			c.flow.await(t, c.flow.ended(), "ended", func(call) bool {
+		if more := int(2*workTime/c.interval) + 1; f.deadline != 0 {
+			c.flow.await(t, c.flow.count(), "ended", func(call) bool {
 				more--
 				return more == 0
 			})
@@ -88,17 +88,17 @@ func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	}
 }
 
-// over waits until the next priority has answered for three seconds. It returns the time of its
-// first answer, and the calls that failed since the given time.
-func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []call) {
+// awaitFailover waits until the next priority has answered for three seconds. It returns the time
+// of the first answer, and the calls that failed since the given time.
+func (c *caller) awaitFailover(t *testing.T, since time.Time) (first time.Time, lost []call) {
 	t.Helper()
-	enough := int(3 * time.Second / c.every)
+	wantAnswers := int(3 * time.Second / c.interval)
 	answered := 0
 	c.flow.await(t, 0, "was answered by the next priority often enough", func(c call) bool {
-		if of("far")(c) && !c.end.Before(since) {
+		if answeredBy("far")(c) && !c.end.Before(since) {
 			answered++
 		}
-		return answered == enough
+		return answered == wantAnswers
 	})
 	c.flow.stop()
 	calls, _ := c.flow.since(0)
@@ -109,19 +109,19 @@ func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []ca
 			lost = append(lost, call)
 		}
 	}
-	return calls[slices.IndexFunc(calls, of("far"))].end, lost
+	return calls[slices.IndexFunc(calls, answeredBy("far"))].end, lost
 }
 
 // Each row of the table in docs/explanation/what-starts-a-failover.md is true of the client in the
 // README.
 func TestFailoverCauses(t *testing.T) {
 	t.Parallel()
-	for some := range slices.Chunk(faults, 6) {
-		var all sync.WaitGroup
-		for _, f := range some {
-			all.Go(func() { t.Run(f.name, f.run) })
+	for chunk := range slices.Chunk(faults, 6) {
+		var tests sync.WaitGroup
+		for _, f := range chunk {
+			tests.Go(func() { t.Run(f.name, f.run) })
 		}
-		all.Wait()
+		tests.Wait()
 	}
 }
 
@@ -132,82 +132,82 @@ func (f fault) run(t *testing.T) {
 		pair := ca.Pair("shop", "shop.example.com").Load(t)
 		creds, certificate = credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()}), &pair
 	}
-	far := startSecureTier(t, "far", certificate)
+	far := startSecureGroup(t, "far", certificate)
 	var near []string
-	var loseAll []func()
+	var breakAll []func()
 	for range 2 {
-		address, lose := f.lose(t)
+		address, lose := f.start(t)
 		near = append(near, address)
 		if lose != nil {
-			loseAll = append(loseAll, lose)
+			breakAll = append(breakAll, lose)
 		}
 	}
 	lost := time.Now()
 	callers := f.startCallers(t, creds, near, far.addresses())
-	if loseAll != nil {
-		f.settle(t, callers, near)
+	if breakAll != nil {
+		f.awaitEndpoints(t, callers, near)
 		for _, s := range far.servers {
 			s.awaitWatches(t, len(callers))
 		}
 		lost = time.Now()
-		for _, lose := range loseAll {
+		for _, lose := range breakAll {
 			lose()
 		}
 	}
-	for _, c := range callers { // callers with short intervals first, because a priority that has failed gets only one call in a hundred
-		f.judge(t, c, lost)
+	for _, c := range callers { // callers with short intervals are first, because a failed priority gets only one call in a hundred
+		f.checkLostCalls(t, c, lost)
 	}
 }
 
 func (s *server) awaitWatches(t *testing.T, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	for range n {
 		select {
 		case <-s.watched:
 		case <-ctx.Done():
-			t.Fatalf("fewer than %d clients watch the health of %s within %v", n, s.address, limit)
+			t.Fatalf("fewer than %d clients watch the health of %s within %v", n, s.address, eventTimeout)
 		}
 	}
 }
 
-func (f fault) judge(t *testing.T, c *caller, since time.Time) {
+func (f fault) checkLostCalls(t *testing.T, c *caller, since time.Time) {
 	t.Helper()
-	first, lost := c.over(t, since)
-	took, last := first.Sub(since), time.Duration(0)
+	first, lost := c.awaitFailover(t, since)
+	elapsed, last := first.Sub(since), time.Duration(0)
 	for _, call := range lost {
 		last = max(last, call.begin.Sub(since))
 	}
 	t.Logf("%s: named %t, a call every %v: the next priority answered after %v; %d calls were lost, the last of them began after %v%s",
-		f.name, c.named, c.every, took.Round(100*time.Microsecond), len(lost), last.Round(time.Millisecond), whys(lost))
-	if took < f.after-time.Second {
-		t.Errorf("the next priority answered after %v, want at least about %v", took, f.after)
+		f.name, c.retries, c.interval, elapsed.Round(100*time.Microsecond), len(lost), last.Round(time.Millisecond), countErrors(lost))
+	if elapsed < f.minTime-time.Second {
+		t.Errorf("the next priority answered after %v, want at least about %v", elapsed, f.minTime)
 	}
 	if !*timed {
 		return
 	}
-	most := f.most
-	if c.every == time.Second {
-		most = f.slowly
+	maxLost := f.maxLost
+	if c.interval == time.Second {
+		maxLost = f.maxLostSlow
 	}
-	slipped := 0
+	unretried := 0
 	for _, call := range lost {
 		if strings.HasSuffix(call.err.Error(), "transport is closing") {
-			slipped++
+			unretried++
 		}
 	}
-	allowed := slips
-	if f.after > 0 {
-		allowed = slipsOfHeld
+	allowed := maxUnretried
+	if f.minTime > 0 {
+		allowed = maxUnretriedOfMany
 	}
-	if c.named && most >= 0 && len(lost)-min(slipped, allowed) > most {
-		t.Errorf("%d calls of a method in RetryMethods were lost, want at most %d", len(lost), most)
+	if c.retries && maxLost >= 0 && len(lost)-min(unretried, allowed) > maxLost {
+		t.Errorf("%d calls of a method in RetryMethods were lost, want at most %d", len(lost), maxLost)
 	}
-	if f.ejected && len(lost) > perTier {
+	if f.ejected && len(lost) > failuresBeforeEjection {
 		for _, call := range lost {
-			if late := call.begin.Sub(lost[perTier-1].end); late > slack {
-				t.Errorf("a call was lost that began %v after five calls had failed on each endpoint", late)
+			if elapsed := call.begin.Sub(lost[failuresBeforeEjection-1].end); elapsed > slack {
+				t.Errorf("a call was lost that began %v after five calls had failed on each endpoint", elapsed)
 			}
 		}
 	}
@@ -216,11 +216,11 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 // If calls are made one after another, five fail at each endpoint, and fewer with retries.
 func TestFiveFailuresEjectEndpoint(t *testing.T) {
 	t.Parallel()
-	for code, most := range map[codes.Code]int{codes.Internal: perTier, codes.Unavailable: perTier / retryAttempts} {
+	for code, maxLost := range map[codes.Code]int{codes.Internal: failuresBeforeEjection, codes.Unavailable: failuresBeforeEjection / retryAttempts} {
 		t.Run(code.String(), func(t *testing.T) {
 			t.Parallel()
-			near, far := startSecureTier(t, "near", nil), startSecureTier(t, "far", nil)
-			cc, ctx := readExample(t).dial(t, insecure.NewCredentials(), near.addresses(), far.addresses()), deadline(t, limit)
+			near, far := startSecureGroup(t, "near", nil), startSecureGroup(t, "far", nil)
+			cc, ctx := readExample(t).dial(t, insecure.NewCredentials(), near.addresses(), far.addresses()), timeoutContext(t, eventTimeout)
 			awaitName(ctx, t, cc, "near")
 			for _, s := range far.servers {
 				s.awaitWatches(t, 1)
@@ -229,29 +229,29 @@ func TestFiveFailuresEjectEndpoint(t *testing.T) {
 			pause := time.NewTimer(0)
 			defer pause.Stop()
 			lost := 0
-			for answered := 0; answered < perTier; pause.Reset(200 * time.Millisecond) {
+			for answered := 0; answered < failuresBeforeEjection; pause.Reset(200 * time.Millisecond) {
 				<-pause.C
 				if _, err := who(ctx, cc); err == nil {
 					answered++
 				} else if lost++; ctx.Err() != nil {
-					t.Fatalf("%d calls failed within %v, the last with %v", lost, limit, err)
+					t.Fatalf("%d calls failed within %v, the last with %v", lost, eventTimeout, err)
 				}
 			}
-			if *timed && lost > most {
-				t.Errorf("%d calls were lost, want at most %d", lost, most)
+			if *timed && lost > maxLost {
+				t.Errorf("%d calls were lost, want at most %d", lost, maxLost)
 			}
 		})
 	}
 }
 
-func whys(lost []call) string {
+func countErrors(lost []call) string {
 	seen := make(map[string]int)
 	for _, c := range lost {
 		seen[c.err.Error()]++
 	}
 	text := ""
-	for why, n := range seen {
-		text += fmt.Sprintf("; %d: %s", n, why)
+	for message, n := range seen {
+		text += fmt.Sprintf("; %d: %s", n, message)
 	}
 	return text
 }
@@ -280,9 +280,9 @@ func TestDocumentListsLostCalls(t *testing.T) {
 			t.Errorf("the page has no row %q", f.name)
 			continue
 		}
-		for i, most := range []int{f.most, f.slowly} {
-			if named, _, _ := strings.Cut(cells[1+i], ","); most >= 0 && named != strconv.Itoa(most) {
-				t.Errorf("the page has %s lost calls for %q, the test allows %d", f.name, named, most)
+		for i, maxLost := range []int{f.maxLost, f.maxLostSlow} {
+			if named, _, _ := strings.Cut(cells[1+i], ","); maxLost >= 0 && named != strconv.Itoa(maxLost) {
+				t.Errorf("the page has %s lost calls for %q, the test allows %d", f.name, named, maxLost)
 			}
 		}
 	}

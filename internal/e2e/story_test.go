@@ -32,10 +32,10 @@ import (
 // story has a source that the test controls, and a network in memory.
 type story struct {
 	toldtest.Source
-	sick   *bufconn.Listener
-	health *health.Server
-	more   map[string]*bufconn.Listener
-	log    safeBuffer
+	unhealthy *bufconn.Listener
+	health    *health.Server
+	listeners map[string]*bufconn.Listener
+	log       safeBuffer
 }
 
 type safeBuffer struct {
@@ -61,7 +61,7 @@ var channelNumber = regexp.MustCompile(` channel="Channel #\d+"`)
 func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
 	last := host[strings.LastIndex(host, ".")+1:]
-	if listener := s.more[last]; listener != nil {
+	if listener := s.listeners[last]; listener != nil {
 		return listener.DialContext(ctx)
 	}
 	switch last {
@@ -69,7 +69,7 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case "3":
-		return s.sick.DialContext(ctx)
+		return s.unhealthy.DialContext(ctx)
 	}
 	addr, _ := net.ResolveTCPAddr("tcp", address)
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: addr, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -79,7 +79,7 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	t.Helper()
 	s := &story{health: health.NewServer()}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	s.sick = toldtest.Serve(t, s.health)
+	s.unhealthy = toldtest.Serve(t, s.health)
 	withoutTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
@@ -91,28 +91,28 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	return s, toldtest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
-// at returns an endpoint. The last number of its address determines what dial does: 1 refuses the
-// connection, 2 hangs, and 3 connects to a backend that is NOT_SERVING.
-func at(priority uint32, locality, address string) flat.Endpoint {
+// endpointAt returns an endpoint. The last number of its address determines what dial does: 1
+// refuses the connection, 2 hangs, and 3 connects to a backend that is NOT_SERVING.
+func endpointAt(priority uint32, locality, address string) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
 }
 
-var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
+var refusedEndpoints = []flat.Endpoint{endpointAt(0, "us-east/a", "10.0.0.1"), endpointAt(0, "us-east/a", "10.0.1.1"), endpointAt(0, "us-east/b", "10.0.2.1"), endpointAt(1, "eu-west", "10.1.0.1")}
 
-// anyAddress matches the addresses of endpoints. The test replaces them, because any of the endpoints
-// may be the last one that failed.
+// anyAddress matches the addresses of endpoints. The test replaces them, because any of the
+// endpoints may be the last one that failed.
 var anyAddress = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
 // The errors of calls and the log name each priority and its problem.
 func TestErrorsAndLogNameProblems(t *testing.T) {
 	for name, test := range map[string]struct {
-		tell  func(*story)
+		send  func(*story)
 		after time.Duration
 		err   string
 		log   string
 	}{
 		"everything refused": {
-			func(s *story) { s.Receiver.Update(flat.Answer(refuse...)) }, 0,
+			func(s *story) { s.Receiver.Update(flat.Answer(refusedEndpoints...)) }, 0,
 			"no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints)"
 level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)"
@@ -120,7 +120,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 		},
 		"hung": {
 			func(s *story) {
-				s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.2"), at(1, "eu-west", "10.1.0.2")))
+				s.Receiver.Update(flat.Answer(endpointAt(0, "us-east/a", "10.0.0.2"), endpointAt(1, "eu-west", "10.1.0.2")))
 			}, 15 * time.Second,
 			"no priority can take calls: p0 us-east/a: did not connect within 8 s (1 endpoint, failing for 8 s); p1 eu-west: did not connect within 8 s (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=8s reason="p0 us-east/a: did not connect within 8 s (1 endpoint)"
@@ -129,7 +129,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 		},
 		"NOT_SERVING": {
 			func(s *story) {
-				s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.3"), at(1, "eu-west", "10.1.0.3")))
+				s.Receiver.Update(flat.Answer(endpointAt(0, "us-east/a", "10.0.0.3"), endpointAt(1, "eu-west", "10.1.0.3")))
 			}, 0,
 			"no priority can take calls: p0 us-east/a: the health check says NOT_SERVING (1 endpoint); p1 eu-west: the health check says NOT_SERVING (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a: the health check says NOT_SERVING (1 endpoint)"
@@ -150,12 +150,12 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, cc := newStory(t)
-				test.tell(s)
+				test.send(s)
 				time.Sleep(test.after)
 				synctest.Wait()
-				waits := make(chan error, 1)
+				waiting := make(chan error, 1)
 				go func() {
-					waits <- cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{}, grpc.WaitForReady(true))
+					waiting <- cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{}, grpc.WaitForReady(true))
 				}()
 				err := cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
 				if got := anyAddress.ReplaceAllString(status.Convert(err).Message(), "10.0.x.1:"); status.Code(err) != codes.Unavailable || got != test.err {
@@ -169,8 +169,8 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 					t.Errorf("logged\n%swant\n%s", got, test.log)
 				}
 				s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
-				s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.3")))
-				if err := <-waits; status.Code(err) != codes.Unimplemented {
+				s.Receiver.Update(flat.Answer(endpointAt(0, "us-east/a", "10.0.0.3")))
+				if err := <-waiting; status.Code(err) != codes.Unimplemented {
 					t.Errorf("a wait-for-ready call ended with %v, want the server's UNIMPLEMENTED", err)
 				}
 			})
@@ -185,7 +185,7 @@ func TestHostileNamesAreShortenedAndEscaped(t *testing.T) {
 		var endpoints []flat.Endpoint
 		for i := range 20 {
 			locality := fmt.Sprintf("\x1b[31m\u202e<script>%d %s", i, strings.Repeat("x", 10_000))
-			endpoints = append(endpoints, at(uint32(i), locality, fmt.Sprintf("10.0.%d.1", i)))
+			endpoints = append(endpoints, endpointAt(uint32(i), locality, fmt.Sprintf("10.0.%d.1", i)))
 		}
 		s.Receiver.Update(flat.Answer(endpoints...))
 		synctest.Wait()

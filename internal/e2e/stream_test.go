@@ -15,7 +15,7 @@ func TestStreamStaysOnPriority(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address, second.address)
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, limit)
+	ctx := timeoutContext(t, eventTimeout)
 	awaitName(ctx, t, cc, "first")
 	first.grpc.Stop()
 	awaitName(ctx, t, cc, "second")

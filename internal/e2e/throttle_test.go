@@ -15,20 +15,20 @@ func TestRetriesAreThrottled(t *testing.T) {
 	e := readExample(t)
 	first := startServer(t, "first", nil)
 	cc := e.dial(t, insecure.NewCredentials(), []string{first.address})
-	awaitName(deadline(t, limit), t, cc, "first")
-	const enough, calls = 1 << 30, 5000
+	awaitName(timeoutContext(t, eventTimeout), t, cc, "first")
+	const allCalls, calls = 1 << 30, 5000
 	first.err = status.Error(codes.Unavailable, "overloaded")
-	first.failures.Store(enough)
-	var all sync.WaitGroup
+	first.failures.Store(allCalls)
+	var workers sync.WaitGroup
 	for range calls {
-		all.Go(func() {
-			if _, err := who(deadline(t, limit), cc); status.Code(err) != codes.Unavailable {
+		workers.Go(func() {
+			if _, err := who(timeoutContext(t, eventTimeout), cc); status.Code(err) != codes.Unavailable {
 				t.Errorf("error = %v, want the backend's", err)
 			}
 		})
 	}
-	all.Wait()
-	attempts := float64(enough-first.failures.Load()) / calls
+	workers.Wait()
+	attempts := float64(allCalls-first.failures.Load()) / calls
 	t.Logf("%.2f attempts per call", attempts)
 	if attempts > 1.3 {
 		t.Errorf("%.2f attempts per call, want at most 1.3", attempts)

@@ -24,10 +24,10 @@ func TestCallsWaitForManagementServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			backend := startServer(t, "backend", nil)
-			mended := make(chan struct{})
+			repaired := make(chan struct{})
 			script := func(s *adstest.Stream) error {
 				select {
-				case <-mended:
+				case <-repaired:
 				default:
 					return broken(s)
 				}
@@ -36,25 +36,25 @@ func TestCallsWaitForManagementServer(t *testing.T) {
 				}
 				return s.Drain()
 			}
-			address := nobodyAt(t)
+			address := closedAddress(t)
 			if broken != nil {
-				managerOn(t, address, script)
+				startManagerOn(t, address, script)
 			}
 			cc := newClient(t, "eds://"+address+"/c")
 			waiting := make(chan error, 1)
 			go func() {
-				_, err := who(deadline(t, time.Minute), cc, grpc.WaitForReady(true))
+				_, err := who(timeoutContext(t, time.Minute), cc, grpc.WaitForReady(true))
 				waiting <- err
 			}()
-			if _, err := who(deadline(t, time.Minute), cc); status.Code(err) != codes.Unavailable {
+			if _, err := who(timeoutContext(t, time.Minute), cc); status.Code(err) != codes.Unavailable {
 				t.Errorf("a call that is not wait-for-ready ends with %v, want UNAVAILABLE", err)
 			}
-			if _, err := who(deadline(t, 100*time.Millisecond), cc, grpc.WaitForReady(true)); status.Code(err) != codes.DeadlineExceeded {
+			if _, err := who(timeoutContext(t, 100*time.Millisecond), cc, grpc.WaitForReady(true)); status.Code(err) != codes.DeadlineExceeded {
 				t.Errorf("a wait-for-ready call ends with %v, want DEADLINE_EXCEEDED", err)
 			}
-			close(mended)
+			close(repaired)
 			if broken == nil {
-				managerOn(t, address, script)
+				startManagerOn(t, address, script)
 			}
 			if err := <-waiting; err != nil {
 				t.Errorf("a wait-for-ready call ends with %v, want an answer", err)
