@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-func (h *fleet) waiting(d time.Duration) int {
+func (h *fleet) countWaiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
 	for range d / (5 * time.Millisecond) {
@@ -26,47 +26,47 @@ func (h *fleet) waiting(d time.Duration) int {
 	return waiting
 }
 
-func (h *fleet) put(settings topology.Settings, names ...string) {
+func (h *fleet) setPriorities(settings topology.Settings, names ...string) {
 	h.t.Helper()
-	var parts []topology.Target
+	var targets []topology.Target
 	for _, name := range names {
-		i := slices.IndexFunc(h.given, func(p topology.Target) bool { return p.Name == name })
+		i := slices.IndexFunc(h.targets, func(p topology.Target) bool { return p.Name == name })
 		if i < 0 {
-			h.given = append(h.given, topology.Target{Name: name, Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: name + "0"}}}}})
-			i = len(h.given) - 1
+			h.targets = append(h.targets, topology.Target{Name: name, Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: name + "0"}}}}})
+			i = len(h.targets) - 1
 		}
-		parts = append(parts, h.given[i])
+		targets = append(targets, h.targets[i])
 	}
-	h.update(topology.Join(settings, topology.Targets(parts)))
+	h.update(topology.Join(settings, topology.Targets(targets)))
 }
 
 // An update adds a priority above the one in use, and its endpoints do not answer yet. No call
-// waits for the new priority. It gets the calls only when it has connected and the failback delay
-// has passed.
+// waits for the new priority. The new priority gets calls only after it has connected and the
+// failback delay has passed.
 func TestNewHighestPriorityDoesNotAnswer(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
-		h.want("before", "a")
+		h.wantCallsTo("before", "a")
 		h.pending = setOf("n0")
-		h.put(recommended, "n", "a", "b")
-		if n := h.waiting(15 * time.Second); n > 0 {
+		h.setPriorities(recommended, "n", "a", "b")
+		if n := h.countWaiting(15 * time.Second); n > 0 {
 			t.Errorf("%d of 3000 calls waited", n)
 		}
 		h.pending = nil
 		h.settle()
-		h.want("it answers, and the delay runs", "a")
+		h.wantCallsTo("it answers, and the delay runs", "a")
 		h.calls(30 * time.Second)
-		h.want("the delay is over", "n")
+		h.wantCallsTo("the delay is over", "n")
 	}, 1, 1)
 }
 
 func TestReturningPriorityDoesNotDelayCalls(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 3 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
-		h.put(settings, "b")
-		h.want("a is gone", "b")
+		h.setPriorities(settings, "b")
+		h.wantCallsTo("a is gone", "b")
 		h.pending = setOf("a0")
-		h.put(settings, "a", "b")
-		if n := h.waiting(15 * time.Second); n > 0 {
+		h.setPriorities(settings, "a", "b")
+		if n := h.countWaiting(15 * time.Second); n > 0 {
 			t.Errorf("%d of 3000 calls waited", n)
 		}
 	}, 1, 1)
@@ -79,17 +79,17 @@ func TestAppendedPriorityKeepsFailbackDelay(t *testing.T) {
 	inFleetWith(t, settings, func(h *fleet) {
 		h.calls(2 * time.Second)
 		h.pending = setOf("a0")
-		h.lose("a0")
-		h.want("a is lost", "b")
+		h.failConnections("a0")
+		h.wantCallsTo("a is lost", "b")
 		h.pending = nil
 		h.settle()
-		h.put(settings, "a", "b", "c")
-		h.want("an update appends c while a waits", "b")
+		h.setPriorities(settings, "a", "b", "c")
+		h.wantCallsTo("an update appends c while a waits", "b")
 		h.pending = setOf("a0")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
 		h.settle()
-		h.put(settings, "a", "b", "c", "d")
-		if n := h.waiting(time.Second); n > 0 {
+		h.setPriorities(settings, "a", "b", "c", "d")
+		if n := h.countWaiting(time.Second); n > 0 {
 			t.Errorf("%d of 200 calls waited, after an update that appends d while a connects", n)
 		}
 	}, 1, 1)

@@ -100,7 +100,7 @@ func (o Options) program() options.Program {
 	if err == nil {
 		err = o.check()
 	}
-	p := options.Program{Authority: o.Authority, ServiceConfig: config, Logger: o.Logger, InUse: o.teller(), Err: err}
+	p := options.Program{Authority: o.Authority, ServiceConfig: config, Logger: o.Logger, InUse: o.inUseReporter(), Err: err}
 	options.Copy(&p, o)
 	p.ResetBackoff = o.MaxConnectBackoff > 0
 	p.OutlierDetection, p.NoOutlierDetection = o.OutlierDetection == On, o.OutlierDetection == Off
@@ -126,7 +126,7 @@ func (o Options) check() error {
 // read is true, it also reads the files that the target names.
 func check(target string, opts Options, read bool) (string, error) {
 	builders := options.Builders(opts.program())
-	whole, u, err := complete(target, builders)
+	fullTarget, u, err := completeTarget(target, builders)
 	if err == nil {
 		i := slices.IndexFunc(builders, func(b options.Builder) bool { return b.Scheme() == u.Scheme })
 		err = builders[i].Check(resolver.Target{URL: *u}, read)
@@ -138,43 +138,43 @@ func check(target string, opts Options, read bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("understudy: %w", err)
 	}
-	return whole, nil
+	return fullTarget, nil
 }
 
 // complete returns target as a URL that has the scheme of one of the builders. A list of hosts
 // becomes a failover target.
-func complete(target string, builders []options.Builder) (string, *url.URL, error) {
+func completeTarget(target string, builders []options.Builder) (string, *url.URL, error) {
 	var schemes []string
 	for _, b := range builders {
 		schemes = append(schemes, b.Scheme())
 	}
-	if listed, ok := list(target); ok {
+	if listed, ok := hostList(target); ok {
 		target = "failover:///" + listed
 	}
 	hidden := printable.HideText(target)
-	shown := printable.Quote(hidden)
+	quoted := printable.Quote(hidden)
 	u, err := url.Parse(target)
 	switch {
 	case err != nil:
-		return "", nil, fmt.Errorf("target %s does not parse; want host:port,host:port…, or one of the schemes %s", shown, strings.Join(schemes, ", "))
+		return "", nil, fmt.Errorf("target %s does not parse; want host:port,host:port…, or one of the schemes %s", quoted, strings.Join(schemes, ", "))
 	case slices.Contains(schemes, u.Scheme):
 		return target, u, nil
 	case u.Scheme == "":
-		return "", nil, fmt.Errorf("target %s has no scheme; want host:port,host:port…, or one of the schemes %s", shown, strings.Join(schemes, ", "))
+		return "", nil, fmt.Errorf("target %s has no scheme; want host:port,host:port…, or one of the schemes %s", quoted, strings.Join(schemes, ", "))
 	case u.Scheme == "xds":
-		return "", nil, errors.New("target " + shown + " is for grpc-go's xDS stack, which configures load balancing itself; write eds://server:port/cluster, or call grpc.NewClient")
+		return "", nil, errors.New("target " + quoted + " is for grpc-go's xDS stack, which configures load balancing itself; write eds://server:port/cluster, or call grpc.NewClient")
 	case u.Scheme == "kubernetes", u.Scheme == "k8s":
-		return "", nil, errors.New("target " + shown + ` needs a source that is not imported; write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`)
+		return "", nil, errors.New("target " + quoted + ` needs a source that is not imported; write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`)
 	case resolver.Get(u.Scheme) != nil:
-		return "", nil, fmt.Errorf("target %s is for one of gRPC's own resolvers; write failover:///%s", shown, printable.Line(strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(hidden), 200))
+		return "", nil, fmt.Errorf("target %s is for one of gRPC's own resolvers; write failover:///%s", quoted, printable.Line(strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(hidden), 200))
 	}
-	return "", nil, fmt.Errorf("target %s has the unknown scheme %s; want one of %s", shown, printable.Quote(u.Scheme), strings.Join(schemes, ", "))
+	return "", nil, fmt.Errorf("target %s has the unknown scheme %s; want one of %s", quoted, printable.Quote(u.Scheme), strings.Join(schemes, ", "))
 }
 
 // list reports whether target is a list of host:port addresses. If so, it returns the list in the
 // form that a URL needs.
-func list(target string) (string, bool) {
-	hosts, query, asks := strings.Cut(target, "?")
+func hostList(target string) (string, bool) {
+	hosts, query, hasQuery := strings.Cut(target, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {
 		host, port, err := net.SplitHostPort(entry)
 		if err != nil || host == "" || strings.ContainsAny(host, "/@#") {
@@ -185,7 +185,7 @@ func list(target string) (string, bool) {
 		}
 	}
 	hosts = strings.ReplaceAll(hosts, "%", "%25")
-	if asks {
+	if hasQuery {
 		hosts += "?" + query
 	}
 	return hosts, true

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-func newClient(target string, options understudy.Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	return understudy.NewClient(target, options, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+func newClient(target string, options understudy.Options, dialOptions ...grpc.DialOption) (*grpc.ClientConn, error) {
+	return understudy.NewClient(target, options, append(dialOptions, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
 // An error quotes the beginning of a long target, not all of it.
@@ -35,9 +35,9 @@ func TestNewClientErrors(t *testing.T) {
 	t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", "")
 	type options = understudy.Options
 	for _, test := range []struct {
-		target    string
-		options   options
-		complaint string
+		target  string
+		options options
+		wantErr string
 	}{
 		{"failver:///a", options{}, `target "failver:///a" has the unknown scheme "failver"; want one of eds, failover, file, srv`},
 		{"us-east.example.com", options{}, `target "us-east.example.com" has no scheme; want host:port,host:port…, or one of the schemes eds, failover, file, srv`},
@@ -69,8 +69,8 @@ func TestNewClientErrors(t *testing.T) {
 		if err == nil {
 			cc.Close()
 		}
-		if err == nil || !strings.HasPrefix(err.Error(), "understudy: ") || !strings.Contains(err.Error(), test.complaint) {
-			t.Errorf("%s with %+v: %v\nwant %s", test.target, test.options, err, test.complaint)
+		if err == nil || !strings.HasPrefix(err.Error(), "understudy: ") || !strings.Contains(err.Error(), test.wantErr) {
+			t.Errorf("%s with %+v: %v\nwant %s", test.target, test.options, err, test.wantErr)
 		}
 	}
 }

@@ -65,8 +65,8 @@ func waitForReady(t *testing.T, config string) {
 		_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, opts...)
 		return err
 	}
-	use := func(address string) {
-		_ = r.CC().UpdateState(resolver.State{Endpoints: []resolver.Endpoint{hierarchy.Set(addressed(address), "child")}})
+	setEndpoint := func(address string) {
+		_ = r.CC().UpdateState(resolver.State{Endpoints: []resolver.Endpoint{hierarchy.Set(endpointWith(address), "child")}})
 	}
 	waiting := make(chan error, 1)
 	go func() { waiting <- call(grpc.WaitForReady(true)) }()
@@ -77,7 +77,7 @@ func waitForReady(t *testing.T, config string) {
 	}{
 		{"no endpoints", func() {}, "addresses|no endpoints"},
 		{"a resolver error", func() { r.CC().ReportError(errors.New("no such host")) }, "no such host"},
-		{"an endpoint that is down", func() { use("down") }, "refused"},
+		{"an endpoint that is down", func() { setEndpoint("down") }, "refused"},
 	} {
 		synctest.Wait()
 		failure.make()
@@ -91,7 +91,7 @@ func waitForReady(t *testing.T, config string) {
 		default:
 		}
 	}
-	use("up")
+	setEndpoint("up")
 	if err := <-waiting; err != nil {
 		t.Errorf("the call that waits for ready failed with %v", err)
 	}

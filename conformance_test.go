@@ -34,23 +34,23 @@ var policies = map[string]string{
 	"understudy_pick_first":           `{}`,
 }
 
-// conformant is a policy under test on a fake channel. Its child is a stub policy or, if the policy
+// policyTest is a policy under test on a fake channel. Its child is a stub policy or, if the policy
 // has no child policies, the subchannel to "a".
-type conformant struct {
+type policyTest struct {
 	*testing.T
 	name   string
 	cc     *lbtest.ClientConn
 	policy balancer.Balancer
 	stubs  *lbtest.StubBuilder
-	good   balancer.ClientConnState
+	valid  balancer.ClientConnState
 }
 
-func eachPolicy(t *testing.T, f func(c *conformant)) {
+func eachPolicy(t *testing.T, f func(c *policyTest)) {
 	t.Helper()
 	for name, config := range policies {
 		t.Run(strings.TrimPrefix(name, "understudy_"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &conformant{T: t, name: name, cc: &lbtest.ClientConn{}}
+				c := &policyTest{T: t, name: name, cc: &lbtest.ClientConn{}}
 				if strings.Contains(config, "%q") {
 					c.stubs = &lbtest.StubBuilder{PolicyName: "conformance_stub"}
 					balancer.Register(c.stubs)
@@ -61,9 +61,9 @@ func eachPolicy(t *testing.T, f func(c *conformant)) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.good = balancer.ClientConnState{BalancerConfig: parsed}
-				c.good.ResolverState.Endpoints = []resolver.Endpoint{hierarchy.Set(addressed("a"), "child")}
-				c.good.ResolverState = stateattr.EnableHealthListener(c.good.ResolverState)
+				c.valid = balancer.ClientConnState{BalancerConfig: parsed}
+				c.valid.ResolverState.Endpoints = []resolver.Endpoint{hierarchy.Set(endpointWith("a"), "child")}
+				c.valid.ResolverState = stateattr.EnableHealthListener(c.valid.ResolverState)
 				c.policy = builder.Build(c.cc, balancer.BuildOptions{})
 				defer c.policy.Close()
 				f(c)
@@ -72,33 +72,33 @@ func eachPolicy(t *testing.T, f func(c *conformant)) {
 	}
 }
 
-func eachParent(t *testing.T, f func(c *conformant)) {
+func eachParent(t *testing.T, f func(c *policyTest)) {
 	t.Helper()
-	eachPolicy(t, func(c *conformant) {
+	eachPolicy(t, func(c *policyTest) {
 		if c.stubs != nil {
 			f(c)
 		}
 	})
 }
 
-func addressed(address string) resolver.Endpoint {
+func endpointWith(address string) resolver.Endpoint {
 	return resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
 }
 
-func (c *conformant) update() error {
-	err := c.policy.UpdateClientConnState(c.good)
+func (c *policyTest) update() error {
+	err := c.policy.UpdateClientConnState(c.valid)
 	synctest.Wait()
 	return err
 }
 
-func (c *conformant) mustUpdate() {
+func (c *policyTest) mustUpdate() {
 	c.Helper()
 	if err := c.update(); err != nil {
 		c.Fatal(err)
 	}
 }
 
-func (c *conformant) child() func(connectivity.State, error) {
+func (c *policyTest) child() func(connectivity.State, error) {
 	c.Helper()
 	if c.stubs != nil {
 		return c.stubs.Get("child").Report
@@ -112,20 +112,20 @@ func (c *conformant) child() func(connectivity.State, error) {
 	}
 }
 
-func (c *conformant) report(state connectivity.State, err error) {
+func (c *policyTest) report(state connectivity.State, err error) {
 	c.Helper()
 	c.child()(state, err)
 	synctest.Wait()
 }
 
-func (c *conformant) childClosed() bool {
+func (c *policyTest) childClosed() bool {
 	if c.stubs != nil {
 		return c.stubs.Built()[0].IsClosed()
 	}
 	return c.cc.SubConns()[0].IsShutdown()
 }
 
-func (c *conformant) picked() string {
+func (c *policyTest) wantPick() string {
 	if c.stubs != nil {
 		return "child"
 	}
@@ -134,17 +134,17 @@ func (c *conformant) picked() string {
 
 // want checks the last published state and the result of a pick. If the pick fails, its error must
 // contain pick, and must not be a status error, because that would end wait-for-ready calls.
-func (c *conformant) want(state connectivity.State, pick string) {
+func (c *policyTest) want(state connectivity.State, pick string) {
 	c.Helper()
 	synctest.Wait()
 	got := c.cc.State()
-	fails, picked := state == connectivity.TransientFailure, lbtest.Pick(got)
-	if got.ConnectivityState != state || picked != pick && (!fails || !strings.Contains(picked, pick)) {
+	isFailure, picked := state == connectivity.TransientFailure, lbtest.Pick(got)
+	if got.ConnectivityState != state || picked != pick && (!isFailure || !strings.Contains(picked, pick)) {
 		c.Errorf("calls get %q in %v, want %q in %v", picked, got.ConnectivityState, pick, state)
 	}
-	if got.Picker != nil && fails {
+	if got.Picker != nil && isFailure {
 		_, err := got.Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
-		if _, is := status.FromError(err); is {
+		if _, isStatus := status.FromError(err); isStatus {
 			c.Errorf("calls fail with the status %v", err)
 		}
 	}
@@ -153,7 +153,7 @@ func (c *conformant) want(state connectivity.State, pick string) {
 // A parent may call the policy and its picker from UpdateState. If one connection is lost, such
 // calls must not make the policy connect twice.
 func TestParentCallsPolicyFromUpdateState(t *testing.T) {
-	eachPolicy(t, func(c *conformant) {
+	eachPolicy(t, func(c *policyTest) {
 		if c.stubs != nil {
 			c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 				s.Report(connectivity.Idle, nil)
@@ -191,7 +191,7 @@ func TestParentCallsPolicyFromUpdateState(t *testing.T) {
 }
 
 func TestNothingIsPublishedAfterClose(t *testing.T) {
-	eachPolicy(t, func(c *conformant) {
+	eachPolicy(t, func(c *policyTest) {
 		c.mustUpdate()
 		report := c.child()
 		report(connectivity.Connecting, nil)
@@ -204,7 +204,7 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 			pickers = append(pickers, state.Picker)
 		}
 		c.policy.Close()
-		n, made := len(c.cc.States()), len(c.cc.SubConns())
+		n, created := len(c.cc.States()), len(c.cc.SubConns())
 		for _, state := range []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure} {
 			report(state, errors.New("refused"))
 		}
@@ -213,12 +213,12 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 		}
 		c.policy.ExitIdle()
 		c.policy.ResolverError(errors.New("no such host"))
-		_ = c.policy.UpdateClientConnState(c.good)
+		_ = c.policy.UpdateClientConnState(c.valid)
 		c.policy.UpdateSubConnState(nil, balancer.SubConnState{})
 		c.policy.Close()
 		time.Sleep(time.Hour)
-		if now := len(c.cc.States()); now != n || len(c.cc.SubConns()) != made || len(c.cc.Live()) > 0 {
-			c.Errorf("after Close, %d states were published and %d subchannels made; %v are live", now-n, len(c.cc.SubConns())-made, c.cc.Live())
+		if now := len(c.cc.States()); now != n || len(c.cc.SubConns()) != created || len(c.cc.Live()) > 0 {
+			c.Errorf("after Close, %d states were published and %d subchannels made; %v are live", now-n, len(c.cc.SubConns())-created, c.cc.Live())
 		}
 		if c.stubs != nil && (len(c.stubs.Built()) != 1 || c.stubs.Built()[0].Closes() != 1) {
 			c.Errorf("%d children were built, the first was closed %d times, want one closed once", len(c.stubs.Built()), c.stubs.Built()[0].Closes())
@@ -228,7 +228,7 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 
 // Reports that are queued when Close is called are not published after Close has closed the child.
 func TestNothingIsPublishedWhileClosing(t *testing.T) {
-	eachPolicy(t, func(c *conformant) {
+	eachPolicy(t, func(c *policyTest) {
 		c.mustUpdate()
 		c.report(connectivity.Ready, nil)
 		report := c.child()
@@ -248,7 +248,7 @@ func TestNothingIsPublishedWhileClosing(t *testing.T) {
 // report. A policy that calls a child while it holds its own lock deadlocks here.
 func TestChildrenReportAtAllTimes(t *testing.T) {
 	for range 20 {
-		eachPolicy(t, func(c *conformant) {
+		eachPolicy(t, func(c *policyTest) {
 			var lock sync.Mutex
 			if c.stubs != nil {
 				c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -261,26 +261,26 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 			}
 			c.mustUpdate()
 			report := c.child()
-			var all sync.WaitGroup
-			all.Go(func() {
+			var workers sync.WaitGroup
+			workers.Go(func() {
 				for i := range 200 {
 					lock.Lock()
 					report([]connectivity.State{connectivity.Ready, connectivity.TransientFailure, connectivity.Idle}[i%3], errors.New("x"))
 					lock.Unlock()
 				}
 			})
-			all.Go(func() {
+			workers.Go(func() {
 				for range 200 {
 					_, _ = c.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
 				}
 			})
 			for range 20 {
-				_ = c.policy.UpdateClientConnState(c.good)
+				_ = c.policy.UpdateClientConnState(c.valid)
 				c.policy.ExitIdle()
 			}
 			c.policy.Close()
 			n := len(c.cc.States())
-			all.Wait()
+			workers.Wait()
 			synctest.Wait()
 			if now := len(c.cc.States()); now != n || len(c.cc.Live()) > 0 {
 				c.Errorf("after Close, %d states were published, and %v are live", now-n, c.cc.Live())
@@ -292,10 +292,10 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 // A policy starts no goroutines. This policy is never closed, so the bubble would not end if one of
 // its goroutines were still running.
 func TestPoliciesRunNoGoroutine(t *testing.T) {
-	eachPolicy(t, func(c *conformant) {
+	eachPolicy(t, func(c *policyTest) {
 		p := c.policy
 		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{})
-		if err := p.UpdateClientConnState(c.good); err != nil {
+		if err := p.UpdateClientConnState(c.valid); err != nil {
 			c.Fatal(err)
 		}
 		c.report(connectivity.Ready, nil)
@@ -305,29 +305,29 @@ func TestPoliciesRunNoGoroutine(t *testing.T) {
 // An update publishes at most one state. A repeated update builds no child, connects no subchannel
 // and changes no picks.
 func TestRepeatedUpdates(t *testing.T) {
-	eachPolicy(t, func(c *conformant) {
-		repeat := func(most int) {
+	eachPolicy(t, func(c *policyTest) {
+		repeat := func(limit int) {
 			c.Helper()
 			before := len(c.cc.States())
 			for range 100 {
 				c.mustUpdate()
 			}
-			if n := len(c.cc.States()) - before; n > most {
-				c.Errorf("100 updates published %d states, want at most %d", n, most)
+			if n := len(c.cc.States()) - before; n > limit {
+				c.Errorf("100 updates published %d states, want at most %d", n, limit)
 			}
 			if c.stubs != nil && len(c.stubs.Built()) != 1 || c.stubs == nil && len(c.cc.SubConns()) != 1 {
 				c.Error("an update built another child")
 			}
-			c.want(connectivity.Ready, c.picked())
+			c.want(connectivity.Ready, c.wantPick())
 		}
 		c.mustUpdate()
 		c.report(connectivity.Connecting, nil)
 		c.report(connectivity.Ready, nil)
-		most := 0
+		limit := 0
 		if c.name == "understudy_priority" || c.name == "understudy_weighted_target" {
-			most = 100 // these two publish after each update
+			limit = 100 // these two policies publish after each update
 		}
-		repeat(most)
+		repeat(limit)
 		if c.stubs != nil {
 			c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 				s.Report(connectivity.Connecting, nil)
@@ -342,14 +342,14 @@ func TestRepeatedUpdates(t *testing.T) {
 // The policy passes resolver errors, ExitIdle and ResetBackoff to its child. It passes the child's
 // requests for re-resolution to the channel.
 func TestCallsReachChildren(t *testing.T) {
-	eachPolicy(t, func(c *conformant) {
+	eachPolicy(t, func(c *policyTest) {
 		c.policy.ResolverError(status.Error(codes.NotFound, "no such host"))
 		c.want(connectivity.TransientFailure, "rpc error: code = NotFound desc = no such host")
 		c.mustUpdate()
 		c.want(connectivity.Connecting, "queue")
 		c.report(connectivity.Ready, nil)
 		c.policy.ResolverError(errors.New("gone"))
-		c.want(connectivity.Ready, c.picked())
+		c.want(connectivity.Ready, c.wantPick())
 		if c.stubs == nil {
 			return
 		}
@@ -381,28 +381,28 @@ func TestCallsReachChildren(t *testing.T) {
 // name from the front of each endpoint's path. If gRPC's proxy resolver replaces the addresses, the
 // endpoints still go to the same child (decision 10 of docs/scenarios.md).
 func TestChildrenGetEndpoints(t *testing.T) {
-	eachParent(t, func(c *conformant) {
+	eachParent(t, func(c *policyTest) {
 		c.mustUpdate()
-		given := c.stubs.Get("child").Last().ResolverState
-		if len(given.Endpoints) != 1 || len(given.Addresses) != 1 || given.Addresses[0].Addr != "a" {
-			c.Fatalf("the child got %v and the addresses %v, want the endpoint and its address", given.Endpoints, given.Addresses)
+		received := c.stubs.Get("child").Last().ResolverState
+		if len(received.Endpoints) != 1 || len(received.Addresses) != 1 || received.Addresses[0].Addr != "a" {
+			c.Fatalf("the child got %v and the addresses %v, want the endpoint and its address", received.Endpoints, received.Addresses)
 		}
-		below := []string{"child"}
+		wantPath := []string{"child"}
 		if c.name == "understudy_priority" || c.name == "understudy_weighted_target" {
-			below = nil
+			wantPath = nil
 		}
-		if path := hierarchy.Path(given.Endpoints[0]); !slices.Equal(path, below) {
-			c.Errorf("the child got an endpoint with the path %q, want %q", path, below)
+		if path := hierarchy.Path(received.Endpoints[0]); !slices.Equal(path, wantPath) {
+			c.Errorf("the child got an endpoint with the path %q, want %q", path, wantPath)
 		}
-		c.good.ResolverState = hierarchy.Seal(c.good.ResolverState)
-		c.good.ResolverState.Endpoints = []resolver.Endpoint{addressed("proxy")}
+		c.valid.ResolverState = hierarchy.Seal(c.valid.ResolverState)
+		c.valid.ResolverState.Endpoints = []resolver.Endpoint{endpointWith("proxy")}
 		c.mustUpdate()
-		given = c.stubs.Get("child").Last().ResolverState
-		if len(given.Endpoints) != 1 || hierarchy.Addresses(given.Endpoints[0])[0].Addr != "a" {
-			c.Errorf("behind a proxy, the child got %v, want the proxy for a", given.Endpoints)
+		received = c.stubs.Get("child").Last().ResolverState
+		if len(received.Endpoints) != 1 || hierarchy.Addresses(received.Endpoints[0])[0].Addr != "a" {
+			c.Errorf("behind a proxy, the child got %v, want the proxy for a", received.Endpoints)
 		}
-		if len(given.Addresses) != 1 || given.Addresses[0].Addr != "proxy" {
-			c.Errorf("behind a proxy, the child got the addresses %v", given.Addresses)
+		if len(received.Addresses) != 1 || received.Addresses[0].Addr != "proxy" {
+			c.Errorf("behind a proxy, the child got the addresses %v", received.Addresses)
 		}
 	})
 }
@@ -414,25 +414,25 @@ type wrongConfig struct {
 // A policy rejects a configuration of the wrong type and continues with its earlier one. If it has
 // no earlier configuration, calls fail with the error of the rejection.
 func TestConfigOfOtherType(t *testing.T) {
-	eachPolicy(t, func(c *conformant) {
-		wrong := func() {
+	eachPolicy(t, func(c *policyTest) {
+		updateWrongConfig := func() {
 			c.Helper()
-			err := c.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: wrongConfig{}, ResolverState: c.good.ResolverState})
+			err := c.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: wrongConfig{}, ResolverState: c.valid.ResolverState})
 			if err == nil || !errors.Is(err, balancer.ErrBadResolverState) || !strings.Contains(err.Error(), "wrongConfig") {
 				c.Errorf("error = %v, want ErrBadResolverState with the type", err)
 			}
 		}
-		wrong()
+		updateWrongConfig()
 		c.want(connectivity.TransientFailure, "wrongConfig")
 		c.mustUpdate()
 		c.want(connectivity.Connecting, "queue")
-		wrong()
+		updateWrongConfig()
 		c.want(connectivity.Connecting, "queue")
 		c.report(connectivity.Connecting, nil)
 		c.report(connectivity.Ready, nil)
 		before := len(c.cc.States())
-		wrong()
-		c.want(connectivity.Ready, c.picked())
+		updateWrongConfig()
+		c.want(connectivity.Ready, c.wantPick())
 		if n := len(c.cc.States()) - before; n != 0 {
 			c.Errorf("published %d states, want none", n)
 		}
@@ -443,35 +443,35 @@ func TestConfigOfOtherType(t *testing.T) {
 // child's error. But if the child is READY or IDLE, the policy continues to use it and returns no
 // error.
 func TestChildRejectsUpdate(t *testing.T) {
-	no := status.Error(codes.Internal, "no good")
-	eachParent(t, func(c *conformant) {
-		refuse := func(reports ...connectivity.State) {
+	refusal := status.Error(codes.Internal, "no good")
+	eachParent(t, func(c *policyTest) {
+		wantRefusal := func(reports ...connectivity.State) {
 			c.Helper()
 			c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 				for _, state := range reports {
 					s.Report(state, nil)
 				}
-				return no
+				return refusal
 			}
-			if err := c.update(); err == nil || !strings.Contains(err.Error(), "refused its update: "+no.Error()) || !errors.Is(err, no) {
+			if err := c.update(); err == nil || !strings.Contains(err.Error(), "refused its update: "+refusal.Error()) || !errors.Is(err, refusal) {
 				c.Errorf("error = %v, want the child's", err)
 			}
-			c.want(connectivity.TransientFailure, "refused its update: "+no.Error())
+			c.want(connectivity.TransientFailure, "refused its update: "+refusal.Error())
 		}
-		stays := func(state connectivity.State, pick string) {
+		wantStillUsed := func(state connectivity.State, pick string) {
 			c.Helper()
 			c.report(state, nil)
-			c.stubs.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return no }
+			c.stubs.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return refusal }
 			if err := c.update(); err != nil {
 				c.Errorf("error = %v of a child that is %v, want none", err, state)
 			}
 			c.want(state, pick)
 		}
-		refuse()
-		stays(connectivity.Ready, "child")
-		refuse(connectivity.Connecting)
-		stays(connectivity.Idle, "queue")
-		refuse(connectivity.TransientFailure)
+		wantRefusal()
+		wantStillUsed(connectivity.Ready, "child")
+		wantRefusal(connectivity.Connecting)
+		wantStillUsed(connectivity.Idle, "queue")
+		wantRefusal(connectivity.TransientFailure)
 		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			s.Report(connectivity.TransientFailure, errors.New("down"))
 			return nil
@@ -484,17 +484,17 @@ func TestChildRejectsUpdate(t *testing.T) {
 // ErrBadResolverState from a child only requests re-resolution. If the child has also reported a
 // failing picker, calls fail with that picker's error.
 func TestChildErrorOverridesBadResolverState(t *testing.T) {
-	eachParent(t, func(c *conformant) {
-		var own error
+	eachParent(t, func(c *policyTest) {
+		var childErr error
 		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			if own != nil {
-				s.Report(connectivity.TransientFailure, own)
+			if childErr != nil {
+				s.Report(connectivity.TransientFailure, childErr)
 			}
 			return balancer.ErrBadResolverState
 		}
 		for i, want := range []string{"refused its update: bad resolver state", "no endpoints here"} {
 			if i > 0 {
-				own = errors.New(want)
+				childErr = errors.New(want)
 			}
 			if err := c.update(); !errors.Is(err, balancer.ErrBadResolverState) {
 				c.Errorf("error = %v, want ErrBadResolverState", err)

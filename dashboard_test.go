@@ -25,7 +25,7 @@ type metric struct {
 	labels []string
 }
 
-func inPrometheus(t *testing.T) map[string]metric {
+func documentedMetrics(t *testing.T) map[string]metric {
 	t.Helper()
 	document, err := os.ReadFile("docs/metrics.md")
 	if err != nil {
@@ -47,26 +47,26 @@ func inPrometheus(t *testing.T) map[string]metric {
 	return all
 }
 
-var names = regexp.MustCompile(`(understudy|grpc)_\w+`)
+var metricName = regexp.MustCompile(`(understudy|grpc)_\w+`)
 
-func check(t *testing.T, where, query, legend string, known map[string]metric) string {
+func checkQuery(t *testing.T, where, query, legend string, known map[string]metric) string {
 	t.Helper()
-	var of metric
-	for _, name := range names.FindAllString(query, -1) {
-		if m, ok := known[name]; ok && of.name == "" {
-			of = m
+	var found metric
+	for _, name := range metricName.FindAllString(query, -1) {
+		if m, ok := known[name]; ok && found.name == "" {
+			found = m
 		}
 	}
-	if of.name == "" {
+	if found.name == "" {
 		t.Errorf("%s: %s queries no metric in docs/metrics.md", where, query)
 		return ""
 	}
-	for _, name := range names.FindAllString(query+" "+legend, -1) {
-		if name != of.name && !slices.Contains(of.labels, name) {
-			t.Errorf("%s: %s uses %s, which is not a label of %s", where, query, name, of.name)
+	for _, name := range metricName.FindAllString(query+" "+legend, -1) {
+		if name != found.name && !slices.Contains(found.labels, name) {
+			t.Errorf("%s: %s uses %s, which is not a label of %s", where, query, name, found.name)
 		}
 	}
-	return of.name
+	return found.name
 }
 
 // The dashboard queries only documented metrics and labels. It shows counters as rates, and has a
@@ -80,29 +80,29 @@ func TestDashboardQueriesDocumentedMetrics(t *testing.T) {
 	if err := json.Unmarshal(data, &d); err != nil {
 		t.Fatal(err)
 	}
-	known := inPrometheus(t)
-	shown := make(map[string]bool)
+	known := documentedMetrics(t)
+	queried := make(map[string]bool)
 	for _, p := range d.Panels {
 		for _, target := range p.Targets {
-			name := check(t, p.Title, target.Expr, target.LegendFormat, known)
-			shown[name] = true
-			rated := strings.Contains(target.Expr, "rate(") || strings.Contains(target.Expr, "increase(")
-			if rated != strings.HasSuffix(name, "_total") {
+			name := checkQuery(t, p.Title, target.Expr, target.LegendFormat, known)
+			queried[name] = true
+			isRate := strings.Contains(target.Expr, "rate(") || strings.Contains(target.Expr, "increase(")
+			if isRate != strings.HasSuffix(name, "_total") {
 				t.Errorf("%s: %s: want rate or increase for counters, and only for counters", p.Title, target.Expr)
 			}
 		}
 	}
 	for _, v := range d.Templating.List {
 		if v.Definition != "" {
-			check(t, "a variable", v.Definition, "", known)
+			checkQuery(t, "a variable", v.Definition, "", known)
 		}
 	}
 	for _, want := range []string{
 		"understudy_priority_in_use", "understudy_priority_failovers_total", "understudy_endpoints", "understudy_picks_total",
 		"understudy_outlier_detection_ejections_enforced_total", "understudy_source_updates_total", "understudy_drop_dropped_total", "understudy_eds_connected",
 	} {
-		if !shown[want] {
-			t.Errorf("no panel shows %s; the panels show %v", want, slices.Sorted(maps.Keys(shown)))
+		if !queried[want] {
+			t.Errorf("no panel shows %s; the panels show %v", want, slices.Sorted(maps.Keys(queried)))
 		}
 	}
 }

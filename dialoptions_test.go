@@ -37,17 +37,17 @@ func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 }
 
 func TestDialOptionsApplyToEverySource(t *testing.T) {
-	const complaint = "ServiceConfig: service config: want a JSON object"
+	const wantErr = "ServiceConfig: service config: want a JSON object"
 	good, bad := understudy.Options{ServiceConfig: `{"methodConfig":[]}`}, understudy.Options{ServiceConfig: "[]"}
 	for _, target := range []string{"file:///none", "eds://127.0.0.1:1/c", "failover:///127.0.0.1:1", "understudytest:///x"} {
-		if got := callError(t, target, bad.DialOptions()...); !strings.Contains(got, complaint) {
+		if got := callError(t, target, bad.DialOptions()...); !strings.Contains(got, wantErr) {
 			t.Errorf("%s: %s, want an error about ServiceConfig", target, got)
 		}
-		if got := callError(t, target, good.DialOptions()...); strings.Contains(got, complaint) {
+		if got := callError(t, target, good.DialOptions()...); strings.Contains(got, wantErr) {
 			t.Errorf("%s: %s, want no error about ServiceConfig", target, got)
 		}
 		// If DialOptions are given twice, the first ones apply.
-		if got := callError(t, target, append(good.DialOptions(), bad.DialOptions()...)...); strings.Contains(got, complaint) {
+		if got := callError(t, target, append(good.DialOptions(), bad.DialOptions()...)...); strings.Contains(got, wantErr) {
 			t.Errorf("%s: good before bad: %s, want the first to apply", target, got)
 		}
 	}

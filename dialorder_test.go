@@ -25,30 +25,30 @@ func TestDialOptionsOverrideKeepaliveAndBackoff(t *testing.T) {
 		Keepalive:         keepalive.ClientParameters{Time: 10 * time.Second, PermitWithoutStream: true},
 		MaxConnectBackoff: time.Second,
 	}
-	seldom := []grpc.DialOption{
+	userOptions := []grpc.DialOption{
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: time.Hour, PermitWithoutStream: true}),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Hour, Multiplier: 1, MaxDelay: time.Hour}}),
 	}
 	for name, test := range map[string]struct {
-		more        []grpc.DialOption
-		refused     int
+		dialOptions []grpc.DialOption
+		wantLines   int
 		least, most int
 	}{
-		"ours": {nil, 1, 400, 1000}, "the caller's": {seldom, 0, 1, 1},
+		"ours": {nil, 1, 400, 1000}, "the caller's": {userOptions, 0, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &records{}
+				r := &logRecords{}
 				o := options
 				o.Logger = slog.New(r)
 				m := newMemory(t) // servers that allow one ping in 5 minutes
-				m.set(true, "b0")
-				m.with("failover:///tier:///a1", o, test.more...)
-				m.with("failover:///tier:///b1", o, test.more...)
+				m.setDown(true, "b0")
+				m.newChannel("failover:///tier:///a1", o, test.dialOptions...)
+				m.newChannel("failover:///tier:///b1", o, test.dialOptions...)
 				time.Sleep(10 * time.Minute)
-				lines := slices.DeleteFunc(r.messages(true), func(line string) bool { return !strings.Contains(line, "keepalive") })
-				if len(lines) != test.refused {
-					t.Errorf("logged %q, want %d lines", lines, test.refused)
+				lines := slices.DeleteFunc(r.take(true), func(line string) bool { return !strings.Contains(line, "keepalive") })
+				if len(lines) != test.wantLines {
+					t.Errorf("logged %q, want %d lines", lines, test.wantLines)
 				}
 				if n := m.attempts("b0"); n < test.least || n > test.most {
 					t.Errorf("%d attempts to connect in 10 minutes, want %d to %d", n, test.least, test.most)
@@ -58,25 +58,25 @@ func TestDialOptionsOverrideKeepaliveAndBackoff(t *testing.T) {
 	}
 }
 
-type mine struct{ built int }
+type userResolver struct{ built int }
 
-func (*mine) Scheme() string { return "failover" }
-func (m *mine) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (*userResolver) Scheme() string { return "failover" }
+func (m *userResolver) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	m.built++
-	return tier{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
+	return tierResolver{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
 }
 
 func TestDialOptionsOverrideResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, r := newMemory(t), &mine{}
-		m.with("failover:///x:1", understudy.Options{}, grpc.WithResolvers(r))
+		m, r := newMemory(t), &userResolver{}
+		m.newChannel("failover:///x:1", understudy.Options{}, grpc.WithResolvers(r))
 		if r.built != 1 {
 			t.Errorf("the caller's resolver was built %d times, want once", r.built)
 		}
 	})
 }
 
-func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func slowHandler(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	select {
 	case <-time.After(10 * time.Second):
 		return handler(ctx, request)
@@ -90,17 +90,17 @@ func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grp
 func TestServiceConfigIsFromOptions(t *testing.T) {
 	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
 	for name, test := range map[string]struct {
-		options understudy.Options
-		more    []grpc.DialOption
-		code    codes.Code
+		options     understudy.Options
+		dialOptions []grpc.DialOption
+		code        codes.Code
 	}{
 		"Options.ServiceConfig":         {understudy.Options{ServiceConfig: timeout}, nil, codes.DeadlineExceeded},
 		"grpc.WithDefaultServiceConfig": {understudy.Options{}, []grpc.DialOption{grpc.WithDefaultServiceConfig(timeout)}, codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := newMemory(t, grpc.UnaryInterceptor(slow))
-				cc := m.with("failover:///tier:///a1", test.options, test.more...)
+				m := newMemory(t, grpc.UnaryInterceptor(slowHandler))
+				cc := m.newChannel("failover:///tier:///a1", test.options, test.dialOptions...)
 				_, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
 				if status.Code(err) != test.code {
 					t.Errorf("the call ends with %v, want %v", err, test.code)
@@ -130,7 +130,7 @@ func TestRetryMethods(t *testing.T) {
 				if name != "" {
 					o.RetryMethods = []string{name}
 				}
-				cc := m.with("failover:///tier:///a1", o)
+				cc := m.newChannel("failover:///tier:///a1", o)
 				_, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
 				if status.Code(err) != codes.Unavailable || attempts != want {
 					t.Errorf("%v after %d attempts, want %d", err, attempts, want)

@@ -20,12 +20,12 @@ var recommended = topology.Settings{
 
 // crowd is a set of clients with the same two priorities. Each client makes one call a second.
 type crowd struct {
-	t       *testing.T
-	clients []*fleet
-	calls   map[string]int
-	moved   int // clients whose call in this second went to another priority than the call before
-	last    []string
-	due     map[int][]*lbtest.SubConn // subchannels, by the number of steps until they become READY
+	t              *testing.T
+	clients        []*fleet
+	calls          map[string]int
+	movedClients   int // number of clients whose call in this second went to another priority than the previous call
+	last           []string
+	dueConnections map[int][]*lbtest.SubConn // subchannels, by the number of steps until they become READY
 }
 
 var firstTier = []string{"a0", "a1"}
@@ -36,7 +36,7 @@ const (
 )
 
 func newCrowd(t *testing.T) *crowd {
-	c := &crowd{t: t, last: make([]string, crowdSize), due: map[int][]*lbtest.SubConn{}}
+	c := &crowd{t: t, last: make([]string, crowdSize), dueConnections: map[int][]*lbtest.SubConn{}}
 	for range crowdSize {
 		h := newFleet(t, recommended, 2, 2)
 		h.settle()
@@ -45,18 +45,18 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-func (c *crowd) second() (calls map[string]int, moved int) {
-	c.calls, c.moved = map[string]int{}, 0
+func (c *crowd) runSecond() (calls map[string]int, moved int) {
+	c.calls, c.movedClients = map[string]int{}, 0
 	steps := int(time.Second / crowdStep)
 	for step := range steps {
-		c.connect()
+		c.connectDue()
 		for i := step; i < len(c.clients); i += steps {
 			c.call(i)
 		}
 		time.Sleep(crowdStep)
 		synctest.Wait()
 	}
-	return c.calls, c.moved
+	return c.calls, c.movedClients
 }
 
 func (c *crowd) call(i int) {
@@ -70,12 +70,12 @@ func (c *crowd) call(i int) {
 	}
 	c.calls[endpoint]++
 	if c.last[i] != endpoint[:1] {
-		c.moved++
+		c.movedClients++
 	}
 	c.last[i] = endpoint[:1]
 }
 
-func (c *crowd) lose() {
+func (c *crowd) disconnect() {
 	for _, state := range []connectivity.State{connectivity.Idle, connectivity.Connecting} {
 		for _, h := range c.clients {
 			for _, a := range firstTier {
@@ -86,24 +86,24 @@ func (c *crowd) lose() {
 	}
 }
 
-func (c *crowd) restore(within time.Duration) {
+func (c *crowd) scheduleReconnects(within time.Duration) {
 	for _, h := range c.clients {
 		for _, a := range firstTier {
 			step := rand.N(within/crowdStep + 1)
-			c.due[int(step)] = append(c.due[int(step)], h.cc.SubConn(a))
+			c.dueConnections[int(step)] = append(c.dueConnections[int(step)], h.cc.SubConn(a))
 		}
 	}
 }
 
-func (c *crowd) connect() {
-	due := c.due[0]
+func (c *crowd) connectDue() {
+	due := c.dueConnections[0]
 	later := map[int][]*lbtest.SubConn{}
-	for step, conns := range c.due {
+	for step, conns := range c.dueConnections {
 		if step > 0 {
 			later[step-1] = conns
 		}
 	}
-	c.due = later
+	c.dueConnections = later
 	if len(due) == 0 {
 		return
 	}
@@ -131,16 +131,16 @@ func TestFailbackOfThousandClients(t *testing.T) {
 					}
 				}()
 				for range 3 {
-					c.second()
+					c.runSecond()
 				}
-				c.lose()
+				c.disconnect()
 				for range 60 {
-					c.second()
+					c.runSecond()
 				}
-				c.restore(within)
+				c.scheduleReconnects(within)
 				most, mostMoved, back := 0, 0, 0
 				for range 90 {
-					calls, moved := c.second()
+					calls, moved := c.runSecond()
 					for _, n := range calls {
 						most = max(most, n)
 					}

@@ -49,9 +49,9 @@ func FuzzServiceConfig(f *testing.F) {
 		f.Add(seed, true)
 		f.Add(seed, false)
 	}
-	f.Fuzz(func(t *testing.T, text string, more bool) {
+	f.Fuzz(func(t *testing.T, text string, setOptions bool) {
 		o := Options{ServiceConfig: text}
-		if more {
+		if setOptions {
 			o.RetryMethods, o.RetryThrottling, o.HealthCheck = []string{"/a.B/C", "/a.B/"}, RetryThrottling{10, 0.1}, true
 		}
 		merged, err := o.serviceConfig()

@@ -16,16 +16,16 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-type records struct {
+type logRecords struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (r *records) Enabled(context.Context, slog.Level) bool { return true }
-func (r *records) WithAttrs([]slog.Attr) slog.Handler       { return r }
-func (r *records) WithGroup(string) slog.Handler            { return r }
+func (r *logRecords) Enabled(context.Context, slog.Level) bool { return true }
+func (r *logRecords) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *logRecords) WithGroup(string) slog.Handler            { return r }
 
-func (r *records) Handle(_ context.Context, record slog.Record) error {
+func (r *logRecords) Handle(_ context.Context, record slog.Record) error {
 	line := record.Message
 	record.Attrs(func(a slog.Attr) bool {
 		line += " " + a.String()
@@ -37,12 +37,12 @@ func (r *records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-func (r *records) messages(whole bool) (messages []string) {
+func (r *logRecords) take(full bool) (messages []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, line := range r.lines {
 		message, _, _ := strings.Cut(line, " target=")
-		if whole {
+		if full {
 			message = line
 		}
 		messages = append(messages, message)
@@ -50,13 +50,13 @@ func (r *records) messages(whole bool) (messages []string) {
 	return messages
 }
 
-func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
+func (m *memoryNetwork) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
 	tiers = map[byte]int{}
 	for range length / every {
-		if to, err := m.answers(cc); err != nil {
+		if address, err := m.call(cc); err != nil {
 			failed++
 		} else {
-			tiers[to[0]]++
+			tiers[address[0]]++
 		}
 		time.Sleep(every)
 	}
@@ -67,27 +67,27 @@ func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed
 // priority, even if this priority has only one endpoint.
 func TestRecommendedWithOneEndpointPerPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &records{}
+		r := &logRecords{}
 		o := understudy.Recommended()
 		o.Logger = slog.New(r)
 		m := newMemory(t, o.ServerKeepalive(), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 8 * time.Second}))
-		cc := m.with("failover:///tier:///a1,tier:///b1", o)
+		cc := m.newChannel("failover:///tier:///a1,tier:///b1", o)
 		failed, tiers := m.calls(cc, 50*time.Millisecond, 10*time.Minute)
 		if failed > 0 || tiers['b'] > 0 || m.attempts("a0") < 60 {
 			t.Errorf("%d calls failed, the others went to %v, with %d connections to the first priority; want all calls in it and a connection every 8 s", failed, tiers, m.attempts("a0"))
 		}
-		if lines := r.messages(true); len(lines) > 0 {
+		if lines := r.take(true); len(lines) > 0 {
 			t.Errorf("logged %q", lines)
 		}
 	})
 }
 
-func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) {
+func (m *memoryNetwork) callsDuringOutages(cc *grpc.ClientConn, every time.Duration) (failed int) {
 	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
-		m.set(true, down...)
+		m.setDown(true, down...)
 		n, _ := m.calls(cc, every, 5*time.Minute)
 		failed += n
-		m.set(false, down...)
+		m.setDown(false, down...)
 	}
 	return failed
 }
@@ -95,7 +95,7 @@ func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) 
 // Where Recommended does not help, it does no harm: no more calls fail than with the zero Options,
 // and the log is the same.
 func TestRecommendedDoesNoHarm(t *testing.T) {
-	for name, world := range map[string]struct {
+	for name, test := range map[string]struct {
 		target string
 		every  time.Duration
 	}{
@@ -107,21 +107,21 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 			failed, logged := map[bool]int{}, map[bool][]string{}
 			for _, recommended := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					r := &records{}
+					r := &logRecords{}
 					o := understudy.Options{}
 					if recommended {
 						o = understudy.Recommended()
 					}
 					o.Logger = slog.New(r)
 					m := newMemory(t, understudy.Recommended().ServerKeepalive())
-					failed[recommended] = m.outages(m.with(world.target, o), world.every)
-					logged[recommended] = r.messages(false)
+					failed[recommended] = m.callsDuringOutages(m.newChannel(test.target, o), test.every)
+					logged[recommended] = r.take(false)
 				})
 			}
 			// Backoffs have random jitter, so the two runs may differ by one backoff: at most 10 s
 			// plus a fifth.
 			const backoff = 12 * time.Second
-			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
+			if most := failed[false] + int((backoff+test.every-1)/test.every); failed[true] > most {
 				t.Errorf("%d calls failed, want at most %d", failed[true], most)
 			}
 			if !slices.Equal(logged[true], logged[false]) {
@@ -136,21 +136,21 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 func TestServersThatRefuseKeepalivePings(t *testing.T) {
 	o := understudy.Recommended()
 	for name, test := range map[string]struct {
-		server []grpc.ServerOption
-		want   int
+		options []grpc.ServerOption
+		want    int
 	}{
 		"gRPC's default":  {nil, 1},
 		"ServerKeepalive": {[]grpc.ServerOption{o.ServerKeepalive()}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &records{}
+				r := &logRecords{}
 				o := o
 				o.Logger = slog.New(r)
-				m := newMemory(t, test.server...)
-				m.with("failover:///tier:///a2,tier:///b2", o)
+				m := newMemory(t, test.options...)
+				m.newChannel("failover:///tier:///a2,tier:///b2", o)
 				time.Sleep(30 * time.Minute)
-				lines := slices.DeleteFunc(r.messages(true), func(line string) bool { return !strings.Contains(line, "keepalive") })
+				lines := slices.DeleteFunc(r.take(true), func(line string) bool { return !strings.Contains(line, "keepalive") })
 				if len(lines) != test.want {
 					t.Errorf("logged %q, want %d lines", lines, test.want)
 				}

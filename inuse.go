@@ -28,10 +28,10 @@ type PriorityInUse struct {
 	Why string
 }
 
-func (o Options) teller() *stateattr.InUseReporter {
-	tell := o.PriorityChanged
-	if tell == nil {
+func (o Options) inUseReporter() *stateattr.InUseReporter {
+	changed := o.PriorityChanged
+	if changed == nil {
 		return nil
 	}
-	return stateattr.NewInUseReporter(func(p stateattr.PriorityInUse) { tell(PriorityInUse(p)) })
+	return stateattr.NewInUseReporter(func(p stateattr.PriorityInUse) { changed(PriorityInUse(p)) })
 }

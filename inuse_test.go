@@ -16,18 +16,18 @@ import (
 )
 
 type listener struct {
-	mu    sync.Mutex
-	lines []string
-	begun time.Time
-	calls int
-	most  int
+	mu       sync.Mutex
+	lines    []string
+	start    time.Time
+	calls    int
+	maxCalls int
 }
 
-func (l *listener) tell(p understudy.PriorityInUse) {
+func (l *listener) priorityChanged(p understudy.PriorityInUse) {
 	l.mu.Lock()
 	l.calls++
-	l.most = max(l.most, l.calls)
-	l.lines = append(l.lines, fmt.Sprintf("%d %s %v since %v: %s", p.Index, p.Name, p.State, p.Since.Sub(l.begun).Round(time.Second), p.Why))
+	l.maxCalls = max(l.maxCalls, l.calls)
+	l.lines = append(l.lines, fmt.Sprintf("%d %s %v since %v: %s", p.Index, p.Name, p.State, p.Since.Sub(l.start).Round(time.Second), p.Why))
 	l.mu.Unlock()
 	time.Sleep(time.Millisecond)
 	l.mu.Lock()
@@ -44,9 +44,9 @@ func (l *listener) take() []string {
 	return lines
 }
 
-// wants checks that each recorded line begins with the element of want at the same index. It skips
-// lines with CONNECTING, because that state is not always reported.
-func (l *listener) wants(t *testing.T, want ...string) {
+// wantLines checks that each recorded line begins with the element of want at the same index. It
+// skips lines with CONNECTING, because this state is not always reported.
+func (l *listener) wantLines(t *testing.T, want ...string) {
 	t.Helper()
 	got := slices.DeleteFunc(l.take(), func(line string) bool { return strings.Contains(line, " CONNECTING ") })
 	if !slices.EqualFunc(got, want, strings.HasPrefix) {
@@ -58,14 +58,14 @@ func (l *listener) wants(t *testing.T, want ...string) {
 // also called when no priority can take calls. It is not called after Close.
 func TestPriorityChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, l := newMemory(t), &listener{begun: time.Now()}
-		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: l.tell})
-		l.wants(t, "0 p0 tier:///a1 READY since 0s: ")
-		m.set(true, "a0")
-		l.wants(t, "1 p1 tier:///b1 READY since 1s: p0 tier:///a1: connection refused")
-		m.set(true, "b0")
-		l.wants(t, "-1 none TRANSIENT_FAILURE since 2s: no priority can take calls: p0 tier:///a1: ")
-		m.set(false, "a0", "b0")
+		m, l := newMemory(t), &listener{start: time.Now()}
+		cc := m.newChannel("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: l.priorityChanged})
+		l.wantLines(t, "0 p0 tier:///a1 READY since 0s: ")
+		m.setDown(true, "a0")
+		l.wantLines(t, "1 p1 tier:///b1 READY since 1s: p0 tier:///a1: connection refused")
+		m.setDown(true, "b0")
+		l.wantLines(t, "-1 none TRANSIENT_FAILURE since 2s: no priority can take calls: p0 tier:///a1: ")
+		m.setDown(false, "a0", "b0")
 		m.await("b0")
 		got := l.take()
 		if len(got) == 0 || !strings.HasPrefix(got[0], "1 p1 tier:///b1 READY") && !strings.HasPrefix(got[0], "0 p0 tier:///a1 READY") ||
@@ -73,10 +73,10 @@ func TestPriorityChanged(t *testing.T) {
 			t.Errorf("PriorityChanged received %q, want a priority that can take calls again", got)
 		}
 		_ = cc.Close()
-		m.set(true, "a0", "b0")
-		l.wants(t)
-		if l.most != 1 {
-			t.Errorf("%d concurrent calls of PriorityChanged, want 1", l.most)
+		m.setDown(true, "a0", "b0")
+		l.wantLines(t)
+		if l.maxCalls != 1 {
+			t.Errorf("%d concurrent calls of PriorityChanged, want 1", l.maxCalls)
 		}
 	})
 }
@@ -85,27 +85,27 @@ func TestPriorityChanged(t *testing.T) {
 // priority -1.
 func TestPriorityChangedWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, l := newMemory(t), &listener{begun: time.Now()}
-		m.with("failover:///tier:///a0", understudy.Options{PriorityChanged: l.tell})
-		l.wants(t, "-1 none TRANSIENT_FAILURE since 0s: failover: no part has an address: tier:///a0: no such host")
+		m, l := newMemory(t), &listener{start: time.Now()}
+		m.newChannel("failover:///tier:///a0", understudy.Options{PriorityChanged: l.priorityChanged})
+		l.wantLines(t, "-1 none TRANSIENT_FAILURE since 0s: failover: no part has an address: tier:///a0: no such host")
 	})
 }
 
 func TestPriorityChangedBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, told, release := newMemory(t), make(chan understudy.PriorityInUse, 10), make(chan bool)
-		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: func(p understudy.PriorityInUse) {
-			told <- p
+		m, received, release := newMemory(t), make(chan understudy.PriorityInUse, 10), make(chan bool)
+		cc := m.newChannel("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: func(p understudy.PriorityInUse) {
+			received <- p
 			<-release
 		}})
-		m.set(true, "a0")
-		if got, err := m.answers(cc); got != "b0" {
+		m.setDown(true, "a0")
+		if got, err := m.call(cc); got != "b0" {
 			t.Errorf("a call went to %q (%v) while PriorityChanged blocks, want b0", got, err)
 		}
 		_ = cc.Close()
 		close(release)
 		synctest.Wait()
-		if n := len(told); n != 1 {
+		if n := len(received); n != 1 {
 			t.Errorf("PriorityChanged was called %d times, want once", n)
 		}
 	})
@@ -113,37 +113,37 @@ func TestPriorityChangedBlocks(t *testing.T) {
 
 func TestPriorityChangedOfIdleChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, l := newMemory(t), &listener{begun: time.Now()}
-		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: l.tell}, grpc.WithIdleTimeout(time.Minute))
-		l.wants(t, "0 p0 tier:///a1 READY since 0s: ")
+		m, l := newMemory(t), &listener{start: time.Now()}
+		cc := m.newChannel("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: l.priorityChanged}, grpc.WithIdleTimeout(time.Minute))
+		l.wantLines(t, "0 p0 tier:///a1 READY since 0s: ")
 		time.Sleep(time.Hour)
-		m.set(true, "a0")
-		l.wants(t)
-		if got, err := m.answers(cc); got != "b0" {
+		m.setDown(true, "a0")
+		l.wantLines(t)
+		if got, err := m.call(cc); got != "b0" {
 			t.Errorf("a call went to %q (%v), want b0", got, err)
 		}
-		l.wants(t, "1 p1 tier:///b1 READY since 1h0m2s: p0 tier:///a1: connection refused")
+		l.wantLines(t, "1 p1 tier:///b1 READY since 1h0m2s: p0 tier:///a1: connection refused")
 	})
 }
 
 func TestPriorityChangedOfTwoChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, l := newMemory(t), &listener{begun: time.Now()}
-		o := understudy.Options{PriorityChanged: l.tell}
-		o.Sources = append(o.Sources, failover.WithResolvers(tier{}))
+		m, l := newMemory(t), &listener{start: time.Now()}
+		o := understudy.Options{PriorityChanged: l.priorityChanged}
+		o.Sources = append(o.Sources, failover.WithResolvers(tierResolver{}))
 		shared := append(m.dialOptions(), o.DialOptions()...)
 		for range 2 {
 			m.connect(grpc.NewClient("failover:///tier:///a1,tier:///b1", shared...))
 		}
-		m.set(true, "a0")
-		told := 0
+		m.setDown(true, "a0")
+		failovers := 0
 		for _, line := range l.take() {
 			if strings.HasPrefix(line, "1 p1 tier:///b1 READY") {
-				told++
+				failovers++
 			}
 		}
-		if told != 2 || l.most != 1 {
-			t.Errorf("PriorityChanged received %d failovers with %d concurrent calls, want 2 failovers and no concurrency", told, l.most)
+		if failovers != 2 || l.maxCalls != 1 {
+			t.Errorf("PriorityChanged received %d failovers with %d concurrent calls, want 2 failovers and no concurrency", failovers, l.maxCalls)
 		}
 	})
 }

@@ -22,10 +22,10 @@ import (
 func TestHalfReadyPriorityIsPreferredToErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.6}, func(h *fleet) {
 		h.pending = setOf("b1")
-		h.bad["a0"], h.bad["a1"] = true, true
+		h.failing["a0"], h.failing["a1"] = true, true
 		h.calls(5 * time.Second)
-		h.lose("b1")
-		got := h.live(10*time.Minute, 5*time.Millisecond, nil)
+		h.failConnections("b1")
+		got := h.makeCalls(10*time.Minute, 5*time.Millisecond, nil)
 		t.Logf("%d of %d calls failed", got.failed, got.calls)
 		if got.calls != 120000 || got.failed > 1200 || got.in["a"] != got.failed {
 			t.Errorf("%d of %d calls failed, want only the trial calls, at most 1200 of 120000", got.failed, got.calls)
@@ -33,23 +33,23 @@ func TestHalfReadyPriorityIsPreferredToErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// reconnecting makes fifty calls while an endpoint reconnects. It returns how many each priority
-// got. The key "" counts waiting calls.
-func (h *fleet) reconnecting(endpoint string) map[string]int {
+// callsDuringReconnect makes fifty calls while an endpoint reconnects. It returns the number of
+// calls of each priority. The key "" counts waiting calls.
+func (h *fleet) callsDuringReconnect(endpoint string) map[string]int {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
 	sc.Report(connectivity.Idle, nil)
 	synctest.Wait()
 	sc.Report(connectivity.Connecting, nil)
 	synctest.Wait()
-	in := map[string]int{}
+	counts := map[string]int{}
 	for range 50 {
 		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
 		switch {
 		case err == nil:
-			in[result.SubConn.(*lbtest.SubConn).Addresses[0].Addr[:1]]++
+			counts[result.SubConn.(*lbtest.SubConn).Addresses[0].Addr[:1]]++
 		case errors.Is(err, balancer.ErrNoSubConnAvailable):
-			in[""]++
+			counts[""]++
 		default:
 			h.t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 	synctest.Wait()
 	sc.ReportHealth(connectivity.Ready, nil)
 	synctest.Wait()
-	return in
+	return counts
 }
 
 // Priority a answers with errors, so b is in use. While b reconnects for 50 ms, only trial calls go
@@ -67,7 +67,7 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 func TestCallsWaitForReconnectingPriority(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings topology.Settings
-		parts    []int
+		sizes    []int
 	}{
 		"two priorities":        {topology.Settings{OutlierDetection: true}, []int{1, 1}},
 		"beside a warm standby": {topology.Settings{OutlierDetection: true, WarmStandby: 1}, []int{1, 1, 1}},
@@ -75,16 +75,16 @@ func TestCallsWaitForReconnectingPriority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFleetWith(t, test.settings, func(h *fleet) {
-				h.bad["a0"] = true
+				h.failing["a0"] = true
 				h.calls(30 * time.Second)
 				for range 20 {
-					in := h.reconnecting("b0")
+					in := h.callsDuringReconnect("b0")
 					if in["a"] > 5 || in[""] < 45 {
 						t.Fatalf("calls %v, want at most five trial calls in a, and the others waiting for b", in)
 					}
 					h.calls(5 * time.Second)
 				}
-			}, test.parts...)
+			}, test.sizes...)
 		})
 	}
 }
@@ -95,11 +95,11 @@ func TestCallsWaitAfterPriorityFellBelowMinReady(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)
 		h.pending = setOf("a0", "a1")
-		h.lose("a1")
-		h.want("half of a is READY", "b")
+		h.failConnections("a1")
+		h.wantCallsTo("half of a is READY", "b")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
 		synctest.Wait()
-		if in := h.reconnecting("b0"); in[""] != 50 {
+		if in := h.callsDuringReconnect("b0"); in[""] != 50 {
 			t.Errorf("calls %v, want all to wait for b", in)
 		}
 	}, 2, 1)
@@ -109,10 +109,10 @@ func TestCallsWaitAfterPriorityFellBelowMinReady(t *testing.T) {
 // detection. It nevertheless leaves a priority that answers with errors.
 func TestOneCallEveryElevenSeconds(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		h.bad["a0"], h.bad["a1"] = true, true
-		got := h.live(time.Hour, 11*time.Second, nil)
+		h.failing["a0"], h.failing["a1"] = true, true
+		got := h.makeCalls(time.Hour, 11*time.Second, nil)
 		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
-		if got.failed > 10+got.calls/10 || got.moves > 1 || got.tier != "b" {
+		if got.failed > 10+got.calls/10 || got.moves > 1 || got.priority != "b" {
 			t.Errorf("%d of %d calls failed, %d moves; want at most five failures for each endpoint plus one call in ten, and one move", got.failed, got.calls, got.moves)
 		}
 	}, 2, 2)

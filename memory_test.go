@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-type memory struct {
+type memoryNetwork struct {
 	t       *testing.T
 	options []grpc.ServerOption
 
@@ -58,8 +58,8 @@ func (c *memoryConn) Close() error {
 	return c.Conn.Close()
 }
 
-func newMemory(t *testing.T, options ...grpc.ServerOption) *memory {
-	m := &memory{t: t, options: options, servers: map[string]*memoryServer{}}
+func newMemory(t *testing.T, options ...grpc.ServerOption) *memoryNetwork {
+	m := &memoryNetwork{t: t, options: options, servers: map[string]*memoryServer{}}
 	t.Cleanup(func() {
 		for _, s := range m.servers {
 			s.server.Stop()
@@ -69,7 +69,7 @@ func newMemory(t *testing.T, options ...grpc.ServerOption) *memory {
 	return m
 }
 
-func (m *memory) server(address string) *memoryServer {
+func (m *memoryNetwork) server(address string) *memoryServer {
 	s := m.servers[address]
 	if s == nil {
 		s = &memoryServer{listener: bufconn.Listen(1 << 16), server: grpc.NewServer(m.options...), open: map[*memoryConn]bool{}}
@@ -80,7 +80,7 @@ func (m *memory) server(address string) *memoryServer {
 	return s
 }
 
-func (m *memory) dial(ctx context.Context, address string) (net.Conn, error) {
+func (m *memoryNetwork) dial(ctx context.Context, address string) (net.Conn, error) {
 	m.mu.Lock()
 	s := m.server(address)
 	s.attempts++
@@ -107,26 +107,26 @@ func (m *memory) dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-func (m *memory) set(down bool, addresses ...string) {
-	var lost []net.Conn
+func (m *memoryNetwork) setDown(down bool, addresses ...string) {
+	var closing []net.Conn
 	m.mu.Lock()
 	for _, address := range addresses {
 		s := m.server(address)
 		s.down = down
 		for c := range s.open {
 			if down {
-				lost = append(lost, c.Conn)
+				closing = append(closing, c.Conn)
 			}
 		}
 	}
 	m.mu.Unlock()
-	for _, c := range lost {
+	for _, c := range closing {
 		_ = c.Close()
 	}
 	synctest.Wait()
 }
 
-func (m *memory) connected(addresses ...string) int {
+func (m *memoryNetwork) connected(addresses ...string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
@@ -136,64 +136,64 @@ func (m *memory) connected(addresses ...string) int {
 	return n
 }
 
-func (m *memory) await(addresses ...string) {
+func (m *memoryNetwork) await(addresses ...string) {
 	for m.connected(addresses...) == 0 {
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
 	}
 }
 
-func (m *memory) attempts(address string) int {
+func (m *memoryNetwork) attempts(address string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.server(address).attempts
 }
 
-// tier is a resolver. It resolves tier:///a4 to a0, a1, a2 and a3.
-type tier struct{}
+// tierResolver resolves tier:///a4 to the addresses a0, a1, a2 and a3.
+type tierResolver struct{}
 
-func (tier) Scheme() string { return "tier" }
+func (tierResolver) Scheme() string { return "tier" }
 
-func (tier) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (tierResolver) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	name := target.Endpoint()
 	n, err := strconv.Atoi(name[1:])
 	if err != nil {
 		return nil, err
 	}
 	var endpoints []resolver.Endpoint
-	for _, address := range addresses(name[:1], n) {
+	for _, address := range addressNames(name[:1], n) {
 		endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
 	if n == 0 {
 		cc.ReportError(errors.New("no such host"))
-		return tier{}, nil
+		return tierResolver{}, nil
 	}
-	return tier{}, cc.UpdateState(resolver.State{Endpoints: endpoints})
+	return tierResolver{}, cc.UpdateState(resolver.State{Endpoints: endpoints})
 }
 
-func (tier) ResolveNow(resolver.ResolveNowOptions) {}
-func (tier) Close()                                {}
+func (tierResolver) ResolveNow(resolver.ResolveNowOptions) {}
+func (tierResolver) Close()                                {}
 
-func addresses(name string, n int) (list []string) {
+func addressNames(name string, n int) (list []string) {
 	for i := range n {
 		list = append(list, fmt.Sprint(name, i))
 	}
 	return list
 }
 
-func (m *memory) with(target string, o understudy.Options, more ...grpc.DialOption) *grpc.ClientConn {
+func (m *memoryNetwork) newChannel(target string, o understudy.Options, dialOptions ...grpc.DialOption) *grpc.ClientConn {
 	m.t.Helper()
-	o.Sources = append(o.Sources, failover.WithResolvers(tier{}))
-	return m.connect(understudy.NewClient(target, o, append(m.dialOptions(), more...)...))
+	o.Sources = append(o.Sources, failover.WithResolvers(tierResolver{}))
+	return m.connect(understudy.NewClient(target, o, append(m.dialOptions(), dialOptions...)...))
 }
 
-func (m *memory) dialOptions() []grpc.DialOption {
+func (m *memoryNetwork) dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithContextDialer(m.dial), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
 	}
 }
 
-func (m *memory) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
+func (m *memoryNetwork) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
 	m.t.Helper()
 	if err != nil {
 		m.t.Fatal(err)
@@ -204,7 +204,7 @@ func (m *memory) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
 	return cc
 }
 
-func (m *memory) answers(cc *grpc.ClientConn) (string, error) {
+func (m *memoryNetwork) call(cc *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var p peer.Peer

@@ -10,13 +10,13 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-var kinds = map[estats.MetricType]string{
+var metricKinds = map[estats.MetricType]string{
 	estats.MetricTypeIntCount: "counter", estats.MetricTypeFloatCount: "counter", estats.MetricTypeIntHisto: "histogram",
 	estats.MetricTypeFloatHisto: "histogram", estats.MetricTypeIntGauge: "gauge", estats.MetricTypeIntUpDownCount: "up-down counter",
 	estats.MetricTypeIntAsyncGauge: "gauge",
 }
 
-func quoted(labels []string) string {
+func quoteLabels(labels []string) string {
 	if len(labels) == 0 {
 		return "none"
 	}
@@ -34,7 +34,7 @@ func TestDocumentListsAllMetrics(t *testing.T) {
 			continue
 		}
 		d := estats.DescriptorForMetric(name)
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", name, kinds[d.Type], d.Unit, quoted(d.Labels), quoted(d.OptionalLabels), d.Description))
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", name, metricKinds[d.Type], d.Unit, quoteLabels(d.Labels), quoteLabels(d.OptionalLabels), d.Description))
 	}
 	for line := range strings.Lines(string(document)) {
 		if strings.HasPrefix(line, "| `understudy.") {

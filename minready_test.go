@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-func (h *fleet) lose(endpoints ...string) {
+func (h *fleet) failConnections(endpoints ...string) {
 	for _, e := range endpoints {
 		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
 		h.cc.SubConn(e).Report(connectivity.TransientFailure, errors.New("connection refused"))
@@ -21,10 +21,10 @@ func (h *fleet) lose(endpoints ...string) {
 	h.settle()
 }
 
-func (h *fleet) want(what, tier string) {
+func (h *fleet) wantCallsTo(what, priority string) {
 	h.t.Helper()
-	if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {
-		h.t.Errorf("%s: calls %v, %d failed; want them in %s", what, in, failed, tier)
+	if in, failed := h.calls(1e9); in[priority] < 190 || failed > 0 {
+		h.t.Errorf("%s: calls %v, %d failed; want them in %s", what, in, failed, priority)
 	}
 }
 
@@ -45,33 +45,33 @@ func TestPriorityFallsBelowMinReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFleetWith(t, settings, func(h *fleet) {
-				h.want("all are READY", "a")
+				h.wantCallsTo("all are READY", "a")
 				h.pending = setOf("a0", "a1", "a2")
-				h.lose("a0", "a1")
-				h.want("three of five are READY", "a")
-				h.lose("a2")
-				h.want("two of five are READY", "b")
+				h.failConnections("a0", "a1")
+				h.wantCallsTo("three of five are READY", "a")
+				h.failConnections("a2")
+				h.wantCallsTo("two of five are READY", "b")
 				h.pending = nil
 				h.settle()
-				h.want("all are READY again", "a")
+				h.wantCallsTo("all are READY again", "a")
 			}, 5, 5)
 		})
 	}
 }
 
-// A priority that connects for the first time is used when its first endpoint is READY. The others
-// do not count as failed.
+// A priority that connects for the first time is used when its first endpoint is READY. The other
+// endpoints do not count as failed.
 func TestConnectingPriorityIsNotBelowMinReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fleet{t: t, pending: setOf("a1", "a2", "a3", "a4")}
 		h.start(topology.Settings{MinReady: 0.6}, 5, 5)
 		defer h.policy.Close()
-		h.want("one of five is READY, the others connect", "a")
+		h.wantCallsTo("one of five is READY, the others connect", "a")
 		if h.cc.SubConn("b0") != nil {
 			t.Error("the lower priority is connected")
 		}
-		h.lose("a1")
-		h.want("another one of five has failed", "b")
+		h.failConnections("a1")
+		h.wantCallsTo("another one of five has failed", "b")
 	})
 }
 
@@ -80,12 +80,12 @@ func TestGrowingPriorityIsNotBelowMinReady(t *testing.T) {
 		h.pending = setOf("a2", "a3", "a4", "a5", "a6")
 		for i := 2; i < 7; i++ {
 			address := resolver.Address{Addr: fmt.Sprintf("a%d", i)}
-			h.given[0].Endpoints = append(h.given[0].Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
+			h.targets[0].Endpoints = append(h.targets[0].Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
 		}
-		h.update(topology.Join(topology.Settings{MinReady: 0.6}, topology.Targets(h.given)))
-		h.want("two of seven are READY, the others connect", "a")
-		h.lose("a2", "a3")
-		h.want("two have failed", "b")
+		h.update(topology.Join(topology.Settings{MinReady: 0.6}, topology.Targets(h.targets)))
+		h.wantCallsTo("two of seven are READY, the others connect", "a")
+		h.failConnections("a2", "a3")
+		h.wantCallsTo("two have failed", "b")
 	}, 2, 2)
 }
 
@@ -96,30 +96,30 @@ func TestReconnectingEndpointIsNotFailed(t *testing.T) {
 		h.pending = setOf("a0")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
 		h.settle()
-		h.want("one of two reconnects", "a")
-		h.lose("a0")
-		h.want("it cannot be reached", "b")
+		h.wantCallsTo("one of two reconnects", "a")
+		h.failConnections("a0")
+		h.wantCallsTo("it cannot be reached", "b")
 	}, 2, 2)
 }
 
 // A READY share of exactly MinReady is enough, even for fractions without an exact binary form.
 func TestReadyShareOfExactlyMinReady(t *testing.T) {
 	for _, test := range []struct {
-		mark     float64
-		of, kept int
+		minReady     float64
+		total, ready int
 	}{{0.1, 10, 1}, {0.2, 5, 1}, {0.3, 10, 3}, {0.35, 20, 7}, {0.55, 20, 11}, {0.7, 10, 7}, {0.9, 10, 9}, {0.95, 20, 19}} {
-		inFleetWith(t, topology.Settings{MinReady: test.mark}, func(h *fleet) {
+		inFleetWith(t, topology.Settings{MinReady: test.minReady}, func(h *fleet) {
 			var lost []string
-			for i := test.kept; i < test.of; i++ {
+			for i := test.ready; i < test.total; i++ {
 				lost = append(lost, fmt.Sprint("a", i))
 			}
 			h.pending = setOf(lost...)
-			h.lose(lost...)
-			h.want(fmt.Sprintf("%d of %d are READY, MinReady is %v", test.kept, test.of, test.mark), "a")
+			h.failConnections(lost...)
+			h.wantCallsTo(fmt.Sprintf("%d of %d are READY, MinReady is %v", test.ready, test.total, test.minReady), "a")
 			h.pending = setOf(append(lost, "a0")...)
-			h.lose("a0")
-			h.want("one fewer is READY", "b")
-		}, test.of, 5)
+			h.failConnections("a0")
+			h.wantCallsTo("one fewer is READY", "b")
+		}, test.total, 5)
 	}
 }
 
@@ -127,13 +127,13 @@ func TestReadyShareOfExactlyMinReady(t *testing.T) {
 // enough of them.
 func TestUnprovenEndpointReconnects(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6, OutlierDetection: true}, func(h *fleet) {
-		h.bad["a1"] = true
-		h.live(10*time.Second, 50*time.Millisecond, nil)
+		h.failing["a1"] = true
+		h.makeCalls(10*time.Second, 50*time.Millisecond, nil)
 		for i := range 60 {
-			if in := h.reconnecting("a1"); in["a"] > 5 {
+			if in := h.callsDuringReconnect("a1"); in["a"] > 5 {
 				t.Fatalf("reconnect %d: calls %v, want them in b", i+1, in)
 			}
-			h.live(5*time.Second, 50*time.Millisecond, nil)
+			h.makeCalls(5*time.Second, 50*time.Millisecond, nil)
 		}
 	}, 2, 2)
 }

@@ -30,8 +30,8 @@ func zones(text string) (all []flat.Endpoint) {
 		locality, endpoints, _ := strings.Cut(zone, ":")
 		for address := range strings.FieldsSeq(endpoints) {
 			e := flat.Endpoint{Locality: strings.TrimSpace(locality)}
-			address, ill := strings.CutSuffix(address, "!")
-			if ill {
+			address, unhealthy := strings.CutSuffix(address, "!")
+			if unhealthy {
 				e.Health = discovery.Unhealthy
 			}
 			e.Address = address + ":1"
@@ -41,7 +41,7 @@ func zones(text string) (all []flat.Endpoint) {
 	return all
 }
 
-func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Option) (*grpc.ClientConn, *toldtest.Source) {
+func (m *memoryNetwork) newNearChannel(text string, dial []grpc.DialOption, options ...given.Option) (*grpc.ClientConn, *toldtest.Source) {
 	m.t.Helper()
 	s := &toldtest.Source{}
 	cc := toldtest.Open(m.t, "x", []discovery.Mechanism{{Source: s}}, options, append(m.dialOptions(), dial...)...)
@@ -53,17 +53,17 @@ func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Opti
 	return cc, s
 }
 
-func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
+func (m *memoryNetwork) shares(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	m.t.Helper()
-	parts := make(map[byte]float64)
+	shares := make(map[byte]float64)
 	for range calls {
-		from, err := m.answers(cc)
+		from, err := m.call(cc)
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		parts[from[0]] += 100 / float64(calls)
+		shares[from[0]] += 100 / float64(calls)
 	}
-	return parts
+	return shares
 }
 
 // Each zone gets its computed share of 100,000 calls within 0.1 percentage points.
@@ -82,8 +82,8 @@ func TestBalanceOverManyCalls(t *testing.T) {
 		t.Run(fmt.Sprintf("%.3s in %s", test.expected, test.zone), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(t)
-				cc, _ := m.near(test.zones, nil, given.Set("Prefer", "balance"), given.Set("Zone", test.zone), given.Set("ZoneCallers", test.callers))
-				parts := m.parts(cc, 100_000)
+				cc, _ := m.newNearChannel(test.zones, nil, given.Set("Prefer", "balance"), given.Set("Zone", test.zone), given.Set("ZoneCallers", test.callers))
+				parts := m.shares(cc, 100_000)
 				for i, want := range strings.Fields(test.expected) {
 					var percent float64
 					fmt.Sscan(want, &percent)
@@ -96,7 +96,7 @@ func TestBalanceOverManyCalls(t *testing.T) {
 	}
 }
 
-func (m *memory) hanging(addresses ...string) []grpc.DialOption {
+func (m *memoryNetwork) dialHangingFor(addresses ...string) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		if slices.Contains(addresses, address) {
 			m.mu.Lock()
@@ -113,8 +113,8 @@ func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 // the failover timeout. If the next group hangs, too, calls succeed one second later.
 func TestNearGroupsHang(t *testing.T) {
 	for _, test := range []struct {
-		prefer, hangs, to string
-		after             time.Duration // until calls succeed
+		prefer, hangs, want string
+		wantAfter           time.Duration // until calls succeed
 	}{
 		{"zone", "a0:1", "b0:1", 10 * time.Second},
 		{"zone", "a0:1 b0:1", "c0:1", 11 * time.Second},
@@ -123,7 +123,7 @@ func TestNearGroupsHang(t *testing.T) {
 		t.Run(test.prefer+" "+test.hangs, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, start := newMemory(t), time.Now()
-				cc, _ := m.near("r/a: a0; r/b: b0; s/c: c0", m.hanging(strings.Fields(test.hangs)...),
+				cc, _ := m.newNearChannel("r/a: a0; r/b: b0; s/c: c0", m.dialHangingFor(strings.Fields(test.hangs)...),
 					given.Set("Prefer", test.prefer), given.Set("Zone", "a"), given.Set("Region", "r"))
 				time.Sleep(time.Until(start.Add(999 * time.Millisecond)))
 				synctest.Wait()
@@ -138,10 +138,10 @@ func TestNearGroupsHang(t *testing.T) {
 				var from string
 				err := context.Canceled
 				for err != nil && time.Since(start) < time.Minute {
-					from, err = m.answers(cc)
+					from, err = m.call(cc)
 				}
-				if took := time.Since(start); !strings.Contains(test.to, from[:min(1, len(from))]) || took.Round(10*time.Millisecond) != test.after {
-					t.Errorf("%s answers after %v, want one of %s after %v", from, time.Since(start), test.to, test.after)
+				if elapsed := time.Since(start); !strings.Contains(test.want, from[:min(1, len(from))]) || elapsed.Round(10*time.Millisecond) != test.wantAfter {
+					t.Errorf("%s answers after %v, want one of %s after %v", from, time.Since(start), test.want, test.wantAfter)
 				}
 			})
 		})
@@ -149,20 +149,20 @@ func TestNearGroupsHang(t *testing.T) {
 }
 
 func TestZoneMinEndpoints(t *testing.T) {
-	for least, want := range map[int]string{1: "a", 2: "a", 3: "ab", 6: "abc"} {
+	for minimum, want := range map[int]string{1: "a", 2: "a", 3: "ab", 6: "abc"} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMemory(t)
-			cc, _ := m.near("r/a: a0 a1; r/b: b0 b1; s/c: c0", nil,
-				given.Set("Prefer", "zone"), given.Set("Zone", "a"), given.Set("Region", "r"), given.Set("ZoneMinEndpoints", least))
+			cc, _ := m.newNearChannel("r/a: a0 a1; r/b: b0 b1; s/c: c0", nil,
+				given.Set("Prefer", "zone"), given.Set("Zone", "a"), given.Set("Region", "r"), given.Set("ZoneMinEndpoints", minimum))
 			got := ""
-			parts := m.parts(cc, 100)
+			parts := m.shares(cc, 100)
 			for _, zone := range []byte("abc") {
 				if parts[zone] > 0 {
 					got += string(zone)
 				}
 			}
 			if got != want {
-				t.Errorf("zoneMinEndpoints=%d: the calls go to zones %s, want %s", least, got, want)
+				t.Errorf("zoneMinEndpoints=%d: the calls go to zones %s, want %s", minimum, got, want)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func inZones(t *testing.T, settings topology.Settings, text string, f func(h *fl
 func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer, f func(h *fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := &fleet{t: t, bad: make(map[string]bool), cc: &lbtest.ClientConn{}}
+		h := &fleet{t: t, failing: make(map[string]bool), cc: &lbtest.ClientConn{}}
 		h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
 		defer h.policy.Close()
 		settings.Prefer, settings.Zone = "balance", "a"
@@ -209,12 +209,12 @@ func TestBalancedZoneReturnsErrors(t *testing.T) {
 			if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
 				t.Fatalf("%s: before: calls %v, %d failed", zones, in, failed)
 			}
-			home := len(h.cc.Live())
-			if want := strings.Count(zones, " a"); home != want {
-				t.Errorf("%s: %d endpoints are connected, want the %d at home", zones, home, want)
+			homeEndpoints := len(h.cc.Live())
+			if want := strings.Count(zones, " a"); homeEndpoints != want {
+				t.Errorf("%s: %d endpoints are connected, want the %d at home", zones, homeEndpoints, want)
 			}
-			for i := range home {
-				h.bad[fmt.Sprintf("a%d:1", i)] = true
+			for i := range homeEndpoints {
+				h.failing[fmt.Sprintf("a%d:1", i)] = true
 			}
 			h.calls(21 * time.Second)
 			in, failed := h.calls(30 * time.Minute)
@@ -226,7 +226,7 @@ func TestBalancedZoneReturnsErrors(t *testing.T) {
 			if percent := 100 * float64(failed) / float64(30*60*200); percent > 1.5 || failed == 0 {
 				t.Errorf("%s: %.2f %% of the calls failed, want some and at most 1.5 %%", zones, percent)
 			}
-			clear(h.bad)
+			clear(h.failing)
 			h.calls(test.back)
 			if in, failed := h.calls(time.Minute); in["a"] < 11900 || failed > 0 {
 				t.Errorf("%s: afterwards: calls %v, %d failed, want all at home", zones, in, failed)
@@ -240,7 +240,7 @@ func TestBalancedZoneReturnsErrors(t *testing.T) {
 func TestBalancedZoneIsPartlyEjected(t *testing.T) {
 	inZones(t, topology.Settings{OutlierDetection: true}, "/a: a0 a1 a2; /b: b0 b1 b2; /c: c0 c1 c2 c3", func(h *fleet) {
 		h.calls(time.Second)
-		h.bad["a0:1"] = true
+		h.failing["a0:1"] = true
 		h.calls(20 * time.Second)
 		// Zones a, b and c have 2/9, 3/9 and 4/9 of the capacity. So a keeps two thirds of its
 		// calls, and c gets the others.
@@ -287,7 +287,7 @@ func TestStandbyOfBalancedZonesFailsPartly(t *testing.T) {
 				live = append(live, address)
 			}
 		}
-		h.lose(live[:8]...)
+		h.failConnections(live[:8]...)
 		if state := h.cc.State().ConnectivityState; state != connectivity.Ready {
 			t.Errorf("the channel is %v, want READY by p0", state)
 		}
@@ -300,7 +300,7 @@ func TestBalanceOfEndpointsInTwoZones(t *testing.T) {
 	localities[1], localities[2] = localities[2], localities[1]
 	inZonesOf(t, topology.Settings{}, answer, func(h *fleet) {
 		h.settle()
-		h.lose("a1:1")
+		h.failConnections("a1:1")
 		if in, failed := h.calls(time.Second); in["a"] == 0 || failed > 0 {
 			t.Errorf("calls %v, %d failed, want some at home, and none failed", in, failed)
 		}

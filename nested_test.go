@@ -20,7 +20,7 @@ const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"
 		"b": {"config": [{"understudy_pick_first": {}}]}}}}]}}}`
 
 // A source's names for priorities apply only to the outermost priority policy. The log of a nested
-// one has the names in its own configuration.
+// priority policy has the names in the policy's own configuration.
 func TestNestedPriorityHasOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

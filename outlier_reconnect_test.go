@@ -25,7 +25,7 @@ func (h *fleet) reconnect(endpoint string) {
 	synctest.Wait()
 }
 
-func (h *fleet) failures() func() []string {
+func (h *fleet) recordFailures() func() []string {
 	var mu sync.Mutex
 	var failures []string
 	h.cc.OnUpdate(func(s balancer.State) {
@@ -43,9 +43,9 @@ func (h *fleet) failures() func() []string {
 	}
 }
 
-// reconnectsWell replaces the connection of a0 n times, each time at the given age. No call may
-// fail, so the channel must not publish TRANSIENT_FAILURE.
-func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duration) {
+// reconnectWithoutFailures replaces the connection of a0 n times, each time at the given age. No
+// call may fail, so the channel must not publish TRANSIENT_FAILURE.
+func (h *fleet) reconnectWithoutFailures(failures func() []string, n int, age time.Duration) {
 	h.t.Helper()
 	for range n {
 		h.reconnect("a0")
@@ -57,12 +57,12 @@ func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duratio
 }
 
 // There is only one priority, and its only endpoint is ejected. The priority keeps its calls, and
-// none fails when the connection is replaced.
+// no call fails when the connection is replaced.
 func TestOnlyPriorityReconnects(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		h.bad["a0"] = true
+		h.failing["a0"] = true
 		h.calls(time.Minute)
-		h.reconnectsWell(h.failures(), 20, 2*time.Second)
+		h.reconnectWithoutFailures(h.recordFailures(), 20, 2*time.Second)
 	}, 1)
 }
 
@@ -70,7 +70,7 @@ func TestOnlyPriorityReconnects(t *testing.T) {
 // the endpoint reconnects.
 func TestOnlyPriorityAfterReset(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		failures := h.failures()
+		failures := h.recordFailures()
 		h.calls(5 * time.Second)
 		var done []func(balancer.DoneInfo)
 		for range 10 {
@@ -83,7 +83,7 @@ func TestOnlyPriorityAfterReset(t *testing.T) {
 		for _, end := range done {
 			end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
 		}
-		h.reconnectsWell(failures, 24, 5*time.Second)
+		h.reconnectWithoutFailures(failures, 24, 5*time.Second)
 	}, 1)
 }
 
@@ -92,19 +92,19 @@ func TestOnlyPriorityAfterReset(t *testing.T) {
 func TestPriorityWithShortConnectionsRecovers(t *testing.T) {
 	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
 		inFleet(t, func(h *fleet) {
-			h.bad["a0"] = true
+			h.failing["a0"] = true
 			h.calls(time.Minute)
-			clear(h.bad)
+			clear(h.failing)
 			repaired := time.Now()
 			for {
 				h.reconnect("a0")
 				in, _ := h.calls(age)
-				took := time.Since(repaired)
+				elapsed := time.Since(repaired)
 				if in["a"] > in["b"] {
 					return
 				}
-				if took > 30*time.Second {
-					t.Errorf("with connections of %v the calls have not returned after %v, want at most two intervals", age, took)
+				if elapsed > 30*time.Second {
+					t.Errorf("with connections of %v the calls have not returned after %v, want at most two intervals", age, elapsed)
 					return
 				}
 			}
@@ -116,9 +116,9 @@ func TestPriorityWithShortConnectionsRecovers(t *testing.T) {
 // an hour. Two intervals after it has reconnected, the priority has all its calls again.
 func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		h.bad["a0"] = true
+		h.failing["a0"] = true
 		h.calls(15 * time.Second)
-		clear(h.bad)
+		clear(h.failing)
 		h.cc.SubConn("a0").Report(connectivity.TransientFailure, errors.New("refused"))
 		synctest.Wait()
 		time.Sleep(time.Hour)
@@ -135,27 +135,27 @@ func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 func TestKeepaliveFailureCausesFailover(t *testing.T) {
 	for first, callsFirst := range map[string]bool{"the calls": true, "the connection": false} {
 		inFleetWith(t, topology.Settings{OutlierDetection: true, WarmStandby: 1}, func(h *fleet) {
-			var under []func(balancer.DoneInfo)
+			var calls []func(balancer.DoneInfo)
 			for range 10 {
-				_, end := h.begin()
-				under = append(under, end)
+				_, done := h.startCall()
+				calls = append(calls, done)
 			}
 			sc := h.cc.SubConn("a0")
-			loses := func() {
+			closeConnection := func() {
 				sc.Report(connectivity.Idle, nil)
 				synctest.Wait()
 				sc.Report(connectivity.Connecting, nil)
 				synctest.Wait()
 			}
 			if !callsFirst {
-				loses()
+				closeConnection()
 			}
-			for _, end := range under {
+			for _, end := range calls {
 				end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "keepalive ping failed"), BytesSent: true})
 			}
 			synctest.Wait()
 			if callsFirst {
-				loses()
+				closeConnection()
 			}
 			h.pending = setOf("a0")
 			h.settle()

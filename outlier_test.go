@@ -21,53 +21,53 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// fleet is a fake channel with the policies of a target. Connection attempts to endpoints in pending
-// do not end, and calls to endpoints in bad fail.
+// fleet is a fake channel with the policies of a target. Connection attempts to endpoints in
+// pending do not end, and calls to endpoints in failing fail.
 type fleet struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
-	bad     map[string]bool
+	failing map[string]bool
 	pending map[string]bool
-	given   []topology.Target
+	targets []topology.Target
 }
 
-// inFleet calls f with a fleet. The first priority has parts[0] endpoints named a0, a1 and so on.
-// The second has parts[1] endpoints named b0, b1 and so on.
-func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
+// inFleet calls f with a fleet. The first priority has sizes[0] endpoints named a0, a1 and so on.
+// The second priority has sizes[1] endpoints named b0, b1 and so on.
+func inFleet(t *testing.T, f func(h *fleet), sizes ...int) {
 	t.Helper()
-	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, parts...)
+	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, sizes...)
 }
 
-func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), parts ...int) {
+func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), sizes ...int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := newFleet(t, settings, parts...)
+		h := newFleet(t, settings, sizes...)
 		defer h.policy.Close()
 		f(h)
 	})
 }
 
-func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
+func newFleet(t *testing.T, settings topology.Settings, sizes ...int) *fleet {
 	t.Helper()
-	h := &fleet{t: t, bad: map[string]bool{}}
-	h.start(settings, parts...)
+	h := &fleet{t: t, failing: map[string]bool{}}
+	h.start(settings, sizes...)
 	return h
 }
 
-func (h *fleet) start(settings topology.Settings, parts ...int) {
+func (h *fleet) start(settings topology.Settings, sizes ...int) {
 	h.t.Helper()
 	h.cc = &lbtest.ClientConn{}
 	h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
-	for i, n := range parts {
-		part := topology.Target{Name: string(rune('a' + i))}
+	for i, n := range sizes {
+		target := topology.Target{Name: string(rune('a' + i))}
 		for j := range n {
-			address := resolver.Address{Addr: fmt.Sprintf("%s%d", part.Name, j)}
-			part.Endpoints = append(part.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
+			address := resolver.Address{Addr: fmt.Sprintf("%s%d", target.Name, j)}
+			target.Endpoints = append(target.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
 		}
-		h.given = append(h.given, part)
+		h.targets = append(h.targets, target)
 	}
-	h.update(topology.Join(settings, topology.Targets(h.given)))
+	h.update(topology.Join(settings, topology.Targets(h.targets)))
 }
 
 func (h *fleet) update(tree topology.Tree) {
@@ -108,7 +108,7 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	}
 	endpoint = result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
 	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
-	if failed = h.bad[endpoint]; failed {
+	if failed = h.failing[endpoint]; failed {
 		info.Err = status.Error(codes.Internal, "broken")
 	}
 	if result.Done != nil {
@@ -120,31 +120,31 @@ func (h *fleet) call() (endpoint string, failed bool) {
 func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	in = map[string]int{}
 	for range d / (5 * time.Millisecond) {
-		endpoint, wrong := h.call()
+		endpoint, failedCall := h.call()
 		in[endpoint[:1]]++
-		if wrong {
+		if failedCall {
 			failed++
 		}
 	}
 	return in, failed
 }
 
-// A priority that answers only with errors loses its calls within a second and then gets few. Two
-// intervals after it recovers, it has all its calls again.
+// A priority that answers only with errors loses its calls within a second, and then gets few
+// calls. Two intervals after it has recovered, it has all its calls again.
 func TestPriorityReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
 			t.Fatalf("before: calls %v, %d failed", in, failed)
 		}
-		h.bad["a0"], h.bad["a1"] = true, true
+		h.failing["a0"], h.failing["a1"] = true, true
 		broken := time.Now()
 		for {
 			if endpoint, _ := h.call(); endpoint[:1] == "b" {
 				break
 			}
 		}
-		if took := time.Since(broken); took > time.Second {
-			t.Errorf("the next priority got calls after %v, want at most 1 s", took)
+		if elapsed := time.Since(broken); elapsed > time.Second {
+			t.Errorf("the next priority got calls after %v, want at most 1 s", elapsed)
 		}
 		h.calls(20 * time.Second)
 		in, failed := h.calls(30 * time.Minute)
@@ -152,13 +152,13 @@ func TestPriorityReturnsErrors(t *testing.T) {
 		if percent := 100 * float64(failed) / float64(in["a"]+in["b"]); percent > 1.5 || failed == 0 {
 			t.Errorf("%.2f %% of the calls failed, want some and at most 1.5 %%", percent)
 		}
-		clear(h.bad)
+		clear(h.failing)
 		repaired := time.Now()
 		for last := ""; last != "a0" && last != "a1" || h.share() < 0.9; {
 			last, _ = h.call()
 		}
-		if took := time.Since(repaired); took > 20*time.Second {
-			t.Errorf("the priority was back after %v, want at most two intervals", took)
+		if elapsed := time.Since(repaired); elapsed > 20*time.Second {
+			t.Errorf("the priority was back after %v, want at most two intervals", elapsed)
 		}
 	}, 2, 2)
 }
@@ -170,11 +170,11 @@ func (h *fleet) share() float64 {
 
 func TestOnlyPriorityReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		h.bad["a0"], h.bad["a1"] = true, true
+		h.failing["a0"], h.failing["a1"] = true, true
 		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		delete(h.bad, "a0") // after two intervals, only a1 is ejected
+		delete(h.failing, "a0") // after two intervals, only a1 is ejected
 		h.calls(20 * time.Second)
 		in, failed := h.calls(25 * time.Second)
 		if failed > 10 {
@@ -188,7 +188,7 @@ func TestOtherEndpointIsNotServing(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
 		h.settle()
-		h.bad["a0"] = true
+		h.failing["a0"] = true
 		if in, failed := h.calls(time.Minute); failed != in["a"] {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
@@ -202,7 +202,7 @@ func TestOtherEndpointIsNotServing(t *testing.T) {
 
 func TestOneOfTwoEndpointsReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		h.bad["a0"] = true
+		h.failing["a0"] = true
 		in, failed := h.calls(10 * time.Minute)
 		if in["b"] > 0 || failed < 5 || failed > 100 {
 			t.Errorf("calls %v, %d failed", in, failed)
@@ -214,10 +214,10 @@ func TestOneOfTwoEndpointsReturnsErrors(t *testing.T) {
 // per interval then shows whether it works again.
 func TestPriorityWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		h.bad["a0"], h.bad["a1"] = true, true
+		h.failing["a0"], h.failing["a1"] = true, true
 		failed := 0
 		for range 100 {
-			if _, wrong := h.call(); wrong {
+			if _, failedCall := h.call(); failedCall {
 				failed++
 			}
 			time.Sleep(time.Second)
@@ -228,7 +228,7 @@ func TestPriorityWithFewCalls(t *testing.T) {
 		if failed < 17 || failed > 22 {
 			t.Errorf("%d of 100 calls failed", failed)
 		}
-		clear(h.bad)
+		clear(h.failing)
 		back := 0
 		for range 40 {
 			if endpoint, _ := h.call(); endpoint[:1] == "a" {
@@ -247,7 +247,7 @@ func TestPriorityWithFewCalls(t *testing.T) {
 // time.
 func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 	const interval = 10 * time.Second
-	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
+	detection, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
 		MaxEjectionPercent:         wrapperspb.UInt32(20),
 		EnforcingFailurePercentage: wrapperspb.UInt32(100),
 	})
@@ -255,23 +255,23 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 		t.Fatal(err)
 	}
 	inFleetWith(t, topology.Settings{}, func(h *fleet) {
-		h.update(topology.Join(topology.Settings{}, topology.Targets(h.given).WithOutlierDetection(read)))
-		h.bad["a0"] = true
+		h.update(topology.Join(topology.Settings{}, topology.Targets(h.targets).WithOutlierDetection(detection)))
+		h.failing["a0"] = true
 		h.calls(2 * interval)
 		if _, failed := h.calls(interval); failed > 0 {
 			t.Errorf("%d calls failed after two intervals", failed)
 		}
 		// After its ejection, an endpoint gets calls for an interval before it can be ejected
 		// again.
-		h.bad["a1"] = true
+		h.failing["a1"] = true
 		one := 0
 		for range 12 {
 			in, failed := h.calls(interval)
-			part := float64(failed) / float64(in["a"])
-			if part < 0.2 || part > 0.41 {
-				t.Errorf("%.0f %% of the calls failed, want the calls of one or two endpoints", 100*part)
+			share := float64(failed) / float64(in["a"])
+			if share < 0.2 || share > 0.41 {
+				t.Errorf("%.0f %% of the calls failed, want the calls of one or two endpoints", 100*share)
 			}
-			if part < 0.26 {
+			if share < 0.26 {
 				one++
 			}
 		}

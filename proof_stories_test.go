@@ -18,16 +18,16 @@ func TestOneCallPerMinute(t *testing.T) {
 	for _, test := range []struct{ endpoints, most int }{{1, 60}, {5, 79}} {
 		inFleet(t, func(h *fleet) {
 			for i := range test.endpoints {
-				h.bad[string([]byte{'a', byte('0' + i)})] = true
+				h.failing[string([]byte{'a', byte('0' + i)})] = true
 			}
-			got := h.live(606*time.Minute, time.Minute, nil)
+			got := h.makeCalls(606*time.Minute, time.Minute, nil)
 			t.Logf("%d endpoints: %d of %d calls failed, %d moves", test.endpoints, got.failed, got.calls, got.moves)
 			if got.failed > test.most || got.moves > 1 {
 				t.Errorf("%d endpoints: %d of %d calls failed with %d moves, want at most %d, and one", test.endpoints, got.failed, got.calls, got.moves, test.most)
 			}
-			clear(h.bad)
-			if got := h.live(2*time.Hour, time.Minute, nil); got.moves > 1 || got.tier != "a" {
-				t.Errorf("%d endpoints: afterwards %d moves to %s, want one to a", test.endpoints, got.moves, got.tier)
+			clear(h.failing)
+			if got := h.makeCalls(2*time.Hour, time.Minute, nil); got.moves > 1 || got.priority != "a" {
+				t.Errorf("%d endpoints: afterwards %d moves to %s, want one to a", test.endpoints, got.moves, got.priority)
 			}
 		}, test.endpoints, 1)
 	}
@@ -38,28 +38,28 @@ func TestStreamsFromBeforeFault(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		var ends []func(balancer.DoneInfo)
 		for range 600 {
-			_, end := h.begin()
+			_, end := h.startCall()
 			ends = append(ends, end)
 		}
-		h.bad["a0"], h.bad["a1"] = true, true
-		got := h.live(10*time.Minute, time.Second, func(at time.Duration) {
+		h.failing["a0"], h.failing["a1"] = true, true
+		got := h.makeCalls(10*time.Minute, time.Second, func(at time.Duration) {
 			for 600-len(ends) < int(at/time.Second) {
 				ends[0](balancer.DoneInfo{BytesSent: true, BytesReceived: true})
 				ends = ends[1:]
 			}
 		})
 		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
-		if got.moves > 1 || got.tier != "b" {
-			t.Errorf("%d moves, the last to %s, want one to b", got.moves, got.tier)
+		if got.moves > 1 || got.priority != "b" {
+			t.Errorf("%d moves, the last to %s, want one to b", got.moves, got.priority)
 		}
 	}, 2, 2)
 }
 
 func TestOtherEndpointReconnectsDuringEjection(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		h.bad["a0"] = true
-		next, elsewhere := 20*time.Second, 0
-		got := h.live(time.Hour, 50*time.Millisecond, func(at time.Duration) {
+		h.failing["a0"] = true
+		next, notWaiting := 20*time.Second, 0
+		got := h.makeCalls(time.Hour, 50*time.Millisecond, func(at time.Duration) {
 			if at < next {
 				return
 			}
@@ -67,15 +67,15 @@ func TestOtherEndpointReconnectsDuringEjection(t *testing.T) {
 			h.cc.SubConn("a1").Report(connectivity.Idle, nil)
 			synctest.Wait()
 			if _, err := h.cc.State().Picker.Pick(balancer.PickInfo{}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
-				elsewhere++
+				notWaiting++
 			}
 			h.reconnect("a1")
 		})
 		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.in)
 		// At some of the reconnections, the ejection of a0 has just ended, so the call goes to a0
 		// and does not wait.
-		if got.moves > 0 || got.in["b"] > 0 || elsewhere > 20 {
-			t.Errorf("%d moves, calls %v, %d did not wait, want all to wait", got.moves, got.in, elsewhere)
+		if got.moves > 0 || got.in["b"] > 0 || notWaiting > 20 {
+			t.Errorf("%d moves, calls %v, %d did not wait, want all to wait", got.moves, got.in, notWaiting)
 		}
 	}, 2, 2)
 }
@@ -83,11 +83,11 @@ func TestOtherEndpointReconnectsDuringEjection(t *testing.T) {
 func TestOneOfFiveEndpointsRecovers(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, func(h *fleet) {
 		for _, e := range []string{"a0", "a1", "a2", "a3", "a4"} {
-			h.bad[e] = true
+			h.failing[e] = true
 		}
-		h.live(time.Minute, 10*time.Millisecond, nil)
-		delete(h.bad, "a3")
-		got := h.live(10*time.Minute, 10*time.Millisecond, nil)
+		h.makeCalls(time.Minute, 10*time.Millisecond, nil)
+		delete(h.failing, "a3")
+		got := h.makeCalls(10*time.Minute, 10*time.Millisecond, nil)
 		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
 		if got.failed*100 > 15*got.calls {
 			t.Errorf("%d of %d calls failed, want at most 15 %%", got.failed, got.calls)

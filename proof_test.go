@@ -16,22 +16,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-type lived struct {
+type callCounts struct {
 	calls, failed int
 	in            map[string]int
 	moves         int    // how often most calls moved to another priority
-	tier          string // the priority of most of the last ten calls
+	priority      string // the priority of most of the last ten calls
 }
 
-// live makes one call per period for the duration d. Before each call, it calls happens with the
-// elapsed time. It counts a move when the priority of most of the last ten calls changes.
-func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) lived {
+// makeCalls makes one call per period for the duration d. Before each call, it calls beforeCall
+// with the elapsed time. It counts a move when the priority of most of the last ten calls changes.
+func (h *fleet) makeCalls(d, period time.Duration, beforeCall func(at time.Duration)) callCounts {
 	h.t.Helper()
-	got := lived{in: map[string]int{}}
+	got := callCounts{in: map[string]int{}}
 	begin, last := time.Now(), map[string]int{}
 	for time.Since(begin) < d {
-		if happens != nil {
-			happens(time.Since(begin))
+		if beforeCall != nil {
+			beforeCall(time.Since(begin))
 		}
 		endpoint, failed := h.call()
 		time.Sleep(period - 5*time.Millisecond)
@@ -46,11 +46,11 @@ func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) li
 			continue
 		}
 		for tier, n := range last {
-			if n > 5 && tier != got.tier {
-				if got.tier != "" {
+			if n > 5 && tier != got.priority {
+				if got.priority != "" {
 					got.moves++
 				}
-				got.tier = tier
+				got.priority = tier
 			}
 		}
 		clear(last)
@@ -58,7 +58,7 @@ func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) li
 	return got
 }
 
-func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
+func (h *fleet) startCall() (endpoint string, end func(balancer.DoneInfo)) {
 	h.t.Helper()
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
 	if err != nil {
@@ -67,8 +67,8 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
-	for _, end := range under {
+func (h *fleet) resetConnections(running []func(balancer.DoneInfo), endpoints ...string) {
+	for _, end := range running {
 		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
 	}
 	for _, e := range endpoints {
@@ -84,18 +84,18 @@ func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 // second priority, which keeps the calls.
 func TestConnectionResetOfSecondPriority(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		h.bad["a0"], h.bad["a1"] = true, true
+		h.failing["a0"], h.failing["a1"] = true, true
 		h.calls(10 * time.Minute)
-		var under []func(balancer.DoneInfo)
+		var running []func(balancer.DoneInfo)
 		for range 20 {
-			if endpoint, end := h.begin(); endpoint[:1] == "b" {
-				under = append(under, end)
+			if endpoint, end := h.startCall(); endpoint[:1] == "b" {
+				running = append(running, end)
 			} else {
 				end(balancer.DoneInfo{})
 			}
 		}
-		h.reset(under, "b0", "b1")
-		got := h.live(20*time.Second, 5*time.Millisecond, nil)
+		h.resetConnections(running, "b0", "b1")
+		got := h.makeCalls(20*time.Second, 5*time.Millisecond, nil)
 		t.Logf("%d of %d calls failed", got.failed, got.calls)
 		if got.failed > 41 {
 			t.Errorf("%d of %d calls failed, want only the trial calls, one in a hundred", got.failed, got.calls)
@@ -113,15 +113,15 @@ func TestStreamsReturnAfterReset(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFleetWith(t, settings, func(h *fleet) {
 				h.calls(5 * time.Second)
-				var under []func(balancer.DoneInfo)
+				var running []func(balancer.DoneInfo)
 				for range 30 {
-					_, end := h.begin()
-					under = append(under, end)
+					_, end := h.startCall()
+					running = append(running, end)
 				}
-				h.reset(under, "a0", "a1", "a2")
+				h.resetConnections(running, "a0", "a1", "a2")
 				in := map[string]int{}
 				for at := range 120 {
-					endpoint, _ := h.begin()
+					endpoint, _ := h.startCall()
 					time.Sleep(time.Second)
 					h.settle()
 					if at >= 60 {
@@ -138,16 +138,16 @@ func TestStreamsReturnAfterReset(t *testing.T) {
 
 func TestMostEndpointsReturnErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
-		h.bad["a0"], h.bad["a1"], h.bad["a2"] = true, true, true
-		got := h.live(30*time.Minute, 20*time.Millisecond, nil)
-		t.Logf("%d of %d calls failed, %d moves, finally in %s", got.failed, got.calls, got.moves, got.tier)
-		if got.moves > 1 || got.tier != "b" || got.failed*50 > got.calls {
-			t.Errorf("%d moves to %s, %d of %d calls failed; want one move, to b, and only failed trial calls", got.moves, got.tier, got.failed, got.calls)
+		h.failing["a0"], h.failing["a1"], h.failing["a2"] = true, true, true
+		got := h.makeCalls(30*time.Minute, 20*time.Millisecond, nil)
+		t.Logf("%d of %d calls failed, %d moves, finally in %s", got.failed, got.calls, got.moves, got.priority)
+		if got.moves > 1 || got.priority != "b" || got.failed*50 > got.calls {
+			t.Errorf("%d moves to %s, %d of %d calls failed; want one move, to b, and only failed trial calls", got.moves, got.priority, got.failed, got.calls)
 		}
-		clear(h.bad)
-		got = h.live(10*time.Minute, 20*time.Millisecond, nil)
-		if got.moves != 1 || got.tier != "a" {
-			t.Errorf("after the repair %d moves to %s, want one to a", got.moves, got.tier)
+		clear(h.failing)
+		got = h.makeCalls(10*time.Minute, 20*time.Millisecond, nil)
+		if got.moves != 1 || got.priority != "a" {
+			t.Errorf("after the repair %d moves to %s, want one to a", got.moves, got.priority)
 		}
 	}, 4, 4)
 }
@@ -161,11 +161,11 @@ func TestTrialsOfManyEndpoints(t *testing.T) {
 	}{{time.Second, 0.11}, {50 * time.Millisecond, 0.02}} {
 		inFleet(t, func(h *fleet) {
 			for i := range 50 {
-				h.bad["a"+strconv.Itoa(i)] = true
+				h.failing["a"+strconv.Itoa(i)] = true
 			}
-			h.live(10*time.Second, 5*time.Millisecond, nil)
+			h.makeCalls(10*time.Second, 5*time.Millisecond, nil)
 			next := 0
-			got := h.live(20*time.Minute, test.period, func(at time.Duration) {
+			got := h.makeCalls(20*time.Minute, test.period, func(at time.Duration) {
 				for ; time.Duration(next)*600*time.Millisecond < at; next++ {
 					h.reconnect("a" + strconv.Itoa(next%50))
 				}

@@ -9,42 +9,42 @@ import (
 )
 
 func TestFirstConnectionEndsOtherBackoffs(t *testing.T) {
-	for target, all := range map[string][]string{
-		"failover:///tier:///a4":                                  addresses("a", 4),
+	for target, endpoints := range map[string][]string{
+		"failover:///tier:///a4":                                  addressNames("a", 4),
 		"failover:///tier:///a1,tier:///b1,tier:///c1,tier:///d1": {"a0", "b0", "c0", "d0"},
 	} {
 		t.Run(target, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(t)
-				m.with(target, understudy.Options{MaxConnectBackoff: 2 * time.Minute})
-				m.set(true, all...)
+				m.newChannel(target, understudy.Options{MaxConnectBackoff: 2 * time.Minute})
+				m.setDown(true, endpoints...)
 				time.Sleep(10 * time.Minute)
-				m.set(false, all...)
-				m.await(all...)
+				m.setDown(false, endpoints...)
+				m.await(endpoints...)
 				time.Sleep(10 * time.Millisecond)
 				synctest.Wait()
-				if n := m.connected(all...); n < len(all) {
-					t.Errorf("%d of %d endpoints are connected 10 ms after the first", n, len(all))
+				if n := m.connected(endpoints...); n < len(endpoints) {
+					t.Errorf("%d of %d endpoints are connected 10 ms after the first", n, len(endpoints))
 				}
 			})
 		})
 	}
 }
 
-// An endpoint loses its connection every 15 s and reconnects. The other endpoints are unreachable. A
-// connection may end their backoff, but not every one of the first endpoint does.
+// An endpoint loses its connection every 15 s and reconnects. The other endpoints are unreachable.
+// A new connection of the first endpoint may end their backoffs, but not each time.
 func TestFlappingEndpointCausesFewAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
-		m.with("failover:///tier:///a4", understudy.Options{MaxConnectBackoff: 2 * time.Minute})
-		m.set(true, addresses("a", 4)...)
+		m.newChannel("failover:///tier:///a4", understudy.Options{MaxConnectBackoff: 2 * time.Minute})
+		m.setDown(true, addressNames("a", 4)...)
 		time.Sleep(10 * time.Minute)
 		before, begin := m.attempts("a3"), time.Now()
 		for range 200 {
-			m.set(false, "a0")
+			m.setDown(false, "a0")
 			m.await("a0")
 			time.Sleep(2 * time.Second)
-			m.set(true, "a0")
+			m.setDown(true, "a0")
 			time.Sleep(12 * time.Second)
 		}
 		n, minutes := m.attempts("a3")-before, time.Since(begin).Minutes()

@@ -37,7 +37,7 @@ func (o Options) serviceConfig() (string, error) {
 	if len(added) == 0 {
 		return o.ServiceConfig, nil
 	}
-	return addTo(o.ServiceConfig, added)
+	return mergeFields(o.ServiceConfig, added)
 }
 
 // methodConfig returns an entry of methodConfig that makes o.RetryMethods retryable, or nil.
@@ -61,11 +61,11 @@ func (o Options) methodConfig() (entry any, err error) {
 }
 
 // fields maps fields of the service config to the options that set them.
-var fields = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
+var optionOfField = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
 // addTo merges added into config. Entries of methodConfig are appended. It returns an error if
 // config already contains one of the other fields.
-func addTo(config string, added map[string]any) (string, error) {
+func mergeFields(config string, added map[string]any) (string, error) {
 	all := make(map[string]json.RawMessage)
 	if config != "" {
 		if err := json.Unmarshal([]byte(config), &all); err != nil {
@@ -73,15 +73,15 @@ func addTo(config string, added map[string]any) (string, error) {
 		}
 	}
 	for name, value := range added {
-		for given, has := range all { // gRPC ignores the case of field names
+		for given, existing := range all { // gRPC ignores the case of field names
 			if !strings.EqualFold(given, name) {
 				continue
 			}
 			if name != "methodConfig" {
-				return "", fmt.Errorf("ServiceConfig: %s given together with the field %s, want only one of them", given, fields[name])
+				return "", fmt.Errorf("ServiceConfig: %s given together with the field %s, want only one of them", given, optionOfField[name])
 			}
 			var methods []any
-			if err := json.Unmarshal(has, &methods); err != nil {
+			if err := json.Unmarshal(existing, &methods); err != nil {
 				return "", fmt.Errorf("ServiceConfig: methodConfig: want a list: %w", err)
 			}
 			delete(all, given)
@@ -93,7 +93,7 @@ func addTo(config string, added map[string]any) (string, error) {
 			}
 			encoded, err := json.Marshal(value)
 			if err != nil {
-				return "", fmt.Errorf("%s: %w", fields[name], err)
+				return "", fmt.Errorf("%s: %w", optionOfField[name], err)
 			}
 			all[name] = encoded
 		}

@@ -34,9 +34,9 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 	case shell.Priority:
 		text += ", in use " + d.InUse
 	case shell.WeightedTarget:
-		text += gave(d.Scheduled())
+		text += formatCounts(d.Scheduled())
 	case shell.WeightedRoundRobin:
-		text += gave(d.Scheduled())
+		text += formatCounts(d.Scheduled())
 	default:
 		text += fmt.Sprintf(", %+v", d)
 	}
@@ -61,14 +61,14 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 	return text
 }
 
-func gave(counts []uint64) string {
+func formatCounts(counts []uint64) string {
 	if slices.Max(append(counts, 0)) == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", gave %v", counts)
 }
 
-func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
+func newTree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 	t.Helper()
 	builder := balancer.Get(priority.Name)
 	config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(twoPriorities))
@@ -92,7 +92,7 @@ func TestSnapshotOfTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		cc := &lbtest.ClientConn{}
-		policy := tree(t, cc)
+		policy := newTree(t, cc)
 		root := policy.(shell.Watchable)
 		want := func(want string) {
 			t.Helper()
@@ -159,15 +159,15 @@ func TestSnapshotOfTree(t *testing.T) {
 func TestSnapshotDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
-		policy := tree(t, cc)
+		policy := newTree(t, cc)
 		root := policy.(shell.Watchable)
 		stop := root.Watch()
 		defer stop()
 		synctest.Wait()
-		stuck, release := false, make(chan struct{})
+		blocked, release := false, make(chan struct{})
 		cc.OnUpdate(func(balancer.State) {
-			if !stuck {
-				stuck = true
+			if !blocked {
+				blocked = true
 				<-release
 			}
 		})
@@ -175,8 +175,8 @@ func TestSnapshotDoesNotBlock(t *testing.T) {
 		a.Report(connectivity.Connecting, nil)
 		a.Report(connectivity.TransientFailure, errors.New("refused"))
 		synctest.Wait()
-		if s := root.Snapshot(); !stuck || s == nil || s.State != connectivity.Connecting {
-			t.Errorf("stuck: %v, and the snapshot is %+v", stuck, s)
+		if s := root.Snapshot(); !blocked || s == nil || s.State != connectivity.Connecting {
+			t.Errorf("stuck: %v, and the snapshot is %+v", blocked, s)
 		}
 		root.Watch()()
 		close(release)

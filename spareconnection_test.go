@@ -12,9 +12,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// ends reports the loss of an endpoint's connection, and 50 ms later that it is READY again. It
-// returns the endpoint of a call made in between, or "" if that call waits.
-func (h *fleet) ends(endpoint string) string {
+// callDuringReconnect reports that an endpoint has lost its connection, and 50 ms later that it is
+// READY again. It makes a call in between, and returns the endpoint of this call, or "" if the call
+// waits.
+func (h *fleet) callDuringReconnect(endpoint string) string {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
 	sc.Report(connectivity.Idle, nil)
@@ -37,12 +38,12 @@ func (h *fleet) ends(endpoint string) string {
 }
 
 // The only connection of the first priority is replaced every eight seconds. Calls wait for the new
-// one.
+// connection.
 func TestOneLostConnectionIsNotFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		for range 75 {
-			if to := h.ends("a0"); to != "" {
-				t.Fatalf("a call went to %s, want it to wait for the handshake", to)
+			if address := h.callDuringReconnect("a0"); address != "" {
+				t.Fatalf("a call went to %s, want it to wait for the handshake", address)
 			}
 			if in, _ := h.calls(8 * time.Second); in["b"] > 0 {
 				t.Fatalf("calls %v, want all in a", in)
@@ -56,13 +57,13 @@ func TestOneLostConnectionIsNotFailover(t *testing.T) {
 func TestTwoLostConnectionsCauseFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)
-		h.bad["a1"] = true
+		h.failing["a1"] = true
 		h.calls(time.Second) // ejects a1
 		h.pending = setOf("a0", "a1")
 		h.cc.SubConn("a1").Report(connectivity.Connecting, nil)
 		h.settle()
-		if to := h.ends("a0"); to != "b0" {
-			t.Errorf("a call went to %q, want b0", to)
+		if address := h.callDuringReconnect("a0"); address != "b0" {
+			t.Errorf("a call went to %q, want b0", address)
 		}
 	}, 2, 1)
 }

@@ -58,14 +58,14 @@ func RegisterSpecNames(opts ...SpecNameOption) error {
 	for _, opt := range opts {
 		opt(&s)
 	}
-	var held []string
+	var taken []string
 	for _, b := range s.builders {
 		if other := balancer.Get(b.Name()); other != nil && !isOurs(other) && !s.replace[b.Name()] {
-			held = append(held, fmt.Sprintf("%s (%T)", b.Name(), other))
+			taken = append(taken, fmt.Sprintf("%s (%T)", b.Name(), other))
 		}
 	}
-	if len(held) > 0 {
-		return fmt.Errorf("understudy: nothing registered, because other packages hold %s", strings.Join(held, ", "))
+	if len(taken) > 0 {
+		return fmt.Errorf("understudy: nothing registered, because other packages hold %s", strings.Join(taken, ", "))
 	}
 	for _, b := range s.builders {
 		balancer.Register(b)

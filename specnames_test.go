@@ -16,11 +16,11 @@ import (
 
 // Names are registered for the whole process, so this test runs in its own process.
 func TestRegisterSpecNames(t *testing.T) {
-	const own = "UNDERSTUDY_TEST_SPEC_NAMES"
-	if os.Getenv(own) == "" {
-		again := exec.Command(os.Args[0], "-test.run=^TestRegisterSpecNames$", "-test.count=1")
-		again.Env = append(os.Environ(), own+"=1")
-		if out, err := again.CombinedOutput(); err != nil {
+	const variable = "UNDERSTUDY_TEST_SPEC_NAMES"
+	if os.Getenv(variable) == "" {
+		command := exec.Command(os.Args[0], "-test.run=^TestRegisterSpecNames$", "-test.count=1")
+		command.Env = append(os.Environ(), variable+"=1")
+		if out, err := command.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 		return

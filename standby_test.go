@@ -19,14 +19,14 @@ const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFail
 func TestLargeStandbyIsPartlyConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
-		all := addresses("b", 200)
-		m.with(largeStandby, understudy.Options{})
+		all := addressNames("b", 200)
+		m.newChannel(largeStandby, understudy.Options{})
 		time.Sleep(time.Second)
 		if n := m.connected(all...); n != 20 {
 			t.Errorf("%d endpoints of the standby are connected, want 20", n)
 		}
 		for range 4 {
-			m.with(largeStandby, understudy.Options{})
+			m.newChannel(largeStandby, understudy.Options{})
 			time.Sleep(time.Second)
 		}
 		if n := m.connected(all...); n <= 40 {
@@ -40,11 +40,11 @@ func TestLargeStandbyIsPartlyConnected(t *testing.T) {
 func TestLargeStandbyConnectsAfterFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
-		all := addresses("b", 200)
-		cc := m.with(largeStandby, understudy.Options{})
+		all := addressNames("b", 200)
+		cc := m.newChannel(largeStandby, understudy.Options{})
 		time.Sleep(time.Second)
-		m.set(true, "a0", "a1")
-		if got, err := m.answers(cc); err != nil || got[0] != 'b' {
+		m.setDown(true, "a0", "a1")
+		if got, err := m.call(cc); err != nil || got[0] != 'b' {
 			t.Errorf("the first call went to %q, %v", got, err)
 		}
 		time.Sleep(time.Second)
@@ -53,7 +53,7 @@ func TestLargeStandbyConnectsAfterFailover(t *testing.T) {
 		}
 		seen := map[string]bool{}
 		for range 400 {
-			got, err := m.answers(cc)
+			got, err := m.call(cc)
 			if seen[got] = true; err != nil {
 				t.Fatal(err)
 			}
@@ -61,9 +61,9 @@ func TestLargeStandbyConnectsAfterFailover(t *testing.T) {
 		if len(seen) != 200 {
 			t.Errorf("400 calls went to %d endpoints, want 200", len(seen))
 		}
-		m.set(false, "a0", "a1")
+		m.setDown(false, "a0", "a1")
 		time.Sleep(14 * time.Minute)
-		if got, err := m.answers(cc); err != nil || got[0] != 'a' || m.connected(all...) != 200 {
+		if got, err := m.call(cc); err != nil || got[0] != 'a' || m.connected(all...) != 200 {
 			t.Errorf("a call went to %q, %v, with %d endpoints of the standby connected, want a and 200", got, err, m.connected(all...))
 		}
 		time.Sleep(2 * time.Minute)
@@ -76,17 +76,17 @@ func TestLargeStandbyConnectsAfterFailover(t *testing.T) {
 func TestConnectedEndpointsOfLargeStandbyFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
-		all := addresses("b", 200)
-		cc := m.with(largeStandby, understudy.Options{})
+		all := addressNames("b", 200)
+		cc := m.newChannel(largeStandby, understudy.Options{})
 		time.Sleep(time.Second)
-		chosen := slices.DeleteFunc(addresses("b", 200), func(a string) bool { return m.connected(a) == 0 })
-		m.set(true, chosen...)
+		chosen := slices.DeleteFunc(addressNames("b", 200), func(a string) bool { return m.connected(a) == 0 })
+		m.setDown(true, chosen...)
 		time.Sleep(time.Second)
 		if n := m.connected(all...); n != 180 {
 			t.Errorf("%d endpoints are connected, want the 180 that answer", n)
 		}
-		m.set(true, "a0", "a1")
-		if got, err := m.answers(cc); err != nil || got[0] != 'b' {
+		m.setDown(true, "a0", "a1")
+		if got, err := m.call(cc); err != nil || got[0] != 'b' {
 			t.Errorf("a call went to %q, %v", got, err)
 		}
 	})
@@ -102,9 +102,9 @@ func TestSmallStandbyIsFullyConnected(t *testing.T) {
 		t.Run(target, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(t)
-				m.with(target, understudy.Options{})
+				m.newChannel(target, understudy.Options{})
 				time.Sleep(time.Second)
-				if n := m.connected(addresses("b", 200)...); n != want {
+				if n := m.connected(addressNames("b", 200)...); n != want {
 					t.Errorf("%d endpoints of the standby are connected, want %d", n, want)
 				}
 				if want == 1 && m.connected("b0") != 1 {
@@ -125,10 +125,10 @@ func TestLargeStandbyKeepsEndpointsAcrossUpdates(t *testing.T) {
 			}
 			return s
 		}
-		all := addresses("b", 200)
+		all := addressNames("b", 200)
 		r.InitialState(list(all))
 		o := understudy.Options{Sources: []discovery.SourceOption{failover.WithResolvers(r)}}
-		m.with("failover:///tier:///a2,moving:///b?warmStandby=1", o)
+		m.newChannel("failover:///tier:///a2,moving:///b?warmStandby=1", o)
 		time.Sleep(time.Second)
 		slices.Reverse(all)
 		r.UpdateState(list(all))

@@ -18,12 +18,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-func (m *memory) open(all []string) []string {
+func (m *memoryNetwork) connectedAddresses(all []string) []string {
 	time.Sleep(time.Second)
 	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return m.connected(a) == 0 })
 }
 
-func (m *memory) close(cc *grpc.ClientConn) {
+func (m *memoryNetwork) closeChannel(cc *grpc.ClientConn) {
 	_ = cc.Close()
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -33,16 +33,16 @@ func (m *memory) close(cc *grpc.ClientConn) {
 // choose the same endpoints.
 func TestClientConnectsToSubset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, all := newMemory(t), addresses("a", 500)
-		cc := m.with("failover:///tier:///a500", understudy.Options{Subset: 20})
-		first := m.open(all)
+		m, all := newMemory(t), addressNames("a", 500)
+		cc := m.newChannel("failover:///tier:///a500", understudy.Options{Subset: 20})
+		first := m.connectedAddresses(all)
 		if len(first) != 20 {
 			t.Errorf("%d endpoints are connected, want 20", len(first))
 		}
 		got := make(map[string]int)
 		for range 200 {
-			from, err := m.answers(cc)
-			if got[from]++; err != nil {
+			address, err := m.call(cc)
+			if got[address]++; err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,12 +51,12 @@ func TestClientConnectsToSubset(t *testing.T) {
 				t.Errorf("%s answered %d of 200 calls, want 10", a, got[a])
 			}
 		}
-		m.close(cc)
+		m.closeChannel(cc)
 		sets := make(map[string]int)
 		for _, target := range []string{"?subset=20", "?subset=20", "?subset=20&subsetSeed=7", "?subset=20&subsetSeed=7"} {
-			cc := m.with("failover:///tier:///a500"+target, understudy.Options{})
-			sets[strings.Join(m.open(all), " ")]++
-			m.close(cc)
+			cc := m.newChannel("failover:///tier:///a500"+target, understudy.Options{})
+			sets[strings.Join(m.connectedAddresses(all), " ")]++
+			m.closeChannel(cc)
 		}
 		if len(sets) != 3 {
 			t.Errorf("four clients, two of them with the same seed, connected %d sets of endpoints, want 3", len(sets))
@@ -68,19 +68,19 @@ func TestClientConnectsToSubset(t *testing.T) {
 // DialOptions.
 func TestSubsetOutlivesIdleMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, all := newMemory(t), addresses("a", 200)
+		m, all := newMemory(t), addressNames("a", 200)
 		o := understudy.Options{Subset: 5}
-		shared := slices.Concat(m.dialOptions(), understudy.Options{Subset: 5, Sources: []discovery.SourceOption{failover.WithResolvers(tier{})}}.DialOptions(), []grpc.DialOption{grpc.WithIdleTimeout(time.Minute)})
+		shared := slices.Concat(m.dialOptions(), understudy.Options{Subset: 5, Sources: []discovery.SourceOption{failover.WithResolvers(tierResolver{})}}.DialOptions(), []grpc.DialOption{grpc.WithIdleTimeout(time.Minute)})
 		sets := make(map[string]bool)
 		for _, dial := range []func() *grpc.ClientConn{
 			func() *grpc.ClientConn {
-				return m.with("failover:///tier:///a200", o, grpc.WithIdleTimeout(time.Minute))
+				return m.newChannel("failover:///tier:///a200", o, grpc.WithIdleTimeout(time.Minute))
 			},
 			func() *grpc.ClientConn { return m.connect(grpc.NewClient("failover:///tier:///a200", shared...)) },
 			func() *grpc.ClientConn { return m.connect(grpc.NewClient("failover:///tier:///a200", shared...)) },
 		} {
 			cc := dial()
-			before := m.open(all)
+			before := m.connectedAddresses(all)
 			sets[strings.Join(before, " ")] = true
 			for range 3 {
 				time.Sleep(2 * time.Minute)
@@ -88,11 +88,11 @@ func TestSubsetOutlivesIdleMode(t *testing.T) {
 					t.Fatalf("the channel is %v with %d connections, want IDLE and none", state, n)
 				}
 				cc.Connect()
-				if after := m.open(all); len(before) != 5 || !slices.Equal(after, before) {
+				if after := m.connectedAddresses(all); len(before) != 5 || !slices.Equal(after, before) {
 					t.Errorf("%q are connected after idle mode, want %q", after, before)
 				}
 			}
-			m.close(cc)
+			m.closeChannel(cc)
 		}
 		if len(sets) != 3 {
 			t.Errorf("three channels connected %d sets of endpoints, want a different set for each", len(sets))
@@ -105,7 +105,7 @@ func TestSubsetOutlivesIdleMode(t *testing.T) {
 func TestSubsetKeepsLocalityShares(t *testing.T) {
 	var all []flat.Endpoint
 	for zone, n := range map[string]int{"a": 90, "b": 10} {
-		for _, address := range addresses(zone, n) {
+		for _, address := range addressNames(zone, n) {
 			all = append(all, flat.Endpoint{Address: address + ":1", Weight: 3, Locality: "r/" + zone})
 		}
 	}
@@ -116,17 +116,17 @@ func TestSubsetKeepsLocalityShares(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		got, from := map[string]int{}, map[byte]int{}
+		got, byZone := map[string]int{}, map[byte]int{}
 		for range 1000 {
-			address, err := m.answers(cc)
+			address, err := m.call(cc)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got[address]++
-			from[address[0]]++
+			byZone[address[0]]++
 		}
-		if len(got) != 10 || from['a'] != 900 || from['b'] != 100 {
-			t.Errorf("%d endpoints answered, those of the zones %v of 1,000 calls; want 10, and 900 and 100", len(got), from)
+		if len(got) != 10 || byZone['a'] != 900 || byZone['b'] != 100 {
+			t.Errorf("%d endpoints answered, those of the zones %v of 1,000 calls; want 10, and 900 and 100", len(got), byZone)
 		}
 	})
 }

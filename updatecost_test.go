@@ -26,8 +26,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// updated applies a source's answers to policies with fake subchannels.
-type updated struct {
+// answerTest applies the answers of a source to policies with fake subchannels.
+type answerTest struct {
 	resolver.ClientConn // supplies methods that are not called
 	discovery.Started
 
@@ -38,16 +38,16 @@ type updated struct {
 	updates  int
 }
 
-func (*updated) Check(bool) error { return nil }
+func (*answerTest) Check(bool) error { return nil }
 
-func (u *updated) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (u *answerTest) Start(r *discovery.Receiver) (discovery.Started, error) {
 	u.receiver = r
 	return discovery.Started{}, nil
 }
 
-func (*updated) ReportError(error) {}
+func (*answerTest) ReportError(error) {}
 
-func (*updated) ParseServiceConfig(text string) *serviceconfig.ParseResult {
+func (*answerTest) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	var config parsedConfig
 	err := json.Unmarshal([]byte(text), &config)
 	return &serviceconfig.ParseResult{Config: config, Err: err}
@@ -58,13 +58,13 @@ type parsedConfig struct {
 	LoadBalancingConfig  lbconfig.Policy
 }
 
-func (u *updated) UpdateState(state resolver.State) error {
+func (u *answerTest) UpdateState(state resolver.State) error {
 	u.updates++
 	config := state.ServiceConfig.Config.(parsedConfig).LoadBalancingConfig.Config
 	return u.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
 }
 
-func (u *updated) answer(tb testing.TB, a *discovery.Answer) {
+func (u *answerTest) answer(tb testing.TB, a *discovery.Answer) {
 	if err := u.receiver.Update(*a); err != nil {
 		tb.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func (u *updated) answer(tb testing.TB, a *discovery.Answer) {
 	}
 }
 
-func newUpdated(tb testing.TB, settings topology.Settings, a *discovery.Answer) *updated {
-	u := &updated{}
+func newAnswerTest(tb testing.TB, settings topology.Settings, a *discovery.Answer) *answerTest {
+	u := &answerTest{}
 	u.policy = balancer.Get("understudy_priority").Build(&u.conn, balancer.BuildOptions{})
 	m := join.Mechanism{Mechanism: discovery.Mechanism{Source: u}}
 	var err error
@@ -94,7 +94,7 @@ func newUpdated(tb testing.TB, settings topology.Settings, a *discovery.Answer) 
 	return u
 }
 
-func (u *updated) connect(tb testing.TB) {
+func (u *answerTest) connect(tb testing.TB) {
 	for _, sc := range u.conn.Live() {
 		sc.Report(connectivity.Connecting, nil)
 		sc.Report(connectivity.Ready, nil)
@@ -116,19 +116,19 @@ func manyEndpoints(n, turn int, identity string) *discovery.Answer {
 	return &discovery.Answer{Service: "bench", Identity: identity, Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// An unchanged answer allocates nothing per endpoint. A changed one allocates only for what has
-// changed.
+// An answer makes few allocations, even if the weights of all endpoints change. If its content is
+// unchanged, no update is sent.
 func TestAllocationsPerAnswer(t *testing.T) {
 	const n = 10_000
 	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")
 	one := manyEndpoints(n, 0, "d")
 	one.Priorities[0].Localities[0].Endpoints[n/2].Weight = 1000
 	for name, settings := range answerSettings {
-		u := newUpdated(t, settings, a)
+		u := newAnswerTest(t, settings, a)
 		for _, test := range []struct {
 			name   string
 			answer *discovery.Answer
-			most   float64
+			limit  float64
 			sent   bool
 		}{
 			{"the same content under another identity", same, 100, false},
@@ -141,8 +141,8 @@ func TestAllocationsPerAnswer(t *testing.T) {
 				i++
 			})
 			u.answer(t, a)
-			if got > test.most {
-				t.Errorf("%s, %s: %v allocations for an answer, want at most %v", name, test.name, got, test.most)
+			if got > test.limit {
+				t.Errorf("%s, %s: %v allocations for an answer, want at most %v", name, test.name, got, test.limit)
 			}
 			if sent := u.updates > before; sent != test.sent {
 				t.Errorf("%s, %s: an update was sent: %v, want %v", name, test.name, sent, test.sent)
@@ -160,16 +160,16 @@ func BenchmarkAnswer(b *testing.B) {
 	weight.Priorities[0].Localities[0].Endpoints[n/2].Weight = 1000
 	address.Priorities[0].Localities[0].Endpoints[n/2].Addresses = []string{"10.200.0.1:80"}
 	for name, settings := range answerSettings {
-		for _, to := range []struct {
+		for _, test := range []struct {
 			changed string
 			*discovery.Answer
 		}{{"identity", same}, {"weight", weight}, {"address", address}, {"weights", weights}} {
-			b.Run(name+"/"+to.changed, func(b *testing.B) {
-				u := newUpdated(b, settings, a)
+			b.Run(name+"/"+test.changed, func(b *testing.B) {
+				u := newAnswerTest(b, settings, a)
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
-					u.answer(b, []*discovery.Answer{to.Answer, a}[i%2])
-					if i == 0 && to.changed == "address" {
+					u.answer(b, []*discovery.Answer{test.Answer, a}[i%2])
+					if i == 0 && test.changed == "address" {
 						b.StopTimer()
 						u.connect(b)
 						b.StartTimer()

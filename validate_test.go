@@ -22,7 +22,7 @@ func TestValidateReadsFiles(t *testing.T) {
 	}
 	const good = "endpoints:\n- lb_endpoints:\n  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 443}}}\n"
 	bad := strings.Replace(good, "443", "70000", 1)
-	for _, test := range []struct{ target, bootstrap, complaint string }{
+	for _, test := range []struct{ target, bootstrap, wantErr string }{
 		{"file://" + write("good.yaml", good), "", ""},
 		{"file://" + write("bad.yaml", bad), "", "bad.yaml:3:75: port_value is 70000"},
 		{"failover:///file://" + filepath.Join(dir, "bad.yaml") + ",a:1", "", "bad.yaml:3:75: port_value is 70000"},
@@ -35,8 +35,8 @@ func TestValidateReadsFiles(t *testing.T) {
 	} {
 		t.Setenv("GRPC_XDS_BOOTSTRAP", test.bootstrap)
 		err := understudy.Validate(test.target, understudy.Recommended())
-		if test.complaint == "" && err != nil || test.complaint != "" && (err == nil || !strings.Contains(err.Error(), test.complaint)) {
-			t.Errorf("%s: Validate = %v, want %q", test.target, err, test.complaint)
+		if test.wantErr == "" && err != nil || test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)) {
+			t.Errorf("%s: Validate = %v, want %q", test.target, err, test.wantErr)
 		}
 		cc, err := newClient(test.target, understudy.Recommended())
 		if err != nil {
