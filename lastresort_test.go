@@ -27,7 +27,7 @@ func TestHalfReadyPriorityIsPreferredToErrors(t *testing.T) {
 		h.failConnections("b1")
 		got := h.makeCalls(10*time.Minute, 5*time.Millisecond, nil)
 		t.Logf("%d of %d calls failed", got.failed, got.calls)
-		if got.calls != 120000 || got.failed > 1200 || got.in["a"] != got.failed {
+		if got.calls != 120000 || got.failed > 1200 || got.byPriority["a"] != got.failed {
 			t.Errorf("%d of %d calls failed, want only the trial calls, at most 1200 of 120000", got.failed, got.calls)
 		}
 	}, 2, 2)
@@ -78,9 +78,9 @@ func TestCallsWaitForReconnectingPriority(t *testing.T) {
 				h.failing["a0"] = true
 				h.calls(30 * time.Second)
 				for range 20 {
-					in := h.callsDuringReconnect("b0")
-					if in["a"] > 5 || in[""] < 45 {
-						t.Fatalf("calls %v, want at most five trial calls in a, and the others waiting for b", in)
+					counts := h.callsDuringReconnect("b0")
+					if counts["a"] > 5 || counts[""] < 45 {
+						t.Fatalf("calls %v, want at most five trial calls in a, and the others waiting for b", counts)
 					}
 					h.calls(5 * time.Second)
 				}
@@ -99,8 +99,8 @@ func TestCallsWaitAfterPriorityFellBelowMinReady(t *testing.T) {
 		h.wantCallsTo("half of a is READY", "b")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
 		synctest.Wait()
-		if in := h.callsDuringReconnect("b0"); in[""] != 50 {
-			t.Errorf("calls %v, want all to wait for b", in)
+		if counts := h.callsDuringReconnect("b0"); counts[""] != 50 {
+			t.Errorf("calls %v, want all to wait for b", counts)
 		}
 	}, 2, 1)
 }

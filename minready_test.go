@@ -23,8 +23,8 @@ func (h *fleet) failConnections(endpoints ...string) {
 
 func (h *fleet) wantCallsTo(what, priority string) {
 	h.t.Helper()
-	if in, failed := h.calls(1e9); in[priority] < 190 || failed > 0 {
-		h.t.Errorf("%s: calls %v, %d failed; want them in %s", what, in, failed, priority)
+	if counts, failed := h.calls(1e9); counts[priority] < 190 || failed > 0 {
+		h.t.Errorf("%s: calls %v, %d failed; want them in %s", what, counts, failed, priority)
 	}
 }
 
@@ -130,8 +130,8 @@ func TestUnprovenEndpointReconnects(t *testing.T) {
 		h.failing["a1"] = true
 		h.makeCalls(10*time.Second, 50*time.Millisecond, nil)
 		for i := range 60 {
-			if in := h.callsDuringReconnect("a1"); in["a"] > 5 {
-				t.Fatalf("reconnect %d: calls %v, want them in b", i+1, in)
+			if counts := h.callsDuringReconnect("a1"); counts["a"] > 5 {
+				t.Fatalf("reconnect %d: calls %v, want them in b", i+1, counts)
 			}
 			h.makeCalls(5*time.Second, 50*time.Millisecond, nil)
 		}

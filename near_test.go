@@ -206,8 +206,8 @@ func TestBalancedZoneReturnsErrors(t *testing.T) {
 		"/a: a0 a1 a2 a3 a4 a5; /b: b0 b1 b2; /c: c0": {"b", 5 * time.Minute},
 	} {
 		inZones(t, topology.Settings{OutlierDetection: true}, zones, func(h *fleet) {
-			if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
-				t.Fatalf("%s: before: calls %v, %d failed", zones, in, failed)
+			if counts, failed := h.calls(time.Second); counts["a"] != 200 || failed > 0 {
+				t.Fatalf("%s: before: calls %v, %d failed", zones, counts, failed)
 			}
 			homeEndpoints := len(h.cc.Live())
 			if want := strings.Count(zones, " a"); homeEndpoints != want {
@@ -217,10 +217,10 @@ func TestBalancedZoneReturnsErrors(t *testing.T) {
 				h.failing[fmt.Sprintf("a%d:1", i)] = true
 			}
 			h.calls(21 * time.Second)
-			in, failed := h.calls(30 * time.Minute)
+			counts, failed := h.calls(30 * time.Minute)
 			for _, other := range test.others {
-				if in[string(other)] < 10_000 {
-					t.Errorf("%s: calls %v, want many in %c", zones, in, other)
+				if counts[string(other)] < 10_000 {
+					t.Errorf("%s: calls %v, want many in %c", zones, counts, other)
 				}
 			}
 			if percent := 100 * float64(failed) / float64(30*60*200); percent > 1.5 || failed == 0 {
@@ -228,8 +228,8 @@ func TestBalancedZoneReturnsErrors(t *testing.T) {
 			}
 			clear(h.failing)
 			h.calls(test.back)
-			if in, failed := h.calls(time.Minute); in["a"] < 11900 || failed > 0 {
-				t.Errorf("%s: afterwards: calls %v, %d failed, want all at home", zones, in, failed)
+			if counts, failed := h.calls(time.Minute); counts["a"] < 11900 || failed > 0 {
+				t.Errorf("%s: afterwards: calls %v, %d failed, want all at home", zones, counts, failed)
 			}
 		})
 	}
@@ -244,8 +244,8 @@ func TestBalancedZoneIsPartlyEjected(t *testing.T) {
 		h.calls(20 * time.Second)
 		// Zones a, b and c have 2/9, 3/9 and 4/9 of the capacity. So a keeps two thirds of its
 		// calls, and c gets the others.
-		if in, _ := h.calls(3 * time.Second); in["a"] != 400 || in["b"] != 0 || in["c"] != 200 {
-			t.Errorf("the calls go to %v, want 400 in a and 200 in c", in)
+		if counts, _ := h.calls(3 * time.Second); counts["a"] != 400 || counts["b"] != 0 || counts["c"] != 200 {
+			t.Errorf("the calls go to %v, want 400 in a and 200 in c", counts)
 		}
 	})
 }
@@ -262,12 +262,12 @@ func TestStandbyOfBalancedZones(t *testing.T) {
 		all = append(all, flat.Endpoint{Address: fmt.Sprintf("%s%d:1", zone, 100+i), Locality: "/" + zone, Priority: 1})
 	}
 	inZonesOf(t, topology.Settings{WarmStandby: 1}, flat.Answer(all...), func(h *fleet) {
-		in := make(map[byte]int)
+		counts := make(map[byte]int)
 		for _, sc := range h.cc.Live() {
-			in[sc.Addresses[0].Addr[0]]++
+			counts[sc.Addresses[0].Addr[0]]++
 		}
-		if in['a'] != 1+20 || in['b'] != 1+5 {
-			t.Errorf("%d endpoints of zone a and %d of b are connected, want 1 and 20, and 1 and 5", in['a'], in['b'])
+		if counts['a'] != 1+20 || counts['b'] != 1+5 {
+			t.Errorf("%d endpoints of zone a and %d of b are connected, want 1 and 20, and 1 and 5", counts['a'], counts['b'])
 		}
 	})
 }
@@ -301,8 +301,8 @@ func TestBalanceOfEndpointsInTwoZones(t *testing.T) {
 	inZonesOf(t, topology.Settings{}, answer, func(h *fleet) {
 		h.settle()
 		h.failConnections("a1:1")
-		if in, failed := h.calls(time.Second); in["a"] == 0 || failed > 0 {
-			t.Errorf("calls %v, %d failed, want some at home, and none failed", in, failed)
+		if counts, failed := h.calls(time.Second); counts["a"] == 0 || failed > 0 {
+			t.Errorf("calls %v, %d failed, want some at home, and none failed", counts, failed)
 		}
 	})
 }

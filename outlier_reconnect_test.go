@@ -98,9 +98,9 @@ func TestPriorityWithShortConnectionsRecovers(t *testing.T) {
 			repaired := time.Now()
 			for {
 				h.reconnect("a0")
-				in, _ := h.calls(age)
+				counts, _ := h.calls(age)
 				elapsed := time.Since(repaired)
-				if in["a"] > in["b"] {
+				if counts["a"] > counts["b"] {
 					return
 				}
 				if elapsed > 30*time.Second {
@@ -124,8 +124,8 @@ func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 		time.Sleep(time.Hour)
 		h.reconnect("a0")
 		h.calls(20 * time.Second)
-		if in, _ := h.calls(time.Second); in["b"] > 0 {
-			t.Errorf("calls %v, want all in a", in)
+		if counts, _ := h.calls(time.Second); counts["b"] > 0 {
+			t.Errorf("calls %v, want all in a", counts)
 		}
 	}, 1, 1)
 }
@@ -159,8 +159,8 @@ func TestKeepaliveFailureCausesFailover(t *testing.T) {
 			}
 			h.pending = setOf("a0")
 			h.settle()
-			if in, _ := h.calls(time.Second); in["b"] != 200 {
-				t.Errorf("%s first: calls %v, want all at b", first, in)
+			if counts, _ := h.calls(time.Second); counts["b"] != 200 {
+				t.Errorf("%s first: calls %v, want all at b", first, counts)
 			}
 		}, 1, 1)
 	}

@@ -117,24 +117,24 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	return endpoint, failed
 }
 
-func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
-	in = map[string]int{}
+func (h *fleet) calls(d time.Duration) (counts map[string]int, failed int) {
+	counts = map[string]int{}
 	for range d / (5 * time.Millisecond) {
 		endpoint, failedCall := h.call()
-		in[endpoint[:1]]++
+		counts[endpoint[:1]]++
 		if failedCall {
 			failed++
 		}
 	}
-	return in, failed
+	return counts, failed
 }
 
 // A priority that answers only with errors loses its calls within a second, and then gets few
 // calls. Two intervals after it has recovered, it has all its calls again.
 func TestPriorityReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
-			t.Fatalf("before: calls %v, %d failed", in, failed)
+		if counts, failed := h.calls(time.Second); counts["a"] != 200 || failed > 0 {
+			t.Fatalf("before: calls %v, %d failed", counts, failed)
 		}
 		h.failing["a0"], h.failing["a1"] = true, true
 		broken := time.Now()
@@ -147,9 +147,9 @@ func TestPriorityReturnsErrors(t *testing.T) {
 			t.Errorf("the next priority got calls after %v, want at most 1 s", elapsed)
 		}
 		h.calls(20 * time.Second)
-		in, failed := h.calls(30 * time.Minute)
-		t.Logf("in half an hour %d of %d calls failed", failed, in["a"]+in["b"])
-		if percent := 100 * float64(failed) / float64(in["a"]+in["b"]); percent > 1.5 || failed == 0 {
+		counts, failed := h.calls(30 * time.Minute)
+		t.Logf("in half an hour %d of %d calls failed", failed, counts["a"]+counts["b"])
+		if percent := 100 * float64(failed) / float64(counts["a"]+counts["b"]); percent > 1.5 || failed == 0 {
 			t.Errorf("%.2f %% of the calls failed, want some and at most 1.5 %%", percent)
 		}
 		clear(h.failing)
@@ -164,21 +164,21 @@ func TestPriorityReturnsErrors(t *testing.T) {
 }
 
 func (h *fleet) share() float64 {
-	in, _ := h.calls(50 * time.Millisecond)
-	return float64(in["a"]) / 10
+	counts, _ := h.calls(50 * time.Millisecond)
+	return float64(counts["a"]) / 10
 }
 
 func TestOnlyPriorityReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.failing["a0"], h.failing["a1"] = true, true
-		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
-			t.Errorf("%d of %d calls failed", failed, in["a"])
+		if counts, failed := h.calls(5 * time.Minute); failed != counts["a"] || failed != 5*60*200 {
+			t.Errorf("%d of %d calls failed", failed, counts["a"])
 		}
 		delete(h.failing, "a0") // after two intervals, only a1 is ejected
 		h.calls(20 * time.Second)
-		in, failed := h.calls(25 * time.Second)
+		counts, failed := h.calls(25 * time.Second)
 		if failed > 10 {
-			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, in["a"])
+			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, counts["a"])
 		}
 	}, 2)
 }
@@ -189,13 +189,13 @@ func TestOtherEndpointIsNotServing(t *testing.T) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
 		h.settle()
 		h.failing["a0"] = true
-		if in, failed := h.calls(time.Minute); failed != in["a"] {
-			t.Errorf("%d of %d calls failed", failed, in["a"])
+		if counts, failed := h.calls(time.Minute); failed != counts["a"] {
+			t.Errorf("%d of %d calls failed", failed, counts["a"])
 		}
 		h.cc.SubConn("a1").ReportHealth(connectivity.Ready, nil)
 		h.calls(20 * time.Second)
-		if in, failed := h.calls(10 * time.Second); failed > 10 {
-			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, in["a"])
+		if counts, failed := h.calls(10 * time.Second); failed > 10 {
+			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, counts["a"])
 		}
 	}, 2)
 }
@@ -203,9 +203,9 @@ func TestOtherEndpointIsNotServing(t *testing.T) {
 func TestOneOfTwoEndpointsReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.failing["a0"] = true
-		in, failed := h.calls(10 * time.Minute)
-		if in["b"] > 0 || failed < 5 || failed > 100 {
-			t.Errorf("calls %v, %d failed", in, failed)
+		counts, failed := h.calls(10 * time.Minute)
+		if counts["b"] > 0 || failed < 5 || failed > 100 {
+			t.Errorf("calls %v, %d failed", counts, failed)
 		}
 	}, 2, 2)
 }
@@ -229,16 +229,16 @@ func TestPriorityWithFewCalls(t *testing.T) {
 			t.Errorf("%d of 100 calls failed", failed)
 		}
 		clear(h.failing)
-		back := 0
+		returned := 0
 		for range 40 {
 			if endpoint, _ := h.call(); endpoint[:1] == "a" {
-				back++
+				returned++
 			}
 			time.Sleep(time.Second)
 			h.settle()
 		}
-		if back < 15 {
-			t.Errorf("of 40 calls after the repair %d went to the first priority", back)
+		if returned < 15 {
+			t.Errorf("of 40 calls after the repair %d went to the first priority", returned)
 		}
 	}, 2, 2)
 }
@@ -264,19 +264,19 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 		// After its ejection, an endpoint gets calls for an interval before it can be ejected
 		// again.
 		h.failing["a1"] = true
-		one := 0
+		oneEjected := 0
 		for range 12 {
-			in, failed := h.calls(interval)
-			share := float64(failed) / float64(in["a"])
+			counts, failed := h.calls(interval)
+			share := float64(failed) / float64(counts["a"])
 			if share < 0.2 || share > 0.41 {
 				t.Errorf("%.0f %% of the calls failed, want the calls of one or two endpoints", 100*share)
 			}
 			if share < 0.26 {
-				one++
+				oneEjected++
 			}
 		}
-		if one < 8 {
-			t.Errorf("an endpoint was ejected in %d of 12 intervals, want at least 8", one)
+		if oneEjected < 8 {
+			t.Errorf("an endpoint was ejected in %d of 12 intervals, want at least 8", oneEjected)
 		}
 	}, 5)
 }

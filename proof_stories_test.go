@@ -36,16 +36,16 @@ func TestOneCallPerMinute(t *testing.T) {
 // Streams that began before a fault end during it. Their success does not count as a recovery.
 func TestStreamsFromBeforeFault(t *testing.T) {
 	inFleet(t, func(h *fleet) {
-		var ends []func(balancer.DoneInfo)
+		var dones []func(balancer.DoneInfo)
 		for range 600 {
-			_, end := h.startCall()
-			ends = append(ends, end)
+			_, done := h.startCall()
+			dones = append(dones, done)
 		}
 		h.failing["a0"], h.failing["a1"] = true, true
-		got := h.makeCalls(10*time.Minute, time.Second, func(at time.Duration) {
-			for 600-len(ends) < int(at/time.Second) {
-				ends[0](balancer.DoneInfo{BytesSent: true, BytesReceived: true})
-				ends = ends[1:]
+		got := h.makeCalls(10*time.Minute, time.Second, func(elapsed time.Duration) {
+			for 600-len(dones) < int(elapsed/time.Second) {
+				dones[0](balancer.DoneInfo{BytesSent: true, BytesReceived: true})
+				dones = dones[1:]
 			}
 		})
 		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
@@ -59,8 +59,8 @@ func TestOtherEndpointReconnectsDuringEjection(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.failing["a0"] = true
 		next, notWaiting := 20*time.Second, 0
-		got := h.makeCalls(time.Hour, 50*time.Millisecond, func(at time.Duration) {
-			if at < next {
+		got := h.makeCalls(time.Hour, 50*time.Millisecond, func(elapsed time.Duration) {
+			if elapsed < next {
 				return
 			}
 			next += 20 * time.Second
@@ -71,11 +71,11 @@ func TestOtherEndpointReconnectsDuringEjection(t *testing.T) {
 			}
 			h.reconnect("a1")
 		})
-		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.in)
+		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.byPriority)
 		// At some of the reconnections, the ejection of a0 has just ended, so the call goes to a0
 		// and does not wait.
-		if got.moves > 0 || got.in["b"] > 0 || notWaiting > 20 {
-			t.Errorf("%d moves, calls %v, %d did not wait, want all to wait", got.moves, got.in, notWaiting)
+		if got.moves > 0 || got.byPriority["b"] > 0 || notWaiting > 20 {
+			t.Errorf("%d moves, calls %v, %d did not wait, want all to wait", got.moves, got.byPriority, notWaiting)
 		}
 	}, 2, 2)
 }

@@ -18,16 +18,16 @@ import (
 
 type callCounts struct {
 	calls, failed int
-	in            map[string]int
+	byPriority    map[string]int
 	moves         int    // how often most calls moved to another priority
 	priority      string // the priority of most of the last ten calls
 }
 
 // makeCalls makes one call per period for the duration d. Before each call, it calls beforeCall
 // with the elapsed time. It counts a move when the priority of most of the last ten calls changes.
-func (h *fleet) makeCalls(d, period time.Duration, beforeCall func(at time.Duration)) callCounts {
+func (h *fleet) makeCalls(d, period time.Duration, beforeCall func(elapsed time.Duration)) callCounts {
 	h.t.Helper()
-	got := callCounts{in: map[string]int{}}
+	got := callCounts{byPriority: map[string]int{}}
 	begin, last := time.Now(), map[string]int{}
 	for time.Since(begin) < d {
 		if beforeCall != nil {
@@ -37,7 +37,7 @@ func (h *fleet) makeCalls(d, period time.Duration, beforeCall func(at time.Durat
 		time.Sleep(period - 5*time.Millisecond)
 		h.settle()
 		got.calls++
-		got.in[endpoint[:1]]++
+		got.byPriority[endpoint[:1]]++
 		last[endpoint[:1]]++
 		if failed {
 			got.failed++
@@ -58,7 +58,7 @@ func (h *fleet) makeCalls(d, period time.Duration, beforeCall func(at time.Durat
 	return got
 }
 
-func (h *fleet) startCall() (endpoint string, end func(balancer.DoneInfo)) {
+func (h *fleet) startCall() (endpoint string, done func(balancer.DoneInfo)) {
 	h.t.Helper()
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
 	if err != nil {
@@ -68,8 +68,8 @@ func (h *fleet) startCall() (endpoint string, end func(balancer.DoneInfo)) {
 }
 
 func (h *fleet) resetConnections(running []func(balancer.DoneInfo), endpoints ...string) {
-	for _, end := range running {
-		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
+	for _, done := range running {
+		done(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
 	}
 	for _, e := range endpoints {
 		h.cc.SubConn(e).Report(connectivity.Idle, nil)
@@ -88,10 +88,10 @@ func TestConnectionResetOfSecondPriority(t *testing.T) {
 		h.calls(10 * time.Minute)
 		var running []func(balancer.DoneInfo)
 		for range 20 {
-			if endpoint, end := h.startCall(); endpoint[:1] == "b" {
-				running = append(running, end)
+			if endpoint, done := h.startCall(); endpoint[:1] == "b" {
+				running = append(running, done)
 			} else {
-				end(balancer.DoneInfo{})
+				done(balancer.DoneInfo{})
 			}
 		}
 		h.resetConnections(running, "b0", "b1")
@@ -115,21 +115,21 @@ func TestStreamsReturnAfterReset(t *testing.T) {
 				h.calls(5 * time.Second)
 				var running []func(balancer.DoneInfo)
 				for range 30 {
-					_, end := h.startCall()
-					running = append(running, end)
+					_, done := h.startCall()
+					running = append(running, done)
 				}
 				h.resetConnections(running, "a0", "a1", "a2")
-				in := map[string]int{}
-				for at := range 120 {
+				counts := map[string]int{}
+				for second := range 120 {
 					endpoint, _ := h.startCall()
 					time.Sleep(time.Second)
 					h.settle()
-					if at >= 60 {
-						in[endpoint[:1]]++
+					if second >= 60 {
+						counts[endpoint[:1]]++
 					}
 				}
-				if in["b"] > 0 {
-					t.Errorf("a minute later new streams go to %v, want all in a", in)
+				if counts["b"] > 0 {
+					t.Errorf("a minute later new streams go to %v, want all in a", counts)
 				}
 			}, 3, 3)
 		})
@@ -165,8 +165,8 @@ func TestTrialsOfManyEndpoints(t *testing.T) {
 			}
 			h.makeCalls(10*time.Second, 5*time.Millisecond, nil)
 			next := 0
-			got := h.makeCalls(20*time.Minute, test.period, func(at time.Duration) {
-				for ; time.Duration(next)*600*time.Millisecond < at; next++ {
+			got := h.makeCalls(20*time.Minute, test.period, func(elapsed time.Duration) {
+				for ; time.Duration(next)*600*time.Millisecond < elapsed; next++ {
 					h.reconnect("a" + strconv.Itoa(next%50))
 				}
 			})

@@ -45,8 +45,8 @@ func TestOneLostConnectionIsNotFailover(t *testing.T) {
 			if address := h.callDuringReconnect("a0"); address != "" {
 				t.Fatalf("a call went to %s, want it to wait for the handshake", address)
 			}
-			if in, _ := h.calls(8 * time.Second); in["b"] > 0 {
-				t.Fatalf("calls %v, want all in a", in)
+			if counts, _ := h.calls(8 * time.Second); counts["b"] > 0 {
+				t.Fatalf("calls %v, want all in a", counts)
 			}
 		}
 	}, 1, 1)

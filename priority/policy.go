@@ -26,7 +26,7 @@ type policy struct {
 
 	core             *core.Core
 	random           func() float64 // the only source of random numbers, in [0, 1)
-	countConnections func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
+	countConnections func(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int
 	children         map[string]*shell.Child
 	statuses         map[string]*childStatus
 	titles           map[string]string

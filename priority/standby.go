@@ -58,7 +58,8 @@ func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 }
 
 // choose returns the endpoints to which a large standby connects: at least one in each locality
-// that has a share of the calls. If a chosen endpoint is also in the next list, it is chosen again.
+// that has a share of the calls. The choice depends only on the seed and the addresses, so that it
+// changes little when the list changes.
 func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	endpoints = withoutReserve(endpoints)
 	numbers := make(map[int]uint64, len(endpoints))

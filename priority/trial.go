@@ -88,7 +88,7 @@ func (t *trialPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) 
 }
 
 // countCall counts a call for each child on trial, except for the child that got the call. waiting
-// means that the call is waiting.
+// is true if the call must wait.
 func (t *trialPicker) countCall(except *trialChild, waiting bool) {
 	for _, c := range t.children {
 		if c == except {

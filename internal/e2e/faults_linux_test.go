@@ -133,7 +133,7 @@ type fault struct {
 	name string // the name of the fault in the table of the documentation
 	// start returns the address of an endpoint, and a function that breaks the endpoint. The function
 	// is nil if the endpoint never answers.
-	start func(t *testing.T) (address string, lose func())
+	start func(t *testing.T) (address string, breakEndpoint func())
 	// minTime is the minimum time until the next priority answers.
 	minTime time.Duration
 	// deadline is the deadline of calls; 0 selects the one in the README.

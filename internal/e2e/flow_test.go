@@ -29,7 +29,7 @@ type call struct {
 
 type flow struct {
 	stop      func()       // returns when all calls have ended
-	limit     atomic.Int64 // deadline of new calls in nanoseconds
+	deadline  atomic.Int64 // deadline of new calls in nanoseconds
 	mu        sync.Mutex
 	calls     []call
 	callEnded chan struct{}
@@ -40,19 +40,19 @@ func startFlow(t *testing.T, cc *grpc.ClientConn, deadline time.Duration) *flow 
 	return startFlowOf(t, cc, deadline, 5*time.Millisecond)
 }
 
-func startFlowOf(t *testing.T, cc *grpc.ClientConn, deadline, every time.Duration) *flow {
+func startFlowOf(t *testing.T, cc *grpc.ClientConn, deadline, interval time.Duration) *flow {
 	t.Helper()
 	f := &flow{callEnded: make(chan struct{})}
-	f.limit.Store(int64(deadline))
+	f.deadline.Store(int64(deadline))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		ticks := time.NewTicker(every)
+		ticks := time.NewTicker(interval)
 		defer ticks.Stop()
 		for {
 			select {
 			case <-ticks.C:
-				running.Go(func() { f.call(cc, time.Duration(f.limit.Load())) })
+				running.Go(func() { f.call(cc, time.Duration(f.deadline.Load())) })
 			case <-ctx.Done():
 				return
 			}

@@ -121,8 +121,8 @@ func TestMixedSourcesFailOverAndBack(t *testing.T) {
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < lookups {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", lookups-done)
 	}
-	if lookups := dns.Asked("backup.test", "A"); lookups != 1 {
-		t.Errorf("backup.test was looked up %d times, want once", lookups)
+	if got := dns.Asked("backup.test", "A"); got != 1 {
+		t.Errorf("backup.test was looked up %d times, want once", got)
 	}
 	srvBackend.start(t)
 	awaitName(ctx, t, cc, "srv")

@@ -40,26 +40,26 @@ func startGroup(t *testing.T, name string, size int) *serverGroup {
 
 func startSecureGroup(t *testing.T, name string, certificate *tls.Certificate) *serverGroup {
 	t.Helper()
-	tr := &serverGroup{name: name}
+	g := &serverGroup{name: name}
 	for range 2 {
-		tr.servers = append(tr.servers, startServer(t, name, certificate))
+		g.servers = append(g.servers, startServer(t, name, certificate))
 	}
-	return tr
+	return g
 }
 
-func (tr *serverGroup) addresses() (all []string) {
-	for _, s := range tr.servers {
+func (g *serverGroup) addresses() (all []string) {
+	for _, s := range g.servers {
 		all = append(all, s.address)
 	}
-	for i, r := range tr.relays {
+	for i, r := range g.relays {
 		all[i] = r.Address
 	}
 	return all
 }
 
-func (tr *serverGroup) has(address string) bool { return slices.Contains(tr.addresses(), address) }
+func (g *serverGroup) has(address string) bool { return slices.Contains(g.addresses(), address) }
 
-func (tr *serverGroup) fail(err error, servers ...*server) {
+func (g *serverGroup) fail(err error, servers ...*server) {
 	for _, s := range servers {
 		if err == nil {
 			s.failures.Store(0)
@@ -70,7 +70,7 @@ func (tr *serverGroup) fail(err error, servers ...*server) {
 	}
 }
 
-func (tr *serverGroup) lbEndpoints() string { return lbEndpoints(tr.addresses()) }
+func (g *serverGroup) lbEndpoints() string { return lbEndpoints(g.addresses()) }
 
 func lbEndpoints(addresses []string) string {
 	var text strings.Builder
@@ -81,17 +81,17 @@ func lbEndpoints(addresses []string) string {
 	return text.String()
 }
 
-func dialPriorities(t *testing.T, opts []given.Option, tiers ...*serverGroup) *grpc.ClientConn {
+func dialPriorities(t *testing.T, opts []given.Option, groups ...*serverGroup) *grpc.ClientConn {
 	t.Helper()
-	return dialPrioritiesWith(t, []grpc.DialOption{given.Dial(opts...)}, tiers...)
+	return dialPrioritiesWith(t, []grpc.DialOption{given.Dial(opts...)}, groups...)
 }
 
-func dialPrioritiesWith(t *testing.T, opts []grpc.DialOption, tiers ...*serverGroup) *grpc.ClientConn {
+func dialPrioritiesWith(t *testing.T, opts []grpc.DialOption, groups ...*serverGroup) *grpc.ClientConn {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString("cluster_name: e2e\nendpoints:\n")
-	for priority, tr := range tiers {
-		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, tr.name, tr.lbEndpoints())
+	for priority, g := range groups {
+		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, g.name, g.lbEndpoints())
 	}
 	return newClient(t, "file://"+endpointsFileOf(t, text.String()), opts...)
 }
@@ -115,28 +115,28 @@ func endpointsFileOf(t *testing.T, text string) string {
 func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 	t.Parallel()
 	failing := func(code codes.Code) func(*serverGroup, bool) {
-		return func(tr *serverGroup, isBroken bool) {
+		return func(g *serverGroup, isBroken bool) {
 			if isBroken {
-				tr.fail(status.Error(code, "broken"), tr.servers...)
+				g.fail(status.Error(code, "broken"), g.servers...)
 			} else {
-				tr.fail(nil, tr.servers...)
+				g.fail(nil, g.servers...)
 			}
 		}
 	}
 	for name, test := range map[string]struct {
-		setBroken func(tr *serverGroup, wrong bool)
+		setBroken func(g *serverGroup, wrong bool)
 		deadline  time.Duration
 		code      codes.Code
 	}{
 		"UNAVAILABLE": {failing(codes.Unavailable), callTimeout, codes.Unavailable},
 		"INTERNAL":    {failing(codes.Internal), callTimeout, codes.Internal},
-		"hangs": {func(tr *serverGroup, wrong bool) {
-			for _, s := range tr.servers {
+		"hangs": {func(g *serverGroup, wrong bool) {
+			for _, s := range g.servers {
 				s.hangs.Store(wrong)
 			}
 		}, time.Second, codes.DeadlineExceeded},
-		"packets are dropped": {func(tr *serverGroup, wrong bool) {
-			for _, r := range tr.relays {
+		"packets are dropped": {func(g *serverGroup, wrong bool) {
+			for _, r := range g.relays {
 				if wrong {
 					r.Cut()
 				} else {
@@ -183,10 +183,10 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 	t.Parallel()
 	good, bad := startGroup(t, "good", 3), startGroup(t, "bad", 2)
 	const detection = "{interval: 2s, max_ejection_percent: 20, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_request_volume: 10}"
-	cluster := func(name, more string, tiers ...*serverGroup) string {
+	cluster := func(name, more string, groups ...*serverGroup) string {
 		text := "- name: " + name + "\n  load_assignment:\n    endpoints:\n    - lb_endpoints:\n"
-		for _, tr := range tiers {
-			text += strings.ReplaceAll(tr.lbEndpoints(), "  -", "      -")
+		for _, g := range groups {
+			text += strings.ReplaceAll(g.lbEndpoints(), "  -", "      -")
 		}
 		return text + more
 	}

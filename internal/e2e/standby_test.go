@@ -53,9 +53,9 @@ func measureFailover(t *testing.T, hangs bool) time.Duration {
 	certificate := ca.Pair("tiers", "tiers.test").Load(t)
 	connected := make(chan struct{}, 100)
 	near, far := startSecureGroup(t, "near", &certificate), startSecureGroup(t, "far", &certificate)
-	w := &networkDialer{near: near}
+	d := &networkDialer{near: near}
 	cc := dialPrioritiesWith(t, []grpc.DialOption{
-		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})), grpc.WithContextDialer(w.dial),
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})), grpc.WithContextDialer(d.dial),
 		grpc.WithStatsHandler(&firstConnections{near: near, connected: connected}),
 		given.Dial(given.Set("Authority", "tiers.test"), given.Set("WarmStandby", 1), given.Set("FastFailover", true)),
 	}, near, far)
@@ -83,7 +83,7 @@ func measureFailover(t *testing.T, hangs bool) time.Duration {
 			}
 		})
 	}
-	w.hangs.Store(hangs)
+	d.hangs.Store(hangs)
 	var stopped time.Time
 	for _, s := range near.servers {
 		stopped = time.Now()
@@ -106,8 +106,8 @@ type networkDialer struct {
 	hangs atomic.Bool
 }
 
-func (w *networkDialer) dial(ctx context.Context, address string) (net.Conn, error) {
-	if w.near.has(address) && w.hangs.Load() {
+func (d *networkDialer) dial(ctx context.Context, address string) (net.Conn, error) {
+	if d.near.has(address) && d.hangs.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

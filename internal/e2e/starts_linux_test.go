@@ -44,20 +44,20 @@ type caller struct {
 	flow     *flow
 }
 
-func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) []*caller {
+func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials, priorities ...[]string) []*caller {
 	t.Helper()
 	e, rates := readExample(t), []time.Duration{50 * time.Millisecond, time.Second}
 	if f.deadline != 0 {
 		rates = append([]time.Duration{20 * time.Millisecond}, rates...)
 	}
-	named := e.options.RetryMethods
+	retryMethods := e.options.RetryMethods
 	var callers []*caller
-	for _, every := range rates {
-		for _, c := range []*caller{{retries: true, interval: every}, {interval: every}} {
+	for _, interval := range rates {
+		for _, c := range []*caller{{retries: true, interval: interval}, {interval: interval}} {
 			if e.options.RetryMethods = nil; c.retries {
-				e.options.RetryMethods = named
+				e.options.RetryMethods = retryMethods
 			}
-			c.flow = startFlowOf(t, e.dial(t, creds, tiers...), e.deadline, every)
+			c.flow = startFlowOf(t, e.dial(t, creds, priorities...), e.deadline, interval)
 			callers = append(callers, c)
 		}
 	}
@@ -75,14 +75,14 @@ func (f fault) awaitEndpoints(t *testing.T, callers []*caller, addresses []strin
 	}
 	for _, c := range callers {
 		if f.deadline != 0 {
-			c.flow.limit.Store(int64(f.deadline))
+			c.flow.deadline.Store(int64(f.deadline))
 		}
 	}
 	for _, c := range callers {
-		if more := int(2*workTime/c.interval) + 1; f.deadline != 0 {
+		if remaining := int(2*workTime/c.interval) + 1; f.deadline != 0 {
 			c.flow.await(t, c.flow.count(), "ended", func(call) bool {
-				more--
-				return more == 0
+				remaining--
+				return remaining == 0
 			})
 		}
 	}
@@ -136,10 +136,10 @@ func (f fault) run(t *testing.T) {
 	var near []string
 	var breakAll []func()
 	for range 2 {
-		address, lose := f.start(t)
+		address, breakEndpoint := f.start(t)
 		near = append(near, address)
-		if lose != nil {
-			breakAll = append(breakAll, lose)
+		if breakEndpoint != nil {
+			breakAll = append(breakAll, breakEndpoint)
 		}
 	}
 	lost := time.Now()
@@ -150,8 +150,8 @@ func (f fault) run(t *testing.T) {
 			s.awaitWatches(t, len(callers))
 		}
 		lost = time.Now()
-		for _, lose := range breakAll {
-			lose()
+		for _, breakEndpoint := range breakAll {
+			breakEndpoint()
 		}
 	}
 	for _, c := range callers { // callers with short intervals are first, because a failed priority gets only one call in a hundred
