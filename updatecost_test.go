@@ -192,7 +192,7 @@ func BenchmarkMemory(b *testing.B) {
 				each := heap() - before
 				runtime.KeepAlive(fakes)
 				fakes, before = nil, heap()
-				u := newUpdated(b, settings, a)
+				u := newAnswerTest(b, settings, a)
 				u.conn.Forget()
 				b.ReportMetric(float64(heap()-before-each)/n, "B/endpoint")
 				runtime.KeepAlive(fakes)
