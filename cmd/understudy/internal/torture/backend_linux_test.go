@@ -50,25 +50,25 @@ type backend struct {
 	listener net.Listener
 	conns    map[*net.TCPConn]bool
 	server   *grpc.Server
-	feed     *feed
-	answers  atomic.Value // how calls are answered: a mode
+	queue    *connQueue
+	callMode atomic.Value // the mode of calls, a string
 }
 
 func runBackend() error {
 	var config backendConfig
-	if err := configured(&config); err != nil {
+	if err := readConfig(&config); err != nil {
 		return err
 	}
 	b := &backend{address: config.Address, mode: modeServe, conns: make(map[*net.TCPConn]bool)}
-	b.answers.Store(modeServe)
+	b.callMode.Store(modeServe)
 	b.newServer()
 	if err := b.listen(); err != nil {
 		return err
 	}
-	return obey(b.set)
+	return readCommands(b.setMode)
 }
 
-// listen listens without multipath TCP, which is Go's default. Socket filters do not work with it.
+// listen disables multipath TCP, which is Go's default, because socket filters do not work with it.
 func (b *backend) listen() error {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -81,15 +81,15 @@ func (b *backend) listen() error {
 	return nil
 }
 
-func (b *backend) set(mode string) error {
+func (b *backend) setMode(mode string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.answers.Store(mode)
+	b.callMode.Store(mode)
 	state := healthgrpc.HealthCheckResponse_SERVING
 	if mode == modeNotServing {
 		state = healthgrpc.HealthCheckResponse_NOT_SERVING
 	}
-	b.feed.health.SetServingStatus("", state)
+	b.queue.health.SetServingStatus("", state)
 	before := b.mode
 	b.mode = mode
 	switch mode {
@@ -98,33 +98,33 @@ func (b *backend) set(mode string) error {
 			return b.listen()
 		}
 		if before == modeSilent {
-			b.reset() // like the restart of a program that hung when it started
+			b.resetConns() // like the restart of a program that hung when it started
 		}
 		return b.filter(filterNone)
 	case modeRefuse:
 		return b.listener.Close()
 	case modeSilent, modeGarbage, modeCrash, modeReset:
-		b.reset()
+		b.resetConns()
 		if mode == modeReset {
 			b.mode = modeServe
 		}
 	case modeGoaway:
-		server, old := b.server, b.feed
+		server, oldQueue := b.server, b.queue
 		b.newServer()
 		go func() {
 			server.GracefulStop()
-			old.Close()
+			oldQueue.Close()
 		}()
 		b.mode = modeServe
 	case modeCut:
 		return b.filter(filterAll)
 	case modeLossy:
-		return b.filter(filterSome)
+		return b.filter(filterRandom)
 	}
 	return nil
 }
 
-func (b *backend) reset() {
+func (b *backend) resetConns() {
 	for conn := range b.conns {
 		conn.SetLinger(0)
 		conn.Close()
@@ -142,11 +142,11 @@ func (b *backend) accept(listener net.Listener) {
 		if err != nil {
 			return
 		}
-		b.take(conn.(*net.TCPConn))
+		b.handleConn(conn.(*net.TCPConn))
 	}
 }
 
-func (b *backend) take(conn *net.TCPConn) {
+func (b *backend) handleConn(conn *net.TCPConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conns[conn] = true
@@ -157,7 +157,7 @@ func (b *backend) take(conn *net.TCPConn) {
 		conn.Close()
 		delete(b.conns, conn)
 	case modeCrash:
-		b.feed.push(conn)
+		b.queue.push(conn)
 		time.AfterFunc(20*time.Millisecond, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -166,14 +166,14 @@ func (b *backend) take(conn *net.TCPConn) {
 			delete(b.conns, conn)
 		})
 	default:
-		b.feed.push(conn)
+		b.queue.push(conn)
 	}
 }
 
 var (
-	filterNone = []syscall.SockFilter(nil)
-	filterAll  = []syscall.SockFilter{{Code: syscall.BPF_RET | syscall.BPF_K, K: 0}}
-	filterSome = []syscall.SockFilter{
+	filterNone   = []syscall.SockFilter(nil)
+	filterAll    = []syscall.SockFilter{{Code: syscall.BPF_RET | syscall.BPF_K, K: 0}}
+	filterRandom = []syscall.SockFilter{
 		{Code: syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, K: 0xfffff000 + 56}, // SKF_AD_OFF + SKF_AD_RANDOM
 		{Code: syscall.BPF_JMP | syscall.BPF_JGE | syscall.BPF_K, K: 1288490188, Jt: 0, Jf: 1},
 		{Code: syscall.BPF_RET | syscall.BPF_K, K: 1 << 18},
@@ -183,21 +183,21 @@ var (
 
 // filter attaches a filter to the listener and all connections, or detaches it. Connections inherit
 // the filter of their listener.
-func (b *backend) filter(to []syscall.SockFilter) error {
+func (b *backend) filter(filter []syscall.SockFilter) error {
 	apply := func(conn syscall.Conn) error {
 		raw, err := conn.SyscallConn()
 		if err != nil {
 			return err
 		}
-		var inner error
+		var filterErr error
 		err = raw.Control(func(fd uintptr) {
-			if to == nil {
+			if filter == nil {
 				syscall.DetachLsf(int(fd))
 				return
 			}
-			inner = syscall.AttachLsf(int(fd), to)
+			filterErr = syscall.AttachLsf(int(fd), filter)
 		})
-		return errors.Join(err, inner)
+		return errors.Join(err, filterErr)
 	}
 	for conn := range b.conns {
 		if err := apply(conn); errors.Is(err, net.ErrClosed) {
@@ -209,14 +209,14 @@ func (b *backend) filter(to []syscall.SockFilter) error {
 	return apply(b.listener.(*net.TCPListener))
 }
 
-type feed struct {
+type connQueue struct {
 	health *health.Server
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (f *feed) push(conn net.Conn) {
+func (f *connQueue) push(conn net.Conn) {
 	select {
 	case f.conns <- conn:
 	case <-f.closed:
@@ -224,7 +224,7 @@ func (f *feed) push(conn net.Conn) {
 	}
 }
 
-func (f *feed) Accept() (net.Conn, error) {
+func (f *connQueue) Accept() (net.Conn, error) {
 	select {
 	case conn := <-f.conns:
 		return conn, nil
@@ -233,19 +233,19 @@ func (f *feed) Accept() (net.Conn, error) {
 	}
 }
 
-func (f *feed) Close() error {
+func (f *connQueue) Close() error {
 	f.once.Do(func() { close(f.closed) })
 	return nil
 }
 
-func (f *feed) Addr() net.Addr { return &net.TCPAddr{} }
+func (f *connQueue) Addr() net.Addr { return &net.TCPAddr{} }
 
 func (b *backend) newServer() {
 	b.server = grpc.NewServer(understudy.Recommended().ServerKeepalive())
-	b.feed = &feed{health: health.NewServer(), conns: make(chan net.Conn, 100), closed: make(chan struct{})}
-	healthgrpc.RegisterHealthServer(b.server, b.feed.health)
+	b.queue = &connQueue{health: health.NewServer(), conns: make(chan net.Conn, 100), closed: make(chan struct{})}
+	healthgrpc.RegisterHealthServer(b.server, b.queue.health)
 	b.server.RegisterService(&serviceDesc, b)
-	go b.server.Serve(b.feed)
+	go b.server.Serve(b.queue)
 }
 
 const (
@@ -260,11 +260,11 @@ var serviceDesc = grpc.ServiceDesc{
 	Methods: []grpc.MethodDesc{{
 		MethodName: "Unary",
 		Handler: func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			var takes durationpb.Duration
-			if err := decode(&takes); err != nil {
+			var delay durationpb.Duration
+			if err := decode(&delay); err != nil {
 				return nil, err
 			}
-			return srv.(*backend).answer(ctx, takes.AsDuration())
+			return srv.(*backend).answer(ctx, delay.AsDuration())
 		},
 	}},
 	Streams: []grpc.StreamDesc{{
@@ -273,9 +273,10 @@ var serviceDesc = grpc.ServiceDesc{
 	}},
 }
 
-// answer answers a call with the address of the backend. The client chooses how long that takes.
-func (b *backend) answer(ctx context.Context, takes time.Duration) (*wrapperspb.StringValue, error) {
-	switch b.answers.Load() {
+// answer returns the response to a call, which is the address of the backend. The client chooses
+// the delay of the response.
+func (b *backend) answer(ctx context.Context, delay time.Duration) (*wrapperspb.StringValue, error) {
+	switch b.callMode.Load() {
 	case modeErrors:
 		return nil, status.Error(codes.Internal, "the backend is broken")
 	case modeUnavail:
@@ -284,7 +285,7 @@ func (b *backend) answer(ctx context.Context, takes time.Duration) (*wrapperspb.
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	timer := time.NewTimer(takes)
+	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -296,11 +297,11 @@ func (b *backend) answer(ctx context.Context, takes time.Duration) (*wrapperspb.
 
 func (b *backend) echo(stream grpc.ServerStream) error {
 	for {
-		var takes durationpb.Duration
-		if err := stream.RecvMsg(&takes); err != nil {
+		var delay durationpb.Duration
+		if err := stream.RecvMsg(&delay); err != nil {
 			return nil //nolint:nilerr // the client has ended the stream
 		}
-		answer, err := b.answer(stream.Context(), takes.AsDuration())
+		answer, err := b.answer(stream.Context(), delay.AsDuration())
 		if err != nil {
 			return err
 		}
@@ -310,7 +311,7 @@ func (b *backend) echo(stream grpc.ServerStream) error {
 	}
 }
 
-func host(tier, n int) string { return fmt.Sprintf("127.1.%d.%d", tier, n+1) }
+func host(priority, n int) string { return fmt.Sprintf("127.1.%d.%d", priority, n+1) }
 
 func withPort(port int, hosts ...string) (all []string) {
 	for _, h := range hosts {

@@ -29,7 +29,7 @@ import (
 
 type channelConfig struct {
 	Target      string
-	Recommended bool // otherwise the zero value of Options
+	Recommended bool // whether to use Recommended instead of the zero value of Options
 	Retries     bool
 }
 
@@ -40,19 +40,19 @@ type clientConfig struct {
 }
 
 const (
-	plainDeadline   = 3 * time.Second
-	patientDeadline = 45 * time.Second
-	streamDeadline  = 6 * time.Second
+	plainDeadline        = 3 * time.Second
+	waitForReadyDeadline = 45 * time.Second
+	streamDeadline       = 6 * time.Second
 )
 
 const (
-	plain   = "plain"
-	patient = "patient"
-	stream  = "stream"
+	plainCall        = "plain"
+	waitForReadyCall = "patient"
+	streamCall       = "stream"
 )
 
-// record is a line in the output of a process. It describes a call that has ended, or an event of
-// another kind.
+// record is a line in the output of a process. It describes a call that has ended, or another
+// event.
 type record struct {
 	Kind    string        `json:"k"`
 	Channel int           `json:"c"`
@@ -64,38 +64,38 @@ type record struct {
 	Code    string        `json:"code,omitempty"`
 	Text    string        `json:"m,omitempty"`
 
-	Delay      time.Duration `json:"d,omitempty"` // for a pulse: the longest delay of a timer
+	Delay      time.Duration `json:"d,omitempty"` // in a pulse: the longest delay of a timer
 	Heap       uint64        `json:"heap,omitempty"`
 	Goroutines int           `json:"g,omitempty"`
 	Files      int           `json:"files,omitempty"`
 }
 
 const (
-	pulse   = "pulse"
-	inUse   = "in use"
-	leftOff = "end" // all channels are closed; Text lists the leaked goroutines
+	kindPulse = "pulse"
+	kindInUse = "in use"
+	kindEnd   = "end" // all channels are closed; Text lists the leaked goroutines
 )
 
 type client struct {
-	config  clientConfig
-	api     *http.Transport
-	conns   []*grpc.ClientConn
-	callers sync.WaitGroup
-	ctx     context.Context //nolint:containedctx // ends the callers
-	cancel  context.CancelFunc
-	own     goleak.Option
-	files   int // files open before the first channel
+	config            clientConfig
+	api               *http.Transport
+	conns             []*grpc.ClientConn
+	callers           sync.WaitGroup
+	ctx               context.Context //nolint:containedctx // ends the callers
+	cancel            context.CancelFunc
+	ignoredGoroutines goleak.Option
+	initialFiles      int // number of files that were open before the first channel
 }
 
 func runClient() error {
 	c := &client{api: &http.Transport{}}
-	if err := configured(&c.config); err != nil {
+	if err := readConfig(&c.config); err != nil {
 		return err
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go measureDelay(emit, nil)
-	c.files = openFiles()
-	return obey(func(command string) error {
+	c.initialFiles = openFiles()
+	return readCommands(func(command string) error {
 		switch command {
 		case "open":
 			return c.open()
@@ -106,21 +106,21 @@ func runClient() error {
 	})
 }
 
-// output prevents two lines of a process from being mixed.
-var output sync.Mutex
+// outputMu prevents two lines of output from being mixed.
+var outputMu sync.Mutex
 
 func emit(r record) {
 	line, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
 	}
-	output.Lock()
-	defer output.Unlock()
+	outputMu.Lock()
+	defer outputMu.Unlock()
 	fmt.Printf("%s\n", line)
 }
 
 func (c *client) open() error {
-	c.own = goleak.IgnoreCurrent()
+	c.ignoredGoroutines = goleak.IgnoreCurrent()
 	for i, channel := range c.config.Channels {
 		var o understudy.Options
 		if channel.Recommended {
@@ -133,7 +133,7 @@ func (c *client) open() error {
 			o.Sources = []discovery.SourceOption{kubernetes.WithTransport(c.config.APIServer, c.api)}
 		}
 		o.PriorityChanged = func(p understudy.PriorityInUse) {
-			emit(record{Kind: inUse, Channel: i, Text: fmt.Sprintf("%s %v: %s", p.Name, p.State, p.Why)})
+			emit(record{Kind: kindInUse, Channel: i, Text: fmt.Sprintf("%s %v: %s", p.Name, p.State, p.Why)})
 		}
 		cc, err := understudy.NewClient(channel.Target, o, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(observer{}))
 		if err != nil {
@@ -141,8 +141,8 @@ func (c *client) open() error {
 		}
 		c.conns = append(c.conns, cc)
 		r := rand.New(rand.NewPCG(c.config.Seed, uint64(i)))
-		c.every(125*time.Millisecond, i, caller{plain, plainDeadline, cc, time.Duration(r.IntN(60)) * time.Millisecond})
-		c.every(2*time.Second, i, caller{patient, patientDeadline, cc, time.Duration(r.IntN(60)) * time.Millisecond})
+		c.callPeriodically(125*time.Millisecond, i, caller{plainCall, plainDeadline, cc, time.Duration(r.IntN(60)) * time.Millisecond})
+		c.callPeriodically(2*time.Second, i, caller{waitForReadyCall, waitForReadyDeadline, cc, time.Duration(r.IntN(60)) * time.Millisecond})
 		c.callers.Go(func() { c.stream(cc, i, rand.New(rand.NewPCG(c.config.Seed, uint64(i)))) })
 	}
 	return nil
@@ -158,16 +158,16 @@ func (c *client) close() error {
 	}
 	c.conns = nil
 	var leaked error
-	for end := now() + leakPatience; now() < end; {
+	for deadline := now() + leakTimeout; now() < deadline; {
 		c.api.CloseIdleConnections()
-		if leaked = goleak.Find(c.own); leaked == nil { // Find itself waits for up to a second
+		if leaked = goleak.Find(c.ignoredGoroutines); leaked == nil { // Find itself waits for up to a second
 			break
 		}
 	}
 	runtime.GC()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	r := record{Kind: leftOff, Heap: memory.HeapAlloc, Goroutines: runtime.NumGoroutine(), Files: openFiles() - c.files}
+	r := record{Kind: kindEnd, Heap: memory.HeapAlloc, Goroutines: runtime.NumGoroutine(), Files: openFiles() - c.initialFiles}
 	if leaked != nil {
 		r.Text = leaked.Error()
 	}
@@ -175,8 +175,8 @@ func (c *client) close() error {
 	return nil
 }
 
-// leakPatience limits how long goroutines may take to end. Kubernetes watches end only after 30 s.
-const leakPatience = 90 * time.Second
+// leakTimeout limits how long goroutines may take to end. Kubernetes watches end only after 30 s.
+const leakTimeout = 90 * time.Second
 
 func openFiles() int {
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -190,18 +190,18 @@ type caller struct {
 	kind     string
 	deadline time.Duration
 	cc       *grpc.ClientConn
-	takes    time.Duration
+	delay    time.Duration
 }
 
-// every makes a call at each interval, even while earlier ones wait.
-func (c *client) every(interval time.Duration, channel int, by caller) {
+// callPeriodically makes a call at each interval, even if earlier calls have not ended.
+func (c *client) callPeriodically(interval time.Duration, channel int, spec caller) {
 	c.callers.Go(func() {
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				c.callers.Go(func() { c.unary(channel, by) })
+				c.callers.Go(func() { c.unary(channel, spec) })
 			case <-c.ctx.Done():
 				return
 			}
@@ -209,22 +209,22 @@ func (c *client) every(interval time.Duration, channel int, by caller) {
 	})
 }
 
-func (c *client) unary(channel int, by caller) {
+func (c *client) unary(channel int, spec caller) {
 	a, start := &attempt{}, now()
-	ctx, cancel := context.WithTimeout(context.WithValue(c.ctx, attemptKey{}, a), by.deadline)
+	ctx, cancel := context.WithTimeout(context.WithValue(c.ctx, attemptKey{}, a), spec.deadline)
 	defer cancel()
 	var answer wrapperspb.StringValue
-	err := by.cc.Invoke(ctx, unaryMethod, durationpb.New(by.takes), &answer, grpc.WaitForReady(by.kind == patient))
-	c.ended(channel, by.kind, start, a, err)
+	err := spec.cc.Invoke(ctx, unaryMethod, durationpb.New(spec.delay), &answer, grpc.WaitForReady(spec.kind == waitForReadyCall))
+	c.recordCall(channel, spec.kind, start, a, err)
 }
 
-func (c *client) ended(channel int, kind string, start time.Duration, a *attempt, err error) {
+func (c *client) recordCall(channel int, kind string, start time.Duration, a *attempt, err error) {
 	r := record{Kind: kind, Channel: channel, Start: start, End: now()}
 	if c.ctx.Err() != nil {
 		return // the client has canceled the call
 	}
 	a.mu.Lock()
-	r.To, r.Sent = a.to, a.sent
+	r.To, r.Sent = a.endpoint, a.sent
 	a.mu.Unlock()
 	if err != nil {
 		r.Failed, r.Code, r.Text = true, status.Code(err).String(), status.Convert(err).Message()
@@ -237,14 +237,14 @@ func (c *client) stream(cc *grpc.ClientConn, channel int, r *rand.Rand) {
 		a := &attempt{}
 		start := now()
 		ctx, cancel := context.WithTimeout(context.WithValue(c.ctx, attemptKey{}, a), streamDeadline)
-		err := converse(ctx, cc, 1+r.IntN(15))
+		err := runStream(ctx, cc, 1+r.IntN(15))
 		cancel()
-		c.ended(channel, stream, start, a, err)
+		c.recordCall(channel, streamCall, start, a, err)
 		pause(c.ctx, 200*time.Millisecond)
 	}
 }
 
-func converse(ctx context.Context, cc *grpc.ClientConn, n int) error {
+func runStream(ctx context.Context, cc *grpc.ClientConn, n int) error {
 	s, err := cc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, streamMethod)
 	if err != nil {
 		return err
@@ -278,14 +278,14 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 type attempt struct {
-	mu   sync.Mutex
-	to   string
-	sent time.Duration
+	mu       sync.Mutex
+	endpoint string
+	sent     time.Duration
 }
 
 type attemptKey struct{}
 
-// observer records when and to which endpoint attempts are sent.
+// observer records when, and to which endpoint, the attempts of a call are sent.
 type observer struct{}
 
 func (observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
@@ -299,9 +299,9 @@ func (observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	defer a.mu.Unlock()
 	switch s := s.(type) {
 	case *stats.Begin:
-		a.to, a.sent = "", 0
+		a.endpoint, a.sent = "", 0
 	case *stats.OutHeader:
-		a.to, a.sent = s.RemoteAddr.String(), now()
+		a.endpoint, a.sent = s.RemoteAddr.String(), now()
 	}
 }
 
@@ -309,22 +309,22 @@ func (observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Conte
 
 func (observer) HandleConn(context.Context, stats.ConnStats) {}
 
-// measureDelay passes on a pulse every half second: a record with the longest delay of a timer
-// since the last pulse. It shows how busy the machine is.
-func measureDelay(pass func(record), ends <-chan struct{}) {
+// measureDelay reports a pulse every half second. A pulse is a record with the longest delay of a
+// timer since the last pulse, which shows how busy the machine is.
+func measureDelay(report func(record), done <-chan struct{}) {
 	const tick = 10 * time.Millisecond
 	timer := time.NewTimer(tick)
-	for last, longest, told := now(), time.Duration(0), now(); ; {
+	for last, longest, lastPulse := now(), time.Duration(0), now(); ; {
 		select {
 		case <-timer.C:
-		case <-ends:
+		case <-done:
 			return
 		}
-		at := now()
-		longest = max(longest, at-last-tick)
-		if last = at; at-told > 500*time.Millisecond {
-			pass(record{Kind: pulse, End: at, Delay: longest, Goroutines: runtime.NumGoroutine()})
-			told, longest = at, 0
+		current := now()
+		longest = max(longest, current-last-tick)
+		if last = current; current-lastPulse > 500*time.Millisecond {
+			report(record{Kind: kindPulse, End: current, Delay: longest, Goroutines: runtime.NumGoroutine()})
+			lastPulse, longest = current, 0
 		}
 		timer.Reset(tick)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A seed determines its schedule, and different seeds have different schedules. No fault strikes
-// the core, and no subject has two faults at a time. All kinds of faults are drawn.
+// A seed determines its schedule, and different seeds have different schedules. The healthy host
+// has no faults, and no subject has two faults at the same time. All kinds of faults are drawn.
 func TestSchedules(t *testing.T) {
 	drawn, before := make(map[string]int), ""
 	for seed := range uint64(300) {
@@ -19,18 +19,18 @@ func TestSchedules(t *testing.T) {
 			t.Errorf("seeds %d and %d draw the same schedule", seed-1, seed)
 		}
 		before = s.String()
-		until := make(map[string]time.Duration)
+		busyUntil := make(map[string]time.Duration)
 		for _, f := range s.faults {
 			drawn[f.name]++
 			for _, name := range f.subjects {
-				if name == s.core || until[name] > f.at {
-					t.Errorf("seed %d: %v at %v: the core is %s, and another fault lasts until %v", seed, f, f.at, s.core, until[name])
+				if name == s.healthyHost || busyUntil[name] > f.start {
+					t.Errorf("seed %d: %v at %v: the core is %s, and another fault lasts until %v", seed, f, f.start, s.healthyHost, busyUntil[name])
 				}
-				until[name] = f.end()
+				busyUntil[name] = f.end()
 			}
 		}
-		if !slices.Contains(append(s.starting.all(), s.final.all()...), s.core) {
-			t.Errorf("seed %d: the core %s is not published", seed, s.core)
+		if !slices.Contains(append(s.initial.allHosts(), s.final.allHosts()...), s.healthyHost) {
+			t.Errorf("seed %d: the core %s is not published", seed, s.healthyHost)
 		}
 	}
 	for _, k := range kinds {

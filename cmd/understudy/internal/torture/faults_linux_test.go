@@ -5,77 +5,78 @@ import (
 	"fmt"
 )
 
-func (w *world) take(t turn) error {
+func (w *world) runStep(t step) error {
 	f := t.fault
 	if t.begin {
-		if why := w.sandbox.lacks(f); why != "" {
+		if why := w.sandbox.missingFeature(f); why != "" {
 			w.skipped[f.name+": "+why]++
 			return nil
 		}
 		w.counts[f.name]++
 		w.log.event("begins: %v", f)
 	} else {
-		if w.sandbox.lacks(f) != "" {
+		if w.sandbox.missingFeature(f) != "" {
 			return nil
 		}
 		w.log.event("ends: %v", f)
 	}
 	for _, name := range f.subjects {
-		if err := w.strike(f, name, t.begin); err != nil {
+		if err := w.applyFault(f, name, t.begin); err != nil {
 			return fmt.Errorf("%v: %w", f, err)
 		}
 	}
 	return nil
 }
 
-func (w *world) strike(f *fault, name string, begin bool) error {
-	switch f.on {
-	case onBackend:
-		return w.troubled(name, f, begin, w.backend)
-	case onClient, onNetwork:
-		return w.troubled("", f, begin, w.everywhere)
-	case onSource:
-		return w.source(f, name, begin)
-	case onScript:
-		return w.refused(begin)
-	case onFile:
+func (w *world) applyFault(f *fault, name string, begin bool) error {
+	switch f.subjectKind {
+	case subjectBackend:
+		return w.applyJudged(name, f, begin, w.applyToBackend)
+	case subjectClient, subjectNetwork:
+		return w.applyJudged("", f, begin, w.applyToClient)
+	case subjectSource:
+		return w.applyToSource(f, name, begin)
+	case subjectScript:
+		return w.setRejected(begin)
+	case subjectFile:
 		if begin {
 			return w.files.begin(f, name)
 		}
 		return w.files.end(f, name)
-	case onContent:
+	case subjectContent:
 		w.changes++
 		return w.publish(w.schedule.changes[w.changes-1])
 	}
-	return fmt.Errorf("a fault on %q", f.on)
+	return fmt.Errorf("a fault on %q", f.subjectKind)
 }
 
-// troubled calls do to begin or end a fault. It tells the judge before a fault begins and after it
-// has ended.
-func (w *world) troubled(h string, f *fault, begin bool, do func(f *fault, h string, begin bool) error) error {
+// applyJudged calls apply to begin or end a fault. It informs the judge before a fault begins and
+// after a fault has ended.
+func (w *world) applyJudged(h string, f *fault, begin bool, apply func(f *fault, h string, begin bool) error) error {
 	if begin {
-		w.judge.begin(h, f.kind)
+		w.judge.begin(h, f.faultKind)
 	}
-	err := do(f, h, begin)
-	if !begin || f.length == 0 {
+	err := apply(f, h, begin)
+	if !begin || f.duration == 0 {
 		w.judge.end(h)
 	}
 	return err
 }
 
-func (w *world) backend(f *fault, h string, begin bool) error {
+func (w *world) applyToBackend(f *fault, h string, begin bool) error {
 	p := w.processes[h]
-	if handled, err := p.struck(f, begin); handled {
+	if handled, err := p.applyFault(f, begin); handled {
 		return err
 	}
 	if begin {
-		return p.tell(f.name)
+		return p.send(f.name)
 	}
-	return p.tell(modeServe)
+	return p.send(modeServe)
 }
 
-// struck begins or ends a fault that any process can have. handled reports whether f is one.
-func (p *process) struck(f *fault, begin bool) (handled bool, err error) {
+// applyFault begins or ends a fault that any process can have. handled reports whether f is such a
+// fault.
+func (p *process) applyFault(f *fault, begin bool) (handled bool, err error) {
 	switch f.name {
 	case "kill", "source killed":
 		if begin {
@@ -93,16 +94,17 @@ func (p *process) struck(f *fault, begin bool) (handled bool, err error) {
 	return false, nil
 }
 
-func (w *world) everywhere(f *fault, _ string, begin bool) error {
-	if handled, err := w.client.struck(f, begin); handled {
+func (w *world) applyToClient(f *fault, _ string, begin bool) error {
+	if handled, err := w.client.applyFault(f, begin); handled {
 		return err
 	}
 	return w.sandbox.setNetwork(!begin)
 }
 
-// source begins or ends a fault of a source's process. After a restart, the process has older
-// versions than before, and a management server publishes the previous endpoints for a moment.
-func (w *world) source(f *fault, name string, begin bool) error {
+// applyToSource begins or ends a fault of a source's process. After a restart, the process has
+// older versions than before, and a management server publishes the previous endpoints for a
+// moment.
+func (w *world) applyToSource(f *fault, name string, begin bool) error {
 	p := w.processes[name]
 	config := p.config.(*sourceConfig)
 	config.Content = w.published
@@ -110,20 +112,20 @@ func (w *world) source(f *fault, name string, begin bool) error {
 		config.Version -= 1000
 	}
 	if p.role == "ads" {
-		config.Content = w.before
+		config.Content = w.previous
 	}
-	if _, err := p.struck(f, begin); err != nil {
+	if _, err := p.applyFault(f, begin); err != nil {
 		return err
 	}
-	if w.away[name] = begin; begin {
+	if w.down[name] = begin; begin {
 		return nil
 	}
 	return w.set(name, w.published)
 }
 
-func (w *world) refused(begin bool) error {
+func (w *world) setRejected(begin bool) error {
 	switch {
-	case w.away["ads"]:
+	case w.down["ads"]:
 		return nil
 	case begin:
 		return w.set("ads", content{})
@@ -131,13 +133,13 @@ func (w *world) refused(begin bool) error {
 	return w.set("ads", w.published)
 }
 
-// publish makes all sources publish c. Sources that are down do so when they are up again.
+// publish makes all sources publish c. A source that is down publishes c when it is up again.
 func (w *world) publish(c content) error {
 	w.log.event("published: %v", c)
-	w.before, w.published = w.published, c
+	w.previous, w.published = w.published, c
 	w.judge.publish(c)
 	for _, name := range sourceNames {
-		if !w.away[name] {
+		if !w.down[name] {
 			if err := w.set(name, c); err != nil {
 				return err
 			}
@@ -146,7 +148,7 @@ func (w *world) publish(c content) error {
 	return w.files.publish(c)
 }
 
-// set makes one source publish c. A server of files gets c from its files instead.
+// set makes one source publish c. It does nothing for serve, which reads c from its files.
 func (w *world) set(name string, c content) error {
 	p := w.processes[name]
 	if p.role == "serve" {
@@ -156,5 +158,5 @@ func (w *world) set(name string, c content) error {
 	if err != nil {
 		return err
 	}
-	return p.tell("set " + string(text))
+	return p.send("set " + string(text))
 }

@@ -9,12 +9,12 @@ import (
 )
 
 type files struct {
-	dir   string
-	port  int
-	disk  string // directory on a small file system, or ""
-	now   string // content of the files
-	faint map[string]bool
-	shift map[string]time.Duration // of the modification times
+	dir       string
+	port      int
+	disk      string // directory on a small file system, or ""
+	current   string // current content of the files
+	faulty    map[string]bool
+	timeShift map[string]time.Duration // offset of the modification times
 }
 
 func (f *files) path(name string) string {
@@ -22,7 +22,7 @@ func (f *files) path(name string) string {
 }
 
 func (f *files) prepare(c content) error {
-	f.faint, f.shift = make(map[string]bool), make(map[string]time.Duration)
+	f.faulty, f.timeShift = make(map[string]bool), make(map[string]time.Duration)
 	for _, name := range append([]string{"disk"}, fileNames...) {
 		path := filepath.Join(f.dir, name)
 		if f.disk == "" {
@@ -45,10 +45,10 @@ func (f *files) prepare(c content) error {
 }
 
 func (f *files) publish(c content) error {
-	f.now = c.yaml(f.port)
+	f.current = c.yaml(f.port)
 	for _, name := range fileNames {
-		if !f.faint[name] {
-			if err := f.replace(name, f.now); err != nil {
+		if !f.faulty[name] {
+			if err := f.replace(name, f.current); err != nil {
 				return err
 			}
 		}
@@ -59,59 +59,59 @@ func (f *files) publish(c content) error {
 func (f *files) replace(name, text string) error {
 	temporary := f.path(name) + ".new"
 	err := os.WriteFile(temporary, []byte(text), 0o600)
-	if errors.Is(err, syscall.ENOSPC) && f.faint["disk"] {
+	if errors.Is(err, syscall.ENOSPC) && f.faulty["disk"] {
 		return os.Remove(temporary)
 	}
 	if err != nil {
 		return err
 	}
-	if f.shift[name] != 0 {
-		at := time.Now().Add(f.shift[name])
-		if err := os.Chtimes(temporary, at, at); err != nil {
+	if f.timeShift[name] != 0 {
+		modified := time.Now().Add(f.timeShift[name])
+		if err := os.Chtimes(temporary, modified, modified); err != nil {
 			return err
 		}
 	}
 	return os.Rename(temporary, f.path(name))
 }
 
-// gone returns the path of a directory, and its path while it is renamed.
-func (f *files) gone(name string) (from, to string) {
+// renamedPath returns the path of a directory, and its path while it is renamed.
+func (f *files) renamedPath(name string) (from, to string) {
 	from = filepath.Join(f.dir, name)
 	return from, from + ".gone"
 }
 
 func (f *files) filler() string { return filepath.Join(f.disk, "filler") }
 
-func (f *files) begin(of *fault, name string) error {
-	f.faint[name] = of.name != "times shifted"
-	switch of.name {
-	case "times shifted": // as after a change of the clock, or from a backup
-		if f.shift[name] = time.Hour; of.part < 0.5 {
-			f.shift[name] = -time.Hour
+func (f *files) begin(ft *fault, name string) error {
+	f.faulty[name] = ft.name != "times shifted"
+	switch ft.name {
+	case "times shifted": // as if the clock had changed, or the file came from a backup
+		if f.timeShift[name] = time.Hour; ft.fraction < 0.5 {
+			f.timeShift[name] = -time.Hour
 		}
-		return f.replace(name, f.now)
+		return f.replace(name, f.current)
 	case "half written":
-		return os.WriteFile(f.path(name), []byte(f.now[:int(of.part*float64(len(f.now)))]), 0o600)
+		return os.WriteFile(f.path(name), []byte(f.current[:int(ft.fraction*float64(len(f.current)))]), 0o600)
 	case "broken content":
-		return f.replace(name, f.now+"- {locality: [\n")
+		return f.replace(name, f.current+"- {locality: [\n")
 	case "directory gone":
-		return os.Rename(f.gone(name))
+		return os.Rename(f.renamedPath(name))
 	case "disk full":
-		if !f.faint["disk"] {
-			f.faint["disk"] = true
+		if !f.faulty["disk"] {
+			f.faulty["disk"] = true
 			if err := fill(f.filler()); err != nil {
 				return err
 			}
 		}
-		if of.part < 0.5 { // in half of the cases, the file is written in place, and its old content is lost
-			return truncated(os.WriteFile(f.path(name), []byte(f.now), 0o600))
+		if ft.fraction < 0.5 { // in half of the cases, write the file in place, which destroys its old content
+			return ignoreNoSpace(os.WriteFile(f.path(name), []byte(f.current), 0o600))
 		}
-		return f.replace(name, f.now)
+		return f.replace(name, f.current)
 	}
 	return nil
 }
 
-func truncated(err error) error {
+func ignoreNoSpace(err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return nil
 	}
@@ -126,27 +126,27 @@ func fill(path string) error {
 	for err == nil {
 		_, err = file.Write(make([]byte, 4096))
 	}
-	return errors.Join(truncated(err), file.Close())
+	return errors.Join(ignoreNoSpace(err), file.Close())
 }
 
-// end ends a fault, and writes the endpoints that are published now.
-func (f *files) end(of *fault, name string) error {
-	f.faint[name], f.shift[name] = false, 0
-	switch of.name {
+// end ends a fault, and writes the currently published endpoints.
+func (f *files) end(ft *fault, name string) error {
+	f.faulty[name], f.timeShift[name] = false, 0
+	switch ft.name {
 	case "half written":
-		return os.WriteFile(f.path(name), []byte(f.now), 0o600)
+		return os.WriteFile(f.path(name), []byte(f.current), 0o600)
 	case "directory gone":
-		from, to := f.gone(name)
+		from, to := f.renamedPath(name)
 		if err := os.Rename(to, from); err != nil {
 			return err
 		}
 	case "disk full":
-		if f.faint["disk"] {
-			f.faint["disk"] = false
+		if f.faulty["disk"] {
+			f.faulty["disk"] = false
 			if err := os.Remove(f.filler()); err != nil {
 				return err
 			}
 		}
 	}
-	return f.replace(name, f.now)
+	return f.replace(name, f.current)
 }

@@ -17,10 +17,10 @@ type eventLog struct {
 	repeated map[string]int
 }
 
-const mostBroken = 20
+const maxBroken = 20
 
-// mostRepeats limits how often the same line is written, apart from its time.
-const mostRepeats = 30
+// maxRepeats limits how often the same text is written.
+const maxRepeats = 30
 
 func newLog() *eventLog { return &eventLog{begin: now(), repeated: make(map[string]int)} }
 
@@ -30,19 +30,19 @@ func (l *eventLog) event(format string, args ...any) {
 	l.add(fmt.Sprintf(format, args...))
 }
 
-func (l *eventLog) repeat(text string) {
+func (l *eventLog) eventRepeated(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.repeated[text]++; l.repeated[text] <= mostRepeats {
+	if l.repeated[text]++; l.repeated[text] <= maxRepeats {
 		l.add(text)
 	}
 }
 
-func (l *eventLog) broke(rule, format string, args ...any) {
+func (l *eventLog) ruleBroken(rule, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line := l.add("BROKEN " + rule + ": " + fmt.Sprintf(format, args...))
-	if len(l.broken) < mostBroken {
+	if len(l.broken) < maxBroken {
 		l.broken = append(l.broken, line)
 	}
 }
@@ -64,7 +64,7 @@ func (l *eventLog) write(path string) error {
 	defer l.mu.Unlock()
 	text := strings.Join(l.lines, "\n") + "\n"
 	for line, n := range l.repeated {
-		if n > mostRepeats {
+		if n > maxRepeats {
 			text += fmt.Sprintf("%d times: %s\n", n, line)
 		}
 	}

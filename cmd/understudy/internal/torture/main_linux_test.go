@@ -13,21 +13,21 @@ import (
 )
 
 var (
-	tortureFor = flag.Duration("torture.for", 0, "begin worlds for this time, at least one; 0 runs none")
-	firstSeed  = flag.Uint64("torture.seed", 0, "seed of the first world; 0 for a random one")
-	faultsFor  = flag.Duration("torture.faults", 35*time.Second, "how long the faults of a world last")
-	keepLogs   = flag.Bool("torture.log", false, "also keep the event logs of worlds that pass")
-	onlyFault  = flag.String("torture.only", "", "this kind of fault alone; empty for a random selection")
+	worldsFor = flag.Duration("torture.for", 0, "begin worlds for this time, at least one; 0 runs none")
+	firstSeed = flag.Uint64("torture.seed", 0, "seed of the first world; 0 for a random one")
+	faultsFor = flag.Duration("torture.faults", 35*time.Second, "how long the faults of a world last")
+	keepLogs  = flag.Bool("torture.log", false, "also keep the event logs of worlds that pass")
+	onlyFault = flag.String("torture.only", "", "this kind of fault alone; empty for a random selection")
 )
 
 const roleVariable = "UNDERSTUDY_TORTURE_ROLE"
 
-// roles are the programs in this test binary. Each gets its configuration as JSON in an environment
-// variable, reads commands from stdin, and ends when stdin ends.
+// roles are the programs in this test binary. Each program gets its configuration as JSON in an
+// environment variable, reads commands from stdin, and ends when stdin ends.
 var roles = map[string]func() error{
 	"backend": runBackend,
 	"client":  runClient,
-	"dns":     runNames,
+	"dns":     runDNS,
 	"serve":   runServe,
 	"ads":     runControlPlane,
 	"api":     runAPIServer,

@@ -23,7 +23,7 @@ import (
 func startBackend(t *testing.T) *backend {
 	t.Helper()
 	b := &backend{address: "127.0.0.1:0", mode: modeServe, conns: make(map[*net.TCPConn]bool)}
-	b.answers.Store(modeServe)
+	b.callMode.Store(modeServe)
 	b.newServer()
 	if err := b.listen(); err != nil {
 		t.Fatal(err)
@@ -36,25 +36,25 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// atMost is how long to wait for an event that must happen. instant is how long an event that must
-// not happen is awaited.
+// testTimeout is how long a test waits for an event that must happen. shortWait is how long it
+// waits for an event that must not happen.
 const (
-	atMost  = 30 * time.Second
-	instant = 300 * time.Millisecond
+	testTimeout = 30 * time.Second
+	shortWait   = 300 * time.Millisecond
 )
 
 // dialRaw connects to a backend. It returns the connection and the first bytes from the backend, or
 // the error.
-func dialRaw(address string, wait time.Duration) (conn net.Conn, said string, err error) {
+func dialRaw(address string, wait time.Duration) (conn net.Conn, received string, err error) {
 	conn, err = net.DialTimeout("tcp", address, wait)
 	if err != nil {
 		return nil, "", err
 	}
-	said, err = hear(conn, wait)
-	return conn, said, err
+	received, err = readSome(conn, wait)
+	return conn, received, err
 }
 
-func hear(conn net.Conn, wait time.Duration) (string, error) {
+func readSome(conn net.Conn, wait time.Duration) (string, error) {
 	buffer := make([]byte, 100)
 	if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return "", err
@@ -63,19 +63,19 @@ func hear(conn net.Conn, wait time.Duration) (string, error) {
 	return string(buffer[:n]), err
 }
 
-func TestModesOfConnections(t *testing.T) {
+func TestConnectionModes(t *testing.T) {
 	silent, reset := os.ErrDeadlineExceeded, syscall.ECONNRESET
 	for _, test := range []struct {
-		mode   string
-		opened error  // the error of a connection that was opened before the mode was set
-		said   string // what the backend has sent on a new connection
-		err    error  // the error of a new connection
+		mode     string
+		opened   error  // error of a connection that was opened before the mode was set
+		received string // prefix of what the backend sends on a new connection
+		err      error  // error of a new connection
 	}{
-		{mode: modeServe, said: "\x00\x00", opened: silent},
+		{mode: modeServe, received: "\x00\x00", opened: silent},
 		{mode: modeRefuse, err: syscall.ECONNREFUSED, opened: silent},
 		{mode: modeSilent, err: silent, opened: reset},
-		{mode: modeGarbage, said: "220 ", opened: reset},
-		{mode: modeReset, said: "\x00\x00", opened: reset},
+		{mode: modeGarbage, received: "220 ", opened: reset},
+		{mode: modeReset, received: "\x00\x00", opened: reset},
 		{mode: modeCut, err: silent, opened: silent},
 	} {
 		if test.mode == modeCut && !canFilter() {
@@ -84,28 +84,28 @@ func TestModesOfConnections(t *testing.T) {
 		}
 		t.Run(test.mode, func(t *testing.T) {
 			b := startBackend(t)
-			before, _, err := dialRaw(b.address, atMost)
+			before, _, err := dialRaw(b.address, testTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer before.Close()
-			if err := b.set(test.mode); err != nil {
+			if err := b.setMode(test.mode); err != nil {
 				t.Fatal(err)
 			}
-			for err == nil { // the server may have sent something before
-				_, err = hear(before, wait(test.opened))
+			for err == nil { // skip what the server has already sent
+				_, err = readSome(before, waitFor(test.opened))
 			}
-			if !isA(err, test.opened) {
+			if !matches(err, test.opened) {
 				t.Errorf("a connection from before: %v, want %v", err, test.opened)
 			}
-			conn, said, err := dialRaw(b.address, wait(test.err))
+			conn, received, err := dialRaw(b.address, waitFor(test.err))
 			if conn != nil {
 				defer conn.Close()
 			}
-			if !isA(err, test.err) || !strings.HasPrefix(said, test.said) {
-				t.Errorf("a new connection says %q, %v; want %q, %v", said, err, test.said, test.err)
+			if !matches(err, test.err) || !strings.HasPrefix(received, test.received) {
+				t.Errorf("a new connection says %q, %v; want %q, %v", received, err, test.received, test.err)
 			}
-			if err := b.set(modeServe); err != nil {
+			if err := b.setMode(modeServe); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := call(t, b); err != nil {
@@ -115,18 +115,18 @@ func TestModesOfConnections(t *testing.T) {
 	}
 }
 
-// isA reports whether err is want. Different errors can mean a timeout.
-func isA(err, want error) bool {
+// matches reports whether err is want. Any timeout matches os.ErrDeadlineExceeded.
+func matches(err, want error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return errors.Is(err, want) || errors.Is(want, os.ErrDeadlineExceeded) && ok && timeout.Timeout()
 }
 
-// wait returns how long to wait for err. The wait for a timeout is short.
-func wait(err error) time.Duration {
+// waitFor returns how long to wait for err. If err is a timeout, this is a short time.
+func waitFor(err error) time.Duration {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return instant
+		return shortWait
 	}
-	return atMost
+	return testTimeout
 }
 
 func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatus, error) {
@@ -136,26 +136,26 @@ func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatu
 		t.Fatal(err)
 	}
 	defer cc.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), atMost)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	state, err := healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}, grpc.WaitForReady(true))
 	if err != nil {
 		return 0, err
 	}
-	if hangs := b.answers.Load() == modeHang; hangs {
+	if hangs := b.callMode.Load() == modeHang; hangs {
 		var end func()
-		ctx, end = context.WithTimeout(ctx, instant)
+		ctx, end = context.WithTimeout(ctx, shortWait)
 		defer end()
 	}
 	var answer wrapperspb.StringValue
 	return state.GetStatus(), cc.Invoke(ctx, unaryMethod, durationpb.New(0), &answer)
 }
 
-func TestModesOfCalls(t *testing.T) {
+func TestCallModes(t *testing.T) {
 	for mode, want := range map[string]codes.Code{modeServe: codes.OK, modeErrors: codes.Internal, modeUnavail: codes.Unavailable, modeHang: codes.DeadlineExceeded, modeNotServing: codes.OK} {
 		t.Run(mode, func(t *testing.T) {
 			b := startBackend(t)
-			if err := b.set(mode); err != nil {
+			if err := b.setMode(mode); err != nil {
 				t.Fatal(err)
 			}
 			state, err := call(t, b)
@@ -166,14 +166,14 @@ func TestModesOfCalls(t *testing.T) {
 	}
 }
 
-// An HTTP/2 connection receives GOAWAY, and is closed when it has no streams. In the mode crash, it
-// is reset.
-func TestModesThatEndConnections(t *testing.T) {
+// In the mode goaway, a connection receives GOAWAY and is closed when it has no streams. In the mode
+// crash, the connection is reset.
+func TestModesEndConnections(t *testing.T) {
 	for mode, want := range map[string]error{modeGoaway: nil, modeCrash: syscall.ECONNRESET} {
 		t.Run(mode, func(t *testing.T) {
 			b := startBackend(t)
 			if mode == modeCrash {
-				if err := b.set(mode); err != nil {
+				if err := b.setMode(mode); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -189,14 +189,14 @@ func TestModesThatEndConnections(t *testing.T) {
 				return
 			}
 			if mode == modeGoaway {
-				if _, err := hear(conn, atMost); err != nil {
+				if _, err := readSome(conn, testTimeout); err != nil {
 					t.Fatal(err)
 				}
-				if err := b.set(mode); err != nil {
+				if err := b.setMode(mode); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(atMost)); err != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := io.Copy(io.Discard, conn); !errors.Is(err, want) {

@@ -17,30 +17,30 @@ import (
 
 const configVariable = "UNDERSTUDY_TORTURE_CONFIG"
 
-// process is a program in this binary that can be killed and restarted. Only one goroutine at a
-// time may call its methods.
+// process is a program in this binary that can be killed and restarted. It is not safe for
+// concurrent use.
 type process struct {
 	name, role string
 	config     any
 	log        *eventLog
-	// hear gets each line of the output, except for acknowledgements.
-	hear func(name, line string)
-	dir  string
+	// handleLine is called with each line of the output, except for acknowledgements.
+	handleLine func(name, line string)
+	dir        string
 
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	acks    chan string
-	ended   chan struct{}
+	exited  chan struct{}
 	mu      sync.Mutex
-	killed  bool          // this test ended it
+	killed  bool          // whether the test has killed the process
 	resumed time.Duration // when it last continued after SIGSTOP, or forever while it is stopped
-	peak    int           // in MB, over all restarts
+	peakMB  int           // over all restarts
 }
 
 const ack = "ok"
 
-// patience limits the time until a process has started, or has obeyed a command.
-const patience = 5 * time.Minute
+// processTimeout limits the time until a process has started, or has executed a command.
+const processTimeout = 5 * time.Minute
 
 func (p *process) start() error {
 	config, err := json.Marshal(p.config)
@@ -68,15 +68,15 @@ func (p *process) start() error {
 	p.mu.Lock()
 	p.killed, p.resumed = false, 0
 	p.mu.Unlock()
-	p.acks, p.ended = make(chan string, 1), make(chan struct{})
-	go p.read(p.cmd, stdout, stderr, p.acks, p.ended)
+	p.acks, p.exited = make(chan string, 1), make(chan struct{})
+	go p.read(p.cmd, stdout, stderr, p.acks, p.exited)
 	return p.await("start")
 }
 
 // read reads the output of a process until it exits, and reports an unexpected exit.
-func (p *process) read(cmd *exec.Cmd, stdout, stderr io.Reader, acks chan<- string, ended chan<- struct{}) {
-	var both sync.WaitGroup
-	both.Go(func() {
+func (p *process) read(cmd *exec.Cmd, stdout, stderr io.Reader, acks chan<- string, exited chan<- struct{}) {
+	var readers sync.WaitGroup
+	readers.Go(func() {
 		for lines := bufio.NewReader(stdout); ; {
 			line, err := lines.ReadString('\n')
 			if err != nil {
@@ -85,11 +85,11 @@ func (p *process) read(cmd *exec.Cmd, stdout, stderr io.Reader, acks chan<- stri
 			if line = strings.TrimSuffix(line, "\n"); strings.HasPrefix(line, ack) {
 				acks <- line
 			} else {
-				p.hear(p.name, line)
+				p.handleLine(p.name, line)
 			}
 		}
 	})
-	both.Go(func() {
+	readers.Go(func() {
 		for lines := bufio.NewReader(stderr); ; {
 			line, err := lines.ReadString('\n')
 			if line != "" && !strings.Contains(line, "[core]") && !strings.Contains(line, "[transport]") {
@@ -100,31 +100,31 @@ func (p *process) read(cmd *exec.Cmd, stdout, stderr io.Reader, acks chan<- stri
 			}
 		}
 	})
-	both.Wait()
+	readers.Wait()
 	err := cmd.Wait()
 	p.mu.Lock()
 	killed := p.killed
 	p.mu.Unlock()
 	if !killed {
-		p.log.broke(ruleProcess, "%s has ended: %v", p.name, err)
+		p.log.ruleBroken(ruleProcess, "%s has ended: %v", p.name, err)
 	}
-	close(ended)
+	close(exited)
 }
 
 func (p *process) await(what string) error {
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(processTimeout)
 	defer timer.Stop()
 	select {
 	case <-p.acks:
 		return nil
-	case <-p.ended:
+	case <-p.exited:
 		return fmt.Errorf("%s: %s: the process has ended", p.name, what)
 	case <-timer.C:
-		return fmt.Errorf("%s: %s: no acknowledgement within %v", p.name, what, patience)
+		return fmt.Errorf("%s: %s: no acknowledgement within %v", p.name, what, processTimeout)
 	}
 }
 
-func (p *process) tell(command string) error {
+func (p *process) send(command string) error {
 	if _, err := io.WriteString(p.stdin, command+"\n"); err != nil {
 		return fmt.Errorf("%s: %s: %w", p.name, command, err)
 	}
@@ -162,7 +162,7 @@ func (p *process) kill() error {
 	p.killed = true
 	p.mu.Unlock()
 	err := p.signal(syscall.SIGKILL)
-	<-p.ended
+	<-p.exited
 	return err
 }
 
@@ -174,7 +174,7 @@ func (p *process) measure() {
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
 	var kb int
 	if _, err := fmt.Sscan(rest, &kb); err == nil {
-		p.peak = max(p.peak, kb/1000)
+		p.peakMB = max(p.peakMB, kb/1000)
 	}
 }
 
@@ -188,9 +188,9 @@ func (p *process) limitFiles(n uint64) error {
 	return unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil)
 }
 
-// obey prints that the process is ready, and calls do for each command until stdin ends. When the
-// process was delayed, it prints a pulse.
-func obey(do func(command string) error) error {
+// readCommands prints that the process is ready, and calls handle for each command until stdin
+// ends. When the process was delayed, it prints a pulse.
+func readCommands(handle func(command string) error) error {
 	fmt.Println(ack)
 	go measureDelay(func(r record) {
 		if r.Delay > 20*time.Millisecond {
@@ -198,7 +198,7 @@ func obey(do func(command string) error) error {
 		}
 	}, nil)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		if err := do(lines.Text()); err != nil {
+		if err := handle(lines.Text()); err != nil {
 			return err
 		}
 		fmt.Println(ack)
@@ -206,4 +206,4 @@ func obey(do func(command string) error) error {
 	return nil
 }
 
-func configured(into any) error { return json.Unmarshal([]byte(os.Getenv(configVariable)), into) }
+func readConfig(config any) error { return json.Unmarshal([]byte(os.Getenv(configVariable)), config) }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sandbox is what the system allows: socket filters, and namespaces with a small disk and a network
-// that can be taken down.
+// sandbox says what the system allows: socket filters, and namespaces with a small disk and a
+// network that can be taken down.
 type sandbox struct {
 	filters bool
 	network bool
@@ -30,13 +30,13 @@ func inSandbox() (ran bool, err error) {
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	again := exec.Command("/proc/self/exe", os.Args[1:]...)
-	again.Env = append(os.Environ(), sandboxVariable+"=1")
-	again.SysProcAttr, again.Stdout, again.Stderr = attributes, os.Stdout, os.Stderr
-	if err := again.Start(); err != nil {
-		return false, nil //nolint:nilerr // the rights are missing: it runs without
+	command := exec.Command("/proc/self/exe", os.Args[1:]...)
+	command.Env = append(os.Environ(), sandboxVariable+"=1")
+	command.SysProcAttr, command.Stdout, command.Stderr = attributes, os.Stdout, os.Stderr
+	if err := command.Start(); err != nil {
+		return false, nil //nolint:nilerr // without the permission, the test runs outside a sandbox
 	}
-	return true, again.Wait()
+	return true, command.Wait()
 }
 
 func newSandbox(dir string) (sandbox, error) {
@@ -87,8 +87,8 @@ func (sandbox) setNetwork(up bool) error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// lacks returns what f needs although the system does not allow it, or "".
-func (s sandbox) lacks(f *fault) string {
+// missingFeature returns the feature that f needs and the system does not allow, or "".
+func (s sandbox) missingFeature(f *fault) string {
 	switch {
 	case (f.name == modeCut || f.name == modeLossy) && !s.filters:
 		return "no filters of sockets"

@@ -21,9 +21,9 @@ import (
 
 type content [][]string
 
-func (c content) all() (hosts []string) {
-	for _, tier := range c {
-		hosts = append(hosts, tier...)
+func (c content) allHosts() (hosts []string) {
+	for _, priorityHosts := range c {
+		hosts = append(hosts, priorityHosts...)
 	}
 	return hosts
 }
@@ -38,10 +38,10 @@ type sourceConfig struct {
 	Args    []string
 }
 
-// published calls publish with the configured content, and with each content that a command sets.
-func (s sourceConfig) published(publish func(content)) error {
+// serve calls publish with the configured content, and with each content that a command sets.
+func (s sourceConfig) serve(publish func(content)) error {
 	publish(s.Content)
-	return obey(func(command string) error {
+	return readCommands(func(command string) error {
 		text, ok := strings.CutPrefix(command, "set ")
 		if !ok {
 			return fmt.Errorf("unknown command %q", command)
@@ -55,59 +55,59 @@ func (s sourceConfig) published(publish func(content)) error {
 	})
 }
 
-func runNames() error {
+func runDNS() error {
 	var config sourceConfig
-	if err := configured(&config); err != nil {
+	if err := readConfig(&config); err != nil {
 		return err
 	}
 	server, err := dnstest.StartAt(config.Address)
 	if err != nil {
 		return err
 	}
-	return config.published(func(c content) {
+	return config.serve(func(c content) {
 		var records []string
-		for i, tier := range c {
-			server.Set(fmt.Sprintf("t%d.test", i), "A", tier...)
-			for _, h := range tier {
+		for i, hosts := range c {
+			server.Set(fmt.Sprintf("t%d.test", i), "A", hosts...)
+			for _, h := range hosts {
 				name := "h" + strings.ReplaceAll(h, ".", "-") + ".test"
 				server.Set(name, "A", h)
 				records = append(records, fmt.Sprintf("%d 1 %d %s.", i, config.Port, name))
 			}
 		}
-		server.Set("all.test", "A", c.all()...)
+		server.Set("all.test", "A", c.allHosts()...)
 		server.Set("_grpc._tcp."+clusterName+".test", "SRV", records...)
 	})
 }
 
 func runServe() error {
 	var config sourceConfig
-	if err := configured(&config); err != nil {
+	if err := readConfig(&config); err != nil {
 		return err
 	}
 	command := serve.Command()
 	command.SetArgs(append([]string{"--listen", config.Address}, config.Args...))
-	ended := make(chan error, 1)
-	go func() { ended <- command.ExecuteContext(context.Background()) }()
+	exited := make(chan error, 1)
+	go func() { exited <- command.ExecuteContext(context.Background()) }()
 	for {
 		if conn, err := net.Dial("tcp", config.Address); err == nil {
 			conn.Close()
 			break
 		}
 		select {
-		case err := <-ended:
+		case err := <-exited:
 			return errors.Join(errors.New("serve has ended"), err)
 		case <-time.NewTimer(10 * time.Millisecond).C:
 		}
 	}
-	go func() { panic(<-ended) }()
-	return obey(func(command string) error { return fmt.Errorf("unknown command %q", command) })
+	go func() { panic(<-exited) }()
+	return readCommands(func(command string) error { return fmt.Errorf("unknown command %q", command) })
 }
 
 // runControlPlane runs a scripted management server. Its versions begin with 1 after each start.
 // With empty content, it sends a cluster that clients must reject.
 func runControlPlane() error {
 	var config sourceConfig
-	if err := configured(&config); err != nil {
+	if err := readConfig(&config); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", config.Address)
@@ -116,10 +116,10 @@ func runControlPlane() error {
 	}
 	catalogue := adstest.NewCatalogue()
 	adstest.Serve(listener, catalogue.Serve)
-	return config.published(func(c content) {
+	return config.serve(func(c content) {
 		cluster := &endpointv3.ClusterLoadAssignment{ClusterName: clusterName}
-		for i, tier := range c {
-			locality := adstest.Cluster("", withPort(config.Port, tier...)...).GetEndpoints()[0]
+		for i, hosts := range c {
+			locality := adstest.Cluster("", withPort(config.Port, hosts...)...).GetEndpoints()[0]
 			locality.Priority = uint32(i)
 			cluster.Endpoints = append(cluster.Endpoints, locality)
 		}
@@ -133,7 +133,7 @@ func runControlPlane() error {
 
 func runAPIServer() error {
 	var config sourceConfig
-	if err := configured(&config); err != nil {
+	if err := readConfig(&config); err != nil {
 		return err
 	}
 	server := kubetest.New(config.Version)
@@ -142,9 +142,9 @@ func runAPIServer() error {
 		return err
 	}
 	publish := func(c content) {
-		for i, tier := range c {
+		for i, hosts := range c {
 			var endpoints []string
-			for _, h := range tier {
+			for _, h := range hosts {
 				endpoints = append(endpoints, fmt.Sprintf(`{"addresses":[%q],"conditions":{"ready":true}}`, h))
 			}
 			server.Set(fmt.Sprintf("t%d", i), fmt.Sprintf("t%d-1", i), config.Port, endpoints...)
@@ -153,14 +153,14 @@ func runAPIServer() error {
 	publish(config.Content)
 	config.Content = nil // empty content below then means no change
 	go http.Serve(listener, server)
-	return config.published(publish)
+	return config.serve(publish)
 }
 
 func (c content) yaml(port int) string {
 	text := "cluster_name: " + clusterName + "\nendpoints:\n"
-	for i, tier := range c {
+	for i, hosts := range c {
 		text += fmt.Sprintf("- locality: {region: r%d}\n  priority: %d\n  load_balancing_weight: 1\n  lb_endpoints:\n", i, i)
-		for _, h := range tier {
+		for _, h := range hosts {
 			text += fmt.Sprintf("  - endpoint: {address: {socket_address: {address: %s, port_value: %d}}}\n", h, port)
 		}
 	}

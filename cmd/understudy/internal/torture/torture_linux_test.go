@@ -11,7 +11,7 @@ import (
 )
 
 func TestTorture(t *testing.T) {
-	if *tortureFor == 0 {
+	if *worldsFor == 0 {
 		t.Log("no world: -torture.for is not given; see make torture")
 		return
 	}
@@ -30,19 +30,19 @@ func TestTorture(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(box.close)
-	all := totals{faults: make(map[string]int), skipped: make(map[string]int)}
+	total := totals{faults: make(map[string]int), skipped: make(map[string]int)}
 	begin := now()
-	for first := true; first || now()-begin < *tortureFor && !t.Failed(); first = false {
-		runWorld(t, seed, box, &all)
+	for first := true; first || now()-begin < *worldsFor && !t.Failed(); first = false {
+		runWorld(t, seed, box, &total)
 		seed++
 	}
-	for _, name := range slices.Sorted(maps.Keys(all.faults)) {
-		t.Logf("%4d × %s", all.faults[name], name)
+	for _, name := range slices.Sorted(maps.Keys(total.faults)) {
+		t.Logf("%4d × %s", total.faults[name], name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(all.skipped)) {
-		t.Logf("%4d × skipped: %s", all.skipped[name], name)
+	for _, name := range slices.Sorted(maps.Keys(total.skipped)) {
+		t.Logf("%4d × skipped: %s", total.skipped[name], name)
 	}
-	t.Logf("worlds: %d, calls: %d, failed: %d, judged: %d, broken rules: %d", all.worlds, all.calls, all.failed, all.judged, all.broken)
+	t.Logf("worlds: %d, calls: %d, failed: %d, judged: %d, broken rules: %d", total.worlds, total.calls, total.failed, total.judged, total.broken)
 }
 
 type totals struct {
@@ -64,7 +64,7 @@ func (a *totals) add(w *world, calls, failed, judged, broken int) {
 	}
 }
 
-func runWorld(t *testing.T, seed uint64, box sandbox, all *totals) {
+func runWorld(t *testing.T, seed uint64, box sandbox, total *totals) {
 	t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 		w, err := newWorld(seed, t.TempDir(), box)
 		if w != nil {
@@ -73,15 +73,15 @@ func runWorld(t *testing.T, seed uint64, box sandbox, all *totals) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends := make(chan struct{})
-		go measureDelay(w.judge.slow, ends)
+		done := make(chan struct{})
+		go measureDelay(w.judge.addPulse, done)
 		begin := now()
-		err = w.live()
-		close(ends)
+		err = w.run()
+		close(done)
 		calls, failed, judged := w.judge.totals()
 		t.Logf("seed %d: %d calls, %d failed, %d judged, in %v", seed, calls, failed, judged, now()-begin)
 		broken := w.log.rulesBroken()
-		all.add(w, calls, failed, judged, len(broken))
+		total.add(w, calls, failed, judged, len(broken))
 		if err != nil || len(broken) > 0 || *keepLogs {
 			path := filepath.Join(os.TempDir(), fmt.Sprintf("understudy-torture-%d.log", seed))
 			if err := w.log.write(path); err != nil {

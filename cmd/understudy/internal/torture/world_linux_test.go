@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// The processes have different addresses. The backends have different hosts but the same port.
+// The sources have the same host but different ports. The backends have different hosts but the
+// same port.
 const (
 	hostOfSources = "127.2.0.1"
 	backendPort   = 24443
@@ -30,8 +31,8 @@ type world struct {
 	client    *process
 	processes map[string]*process // backends by host; sources and the client by name
 	published content
-	before    content // published before the current content
-	away      map[string]bool
+	previous  content // the content that was published before
+	down      map[string]bool
 	changes   int
 	counts    map[string]int
 	skipped   map[string]int
@@ -41,12 +42,12 @@ type world struct {
 
 var channelCount = 2 * len(targets)
 
-// target is the target of some channels. sees returns the part of the published endpoints that its
+// target is the target of some channels. visible returns those of the published endpoints that its
 // source reports.
 type target struct {
-	name string
-	url  string
-	sees func(content) content
+	name    string
+	url     string
+	visible func(content) content
 }
 
 func asPublished(c content) content { return c }
@@ -55,7 +56,7 @@ var targets = []target{
 	{"list", "failover:///dns://DNS/t0.test:PORT,SECOND:PORT,dns://DNS/t2.test:PORT?refresh=5s", func(c content) content {
 		return content{c[0], c[1][:1], c[2]}
 	}},
-	{"dns", "failover:///dns://DNS/all.test:PORT?refresh=5s", func(c content) content { return content{c.all()} }},
+	{"dns", "failover:///dns://DNS/all.test:PORT?refresh=5s", func(c content) content { return content{c.allHosts()} }},
 	{"srv", "srv://DNS/" + clusterName + ".test?refresh=5s", asPublished},
 	{"file", "file://DIR/files/" + clusterName + ".yaml", asPublished},
 	{"serve", "eds://SERVE1,SERVE2/" + clusterName, asPublished},
@@ -82,20 +83,20 @@ func newWorld(seed uint64, dir string, box sandbox) (*world, error) {
 	log.event("seed %d: %v", seed, s)
 	w := &world{
 		schedule: s, log: log, dir: dir, sandbox: box,
-		processes: make(map[string]*process), away: make(map[string]bool), counts: make(map[string]int), skipped: make(map[string]int),
-		judge: &judge{log: log, core: s.core, failover: s.failover, troubles: make(map[string][]*trouble)},
+		processes: make(map[string]*process), down: make(map[string]bool), counts: make(map[string]int), skipped: make(map[string]int),
+		judge: &judge{log: log, healthyHost: s.healthyHost, failover: s.failover, periods: make(map[string][]*faultPeriod)},
 	}
 	w.files = &files{dir: dir, port: backendPort, disk: box.disk}
-	if err := w.files.prepare(s.starting); err != nil {
+	if err := w.files.prepare(s.initial); err != nil {
 		return nil, err
 	}
-	w.published, w.before = s.starting, s.starting
-	w.judge.publish(s.starting)
-	for _, h := range backends.all() {
+	w.published, w.previous = s.initial, s.initial
+	w.judge.publish(s.initial)
+	for _, h := range backends.allHosts() {
 		w.processes[h] = &process{name: h, role: "backend", config: backendConfig{withPort(backendPort, h)[0]}}
 	}
 	for _, name := range sourceNames {
-		config := &sourceConfig{Address: sourceAddress(name), Port: backendPort, Content: s.starting, Version: 10_000}
+		config := &sourceConfig{Address: sourceAddress(name), Port: backendPort, Content: s.initial, Version: 10_000}
 		p := &process{name: name, role: strings.TrimRight(name, "12"), config: config}
 		if p.role == "serve" {
 			config.Args = []string{filepath.Join(dir, "served"), "--cache", filepath.Join(dir, "disk", name)}
@@ -108,7 +109,7 @@ func newWorld(seed uint64, dir string, box sandbox) (*world, error) {
 			retries := s.retries[len(config.Channels)]
 			config.Channels = append(config.Channels, channelConfig{w.target(t), recommended, retries})
 			name := t.name + map[bool]string{false: " with the zero value", true: " with Recommended"}[recommended]
-			w.judge.channels = append(w.judge.channels, &channelState{name: name, recommended: recommended, sees: t.sees})
+			w.judge.channels = append(w.judge.channels, &channelState{name: name, recommended: recommended, visible: t.visible})
 		}
 	}
 	w.client = &process{name: "client", role: "client", config: config}
@@ -122,29 +123,29 @@ func (w *world) startAll() error {
 	}
 	started := make(chan error)
 	for _, p := range w.processes {
-		p.log, p.hear, p.dir = w.log, w.hear, filepath.Join(w.dir, "races")
+		p.log, p.handleLine, p.dir = w.log, w.handleLine, filepath.Join(w.dir, "races")
 		go func() { started <- p.start() }()
 	}
-	var all error
+	var startErr error
 	for range w.processes {
-		all = errors.Join(all, <-started)
+		startErr = errors.Join(startErr, <-started)
 	}
-	return all
+	return startErr
 }
 
-func (w *world) hear(name, line string) {
+func (w *world) handleLine(name, line string) {
 	var r record
 	err := json.Unmarshal([]byte(line), &r)
-	if r.Kind == pulse && w.processes[name].wasStopped(r) {
+	if r.Kind == kindPulse && w.processes[name].wasStopped(r) {
 		r.Delay = 0
 	}
 	switch {
 	case err != nil:
-		w.log.repeat(name + " prints: " + line)
+		w.log.eventRepeated(name + " prints: " + line)
 	case name == "client":
-		w.judge.heard(r)
+		w.judge.addRecord(r)
 	default:
-		w.judge.slow(r)
+		w.judge.addPulse(r)
 	}
 }
 
@@ -152,7 +153,7 @@ func (w *world) killAll() {
 	for _, p := range w.processes {
 		if p.cmd != nil && p.cmd.Process != nil {
 			select {
-			case <-p.ended:
+			case <-p.exited:
 			default:
 				p.kill()
 			}
@@ -160,32 +161,33 @@ func (w *world) killAll() {
 	}
 }
 
-// live runs the schedule: it opens the channels, carries out the faults, and waits for calm.
-func (w *world) live() error {
-	if err := w.client.tell("open"); err != nil {
+// run runs the schedule: it opens the channels, applies the faults, and waits until all channels
+// are calm.
+func (w *world) run() error {
+	if err := w.client.send("open"); err != nil {
 		return err
 	}
-	if !w.awaitCalm(ruleEnd, "at the start", 60*time.Second, w.everySource) {
+	if !w.awaitCalm(ruleEnd, "at the start", 60*time.Second, w.checkPublished) {
 		return nil
 	}
 	begin := now()
 	w.log.event("the faults begin")
-	var last []*fault
-	for _, t := range w.schedule.turns() {
-		w.sleepUntil(begin + t.at)
-		if !t.begin && w.schedule.stays && t.fault.on == onBackend && t.at > *faultsFor {
-			last = append(last, t.fault)
+	var lastFaults []*fault
+	for _, t := range w.schedule.steps() {
+		w.sleepUntil(begin + t.time)
+		if !t.begin && w.schedule.keepsLastFaults && t.fault.subjectKind == subjectBackend && t.time > *faultsFor {
+			lastFaults = append(lastFaults, t.fault)
 			continue
 		}
-		if err := w.take(t); err != nil {
+		if err := w.runStep(t); err != nil {
 			return err
 		}
 	}
-	if len(last) > 0 {
-		w.awaitCalm(ruleCore, "on the core", 3*w.schedule.failover+noticeTime+10*time.Second, w.whatWorks)
+	if len(lastFaults) > 0 {
+		w.awaitCalm(ruleCore, "on the core", 3*w.schedule.failover+detectionLimit+10*time.Second, w.checkSucceeding)
 	}
-	for _, f := range last {
-		if err := w.take(turn{fault: f}); err != nil {
+	for _, f := range lastFaults {
+		if err := w.runStep(step{fault: f}); err != nil {
 			return err
 		}
 	}
@@ -193,15 +195,15 @@ func (w *world) live() error {
 	if err := w.publish(w.schedule.final); err != nil {
 		return err
 	}
-	w.awaitCalm(ruleEnd, "at the end", w.longestReturn(), w.everySource)
+	w.awaitCalm(ruleEnd, "at the end", w.maxReturnTime(), w.checkPublished)
 	return w.finish()
 }
 
-func (w *world) longestReturn() (longest time.Duration) {
+func (w *world) maxReturnTime() (maximum time.Duration) {
 	for _, c := range w.judge.channels {
-		longest = max(longest, w.judge.returnTime(c, *faultsFor))
+		maximum = max(maximum, w.judge.returnTime(c, *faultsFor))
 	}
-	return longest
+	return maximum
 }
 
 func (w *world) sleepUntil(at time.Duration) {
@@ -210,72 +212,72 @@ func (w *world) sleepUntil(at time.Duration) {
 	}
 }
 
-// longestWait limits the wait for calm on a machine that is too slow.
-const longestWait = 10 * time.Minute
+// maxSlowTime limits how long awaitCalm waits on a machine that is too slow.
+const maxSlowTime = 10 * time.Minute
 
-// awaitCalm waits until calm returns "" for all channels. If that takes longer than bound, the rule
-// is broken. Time in which the machine is too slow does not count.
-func (w *world) awaitCalm(rule, when string, bound time.Duration, calm func(*channelState, time.Duration) string) bool {
-	begin, last, counted := now(), now(), time.Duration(0)
+// awaitCalm waits until check returns "" for all channels. If that takes longer than bound, the
+// rule is broken. Time during which the machine is too slow does not count.
+func (w *world) awaitCalm(rule, when string, bound time.Duration, check func(*channelState, time.Duration) string) bool {
+	begin, last, elapsed := now(), now(), time.Duration(0)
 	for {
 		w.sleepUntil(now() + 200*time.Millisecond)
-		var wrong []string
+		var problems []string
 		w.judge.mu.Lock()
 		for _, c := range w.judge.channels {
-			if why := calm(c, max(begin, w.judge.changed)); why != "" {
-				wrong = append(wrong, c.name+": "+why)
+			if problem := check(c, max(begin, w.judge.changedAt)); problem != "" {
+				problems = append(problems, c.name+": "+problem)
 			}
 		}
-		slow := w.judge.delay(now()-slowFor, now())
+		slow := w.judge.delay(now()-slowPeriod, now())
 		w.judge.mu.Unlock()
-		if slow < tooSlow {
-			counted += now() - last
+		if slow < maxDelay {
+			elapsed += now() - last
 		}
 		last = now()
 		switch {
-		case len(wrong) == 0:
+		case len(problems) == 0:
 			w.log.event("calm %s after %v", when, now()-begin)
 			return true
-		case counted > bound+busyFactor*slow:
-			w.log.broke(rule, "%s: no calm after %v: %s", when, counted, strings.Join(wrong, "; "))
+		case elapsed > bound+busyFactor*slow:
+			w.log.ruleBroken(rule, "%s: no calm after %v: %s", when, elapsed, strings.Join(problems, "; "))
 			return false
-		case now()-begin > bound+longestWait:
+		case now()-begin > bound+maxSlowTime:
 			w.skipped["no calm "+when+": the machine is too slow"]++
 			return false
 		}
 		select {
-		case <-w.client.ended:
+		case <-w.client.exited:
 			return false
 		default:
 		}
 	}
 }
 
-// everySource returns "" if the calls of a channel go to all published endpoints of the highest
-// priority, and otherwise the reason. It checks the last calls that began after since. The judge's
+// checkPublished returns "" if the calls of a channel go to all published endpoints of the highest
+// priority, and otherwise the problem. It checks the last calls that began after since. The judge's
 // lock must be held.
-func (w *world) everySource(c *channelState, since time.Duration) string {
+func (w *world) checkPublished(c *channelState, since time.Duration) string {
 	want := slices.Sorted(slices.Values(c.hosts(w.judge.published)[0]))
-	seen, why := c.succeeded(since)
-	if got := slices.Sorted(maps.Keys(seen)); why == "" && !slices.Equal(got, want) {
-		why = fmt.Sprintf("calls went to %v, want %v", seen, want)
+	seen, problem := c.countSucceeded(since)
+	if got := slices.Sorted(maps.Keys(seen)); problem == "" && !slices.Equal(got, want) {
+		problem = fmt.Sprintf("calls went to %v, want %v", seen, want)
 	}
-	return why
+	return problem
 }
 
-// whatWorks returns "" if the calls of a channel succeed, and otherwise the reason. The judge's
-// lock must be held.
-func (w *world) whatWorks(c *channelState, since time.Duration) string {
-	if _, ok := w.judge.settled(c, now()); !ok {
+// checkSucceeding returns "" if the calls of a channel succeed, and otherwise the problem. The
+// judge's lock must be held.
+func (w *world) checkSucceeding(c *channelState, since time.Duration) string {
+	if _, ok := w.judge.mustSucceedAfter(c, now()); !ok {
 		return ""
 	}
-	_, why := c.succeeded(since)
-	return why
+	_, problem := c.countSucceeded(since)
+	return problem
 }
 
-// succeeded counts the last calls that began after since, by host. why is the reason if they are
-// not enough.
-func (c *channelState) succeeded(since time.Duration) (seen map[string]int, why string) {
+// countSucceeded counts the last calls that began after since, by host. problem says why these
+// calls do not suffice, or is "".
+func (c *channelState) countSucceeded(since time.Duration) (seen map[string]int, problem string) {
 	seen = make(map[string]int)
 	for i := range min(calmCalls, len(c.recent)) {
 		r := c.recent[len(c.recent)-1-i]
@@ -293,39 +295,39 @@ func (c *channelState) succeeded(since time.Duration) (seen map[string]int, why 
 	return seen, ""
 }
 
-// The limits of memory in MB, under the race detector.
+// The limits of memory in MB, with the race detector.
 const (
-	mostPeak = 500
-	mostHeap = 40
+	maxPeakMB = 500
+	maxHeapMB = 40
 )
 
 func (w *world) finish() error {
-	if err := w.client.tell("close"); err != nil {
+	if err := w.client.send("close"); err != nil {
 		return err
 	}
 	for _, p := range w.processes {
-		if p.measure(); p.peak > mostPeak {
-			w.log.broke(ruleMemory, "%s took %d MB, want at most %d", p.name, p.peak, mostPeak)
+		if p.measure(); p.peakMB > maxPeakMB {
+			w.log.ruleBroken(ruleMemory, "%s took %d MB, want at most %d", p.name, p.peakMB, maxPeakMB)
 		}
 	}
 	w.judge.mu.Lock()
 	defer w.judge.mu.Unlock()
-	left := w.judge.left
+	left := w.judge.endRecord
 	w.log.event("at the end, the client has %d MB on its heap, %d goroutines, %d files more, and a peak of %d MB; serve %d MB",
-		left.Heap>>20, left.Goroutines, left.Files, w.client.peak, w.processes["serve1"].peak)
-	if left.Heap>>20 > mostHeap {
-		w.log.broke(ruleMemory, "the heap is %d MB after all channels were closed, want at most %d", left.Heap>>20, mostHeap)
+		left.Heap>>20, left.Goroutines, left.Files, w.client.peakMB, w.processes["serve1"].peakMB)
+	if left.Heap>>20 > maxHeapMB {
+		w.log.ruleBroken(ruleMemory, "the heap is %d MB after all channels were closed, want at most %d", left.Heap>>20, maxHeapMB)
 	}
 	for _, c := range w.judge.channels {
 		w.log.event("%s: %d calls, %d failed", c.name, c.calls, c.failed)
 	}
 	races, err := os.ReadDir(filepath.Join(w.dir, "races"))
-	if left.Text != "" || left.Files > len(races) { // one of these may be open in the client
-		w.log.broke(ruleLeak, "%d files; %s", left.Files, left.Text)
+	if left.Text != "" || left.Files > len(races) { // the client may have a race log open
+		w.log.ruleBroken(ruleLeak, "%d files; %s", left.Files, left.Text)
 	}
 	for _, r := range races {
 		text, _ := os.ReadFile(filepath.Join(w.dir, "races", r.Name()))
-		w.log.broke(ruleRace, "%s", text)
+		w.log.ruleBroken(ruleRace, "%s", text)
 	}
 	return err
 }
