@@ -29,10 +29,10 @@ type report struct {
 	ready      bool
 	condition  priority.Condition
 	readyShare float64
-	// share distributes calls over the endpoints: it adds each endpoint's share to the map. It is
-	// nil unless ready is set.
-	share func(calls float64, to map[*Endpoint]float64)
-	err   string // why calls fail, unless ready is set
+	// addShares distributes a fraction of the calls over the endpoints: it adds each endpoint's
+	// share to the map. It is nil if ready is false.
+	addShares func(calls float64, shares map[*Endpoint]float64)
+	err       string // why calls fail, if ready is false
 }
 
 var conditions = [...]priority.Condition{
@@ -62,7 +62,7 @@ func newChild(policy lbconfig.Policy) (*child, error) {
 	return c, nil
 }
 
-func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
+func (s *simulation) add(e resolver.Endpoint, owners map[mechanismAddress]*Endpoint) {
 	path := hierarchy.Path(e)
 	if len(path) != 2 || len(e.Addresses) == 0 || s.children[path[0]] == nil {
 		return
@@ -72,7 +72,7 @@ func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
 	if l == nil {
 		return
 	}
-	l.add(addressesOf(e, owner), max(1, weight.FromEndpoint(e).Weight))
+	l.add(addressesOf(e, owners), max(1, weight.FromEndpoint(e).Weight))
 	c.size++
 }
 
@@ -82,8 +82,8 @@ func (c *child) finish() {
 	}
 }
 
-// report returns the report of the child under a hypothesis. failing means that every endpoint of
-// the child fails enough calls in a row to be ejected.
+// report returns the child's report under a hypothesis. failing means that every endpoint of the
+// child fails enough calls in a row to be ejected.
 func (c *child) report(h hypothesis, failing bool) report {
 	for _, l := range c.localities {
 		for _, e := range l.endpoints {
@@ -96,9 +96,9 @@ func (c *child) report(h hypothesis, failing bool) report {
 		condition = c.eject()
 	}
 	for _, l := range c.localities {
-		l.settle()
+		l.reportStates()
 	}
-	r := c.split()
+	r := c.localityReport()
 	r.condition = condition
 	return r
 }
@@ -141,13 +141,13 @@ func outlierConfig(o *lbconfig.OutlierDetection) outlierdetection.Config {
 		MaxEjectionPercent: o.MaxEjectionPercent,
 		ReportEmptied:      o.ReportEmptied,
 	}
-	if row := o.ConsecutiveFailuresEjection; row != nil {
-		config.ConsecutiveFailuresEjection = &outlierdetection.ConsecutiveFailuresEjection{Failures: row.Failures, EnforcementPercentage: row.EnforcementPercentage}
+	if consecutive := o.ConsecutiveFailuresEjection; consecutive != nil {
+		config.ConsecutiveFailuresEjection = &outlierdetection.ConsecutiveFailuresEjection{Failures: consecutive.Failures, EnforcementPercentage: consecutive.EnforcementPercentage}
 	}
 	return config
 }
 
-func (c *child) split() report {
+func (c *child) localityReport() report {
 	var core weightedtarget.Core
 	core.SetBalance(c.balance())
 	c.update(&core, core.Update(slices.Sorted(maps.Keys(c.targets.Targets)), 0))
@@ -164,13 +164,13 @@ func (c *child) split() report {
 		return r
 	}
 	r.readyShare = c.readyShares(&core)
-	r.share = func(calls float64, to map[*Endpoint]float64) {
+	r.addShares = func(calls float64, shares map[*Endpoint]float64) {
 		sum := 0.0
 		for _, name := range names {
 			sum += float64(core.Weight(name, c.targets.Targets[name].Weight))
 		}
 		for _, name := range names {
-			c.localities[name].share(calls*float64(core.Weight(name, c.targets.Targets[name].Weight))/sum, to)
+			c.localities[name].addShares(calls*float64(core.Weight(name, c.targets.Targets[name].Weight))/sum, shares)
 		}
 	}
 	return r
@@ -212,8 +212,8 @@ func (c *child) balance() *weightedtarget.Balance {
 }
 
 func (c *child) readyShares(core *weightedtarget.Core) float64 {
-	var ready, all float64
-	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because a sum of floats depends on their order
+	var ready, total float64
+	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because the order affects the sum of floats
 		target := c.targets.Targets[name]
 		weight := float64(target.Weight)
 		if core.Balanced() {
@@ -221,14 +221,14 @@ func (c *child) readyShares(core *weightedtarget.Core) float64 {
 				continue
 			}
 		}
-		all += weight
+		total += weight
 		if l := c.localities[name]; l.ready() {
 			share, _ := l.readyShares()
 			ready += weight * share
 		}
 	}
-	if all == 0 {
+	if total == 0 {
 		return 1
 	}
-	return ready / all
+	return ready / total
 }

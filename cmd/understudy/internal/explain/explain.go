@@ -30,7 +30,8 @@ func (e *OutputError) Error() string { return fmt.Sprintf("write the result: %v"
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// The argument for standard input, and its name in messages.
+// stdin is the argument for standard input, and stdinName is the name of standard input in
+// messages.
 const (
 	stdin     = "-"
 	stdinName = "stdin"
@@ -39,7 +40,7 @@ const (
 // Options configure Run.
 type Options struct {
 	File string
-	// Cluster selects one cluster of the file. With "", all clusters are explained.
+	// Cluster selects one cluster of the file. If it is "", all clusters are explained.
 	Cluster string
 	// Down lists what is down: addresses, localities, "cluster:NAME" for a cluster of an aggregate,
 	// or "priority:N".
@@ -52,17 +53,17 @@ type Options struct {
 	Out        io.Writer
 }
 
-// Run explains a file or a target. An error means that the input is wrong, unless it is
+// Run explains a file or a target. An error means that the input is invalid, unless it is
 // ErrNoEndpoint, ErrNoAnswer, an *OutputError or ctx's error.
 func Run(ctx context.Context, opts Options) error {
-	subjects, list, settings, err := find(ctx, opts)
+	explanations, asList, settings, err := resolveInput(ctx, opts)
 	if err != nil {
 		return err
 	}
-	if err := takeDown(subjects, settings, opts); err != nil {
+	if err := applyDown(explanations, settings, opts); err != nil {
 		return err
 	}
-	for _, s := range subjects {
+	for _, s := range explanations {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -71,13 +72,13 @@ func Run(ctx context.Context, opts Options) error {
 		if err != nil {
 			return err
 		}
-		s.result.measure(simulation)
+		s.result.computeShares(simulation)
 		s.result.addTiers(simulation, settings)
 	}
-	if err := write(subjects, list, opts); err != nil {
+	if err := write(explanations, asList, opts); err != nil {
 		return &OutputError{err}
 	}
-	for _, s := range subjects {
+	for _, s := range explanations {
 		if s.result.Priority == nil {
 			return ErrNoEndpoint
 		}
@@ -85,29 +86,29 @@ func Run(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// find returns the clusters to explain and the channel's settings. list means that the results are
-// printed as a list.
-func find(ctx context.Context, opts Options) (subjects []*subject, list bool, settings topology.Settings, err error) {
+// resolveInput returns the clusters to explain and the channel's settings. asList means that the
+// results are printed as a list.
+func resolveInput(ctx context.Context, opts Options) (explanations []*explanation, asList bool, settings topology.Settings, err error) {
 	if isTarget(opts.File) {
 		if opts.Cluster != "" {
 			return nil, false, settings, fmt.Errorf("--cluster %.100q: a target has none; want a file with a list of clusters", opts.Cluster)
 		}
-		s, settings, err := followed(ctx, opts)
-		return []*subject{s}, false, settings, err
+		s, settings, err := resolveTarget(ctx, opts)
+		return []*explanation{s}, false, settings, err
 	}
 	doc, err := load(opts)
 	if err == nil {
 		settings, err = parseOptions(opts.Options)
 	}
 	if err == nil {
-		subjects, err = subjectsOf(doc, opts)
+		explanations, err = newExplanations(doc, opts)
 	}
-	return subjects, err == nil && doc.Clusters != nil && opts.Cluster == "", settings, err
+	return explanations, err == nil && doc.Clusters != nil && opts.Cluster == "", settings, err
 }
 
-func parseOptions(given []string) (topology.Settings, error) {
+func parseOptions(optionList []string) (topology.Settings, error) {
 	values := make(url.Values)
-	for _, option := range given {
+	for _, option := range optionList {
 		name, value, ok := strings.Cut(option, "=")
 		if !ok {
 			return topology.Settings{}, fmt.Errorf("--option %.100q: want NAME=VALUE, such as minReady=0.6", option)
@@ -128,14 +129,15 @@ func load(opts Options) (*clusterfile.Document, error) {
 	return clusterfile.Load(opts.File)
 }
 
-// write formats the results, and writes them at once. list means that they are printed as a list.
-func write(subjects []*subject, list bool, opts Options) error {
+// write formats all results, and then writes them in a single call. asList means that they are
+// printed as a list.
+func write(explanations []*explanation, asList bool, opts Options) error {
 	var text bytes.Buffer
 	if opts.JSON {
-		var value any = subjects[0].result
-		if list {
+		var value any = explanations[0].result
+		if asList {
 			results := Results{Clusters: []*Result{}}
-			for _, s := range subjects {
+			for _, s := range explanations {
 				results.Clusters = append(results.Clusters, s.result)
 			}
 			value = results
@@ -144,7 +146,7 @@ func write(subjects []*subject, list bool, opts Options) error {
 			return err
 		}
 	} else {
-		for i, s := range subjects {
+		for i, s := range explanations {
 			if i > 0 {
 				fmt.Fprintln(&text)
 			}
@@ -155,7 +157,7 @@ func write(subjects []*subject, list bool, opts Options) error {
 	return err
 }
 
-func (r *Result) measure(s *simulation) {
+func (r *Result) computeShares(s *simulation) {
 	o := s.run(hypothesis{down: (*Endpoint).isDown})
 	if o.err != nil {
 		r.Error = o.err.Error()
@@ -171,19 +173,19 @@ func (r *Result) measure(s *simulation) {
 
 // owners maps each address to its endpoint. If several endpoints have the same address, it belongs
 // to the first healthy one, as in the policy tree.
-func (r *Result) owners() map[partAddress]*Endpoint {
-	owner := make(map[partAddress]*Endpoint)
+func (r *Result) owners() map[mechanismAddress]*Endpoint {
+	owners := make(map[mechanismAddress]*Endpoint)
 	for i := range r.Endpoints {
 		e := &r.Endpoints[i]
 		if e.LocalityWeight == 0 {
-			continue // an endpoint that gets no calls must not own an address of another one
+			continue // an endpoint that gets no calls must not own the address of another endpoint
 		}
 		for _, address := range e.addresses() {
-			key := partAddress{e.part, address}
-			if first, taken := owner[key]; !taken || first.Health != "" && e.Health == "" {
-				owner[key] = e
+			key := mechanismAddress{e.mechanism, address}
+			if first, taken := owners[key]; !taken || first.Health != "" && e.Health == "" {
+				owners[key] = e
 			}
 		}
 	}
-	return owner
+	return owners
 }

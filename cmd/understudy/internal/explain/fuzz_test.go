@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// FuzzFile reads arbitrary files. Each file is explained, with shares whose sum is at most 1, or
-// refused with an error that contains no control characters.
+// FuzzFile explains arbitrary files. Each file either has shares whose sum is at most 1, or is
+// rejected with an error that contains no control characters.
 func FuzzFile(f *testing.F) {
 	const endpoint = "{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}}}, {endpoint: {address: {socket_address: {address: 10.0.0.2, port_value: 1}}}}]}"
 	for _, seed := range []string{
@@ -20,7 +20,7 @@ func FuzzFile(f *testing.F) {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}
-	steers := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
+	isControl := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	f.Fuzz(func(t *testing.T, data []byte, asJSON bool) {
 		if len(data) > 1<<12 {
 			return
@@ -28,12 +28,12 @@ func FuzzFile(f *testing.F) {
 		var out bytes.Buffer
 		err := Run(t.Context(), Options{File: stdin, In: bytes.NewReader(data), Out: &out, JSON: asJSON})
 		if err != nil && !errors.Is(err, ErrNoEndpoint) {
-			if _, wrong := errors.AsType[*OutputError](err); wrong || strings.ContainsFunc(err.Error(), steers) {
+			if _, wrong := errors.AsType[*OutputError](err); wrong || strings.ContainsFunc(err.Error(), isControl) {
 				t.Errorf("error %q", err)
 			}
 			return
 		}
-		if strings.ContainsFunc(out.String(), steers) {
+		if strings.ContainsFunc(out.String(), isControl) {
 			t.Errorf("the output is %q", out.String())
 		}
 		var r struct {
@@ -46,12 +46,12 @@ func FuzzFile(f *testing.F) {
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 			t.Fatalf("%s: %v", out.String(), err)
 		}
-		for _, one := range append(r.Clusters, &r.Result) {
+		for _, result := range append(r.Clusters, &r.Result) {
 			sum := 0.0
-			for _, e := range one.Endpoints {
+			for _, e := range result.Endpoints {
 				sum += e.Share
 			}
-			if sum > 1.0001 || err == nil && len(r.Clusters) == 0 && sum == 0 && one.Dropped < 0.9999 {
+			if sum > 1.0001 || err == nil && len(r.Clusters) == 0 && sum == 0 && result.Dropped < 0.9999 {
 				t.Errorf("the shares sum to %v:\n%s", sum, out.String())
 			}
 		}

@@ -13,21 +13,21 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 )
 
-func TestAServiceByKubeconfig(t *testing.T) {
-	asked, over := make(chan *http.Request, 10), make(chan struct{})
+func TestServiceWithKubeconfig(t *testing.T) {
+	requests, done := make(chan *http.Request, 10), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case asked <- r:
+		case requests <- r:
 		default:
 		}
 		fmt.Fprintln(w, `{"type":"ADDED","object":{"metadata":{"name":"web-1","namespace":"shop","resourceVersion":"1","labels":{"kubernetes.io/service-name":"web"}},
 			"addressType":"IPv4","ports":[{"name":"grpc","port":443}],"endpoints":[{"addresses":["10.0.0.1"],"conditions":{"ready":true},"zone":"a"}]}}`)
 		fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 		w.(http.Flusher).Flush()
-		<-over
+		<-done
 	}))
 	defer s.Close()
-	defer close(over)
+	defer close(done)
 	path := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf(`{"current-context":"x","contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{"token":"abc"}}]}`, s.URL)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -38,7 +38,7 @@ func TestAServiceByKubeconfig(t *testing.T) {
 	if err != nil || !strings.Contains(out.String(), "10.0.0.1:443") || !strings.Contains(out.String(), "100.00 %") {
 		t.Errorf("%v\n%s\nwant all calls at 10.0.0.1:443", err, &out)
 	}
-	if r := <-asked; r.Header.Get("Authorization") != "Bearer abc" || !strings.Contains(r.URL.Path, "/namespaces/shop/") {
+	if r := <-requests; r.Header.Get("Authorization") != "Bearer abc" || !strings.Contains(r.URL.Path, "/namespaces/shop/") {
 		t.Errorf("the server is asked for %s with %q", r.URL, r.Header["Authorization"])
 	}
 }

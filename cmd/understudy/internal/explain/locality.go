@@ -17,16 +17,16 @@ import (
 type locality struct {
 	pickFirst bool
 	core      *weightedroundrobin.Core[*endpoint]
-	addresses []address   // for pick_first: the addresses of all endpoints, in their order
+	addresses []address   // only with pick_first: the addresses of all endpoints, in order
 	endpoints []*endpoint // with pick_first, a single endpoint with all addresses
 }
 
 // An endpoint simulates the pick_first policy of one endpoint.
 type endpoint struct {
-	leaf      *weightedroundrobin.Child[*endpoint] // nil if pick_first runs over the whole locality
-	addresses []address                            // in the order in which pick_first tries them
-	inUse     int                                  // index of the first address that connects, or -1
-	ejected   bool
+	leaf          *weightedroundrobin.Child[*endpoint] // nil if pick_first runs over the whole locality
+	addresses     []address                            // in the order in which pick_first tries them
+	connectedAddr int                                  // index of the first address that connects, or -1
+	ejected       bool
 }
 
 type address struct {
@@ -34,10 +34,10 @@ type address struct {
 	owner *Endpoint
 }
 
-func addressesOf(e resolver.Endpoint, owner map[partAddress]*Endpoint) []address {
+func addressesOf(e resolver.Endpoint, owners map[mechanismAddress]*Endpoint) []address {
 	addresses := make([]address, len(e.Addresses))
 	for i, a := range e.Addresses {
-		addresses[i] = address{a, owner[partAddressOf(a)]}
+		addresses[i] = address{a, owners[mechanismAddressOf(a)]}
 	}
 	return addresses
 }
@@ -57,8 +57,8 @@ func (l *locality) add(addresses []address, weight uint32) {
 	for i, a := range addresses {
 		key[i] = weightedroundrobin.Address{Addr: a.Addr, ServerName: a.ServerName}
 	}
-	leaf, which := l.core.Endpoint(weightedroundrobin.KeyOf(key), weight)
-	if which == weightedroundrobin.NewChild {
+	leaf, kind := l.core.Endpoint(weightedroundrobin.KeyOf(key), weight)
+	if kind == weightedroundrobin.NewChild {
 		leaf.Attached = newEndpoint(addresses)
 		leaf.Attached.leaf = leaf
 		l.endpoints = append(l.endpoints, leaf.Attached)
@@ -71,7 +71,8 @@ func (l *locality) finish() {
 	}
 }
 
-// newEndpoint sorts the addresses into the order in which pick_first tries them (gRFC A61).
+// newEndpoint returns an endpoint whose addresses are in the order in which pick_first tries them
+// (gRFC A61).
 func newEndpoint(addresses []address) *endpoint {
 	if len(addresses) == 1 {
 		return &endpoint{addresses: addresses}
@@ -88,10 +89,10 @@ func newEndpoint(addresses []address) *endpoint {
 }
 
 func (e *endpoint) connect(down func(*Endpoint, string) bool) {
-	e.inUse = slices.IndexFunc(e.addresses, func(a address) bool { return !down(a.owner, a.Addr) })
+	e.connectedAddr = slices.IndexFunc(e.addresses, func(a address) bool { return !down(a.owner, a.Addr) })
 }
 
-func (e *endpoint) connected() bool { return e.inUse >= 0 }
+func (e *endpoint) connected() bool { return e.connectedAddr >= 0 }
 
 func (e *endpoint) connection() outlierdetection.Connection {
 	if e.connected() {
@@ -104,14 +105,14 @@ func (e *endpoint) ready() bool { return e.connected() && !e.ejected }
 
 // failure returns the error of the last connection attempt, as pick_first reports it.
 func (e *endpoint) failure() string {
-	last := e.addresses[len(e.addresses)-1].Addr + " is down"
+	lastErr := e.addresses[len(e.addresses)-1].Addr + " is down"
 	if len(e.addresses) == 1 {
-		return last
+		return lastErr
 	}
-	return fmt.Sprintf("all %d addresses failed, the last with: %s", len(e.addresses), last)
+	return fmt.Sprintf("all %d addresses failed, the last with: %s", len(e.addresses), lastErr)
 }
 
-func (l *locality) settle() {
+func (l *locality) reportStates() {
 	if l.pickFirst {
 		return
 	}
@@ -139,9 +140,9 @@ func (l *locality) readyShares() (ready, failed float64) {
 	return ready, failed
 }
 
-// share distributes calls over the endpoints of a ready locality: it adds each endpoint's share to
-// the map.
-func (l *locality) share(calls float64, to map[*Endpoint]float64) {
+// addShares distributes a fraction of the calls over the endpoints of a ready locality: it adds
+// each endpoint's share to the map.
+func (l *locality) addShares(calls float64, shares map[*Endpoint]float64) {
 	sum := 0.0
 	for _, e := range l.endpoints {
 		if e.ready() {
@@ -150,7 +151,7 @@ func (l *locality) share(calls float64, to map[*Endpoint]float64) {
 	}
 	for _, e := range l.endpoints {
 		if e.ready() {
-			to[e.addresses[e.inUse].owner] += calls * e.weight() / sum
+			shares[e.addresses[e.connectedAddr].owner] += calls * e.weight() / sum
 		}
 	}
 }

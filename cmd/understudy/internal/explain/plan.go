@@ -18,37 +18,37 @@ import (
 
 // plan is the policy tree for the discovery mechanisms of a cluster, with further details.
 type plan struct {
-	tree     topology.Tree
-	config   json.RawMessage
-	names    map[string]string
-	failures map[string]string // why children of the priority policy have no endpoints
-	clusters []string
-	first    []int
-	notes    []string // notes about fields and options without effect
+	tree          topology.Tree
+	config        json.RawMessage
+	names         map[string]string
+	failures      map[string]string // why children of the priority policy have no endpoints
+	clusters      []string
+	firstPriority []int
+	notes         []string // fields and options that have no effect
 }
 
-func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, error) {
+func newPlan(mechanisms []clusterfile.Mechanism, settings topology.Settings) (plan, error) {
 	p := plan{names: make(map[string]string), failures: make(map[string]string)}
 	var trees []topology.Tree
-	for i, part := range parts {
-		tree, notes, err := treeOf(i, part, settings, len(parts) > 1)
+	for i, mechanism := range mechanisms {
+		tree, notes, err := treeOf(i, mechanism, settings, len(mechanisms) > 1)
 		if err != nil {
 			return plan{}, err
 		}
 		p.notes = append(p.notes, notes...)
-		if part.OutlierDetection != nil {
-			tree = tree.WithOutlierDetection(part.OutlierDetection)
+		if mechanism.OutlierDetection != nil {
+			tree = tree.WithOutlierDetection(mechanism.OutlierDetection)
 		}
-		p.first = append(p.first, len(p.clusters))
+		p.firstPriority = append(p.firstPriority, len(p.clusters))
 		for _, priority := range tree.Priorities() {
 			p.names[priority.Child] = priority.Name
-			if len(parts) > 1 {
-				p.names[priority.Child] = part.Cluster
+			if len(mechanisms) > 1 {
+				p.names[priority.Child] = mechanism.Cluster
 			}
-			if part.Err != nil {
-				p.failures[priority.Child] = part.Err.Error()
+			if mechanism.Err != nil {
+				p.failures[priority.Child] = mechanism.Err.Error()
 			}
-			p.clusters = append(p.clusters, part.Cluster)
+			p.clusters = append(p.clusters, mechanism.Cluster)
 		}
 		trees = append(trees, tree)
 	}
@@ -63,33 +63,33 @@ func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, er
 	return p, nil
 }
 
-// treeOf returns the policy tree of the mechanism with index i, and notes about fields without
+// treeOf returns the policy tree of the mechanism with index i, and notes about fields that have no
 // effect. It stores i in the attributes of each address.
-func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, several bool) (tree topology.Tree, notes []string, err error) {
+func treeOf(i int, mechanism clusterfile.Mechanism, settings topology.Settings, isAggregate bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
-	if several {
+	if isAggregate {
 		name = fmt.Sprint("part", i)
 	}
-	if part.Endpoints == nil {
+	if mechanism.Endpoints == nil {
 		target := topology.Target{Name: name + "/"}
-		if address, _ := placeholder(part); address != "" {
+		if address, _ := placeholder(mechanism); address != "" {
 			target.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}
 		}
 		tree = topology.Targets([]topology.Target{target})
 	} else {
-		answer, unused, err := envoy.Read(part.Endpoints)
+		answer, unusedFields, err := envoy.Read(mechanism.Endpoints)
 		if err != nil {
 			return tree, nil, err
 		}
 		if answer.Why != "" {
 			notes = append(notes, answer.Why+": no call can be made")
 		}
-		for _, note := range unused {
+		for _, note := range unusedFields {
 			notes = append(notes, note.Text)
 		}
 		translator := topology.Translator{Name: name, Near: settings.Near()}
-		if lacks := translator.Near.Lacks(&answer); lacks != "" {
-			notes = append(notes, "prefer="+translator.Near.Prefer+" has no effect: the source says no "+lacks+" of any endpoint")
+		if missing := translator.Near.Lacks(&answer); missing != "" {
+			notes = append(notes, "prefer="+translator.Near.Prefer+" has no effect: the source says no "+missing+" of any endpoint")
 		}
 		if tree, err = translator.Translate(&answer); err != nil {
 			return tree, nil, err
@@ -98,47 +98,47 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 	for j, e := range tree.Endpoints {
 		tree.Endpoints[j].Addresses = slices.Clone(e.Addresses)
 		for k := range e.Addresses {
-			tree.Endpoints[j].Addresses[k] = withPart(e.Addresses[k], i)
+			tree.Endpoints[j].Addresses[k] = withMechanism(e.Addresses[k], i)
 		}
 	}
 	return tree, notes, nil
 }
 
-// partAddress is an address of one discovery mechanism. Several mechanisms may have the same
+// mechanismAddress is an address of one discovery mechanism. Several mechanisms may have the same
 // address.
-type partAddress struct {
-	part int
-	dial string // the address in the form that gRPC dials
+type mechanismAddress struct {
+	mechanism int
+	addr      string // the address in the form that gRPC dials
 }
 
-type partKey struct{}
+type mechanismKey struct{}
 
-func withPart(address resolver.Address, part int) resolver.Address {
-	address.Attributes = address.Attributes.WithValue(partKey{}, part)
+func withMechanism(address resolver.Address, mechanism int) resolver.Address {
+	address.Attributes = address.Attributes.WithValue(mechanismKey{}, mechanism)
 	return address
 }
 
-func partAddressOf(address resolver.Address) partAddress {
-	part, _ := address.Attributes.Value(partKey{}).(int)
-	return partAddress{part, address.Addr}
+func mechanismAddressOf(address resolver.Address) mechanismAddress {
+	mechanism, _ := address.Attributes.Value(mechanismKey{}).(int)
+	return mechanismAddress{mechanism, address.Addr}
 }
 
 // placeholder returns a placeholder for endpoints that only a channel looks up, such as those of a
 // DNS name, and describes these endpoints. Both results are "" if the mechanism lists its
 // endpoints.
-func placeholder(part clusterfile.Mechanism) (address, of string) {
+func placeholder(mechanism clusterfile.Mechanism) (address, description string) {
 	switch {
-	case part.Host != "":
-		return part.Host, ofName
-	case part.Service != "":
-		return "eds:" + part.Service, "the endpoints of " + part.Service + " by EDS"
+	case mechanism.Host != "":
+		return mechanism.Host, allAddressesOfName
+	case mechanism.Service != "":
+		return "eds:" + mechanism.Service, "the endpoints of " + mechanism.Service + " by EDS"
 	}
 	return "", ""
 }
 
-const ofName = "all addresses of the name"
+const allAddressesOfName = "all addresses of the name"
 
-func isName(address string) bool {
+func isDNSName(address string) bool {
 	if strings.HasPrefix(address, "unix:") {
 		return false
 	}
@@ -150,32 +150,33 @@ func isName(address string) bool {
 	return err != nil
 }
 
-// add adds the endpoints and drops of the mechanism with index i. first is its highest priority.
-func (r *Result) add(i int, part clusterfile.Mechanism, first int, several bool) {
+// add adds the endpoints and drops of the mechanism with index i. first is the number of the
+// mechanism's highest priority.
+func (r *Result) add(i int, mechanism clusterfile.Mechanism, first int, isAggregate bool) {
 	cluster := ""
-	if several {
-		cluster = part.Cluster
+	if isAggregate {
+		cluster = mechanism.Cluster
 	}
-	if address, of := placeholder(part); address != "" {
-		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: of, Locality: topology.Nowhere, LocalityWeight: 1, Priority: uint32(first), Weight: 1, part: i})
+	if address, description := placeholder(mechanism); address != "" {
+		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: description, Locality: topology.Nowhere, LocalityWeight: 1, Priority: uint32(first), Weight: 1, mechanism: i})
 	}
-	for _, e := range endpointsOf(part.Endpoints) {
-		e.Cluster, e.part = cluster, i
+	for _, e := range endpointsOf(mechanism.Endpoints) {
+		e.Cluster, e.mechanism = cluster, i
 		e.Priority += uint32(first)
-		if part.Names && isName(e.Address) {
-			e.StandsFor = ofName
+		if mechanism.Names && isDNSName(e.Address) {
+			e.StandsFor = allAddressesOfName
 		}
 		r.Endpoints = append(r.Endpoints, e)
 	}
-	for _, d := range envoy.Drops(part.Endpoints) {
+	for _, d := range envoy.Drops(mechanism.Endpoints) {
 		r.Drops = append(r.Drops, Drop{d.Category, d.PerMillion, cluster})
 	}
 }
 
 func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
 	for _, locality := range cluster.GetEndpoints() {
-		for _, lb := range locality.GetLbEndpoints() {
-			addresses := envoy.Addresses(lb)
+		for _, lbEndpoint := range locality.GetLbEndpoints() {
+			addresses := envoy.Addresses(lbEndpoint)
 			if len(addresses) == 0 {
 				addresses = []string{"no address"}
 			}
@@ -185,10 +186,10 @@ func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
 				Locality:            envoy.LocalityName(locality.GetLocality()),
 				LocalityWeight:      locality.GetLoadBalancingWeight().GetValue(),
 				Priority:            locality.GetPriority(),
-				Weight:              envoy.Weight(lb),
+				Weight:              envoy.Weight(lbEndpoint),
 			}
-			if !envoy.Healthy(lb) {
-				e.Health = lb.GetHealthStatus().String()
+			if !envoy.Healthy(lbEndpoint) {
+				e.Health = lbEndpoint.GetHealthStatus().String()
 			}
 			list = append(list, e)
 		}

@@ -24,7 +24,7 @@ func printJSON(w *bytes.Buffer, value any) error {
 	return nil
 }
 
-// printTable prints a line for each endpoint. Cells that repeat the line above are empty.
+// printTable prints a line for each endpoint. A cell that would repeat the cell above is empty.
 func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	fmt.Fprintf(w, "cluster %s: ", printable.Text(r.Cluster))
 	if r.Priority != nil {
@@ -32,8 +32,8 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	} else {
 		fmt.Fprintf(w, "%s\n\n", paint.Bad("calls fail"))
 	}
-	several := slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Cluster != "" })
-	t := table.Table{Columns: columns(several, []table.Column{
+	showCluster := slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Cluster != "" })
+	t := table.Table{Columns: columns(showCluster, []table.Column{
 		{Title: "priority", Align: table.Right},
 		{Title: "cluster"},
 		{Title: "locality"},
@@ -43,10 +43,10 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 		{Title: "share", Align: table.Right},
 		{Title: ""},
 	})}
-	var last *Endpoint
+	var previous *Endpoint
 	for i := range r.Endpoints {
-		r.Endpoints[i].addTo(&t, last, several)
-		last = &r.Endpoints[i]
+		r.Endpoints[i].addTo(&t, previous, showCluster)
+		previous = &r.Endpoints[i]
 	}
 	t.Print(w)
 	r.printTiers(w)
@@ -71,8 +71,8 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 		return
 	}
 	fmt.Fprintln(w)
-	several := slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Cluster != "" })
-	t := table.Table{Columns: columns(several, []table.Column{
+	showCluster := slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Cluster != "" })
+	t := table.Table{Columns: columns(showCluster, []table.Column{
 		{Title: "priority", Align: table.Right},
 		{Title: "cluster"},
 		{Title: "endpoints", Align: table.Right},
@@ -92,35 +92,35 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 		if tier.Standby {
 			standby = "standby"
 		}
-		t.Row(columns(several, []string{fmt.Sprint(tier.Priority), printable.Text(tier.Cluster), fmt.Sprint(tier.Endpoints), fmt.Sprint(tier.LeftAfter), next, errors, standby})...)
+		t.Row(columns(showCluster, []string{fmt.Sprint(tier.Priority), printable.Text(tier.Cluster), fmt.Sprint(tier.Endpoints), fmt.Sprint(tier.LeftAfter), next, errors, standby})...)
 	}
 	t.Print(w)
 }
 
-// addTo adds the rows of e to the table. It leaves out cells that repeat those of last, the
-// endpoint above.
-func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
+// addTo adds the rows of e to the table. It omits the cells that would repeat those of previous,
+// the endpoint above.
+func (e *Endpoint) addTo(t *table.Table, previous *Endpoint, showCluster bool) {
 	cluster := printable.Text(e.Cluster)
 	priority, locality, weight := fmt.Sprint(e.Priority), printable.Text(e.Locality), fmt.Sprint(e.LocalityWeight)
-	if last != nil && e.Priority == last.Priority {
+	if previous != nil && e.Priority == previous.Priority {
 		priority = ""
-		if e.Locality == last.Locality {
+		if e.Locality == previous.Locality {
 			locality, weight = "", ""
 		}
 	}
-	if last != nil && e.Cluster == last.Cluster {
+	if previous != nil && e.Cluster == previous.Cluster {
 		cluster = ""
 	}
-	t.Row(columns(several, []string{priority, cluster, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), table.Percent(e.Share, 2), printable.Text(e.remark())})...)
+	t.Row(columns(showCluster, []string{priority, cluster, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), table.Percent(e.Share, 2), printable.Text(e.remark())})...)
 	for _, address := range e.AdditionalAddresses {
-		t.Row(columns(several, []string{"", "", "", "", "or " + printable.Text(address), "", "", e.addressRemark(address)})...)
+		t.Row(columns(showCluster, []string{"", "", "", "", "or " + printable.Text(address), "", "", e.addressRemark(address)})...)
 	}
 }
 
-// columns returns the cells of a row. Unless several is set, it omits the second one, the name of
-// the cluster.
-func columns[T any](several bool, all []T) []T {
-	if several {
+// columns returns the cells of a row. Unless showCluster is set, it omits the second cell, which is
+// the name of the cluster.
+func columns[T any](showCluster bool, all []T) []T {
+	if showCluster {
 		return all
 	}
 	return slices.Delete(all, 1, 2)
@@ -129,11 +129,11 @@ func columns[T any](several bool, all []T) []T {
 func (r *Result) drops() string {
 	var drops []string
 	for _, d := range r.Drops {
-		of := ""
+		suffix := ""
 		if d.Cluster != "" {
-			of = " of " + d.Cluster
+			suffix = " of " + d.Cluster
 		}
-		drops = append(drops, d.Category+of+" "+strconv.FormatFloat(float64(d.RequestsPerMillion)/10_000, 'f', -1, 64)+" %")
+		drops = append(drops, d.Category+suffix+" "+strconv.FormatFloat(float64(d.RequestsPerMillion)/10_000, 'f', -1, 64)+" %")
 	}
 	return strings.Join(drops, ", ")
 }
@@ -152,8 +152,8 @@ func (e *Endpoint) remark() string {
 	return e.addressRemark(e.Address)
 }
 
-// addressRemark returns a remark if an address is down while the endpoint has others that are not.
-// Otherwise, it returns "".
+// addressRemark returns a remark if the address is down while another address of the endpoint is
+// not. Otherwise, it returns "".
 func (e *Endpoint) addressRemark(address string) string {
 	if !e.Down && e.isDown(address) {
 		return "address down"

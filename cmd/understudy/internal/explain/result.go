@@ -43,13 +43,13 @@ type Endpoint struct {
 	Share               float64  `json:"share"`
 	Down                bool     `json:"down,omitempty"`
 	DownAddresses       []string `json:"down_addresses,omitempty"`
-	// Health is the health in the file, if that keeps calls away from the endpoint.
+	// Health is the health status in the file. It is set only if it prevents calls to the endpoint.
 	Health string `json:"health,omitempty"`
 
-	part int
+	mechanism int
 }
 
-// Drop is a share of the calls that the file drops.
+// Drop is a category of calls that are dropped.
 type Drop struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requests_per_million"`
@@ -58,18 +58,18 @@ type Drop struct {
 
 // newResult returns a result without shares. Empty lists are not nil, because JSON shows nil as
 // null.
-func newResult(cluster string, parts []clusterfile.Mechanism, notes []string, p plan) *Result {
+func newResult(cluster string, mechanisms []clusterfile.Mechanism, notes []string, p plan) *Result {
 	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
-	for i, part := range parts {
-		r.add(i, part, p.first[i], len(parts) > 1)
+	for i, mechanism := range mechanisms {
+		r.add(i, mechanism, p.firstPriority[i], len(mechanisms) > 1)
 	}
 	r.Notes = append(r.Notes, p.notes...)
-	for _, part := range parts {
-		if part.Err != nil {
-			r.Notes = append(r.Notes, part.Err.Error())
+	for _, mechanism := range mechanisms {
+		if mechanism.Err != nil {
+			r.Notes = append(r.Notes, mechanism.Err.Error())
 		}
-		if part.OutlierDetection != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("the outlier_detection of cluster %s is not tried out", part.Cluster))
+		if mechanism.OutlierDetection != nil {
+			r.Notes = append(r.Notes, fmt.Sprintf("the outlier_detection of cluster %s is not tried out", mechanism.Cluster))
 		}
 	}
 	return r
@@ -79,14 +79,14 @@ func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }
 
-// takeDown marks addresses of e as down. name is an address of e, or e's locality, cluster or
-// priority, which means all addresses. takeDown reports whether an address matches. The name of a
+// markDown marks addresses of e as down. name is an address of e, or e's locality, cluster or
+// priority, which means all addresses. markDown reports whether an address matches. The name of a
 // locality may lack its trailing slashes.
-func (e *Endpoint) takeDown(name string) bool {
-	all := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || isLocality(name, e.Locality)
+func (e *Endpoint) markDown(name string) bool {
+	whole := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || isLocality(name, e.Locality)
 	found := false
 	for _, address := range e.addresses() {
-		if !all && name != address {
+		if !whole && name != address {
 			continue
 		}
 		found = true

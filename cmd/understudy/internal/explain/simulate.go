@@ -42,13 +42,13 @@ type simulation struct {
 	priorities []topology.TreePriority
 	children   map[string]*child
 
-	core    *priority.Core
-	assumed hypothesis
-	reports map[string]report
-	standby bool // the priority policy keeps a standby connected
+	core             *priority.Core
+	current          hypothesis
+	reports          map[string]report
+	standbyRequested bool // the core has requested a call of StandbyDue
 }
 
-func newSimulation(p plan, owner map[partAddress]*Endpoint) (*simulation, error) {
+func newSimulation(p plan, owners map[mechanismAddress]*Endpoint) (*simulation, error) {
 	var policy lbconfig.Policy
 	if err := policy.UnmarshalJSON(p.config); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func newSimulation(p plan, owner map[partAddress]*Endpoint) (*simulation, error)
 		}
 	}
 	for _, e := range p.tree.Endpoints {
-		s.add(e, owner)
+		s.add(e, owners)
 	}
 	for _, c := range s.children {
 		c.finish()
@@ -81,14 +81,14 @@ func configOf[T any](policy lbconfig.Policy) (T, error) {
 }
 
 // run starts a new priority policy under the first hypothesis, and then switches to each further
-// one. It returns the outcome of the last hypothesis.
+// hypothesis. It returns the outcome of the last hypothesis.
 func (s *simulation) run(hypotheses ...hypothesis) outcome {
 	s.core = priority.New()
 	for i, h := range hypotheses {
-		s.assumed, s.reports = h, make(map[string]report)
+		s.current, s.reports = h, make(map[string]report)
 		if i == 0 {
-			s.do(s.core.BeginUpdate(s.coreConfig()))
-			s.do(s.core.EndUpdate())
+			s.execute(s.core.BeginUpdate(s.coreConfig()))
+			s.execute(s.core.EndUpdate())
 		} else {
 			for _, name := range s.config.Priorities {
 				if _, exists := s.core.State(name); exists {
@@ -96,9 +96,9 @@ func (s *simulation) run(hypotheses ...hypothesis) outcome {
 				}
 			}
 		}
-		for s.standby {
-			s.standby = false
-			s.do(s.core.StandbyDue())
+		for s.standbyRequested {
+			s.standbyRequested = false
+			s.execute(s.core.StandbyDue())
 		}
 	}
 	return s.outcome()
@@ -119,27 +119,27 @@ func (s *simulation) coreConfig() priority.Config {
 	}
 }
 
-// do carries out the actions of the priority policy, except for timers and publications.
-func (s *simulation) do(actions []priority.Action) {
+// execute executes the actions of the priority policy, except for timers and publications.
+func (s *simulation) execute(actions []priority.Action) {
 	for _, a := range actions {
 		switch a.Kind {
 		case priority.Update:
 			s.report(a.Child)
-			s.do(s.core.Updated(a.Child))
+			s.execute(s.core.Updated(a.Child))
 		case priority.MakeStandby:
-			s.standby = true
+			s.standbyRequested = true
 		}
 	}
 }
 
 func (s *simulation) report(name string) {
-	r := s.children[name].report(s.assumed, name == s.assumed.failing)
+	r := s.children[name].report(s.current, name == s.current.failing)
 	s.reports[name] = r
 	state := priority.TransientFailure
 	if r.ready {
 		state = priority.Ready
 	}
-	s.do(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyPart: r.readyShare}))
+	s.execute(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyPart: r.readyShare}))
 }
 
 func (s *simulation) outcome() outcome {
@@ -152,32 +152,32 @@ func (s *simulation) outcome() outcome {
 		return o
 	}
 	r := s.reports[o.inUse]
-	passed := 1.0
+	passRate := 1.0
 	for _, d := range s.children[o.inUse].drops {
 		if d.RequestsPerMillion > 0 && o.err == nil {
 			o.err = status.Errorf(codes.Unavailable, "call dropped by configuration, category %q", d.Category)
 		}
-		passed *= 1 - float64(d.RequestsPerMillion)/lbconfig.Million
+		passRate *= 1 - float64(d.RequestsPerMillion)/lbconfig.Million
 	}
-	o.dropped = 1 - passed
+	o.dropped = 1 - passRate
 	if o.ready = r.ready; !r.ready {
-		if passed > 0 {
-			o.err = s.exhausted()
+		if passRate > 0 {
+			o.err = s.unavailableError()
 		}
 		return o
 	}
-	r.share(passed, o.shares)
+	r.addShares(passRate, o.shares)
 	return o
 }
 
-const mostReasons = 8
+const maxReasons = 8
 
-// exhausted returns the error of calls when no priority can receive them. It gives the reason for
-// each priority.
-func (s *simulation) exhausted() error {
+// unavailableError returns the error of calls when no priority can receive them. It contains the
+// reason for each priority.
+func (s *simulation) unavailableError() error {
 	var reasons []string
 	for i, p := range s.priorities {
-		if i == mostReasons {
+		if i == maxReasons {
 			reasons = append(reasons, fmt.Sprintf("and %d more", len(s.priorities)-i))
 			break
 		}

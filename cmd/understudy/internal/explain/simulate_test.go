@@ -28,7 +28,7 @@ import (
 
 // For random files, explain computes the shares that the real policies have after a minute, on a
 // channel without a network.
-func TestSimulationAgreesWithThePolicies(t *testing.T) {
+func TestSimulationMatchesPolicies(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 28))
 		file := randomFile(random)
@@ -39,10 +39,10 @@ func TestSimulationAgreesWithThePolicies(t *testing.T) {
 		settings.PickFirst = random.IntN(4) == 0
 		settings.WarmStandby = random.IntN(2)
 		settings.OutlierDetection = random.IntN(2) == 0
-		result, p := planned(t, file, settings)
+		result, p := newTestPlan(t, file, settings)
 		for i := range result.Endpoints {
 			if random.IntN(3) == 0 {
-				result.Endpoints[i].takeDown(result.Endpoints[i].Address)
+				result.Endpoints[i].markDown(result.Endpoints[i].Address)
 			}
 		}
 		s, err := newSimulation(p, result.owners())
@@ -51,14 +51,14 @@ func TestSimulationAgreesWithThePolicies(t *testing.T) {
 		}
 		got := s.run(hypothesis{down: (*Endpoint).isDown})
 		synctest.Test(t, func(t *testing.T) {
-			want := picked(t, p, result.owners())
-			differ := got.ready != (len(want) > 0)
+			want := measureShares(t, p, result.owners())
+			differs := got.ready != (len(want) > 0)
 			for i := range result.Endpoints {
 				e := &result.Endpoints[i]
-				differ = differ || math.Abs(got.shares[e]-want[e]) > 0.01
+				differs = differs || math.Abs(got.shares[e]-want[e]) > 0.01
 			}
-			if differ {
-				t.Errorf("seed %d: %s\nsettings %+v\nsimulated: %s\npolicies:  %s", seed, file, settings, sharesOf(got.shares), sharesOf(want))
+			if differs {
+				t.Errorf("seed %d: %s\nsettings %+v\nsimulated: %s\npolicies:  %s", seed, file, settings, formatShares(got.shares), formatShares(want))
 			}
 		})
 		if t.Failed() {
@@ -80,11 +80,11 @@ func randomFile(random *rand.Rand) string {
 				if random.IntN(6) == 0 {
 					health = ", health_status: DRAINING"
 				}
-				more := ""
+				additional := ""
 				if random.IntN(3) == 0 {
-					more = fmt.Sprintf(", additional_addresses: [{address: {socket_address: {address: '2001:db8::%d%d%d', port_value: 1}}}]", priority, locality, i)
+					additional = fmt.Sprintf(", additional_addresses: [{address: {socket_address: {address: '2001:db8::%d%d%d', port_value: 1}}}]", priority, locality, i)
 				}
-				fmt.Fprintf(&b, "{load_balancing_weight: %d, endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 1}}%s}%s},", 1+random.IntN(3), priority, locality, i, more, health)
+				fmt.Fprintf(&b, "{load_balancing_weight: %d, endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 1}}%s}%s},", 1+random.IntN(3), priority, locality, i, additional, health)
 			}
 			b.WriteString("]}\n")
 		}
@@ -92,23 +92,23 @@ func randomFile(random *rand.Rand) string {
 	return b.String()
 }
 
-func planned(t *testing.T, file string, settings topology.Settings) (*Result, plan) {
+func newTestPlan(t *testing.T, file string, settings topology.Settings) (*Result, plan) {
 	t.Helper()
 	doc, err := clusterfile.LoadFrom(strings.NewReader(file), "test.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := []clusterfile.Mechanism{{Cluster: "test", Endpoints: doc.Endpoints}}
-	p, err := planOf(parts, settings)
+	mechanisms := []clusterfile.Mechanism{{Cluster: "test", Endpoints: doc.Endpoints}}
+	p, err := newPlan(mechanisms, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newResult("test", parts, nil, p), p
+	return newResult("test", mechanisms, nil, p), p
 }
 
-// picked runs the policies of a plan for a minute, and returns each endpoint's share of 2,000
-// calls. It returns nil if calls fail.
-func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint]float64 {
+// measureShares runs the policies of a plan for a minute, and returns each endpoint's share of
+// 2,000 calls. It returns nil if calls fail.
+func measureShares(t *testing.T, p plan, owners map[mechanismAddress]*Endpoint) map[*Endpoint]float64 {
 	t.Helper()
 	var policy lbconfig.Policy
 	if err := policy.UnmarshalJSON(p.config); err != nil {
@@ -123,7 +123,7 @@ func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint
 	}
 	for range 60 {
 		cc.Answer(func(address resolver.Address) error {
-			if a := partAddressOf(address); owner[a].isDown(a.dial) {
+			if a := mechanismAddressOf(address); owners[a].isDown(a.addr) {
 				return status.Error(codes.Unavailable, "down")
 			}
 			return nil
@@ -140,12 +140,12 @@ func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint
 		if result.Done != nil {
 			result.Done(balancer.DoneInfo{})
 		}
-		shares[owner[partAddressOf(result.SubConn.(*lbtest.SubConn).Addresses[0])]] += 1. / calls
+		shares[owners[mechanismAddressOf(result.SubConn.(*lbtest.SubConn).Addresses[0])]] += 1. / calls
 	}
 	return shares
 }
 
-func sharesOf(shares map[*Endpoint]float64) string {
+func formatShares(shares map[*Endpoint]float64) string {
 	var list []string
 	for e, share := range shares {
 		list = append(list, fmt.Sprintf("%s %.3f", e.Address, share))
@@ -154,7 +154,7 @@ func sharesOf(shares map[*Endpoint]float64) string {
 	return strings.Join(list, ", ")
 }
 
-func TestRunIsTheSameEachTime(t *testing.T) {
+func TestRunIsDeterministic(t *testing.T) {
 	path := largeFile(t, 100)
 	var first bytes.Buffer
 	for i := range 10 {

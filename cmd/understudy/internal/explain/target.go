@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers its targets
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
@@ -19,15 +19,15 @@ import (
 // ErrNoAnswer is returned by Run if there are no endpoints for a target.
 var ErrNoAnswer = errors.New("no answer")
 
-// mostWait limits the wait for mechanisms that have not answered. A channel would wait for a
-// shorter time.
-const mostWait = 15 * time.Second
+// maxWait limits the wait for discovery mechanisms that have not answered. A channel does not wait
+// as long.
+const maxWait = 15 * time.Second
 
 func isTarget(file string) bool { return strings.Contains(file, "://") }
 
-// followed returns the current answers of a target. The settings come from the target and the
-// options.
-func followed(ctx context.Context, opts Options) (*subject, topology.Settings, error) {
+// resolveTarget returns an explanation with the current answers of a target. The settings come from
+// the target and the options.
+func resolveTarget(ctx context.Context, opts Options) (*explanation, topology.Settings, error) {
 	target, err := resolving.WithOptions(opts.File, opts.Options)
 	if err != nil {
 		return nil, topology.Settings{}, err
@@ -45,25 +45,25 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	s := &subject{name: name}
-	for _, found := range news.Found {
-		if err := s.add(found); err != nil {
+	s := &explanation{name: name}
+	for _, mechanism := range news.Found {
+		if err := s.add(mechanism); err != nil {
 			return nil, topology.Settings{}, err
 		}
 	}
 	for _, name := range news.Waiting {
-		s.notes = append(s.notes, fmt.Sprintf("%s: no answer within %v", name, mostWait))
+		s.notes = append(s.notes, fmt.Sprintf("%s: no answer within %v", name, maxWait))
 	}
 	return s, topology.Settings(settings), nil
 }
 
 // await follows a target until each discovery mechanism has answered or failed, but no longer than
-// mostWait. It returns the latest state of the mechanisms.
+// maxWait. It returns the latest state of the mechanisms.
 func await(ctx context.Context, target string, program options.Program) (last join.News, err error) {
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {
 		select {
-		case <-news: // n replaces an older value that nobody has received
+		case <-news: // discard an older value that was not received
 		default:
 		}
 		news <- n
@@ -72,14 +72,14 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 		return join.News{}, err
 	}
 	defer stop()
-	over := time.NewTimer(mostWait)
-	defer over.Stop()
-	for waits := true; waits; {
+	timeout := time.NewTimer(maxWait)
+	defer timeout.Stop()
+	for waiting := true; waiting; {
 		select {
 		case last = <-news:
-			waits = len(last.Waiting) > 0
-		case <-over.C:
-			waits = false
+			waiting = len(last.Waiting) > 0
+		case <-timeout.C:
+			waiting = false
 		case <-ctx.Done():
 			return join.News{}, ctx.Err()
 		}
@@ -88,36 +88,36 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 	case len(last.Found) > 0:
 		return last, nil
 	case last.Why == "":
-		last.Why = fmt.Sprintf("%s: nothing was heard for %v", resolving.Shown(target), mostWait)
+		last.Why = fmt.Sprintf("%s: nothing was heard for %v", resolving.Shown(target), maxWait)
 	}
 	return join.News{}, fmt.Errorf("%w: %s", ErrNoAnswer, last.Why)
 }
 
-func (s *subject) add(found join.Found) error {
-	part := clusterfile.Mechanism{Cluster: found.Name}
-	if part.Cluster == "" {
-		part.Cluster = s.name
+func (s *explanation) add(answer join.Found) error {
+	mechanism := clusterfile.Mechanism{Cluster: answer.Name}
+	if mechanism.Cluster == "" {
+		mechanism.Cluster = s.name
 	}
-	prefix := strings.TrimPrefix(found.Name+": ", ": ")
-	if found.Answer == nil {
-		part.Err = errors.New(prefix + found.Trouble)
-		s.parts = append(s.parts, part)
+	prefix := strings.TrimPrefix(answer.Name+": ", ": ")
+	if answer.Answer == nil {
+		mechanism.Err = errors.New(prefix + answer.Trouble)
+		s.mechanisms = append(s.mechanisms, mechanism)
 		return nil
 	}
-	if found.Trouble != "" {
-		s.notes = append(s.notes, prefix+found.Trouble)
+	if answer.Trouble != "" {
+		s.notes = append(s.notes, prefix+answer.Trouble)
 	}
-	for _, note := range found.Answer.Notes {
+	for _, note := range answer.Answer.Notes {
 		s.notes = append(s.notes, prefix+note)
 	}
-	if found.OutlierDetection != "" {
-		o, err := topology.ParseOutlierDetection(found.OutlierDetection)
+	if answer.OutlierDetection != "" {
+		o, err := topology.ParseOutlierDetection(answer.OutlierDetection)
 		if err != nil {
 			return err
 		}
-		part.OutlierDetection = o
+		mechanism.OutlierDetection = o
 	}
-	part.Endpoints = envoy.Write(part.Cluster, found.Answer)
-	s.parts = append(s.parts, part)
+	mechanism.Endpoints = envoy.Write(mechanism.Cluster, answer.Answer)
+	s.mechanisms = append(s.mechanisms, mechanism)
 	return nil
 }
