@@ -20,7 +20,7 @@ import (
 const maxFile = 1 << 20
 
 // config holds the fields of a kubeconfig that this package uses. If several files set a field, the
-// first value counts.
+// first value is used.
 type config struct {
 	Current  string         `yaml:"current-context"`
 	Contexts []namedContext `yaml:"contexts"`
@@ -70,9 +70,9 @@ type user struct {
 	Provider any    `yaml:"auth-provider"`
 }
 
-// load reads the files and skips missing ones. It fails if all are missing.
+// load reads the files and skips missing files. It fails if all files are missing.
 func load(paths []string) (*config, error) {
-	var all *config
+	var merged *config
 	var missing error
 	for _, path := range paths {
 		data, err := read(path)
@@ -93,18 +93,18 @@ func load(paths []string) (*config, error) {
 		for i := range c.Users {
 			c.Users[i].file = path
 		}
-		if all == nil {
-			all = new(config)
+		if merged == nil {
+			merged = new(config)
 		}
-		all.Current = cmp.Or(all.Current, c.Current)
-		all.Contexts = append(all.Contexts, c.Contexts...)
-		all.Clusters = append(all.Clusters, c.Clusters...)
-		all.Users = append(all.Users, c.Users...)
+		merged.Current = cmp.Or(merged.Current, c.Current)
+		merged.Contexts = append(merged.Contexts, c.Contexts...)
+		merged.Clusters = append(merged.Clusters, c.Clusters...)
+		merged.Users = append(merged.Users, c.Users...)
 	}
-	if all == nil {
+	if merged == nil {
 		return nil, missing
 	}
-	return all, nil
+	return merged, nil
 }
 
 func read(path string) ([]byte, error) {
@@ -124,7 +124,7 @@ func read(path string) ([]byte, error) {
 }
 
 // content returns the decoded data or, if data is empty, the content of the file. A relative path
-// starts at the directory of base. Without data and file, the result is nil.
+// is relative to the directory of base. If both data and file are empty, the result is nil.
 func content(base, field, data, file string) ([]byte, error) {
 	if data != "" {
 		decoded, err := base64.StdEncoding.DecodeString(data)
@@ -136,14 +136,14 @@ func content(base, field, data, file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := read(beside(base, file))
+	text, err := read(resolvePath(base, file))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", base, field, err)
 	}
 	return bytes.TrimSpace(text), nil
 }
 
-func beside(base, file string) string {
+func resolvePath(base, file string) string {
 	if filepath.IsAbs(file) {
 		return file
 	}

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-func checkLine(t *testing.T, err error, secret string) {
+func checkError(t *testing.T, err error, secret string) {
 	t.Helper()
 	if text := err.Error(); strings.ContainsAny(text, "\n\r\x00\x1b") || len(text) > 2000 || strings.Contains(text, secret) {
 		t.Errorf("error is not a short line, or has a secret: %.3000q", text)
 	}
 }
 
-// FuzzFile reads arbitrary kubeconfigs. Each is refused with one short line, or gives a server and
-// a transport. The token never appears in an error.
+// FuzzFile reads arbitrary kubeconfigs. Each file is either rejected with a short error of one
+// line, or results in a server and a transport. No error contains the token.
 func FuzzFile(f *testing.F) {
 	const secret = "hunter2-hunter2"
 	for _, seed := range []string{
@@ -36,7 +36,7 @@ func FuzzFile(f *testing.F) {
 		}
 		server, transport, err := Options{Path: path}.transport()
 		if err != nil {
-			checkLine(t, err, secret)
+			checkError(t, err, secret)
 			return
 		}
 		if transport == nil || !strings.Contains(server, "://") {

@@ -1,4 +1,4 @@
-// Package kubeconfig reads kubectl's configuration. It makes Kubernetes targets work outside a
+// Package kubeconfig reads kubectl's configuration, so that Kubernetes targets work outside a
 // cluster.
 package kubeconfig
 
@@ -37,19 +37,19 @@ type Options struct {
 
 // Flags adds command line flags for the options.
 func (o *Options) Flags(flags interface {
-	StringVar(value *string, name, standard, usage string)
+	StringVar(value *string, name, defaultValue, usage string)
 }) {
 	flags.StringVar(&o.Path, "kubeconfig", "", "kubeconfig `file` for kubernetes: targets (default: the pod's service account, else KUBECONFIG, else ~/.kube/config)")
 	flags.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
 }
 
-// ofKubernetes matches Kubernetes targets, also inside other targets.
-var ofKubernetes = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
+// kubernetesPattern matches Kubernetes targets, even inside other targets.
+var kubernetesPattern = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
 
 // Sources returns the source options that the targets need. The result is nil if no target is a
 // Kubernetes target. It is also nil if the program runs in a cluster and o is empty.
 func (o Options) Sources(targets ...string) ([]any, error) {
-	if !slices.ContainsFunc(targets, ofKubernetes.MatchString) {
+	if !slices.ContainsFunc(targets, kubernetesPattern.MatchString) {
 		return nil, nil
 	}
 	if o == (Options{}) && os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
@@ -88,59 +88,59 @@ func (o Options) transport() (string, *transport, error) {
 	if c == nil {
 		return "", nil, errors.New("kubeconfig: not in a cluster, and no home directory; want --kubeconfig FILE")
 	}
-	context, err := find(c.Contexts, func(x namedContext) string { return x.Name }, "context", cmp.Or(o.Context, c.Current), paths)
+	context, err := findByName(c.Contexts, func(x namedContext) string { return x.Name }, "context", cmp.Or(o.Context, c.Current), paths)
 	if err != nil {
 		return "", nil, err
 	}
-	to, err := find(c.Clusters, func(x namedCluster) string { return x.Name }, "cluster", context.Context.Cluster, paths)
+	clusterEntry, err := findByName(c.Clusters, func(x namedCluster) string { return x.Name }, "cluster", context.Context.Cluster, paths)
 	if err != nil {
 		return "", nil, err
 	}
-	var as namedUser
+	var userEntry namedUser
 	if context.Context.User != "" {
-		if as, err = find(c.Users, func(x namedUser) string { return x.Name }, "user", context.Context.User, paths); err != nil {
+		if userEntry, err = findByName(c.Users, func(x namedUser) string { return x.Name }, "user", context.Context.User, paths); err != nil {
 			return "", nil, err
 		}
 	}
-	t, err := newTransport(to, as)
+	t, err := newTransport(clusterEntry, userEntry)
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return to.Cluster.Server, t, nil
+	return clusterEntry.Cluster.Server, t, nil
 }
 
-func find[T any](list []T, nameOf func(T) string, what, name string, paths []string) (none T, err error) {
+func findByName[T any](list []T, nameOf func(T) string, kind, name string, paths []string) (zero T, err error) {
 	if name == "" {
-		return none, fmt.Errorf("kubeconfig: %s: no %s is named; want one by current-context or --context", paths[0], what)
+		return zero, fmt.Errorf("kubeconfig: %s: no %s is named; want one by current-context or --context", paths[0], kind)
 	}
 	i := slices.IndexFunc(list, func(x T) bool { return nameOf(x) == name })
 	if i < 0 {
-		return none, fmt.Errorf("kubeconfig: %s: there is no %s %s", paths[0], what, printable.Quote(name))
+		return zero, fmt.Errorf("kubeconfig: %s: there is no %s %s", paths[0], kind, printable.Quote(name))
 	}
 	return list[i], nil
 }
 
-func newTransport(to namedCluster, as namedUser) (*transport, error) {
-	c := to.Cluster
+func newTransport(clusterEntry namedCluster, userEntry namedUser) (*transport, error) {
+	c := clusterEntry.Cluster
 	server, err := url.Parse(c.Server)
 	switch {
 	case err != nil || server.Host == "" || server.User != nil || server.Scheme != "https" && server.Scheme != "http":
-		return nil, fmt.Errorf("%s: server is %s, want one such as https://10.0.0.1:6443", to.file, printable.Quote(c.Server))
-	case server.Scheme == "http" && !loopback(server.Hostname()):
-		return nil, fmt.Errorf("%s: server is %s, want https beyond loopback", to.file, printable.Quote(c.Server))
+		return nil, fmt.Errorf("%s: server is %s, want one such as https://10.0.0.1:6443", clusterEntry.file, printable.Quote(c.Server))
+	case server.Scheme == "http" && !isLoopback(server.Hostname()):
+		return nil, fmt.Errorf("%s: server is %s, want https beyond loopback", clusterEntry.file, printable.Quote(c.Server))
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, InsecureSkipVerify: c.Unverified}
 	if c.Unverified {
-		logger.Warningf("kubeconfig: %s: the certificate of %s is not verified (insecure-skip-tls-verify)", to.file, printable.Text(server.Host))
+		logger.Warningf("kubeconfig: %s: the certificate of %s is not verified (insecure-skip-tls-verify)", clusterEntry.file, printable.Text(server.Host))
 	}
-	ca, err := content(to.file, "certificate-authority", c.CAData, c.CAFile)
+	ca, err := content(clusterEntry.file, "certificate-authority", c.CAData, c.CAFile)
 	if err != nil {
 		return nil, err
 	}
 	if ca != nil {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, fmt.Errorf("%s: certificate-authority holds no certificate, want PEM", to.file)
+			return nil, fmt.Errorf("%s: certificate-authority holds no certificate, want PEM", clusterEntry.file)
 		}
 	}
 	t := &transport{base: &http.Transport{
@@ -154,14 +154,14 @@ func newTransport(to namedCluster, as namedUser) (*transport, error) {
 	if c.Proxy != "" {
 		proxy, err := url.Parse(c.Proxy)
 		if err != nil || proxy.Host == "" {
-			return nil, fmt.Errorf("%s: proxy-url does not parse", to.file)
+			return nil, fmt.Errorf("%s: proxy-url does not parse", clusterEntry.file)
 		}
 		t.base.Proxy = http.ProxyURL(proxy)
 	}
-	return t, t.authenticate(as, c, ca)
+	return t, t.authenticate(userEntry, c, ca)
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

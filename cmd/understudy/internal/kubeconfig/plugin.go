@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	pluginTime = 30 * time.Second
-	// early is how long before their expiry credentials are renewed. A plugin runs at most once per
-	// atLeast: if its clock is wrong, its credentials may always seem to have expired.
-	early   = 10 * time.Second
-	atLeast = time.Second
+	pluginTimeout = 30 * time.Second
+	// renewBefore is how long before their expiry credentials are renewed. A plugin runs at most
+	// once per minRunInterval, because its credentials always seem to have expired if its clock is
+	// wrong.
+	renewBefore    = 10 * time.Second
+	minRunInterval = time.Second
 )
 
 type plugin struct {
@@ -38,14 +39,14 @@ type plugin struct {
 	info string // content of KUBERNETES_EXEC_INFO, in JSON
 
 	mu      sync.Mutex
-	has     *credentials
+	cached  *credentials
 	expires time.Time // zero if the credentials never expire
-	ran     time.Time
+	lastRun time.Time
 }
 
-// checked checks the fields of p, prepares p to run, and returns it. path is the kubeconfig that
-// names the plugin.
-func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
+// prepare checks the fields of p, prepares p to run, and returns p. path is the path of the
+// kubeconfig that contains p.
+func (p *plugin) prepare(path string, c cluster, ca []byte) (*plugin, error) {
 	switch {
 	case p.APIVersion != "client.authentication.k8s.io/v1" && p.APIVersion != "client.authentication.k8s.io/v1beta1":
 		return nil, fmt.Errorf("exec has apiVersion %s, want client.authentication.k8s.io/v1 or v1beta1", printable.Quote(p.APIVersion))
@@ -55,7 +56,7 @@ func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 		return nil, errors.New("exec has interactiveMode Always, and there is nobody to ask; want another")
 	}
 	if strings.ContainsRune(p.Command, os.PathSeparator) {
-		p.Command = beside(path, p.Command)
+		p.Command = resolvePath(path, p.Command)
 	}
 	spec := map[string]any{"interactive": false}
 	if p.ClusterInfo {
@@ -66,28 +67,29 @@ func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	return p, err
 }
 
-// credentials returns the last credentials if they are still valid. Otherwise, it runs the plugin.
+// credentials returns the cached credentials if they are still valid. Otherwise, it runs the
+// plugin.
 func (p *plugin) credentials(ctx context.Context) (credentials, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.has == nil || !p.expires.IsZero() && time.Until(p.expires) < early && time.Since(p.ran) >= atLeast {
-		has, expires, err := p.run(ctx)
+	if p.cached == nil || !p.expires.IsZero() && time.Until(p.expires) < renewBefore && time.Since(p.lastRun) >= minRunInterval {
+		fresh, expires, err := p.run(ctx)
 		if err != nil {
 			return credentials{}, fmt.Errorf("kubeconfig: %s: %w", p.Command, err)
 		}
-		p.has, p.expires, p.ran = has, expires, time.Now()
+		p.cached, p.expires, p.lastRun = fresh, expires, time.Now()
 	}
-	return *p.has, nil
+	return *p.cached, nil
 }
 
-func (p *plugin) forget() {
+func (p *plugin) discard() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.has = nil
+	p.cached = nil
 }
 
 func (p *plugin) run(ctx context.Context) (*credentials, time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, pluginTime)
+	ctx, cancel := context.WithTimeout(ctx, pluginTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, p.Command, p.Args...)
 	command.WaitDelay = time.Second
@@ -95,21 +97,21 @@ func (p *plugin) run(ctx context.Context) (*credentials, time.Time, error) {
 	for _, e := range p.Env {
 		command.Env = append(command.Env, e.Name+"="+e.Value)
 	}
-	output, complaint := &bounded{most: maxFile}, &bounded{most: 4 << 10}
-	command.Stdout, command.Stderr = output, complaint
+	output, errorOutput := &limitedBuffer{limit: maxFile}, &limitedBuffer{limit: 4 << 10}
+	command.Stdout, command.Stderr = output, errorOutput
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("no answer within %v", pluginTime)
+			err = fmt.Errorf("no answer within %v", pluginTimeout)
 		}
-		if text := strings.TrimSpace(complaint.kept.String()); text != "" {
+		if text := strings.TrimSpace(errorOutput.buffer.String()); text != "" {
 			err = fmt.Errorf("%w: %s", err, printable.Line(text[strings.LastIndexByte(text, '\n')+1:], 200))
 		}
 		return nil, time.Time{}, err
 	}
-	if output.over {
+	if output.truncated {
 		return nil, time.Time{}, fmt.Errorf("it prints more than %d bytes", maxFile)
 	}
-	return p.parse(output.kept.Bytes())
+	return p.parse(output.buffer.Bytes())
 }
 
 // parse parses the plugin's output. Errors must not contain any part of the output.
@@ -143,19 +145,19 @@ func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	return c, s.Expires, nil
 }
 
-// bounded is a writer that keeps only the first most bytes.
-type bounded struct {
-	kept bytes.Buffer
-	most int
-	over bool
+// limitedBuffer is a writer that keeps only the first limit bytes.
+type limitedBuffer struct {
+	buffer    bytes.Buffer
+	limit     int
+	truncated bool
 }
 
-func (b *bounded) Write(text []byte) (int, error) {
-	if left := b.most - b.kept.Len(); len(text) > left {
-		b.over = true
-		b.kept.Write(text[:left])
+func (b *limitedBuffer) Write(text []byte) (int, error) {
+	if left := b.limit - b.buffer.Len(); len(text) > left {
+		b.truncated = true
+		b.buffer.Write(text[:left])
 	} else {
-		b.kept.Write(text)
+		b.buffer.Write(text)
 	}
 	return len(text), nil
 }

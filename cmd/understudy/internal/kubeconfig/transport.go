@@ -14,8 +14,8 @@ import (
 type transport struct {
 	base        *http.Transport
 	credentials func(context.Context) (credentials, error)
-	// forget discards the credentials. It is called when the server has refused them.
-	forget func()
+	// discard discards the credentials. It is called when the server has rejected them.
+	discard func()
 }
 
 type credentials struct {
@@ -35,27 +35,27 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	response, err := t.base.RoundTrip(r)
-	if err == nil && response.StatusCode == http.StatusUnauthorized && t.forget != nil {
-		t.forget()
+	if err == nil && response.StatusCode == http.StatusUnauthorized && t.discard != nil {
+		t.discard()
 		t.base.CloseIdleConnections() // open connections would continue to use the old client certificate
 	}
 	return response, err
 }
 
-func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
-	u := as.User
-	certificate, err := content(as.file, "client-certificate", u.CertificateData, u.CertificateFile)
+func (t *transport) authenticate(userEntry namedUser, c cluster, ca []byte) error {
+	u := userEntry.User
+	certificate, err := content(userEntry.file, "client-certificate", u.CertificateData, u.CertificateFile)
 	if err != nil {
 		return err
 	}
-	key, err := content(as.file, "client-key", u.KeyData, u.KeyFile)
+	key, err := content(userEntry.file, "client-key", u.KeyData, u.KeyFile)
 	if err != nil {
 		return err
 	}
 	if certificate != nil || key != nil {
 		pair, err := tls.X509KeyPair(certificate, key)
 		if err != nil {
-			return fmt.Errorf("%s: user %q: client-certificate and client-key are no pair in PEM", as.file, as.Name)
+			return fmt.Errorf("%s: user %q: client-certificate and client-key are no pair in PEM", userEntry.file, userEntry.Name)
 		}
 		t.base.TLSClientConfig.Certificates = []tls.Certificate{pair}
 	}
@@ -63,14 +63,14 @@ func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
 	case u.Token != "":
 		t.credentials = func(context.Context) (credentials, error) { return credentials{token: u.Token}, nil }
 	case u.TokenFile != "":
-		f := &tokenFile{path: beside(as.file, u.TokenFile)}
-		t.credentials, t.forget = f.credentials, f.forget
+		f := &tokenFile{path: resolvePath(userEntry.file, u.TokenFile)}
+		t.credentials, t.discard = f.credentials, f.discard
 	case u.Exec != nil:
-		p, err := u.Exec.checked(as.file, c, ca)
+		p, err := u.Exec.prepare(userEntry.file, c, ca)
 		if err != nil {
-			return fmt.Errorf("%s: user %q: %w", as.file, as.Name, err)
+			return fmt.Errorf("%s: user %q: %w", userEntry.file, userEntry.Name, err)
 		}
-		t.credentials, t.forget = p.credentials, p.forget
+		t.credentials, t.discard = p.credentials, p.discard
 		t.base.TLSClientConfig.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			c, err := p.credentials(r.Context())
 			if err != nil || c.certificate == nil {
@@ -79,7 +79,7 @@ func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
 			return c.certificate, nil
 		}
 	case u.Username != "" || u.Provider != nil:
-		return fmt.Errorf("%s: user %q has a password or an auth-provider; want a certificate, a token, tokenFile or exec", as.file, as.Name)
+		return fmt.Errorf("%s: user %q has a password or an auth-provider; want a certificate, a token, tokenFile or exec", userEntry.file, userEntry.Name)
 	}
 	return nil
 }
@@ -88,26 +88,26 @@ func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
 type tokenFile struct {
 	path string
 
-	mu    sync.Mutex
-	token string
-	read  time.Time
+	mu     sync.Mutex
+	token  string
+	readAt time.Time
 }
 
 func (f *tokenFile) credentials(context.Context) (credentials, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.read.IsZero() || time.Since(f.read) >= time.Minute {
+	if f.readAt.IsZero() || time.Since(f.readAt) >= time.Minute {
 		text, err := read(f.path)
 		if err != nil {
 			return credentials{}, fmt.Errorf("kubeconfig: tokenFile: %w", err)
 		}
-		f.token, f.read = strings.TrimSpace(string(text)), time.Now()
+		f.token, f.readAt = strings.TrimSpace(string(text)), time.Now()
 	}
 	return credentials{token: f.token}, nil
 }
 
-func (f *tokenFile) forget() {
+func (f *tokenFile) discard() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.read = time.Time{}
+	f.readAt = time.Time{}
 }

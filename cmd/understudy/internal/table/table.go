@@ -26,7 +26,7 @@ type Column struct {
 	Align Align
 }
 
-// Table is a table with a title row. Its cells must not contain newlines.
+// Table is a table with a row of titles. Its cells must not contain newlines.
 type Table struct {
 	Columns []Column
 	rows    [][]string

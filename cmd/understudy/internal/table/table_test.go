@@ -17,7 +17,7 @@ func TestColumnsAlign(t *testing.T) {
 	}
 }
 
-func TestNoColourOutsideATerminal(t *testing.T) {
+func TestNoColourOutsideTerminal(t *testing.T) {
 	if got := PainterFor(&bytes.Buffer{}).Bad("x"); got != "x" {
 		t.Errorf("painted %q into a buffer", got)
 	}
