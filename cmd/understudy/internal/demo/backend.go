@@ -56,7 +56,7 @@ func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	healthgrpc.RegisterHealthServer(server, health.NewServer())
 	fmt.Fprintln(stdout, b.address)
 	go func() {
-		b.behaviour.obey(stdin, stdout)
+		b.behaviour.readModes(stdin, stdout)
 		server.Stop()
 	}()
 	return server.Serve(gatedListener{listener, &b.behaviour.gate})
@@ -103,5 +103,5 @@ func (b *backend) kill() {
 		fmt.Fprintf(os.Stderr, "kill backend %s: %v\n", b.address, err)
 	}
 	b.stdin.Close()  //nolint:errcheck // nothing is pending
-	b.command.Wait() //nolint:errcheck // the error says that the process was killed
+	b.command.Wait() //nolint:errcheck // the error only says that the process was killed
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// spot is a backend of the demo, whether its process runs or not.
-type spot struct {
+// slot is a backend of the demo, whose process may be running or not.
+type slot struct {
 	locality       string // region/zone
 	priority       int
 	localityWeight uint32
@@ -17,9 +17,9 @@ type spot struct {
 	process        *backend // nil while no process runs
 }
 
-func (s *spot) alive() bool { return s.process != nil }
+func (s *slot) isRunning() bool { return s.process != nil }
 
-func (s *spot) answers() bool { return s.alive() && s.process.mode == serving }
+func (s *slot) isServing() bool { return s.isRunning() && s.process.mode == serving }
 
 const clusterName = "demo"
 
@@ -27,13 +27,13 @@ const clusterName = "demo"
 // file.
 type cluster struct {
 	file  string
-	spots []*spot
+	slots []*slot
 }
 
 func startCluster(dir string) (*cluster, error) {
 	c := &cluster{
 		file: filepath.Join(dir, "endpoints.yaml"),
-		spots: []*spot{
+		slots: []*slot{
 			{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 2, address: "127.0.0.1:0"},
 			{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 1, address: "127.0.0.1:0"},
 			{locality: "us-east/b", priority: 0, localityWeight: 1, weight: 1, address: "127.0.0.1:0"},
@@ -41,7 +41,7 @@ func startCluster(dir string) (*cluster, error) {
 			{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 1, address: "127.0.0.1:0"},
 		},
 	}
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		if err := s.start(); err != nil {
 			c.stop()
 			return nil, err
@@ -54,8 +54,8 @@ func startCluster(dir string) (*cluster, error) {
 	return c, nil
 }
 
-func (s *spot) start() error {
-	if s.alive() {
+func (s *slot) start() error {
+	if s.isRunning() {
 		return nil
 	}
 	process, err := startBackend(s.address)
@@ -66,15 +66,15 @@ func (s *spot) start() error {
 	return nil
 }
 
-func (s *spot) kill() {
-	if s.alive() {
+func (s *slot) kill() {
+	if s.isRunning() {
 		s.process.kill()
 		s.process = nil
 	}
 }
 
 func (c *cluster) stop() {
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		s.kill()
 	}
 }
@@ -94,7 +94,7 @@ func (c *cluster) yaml() string {
 	var b strings.Builder
 	b.WriteString("cluster_name: " + clusterName + "\nendpoints:\n")
 	last := ""
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		if s.locality != last {
 			region, zone, _ := strings.Cut(s.locality, "/")
 			fmt.Fprintf(&b, "- locality: {region: %s, zone: %s}\n  priority: %d\n  load_balancing_weight: %d\n  lb_endpoints:\n",
@@ -108,23 +108,23 @@ func (c *cluster) yaml() string {
 	return b.String()
 }
 
-func (c *cluster) priority() int {
-	for _, s := range c.spots {
-		if s.answers() {
+func (c *cluster) activePriority() int {
+	for _, s := range c.slots {
+		if s.isServing() {
 			return s.priority
 		}
 	}
 	return -1
 }
 
-// expected returns the share of the calls that each backend should get according to the weights. It
-// is zero for backends and localities that do not answer.
-func (c *cluster) expected() []float64 {
-	inUse := c.priority()
+// expectedShares returns the share of the calls that each backend should get according to the
+// weights. The share is zero for backends and localities that do not answer.
+func (c *cluster) expectedShares() []float64 {
+	inUse := c.activePriority()
 	localities := map[string]float64{} // sum of the weights of the backends that answer, by locality
 	weights := map[string]float64{}
-	for _, s := range c.spots {
-		if s.answers() && s.priority == inUse {
+	for _, s := range c.slots {
+		if s.isServing() && s.priority == inUse {
 			localities[s.locality] += float64(s.weight)
 			weights[s.locality] = float64(s.localityWeight)
 		}
@@ -133,21 +133,21 @@ func (c *cluster) expected() []float64 {
 	for _, w := range weights {
 		total += w
 	}
-	shares := make([]float64, len(c.spots))
-	for i, s := range c.spots {
-		if s.answers() && s.priority == inUse {
+	shares := make([]float64, len(c.slots))
+	for i, s := range c.slots {
+		if s.isServing() && s.priority == inUse {
 			shares[i] = weights[s.locality] / total * float64(s.weight) / localities[s.locality]
 		}
 	}
 	return shares
 }
 
-// inUse returns the addresses of the backends that should get calls.
-func (c *cluster) inUse() []string {
+// expectedAddresses returns the addresses of the backends that should get calls.
+func (c *cluster) expectedAddresses() []string {
 	var addresses []string
-	for i, share := range c.expected() {
+	for i, share := range c.expectedShares() {
 		if share > 0 {
-			addresses = append(addresses, c.spots[i].address)
+			addresses = append(addresses, c.slots[i].address)
 		}
 	}
 	return addresses

@@ -20,17 +20,17 @@ var controlsCSS []byte
 
 var controls = template.Must(template.New("controls").Parse(controlsHTML))
 
-// page is the debug page with buttons and fields. They are plain HTML forms, which work without
-// JavaScript, with a keyboard, and with a screen reader.
+// page serves the debug page with additional buttons and fields. These are plain HTML forms, which
+// work without JavaScript, with a keyboard, and with a screen reader.
 type page struct {
-	stage *stage
-	debug http.Handler
+	controller *controller
+	debug      http.Handler
 }
 
 // newPage returns the handler of the demo's page. It also serves the original debug page, at
 // /debug/understudy/.
-func newPage(st *stage) http.Handler {
-	p := &page{stage: st, debug: debug.Handler()}
+func newPage(ctl *controller) http.Handler {
+	p := &page{controller: ctl, debug: debug.Handler()}
 	mux := http.NewServeMux()
 	mux.Handle("/debug/understudy/", p.debug)
 	mux.HandleFunc("GET /{$}", p.show)
@@ -38,8 +38,8 @@ func newPage(st *stage) http.Handler {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = w.Write(controlsCSS)
 	})
-	mux.HandleFunc("POST /do", p.change(st.act))
-	mux.HandleFunc("POST /weights", p.change(func(form url.Values) (string, error) { return "weights", st.setWeights(form) }))
+	mux.HandleFunc("POST /do", p.formHandler(ctl.act))
+	mux.HandleFunc("POST /weights", p.formHandler(func(form url.Values) (string, error) { return "weights", ctl.setWeights(form) }))
 	return guard(mux)
 }
 
@@ -57,21 +57,21 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// change returns a handler that calls do with a form and redirects to the anchor that do returns.
-// The anchor keeps the keyboard focus.
-func (p *page) change(do func(url.Values) (place string, err error)) http.HandlerFunc {
+// formHandler returns a handler that calls submit with the form and redirects to the anchor that
+// submit returns. The anchor makes the browser continue keyboard navigation near the form.
+func (p *page) formHandler(submit func(url.Values) (anchor string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
 		if err := r.ParseForm(); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		place, err := do(r.PostForm)
+		anchor, err := submit(r.PostForm)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		http.Redirect(w, r, "/#"+place, http.StatusSeeOther)
+		http.Redirect(w, r, "/#"+anchor, http.StatusSeeOther)
 	}
 }
 
@@ -80,36 +80,36 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 		p.debug.ServeHTTP(w, r)
 		return
 	}
-	shown := &answer{header: http.Header{}, code: http.StatusOK}
-	p.debug.ServeHTTP(shown, r)
-	body := shown.body.Bytes()
-	if shown.code == http.StatusOK {
+	recorded := &recordedResponse{header: http.Header{}, code: http.StatusOK}
+	p.debug.ServeHTTP(recorded, r)
+	body := recorded.body.Bytes()
+	if recorded.code == http.StatusOK {
 		var err error
 		if body, err = p.withControls(body); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 	}
-	for name, values := range shown.header {
+	for name, values := range recorded.header {
 		w.Header()[name] = values
 	}
-	w.Header().Set("Content-Security-Policy", strings.Replace(shown.header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
+	w.Header().Set("Content-Security-Policy", strings.Replace(recorded.header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
 	w.Header().Del("Content-Length")
-	w.WriteHeader(shown.code)
+	w.WriteHeader(recorded.code)
 	_, _ = w.Write(body)
 }
 
-// withControls inserts the controls into the debug page. The debug page itself has none, because a
-// program must not be disturbed by someone who looks at its page.
+// withControls inserts the controls into the debug page. The debug page itself has no controls,
+// because its viewers must not be able to disturb the program.
 func (p *page) withControls(body []byte) ([]byte, error) {
-	var added bytes.Buffer
-	err := p.stage.look(func(groups []*group, said string) error {
-		return controls.Execute(&added, struct {
+	var buffer bytes.Buffer
+	err := p.controller.withGroups(func(groups []*group, said string) error {
+		return controls.Execute(&buffer, struct {
 			Groups []*group
-			Verbs  []verb
+			Verbs  []action
 			Said   string
 			Most   int
-		}{groups, verbs, said, mostWeight})
+		}{groups, pageActions, said, maxWeight})
 	})
 	if err != nil {
 		return nil, err
@@ -117,9 +117,9 @@ func (p *page) withControls(body []byte) ([]byte, error) {
 	for _, edit := range []struct{ old, new string }{
 		{"<title>Understudy: channels</title>", "<title>Understudy: demo</title>\n<link rel=\"stylesheet\" href=\"/controls.css\">"},
 		// Remove the automatic reload, which would discard text that is being typed. The buttons
-		// reload the page anyway.
+		// reload the page, too.
 		{`<noscript><meta http-equiv="refresh" content="5"></noscript>`, ""},
-		{`<main id="main"`, added.String() + `<main id="main"`},
+		{`<main id="main"`, buffer.String() + `<main id="main"`},
 	} {
 		if bytes.Count(body, []byte(edit.old)) != 1 {
 			return nil, errors.New("the debug page has not exactly one " + edit.old)
@@ -129,12 +129,12 @@ func (p *page) withControls(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-type answer struct {
+type recordedResponse struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
 }
 
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(code int)        { a.code = code }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *recordedResponse) Header() http.Header         { return a.header }
+func (a *recordedResponse) WriteHeader(code int)        { a.code = code }
+func (a *recordedResponse) Write(p []byte) (int, error) { return a.body.Write(p) }

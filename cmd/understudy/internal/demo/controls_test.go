@@ -12,20 +12,20 @@ import (
 	"testing"
 )
 
-func stageForTest(t *testing.T) (*stage, *httptest.Server) {
+func newTestController(t *testing.T) (*controller, *httptest.Server) {
 	t.Helper()
 	c, err := startCluster(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.stop)
-	st := &stage{cluster: c}
-	server := httptest.NewServer(newPage(st))
+	ctl := &controller{cluster: c}
+	server := httptest.NewServer(newPage(ctl))
 	t.Cleanup(server.Close)
-	return st, server
+	return ctl, server
 }
 
-func ask(t *testing.T, method, url string, form url.Values, header ...string) (int, string, http.Header) {
+func doRequest(t *testing.T, method, url string, form url.Values, header ...string) (int, string, http.Header) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -52,18 +52,18 @@ func ask(t *testing.T, method, url string, form url.Values, header ...string) (i
 
 func (c *cluster) states() string {
 	var all []string
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		all = append(all, s.state())
 	}
 	return strings.Join(all, " ")
 }
 
-// The buttons act on all backends of a priority, a locality or an endpoint. The page then shows
-// what was done.
-func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
-	st, server := stageForTest(t)
-	first := "endpoint " + st.cluster.spots[0].address
-	before := st.cluster.spots[0].address
+// The buttons act on all backends of a priority, a locality or an endpoint. The page then shows the
+// last action.
+func TestControlsBreakAndRestoreBackends(t *testing.T) {
+	ctl, server := newTestController(t)
+	first := "endpoint " + ctl.cluster.slots[0].address
+	before := ctl.cluster.slots[0].address
 	for _, test := range []struct{ do, to, want, said string }{
 		{"kill", "priority 0", "killed killed killed serving serving", "Killed p0 us-east/a, us-east/b at "},
 		{"hang", "locality us-east/a", "hung hung killed serving serving", "Hung us-east/a at "},
@@ -73,44 +73,44 @@ func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 		{"fail", "priority 1", "serving serving serving errors errors", "Made to answer errors: p1 eu-west/a at "},
 		{"restore", "priority 1", "serving serving serving serving serving", "Restored p1 eu-west/a at "},
 	} {
-		code, body, header := ask(t, http.MethodPost, server.URL+"/do", url.Values{"do": {test.do}, "to": {test.to}})
+		code, body, header := doRequest(t, http.MethodPost, server.URL+"/do", url.Values{"do": {test.do}, "to": {test.to}})
 		if code != http.StatusSeeOther || header.Get("Location") != "/#"+strings.ReplaceAll(test.to, " ", "-") {
 			t.Fatalf("%s %s: %d %s", test.do, test.to, code, body)
 		}
-		if _, page, _ := ask(t, http.MethodGet, server.URL+"/", nil); !strings.Contains(page, `id="`+strings.ReplaceAll(test.to, " ", "-")+`"`) {
+		if _, page, _ := doRequest(t, http.MethodGet, server.URL+"/", nil); !strings.Contains(page, `id="`+strings.ReplaceAll(test.to, " ", "-")+`"`) {
 			t.Errorf("%s %s: there is nothing at %s", test.do, test.to, header.Get("Location"))
 		}
-		if got := st.cluster.states(); got != test.want {
+		if got := ctl.cluster.states(); got != test.want {
 			t.Errorf("%s %s: the backends are %s, want %s", test.do, test.to, got, test.want)
 		}
-		if _, page, _ := ask(t, http.MethodGet, server.URL+"/", nil); !strings.Contains(page, test.said) {
+		if _, page, _ := doRequest(t, http.MethodGet, server.URL+"/", nil); !strings.Contains(page, test.said) {
 			t.Errorf("%s %s: the page does not say %q:\n%s", test.do, test.to, test.said, page)
 		}
 	}
-	if now := st.cluster.spots[0].address; now != before {
+	if now := ctl.cluster.slots[0].address; now != before {
 		t.Errorf("a backend came back on %s, want %s", now, before)
 	}
 }
 
-func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
-	st, _ := stageForTest(t)
-	s := st.cluster.spots[2]
+func TestCrashedBackendIsRestored(t *testing.T) {
+	ctl, _ := newTestController(t)
+	s := ctl.cluster.slots[2]
 	s.process.command.Process.Kill()
-	if _, err := st.act(url.Values{"do": {"restore"}, "to": {"locality us-east/b"}}); err != nil {
+	if _, err := ctl.act(url.Values{"do": {"restore"}, "to": {"locality us-east/b"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.process.become(serving); err != nil {
+	if err := s.process.setMode(serving); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheControlsSetWeights(t *testing.T) {
-	st, server := stageForTest(t)
-	first := "endpoint " + st.cluster.spots[0].address
-	if code, body, _ := ask(t, http.MethodPost, server.URL+"/weights", url.Values{"locality us-east/a": {"7"}, first: {" 9 "}, "locality us-east/b": {""}}); code != http.StatusSeeOther {
+func TestControlsSetWeights(t *testing.T) {
+	ctl, server := newTestController(t)
+	first := "endpoint " + ctl.cluster.slots[0].address
+	if code, body, _ := doRequest(t, http.MethodPost, server.URL+"/weights", url.Values{"locality us-east/a": {"7"}, first: {" 9 "}, "locality us-east/b": {""}}); code != http.StatusSeeOther {
 		t.Fatalf("%d %s", code, body)
 	}
-	file, err := os.ReadFile(st.cluster.file)
+	file, err := os.ReadFile(ctl.cluster.file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,20 +120,20 @@ func TestTheControlsSetWeights(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"0", "1001", "-1", "1.5", "x", "<b>"} {
-		code, body, header := ask(t, http.MethodPost, server.URL+"/weights", url.Values{"locality us-east/b": {"5"}, first: {bad}})
+		code, body, header := doRequest(t, http.MethodPost, server.URL+"/weights", url.Values{"locality us-east/b": {"5"}, first: {bad}})
 		if code != http.StatusBadRequest || !strings.Contains(body, "want a whole number from 1 to 1000") || header.Get("Content-Type") != "text/plain; charset=utf-8" {
 			t.Errorf("%s: %d %s %v", bad, code, body, header)
 		}
 	}
-	if again, err := os.ReadFile(st.cluster.file); err != nil || string(again) != string(file) {
+	if again, err := os.ReadFile(ctl.cluster.file); err != nil || string(again) != string(file) {
 		t.Errorf("a bad weight changed the file, %v:\n%s", err, again)
 	}
 }
 
-// Forms are accepted only from the page itself and under a host name of this machine, so that no
+// The server accepts forms only from its own page and under a host name of this machine, so that no
 // other site can press the buttons.
-func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
-	st, server := stageForTest(t)
+func TestControlsRejectOtherSites(t *testing.T) {
+	ctl, server := newTestController(t)
 	kill := url.Values{"do": {"kill"}, "to": {"priority 0"}}
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
 	for _, test := range []struct {
@@ -159,7 +159,7 @@ func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 		{http.MethodGet, "/", []string{"Host", "[::1]:" + port}, 200},
 		{http.MethodHead, "/", nil, 200},
 	} {
-		code, body, header := ask(t, test.method, server.URL+test.path, kill, test.header...)
+		code, body, header := doRequest(t, test.method, server.URL+test.path, kill, test.header...)
 		if code != test.code {
 			t.Errorf("%s %s with %q: %d, want %d: %s", test.method, test.path, test.header, code, test.code, body)
 		}
@@ -173,23 +173,23 @@ func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 		}
 	}
 	for _, form := range []url.Values{{"do": {"<b>"}, "to": {"priority 0"}}, {"do": {"kill"}, "to": {"priority 7"}}, {"do": {"kill"}}, {}, {"do": {"kill"}, "to": {strings.Repeat("x", 1<<17)}}} {
-		if code, body, _ := ask(t, http.MethodPost, server.URL+"/do", form); code != http.StatusBadRequest || len(body) > 200 {
+		if code, body, _ := doRequest(t, http.MethodPost, server.URL+"/do", form); code != http.StatusBadRequest || len(body) > 200 {
 			t.Errorf("%.50q: %d %s", form, code, body)
 		}
 	}
-	if got := st.cluster.states(); got != "serving serving serving serving serving" {
+	if got := ctl.cluster.states(); got != "serving serving serving serving serving" {
 		t.Errorf("the backends are %s", got)
 	}
 }
 
 // The page is the debug page with buttons. They work without JavaScript and have labels for screen
 // readers.
-func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
-	st, server := stageForTest(t)
-	_, page, header := ask(t, http.MethodGet, server.URL+"/", nil)
+func TestPageHasControls(t *testing.T) {
+	ctl, server := newTestController(t)
+	_, page, header := doRequest(t, http.MethodGet, server.URL+"/", nil)
 	for _, want := range []string{
 		"<!DOCTYPE html>", `<main id="main"`, `<button name="do" value="kill" aria-label="Kill: p0 us-east/a, us-east/b">Kill</button>`,
-		`aria-label="weight of us-east/a"`, `aria-label="Restore: ` + st.cluster.spots[4].address + `"`, `role="status"`,
+		`aria-label="weight of us-east/a"`, `aria-label="Restore: ` + ctl.cluster.slots[4].address + `"`, `role="status"`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s:\n%s", want, page)
@@ -204,35 +204,34 @@ func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 		t.Errorf("the policy is %q, want one under which forms work", csp)
 	}
 	for path, want := range map[string]string{"/?asset=script": "EventSource", "/?asset=style": "--ready", "/?format=json": `"channels"`, "/?help": "What to look at first", "/controls.css": ".controls", "/debug/understudy/": "form-action 'none'"} {
-		code, body, header := ask(t, http.MethodGet, server.URL+path, nil)
+		code, body, header := doRequest(t, http.MethodGet, server.URL+path, nil)
 		if code != 200 || !strings.Contains(body+header.Get("Content-Security-Policy"), want) {
 			t.Errorf("%s: %d %.200s", path, code, body)
 		}
 	}
-	if _, plain, _ := ask(t, http.MethodGet, server.URL+"/debug/understudy/", nil); strings.Contains(plain, "<form") {
+	if _, plain, _ := doRequest(t, http.MethodGet, server.URL+"/debug/understudy/", nil); strings.Contains(plain, "<form") {
 		t.Error("the debug page itself has controls")
 	}
-	if code, body, _ := ask(t, http.MethodGet, server.URL+"/?channel=x", nil); code != 400 || !strings.Contains(body, "want its number") {
+	if code, body, _ := doRequest(t, http.MethodGet, server.URL+"/?channel=x", nil); code != 400 || !strings.Contains(body, "want its number") {
 		t.Errorf("a wrong channel: %d %s", code, body)
 	}
 }
 
-// If the debug page does not have the expected form, the controls cannot be added, and an error is
-// returned.
-func TestAnotherDebugPageIsAnError(t *testing.T) {
-	p := &page{stage: &stage{cluster: &cluster{}}}
+// withControls returns an error if the debug page does not have the expected structure.
+func TestUnexpectedDebugPage(t *testing.T) {
+	p := &page{controller: &controller{cluster: &cluster{}}}
 	if _, err := p.withControls([]byte("<html></html>")); err == nil || !strings.Contains(err.Error(), "not exactly one") {
 		t.Errorf("error = %v", err)
 	}
 }
 
-func TestThePageEndsWithTheDemo(t *testing.T) {
-	st := &stage{cluster: &cluster{}}
+func TestPageEndsWithDemo(t *testing.T) {
+	ctl := &controller{cluster: &cluster{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	done := make(chan error)
 	go func() {
-		done <- servePage(ctx, Options{Out: writer, Progress: io.Discard}, newPage(st))
+		done <- servePage(ctx, Options{Out: writer, Progress: io.Discard}, newPage(ctl))
 	}()
 	line := make([]byte, 100)
 	n, err := reader.Read(line)
@@ -252,21 +251,22 @@ func TestThePageEndsWithTheDemo(t *testing.T) {
 	io.Copy(io.Discard, response.Body) // returns when the server closes the connection
 }
 
-// A form that arrives while the demo ends starts no backend, because nothing would stop it.
-func TestNothingIsDoneAfterTheEnd(t *testing.T) {
-	st, server := stageForTest(t)
-	st.end()
-	st.cluster.stop()
+// A form that arrives after the end of the demo starts no backend, because nothing would stop the
+// backend.
+func TestNoActionAfterEnd(t *testing.T) {
+	ctl, server := newTestController(t)
+	ctl.end()
+	ctl.cluster.stop()
 	for _, form := range []url.Values{{"do": {"restore"}, "to": {"priority 0"}}, {"do": {"hang"}, "to": {"priority 0"}}} {
-		if code, body, _ := ask(t, http.MethodPost, server.URL+"/do", form); code != http.StatusBadRequest || !strings.Contains(body, "has ended") {
+		if code, body, _ := doRequest(t, http.MethodPost, server.URL+"/do", form); code != http.StatusBadRequest || !strings.Contains(body, "has ended") {
 			t.Errorf("%v: %d %s, want that the demo has ended", form, code, body)
 		}
 	}
-	if code, body, _ := ask(t, http.MethodGet, server.URL+"/", nil); code != http.StatusInternalServerError || !strings.Contains(body, "has ended") {
+	if code, body, _ := doRequest(t, http.MethodGet, server.URL+"/", nil); code != http.StatusInternalServerError || !strings.Contains(body, "has ended") {
 		t.Errorf("the page: %d %s, want that the demo has ended", code, body)
 	}
-	for _, s := range st.cluster.spots {
-		if s.alive() {
+	for _, s := range ctl.cluster.slots {
+		if s.isRunning() {
 			t.Errorf("%s is alive", s.address)
 		}
 	}

@@ -44,7 +44,7 @@ func Run(ctx context.Context, opts Options) error {
 	return withCluster(ctx, opts, func(*understudy.Options) {}, func(c *cluster, cc *grpc.ClientConn) error {
 		calls := startTraffic(cc)
 		defer calls.close()
-		report, err := playAll(ctx, c, calls, opts.Progress)
+		report, err := runPhases(ctx, c, calls, opts.Progress)
 		if err != nil {
 			return err
 		}
@@ -61,9 +61,9 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// withCluster starts the backends, the source of their addresses, and a channel. It calls do, and
-// then stops all of them.
-func withCluster(ctx context.Context, opts Options, change func(*understudy.Options), do func(*cluster, *grpc.ClientConn) error) error {
+// withCluster starts the backends, the source of their addresses, and a channel. It calls run, and
+// then stops everything that it has started.
+func withCluster(ctx context.Context, opts Options, configure func(*understudy.Options), run func(*cluster, *grpc.ClientConn) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return err
@@ -74,18 +74,18 @@ func withCluster(ctx context.Context, opts Options, change func(*understudy.Opti
 		return err
 	}
 	defer c.stop()
-	fmt.Fprintf(opts.Progress, "%d backends are up, in three localities and two priorities\n", len(c.spots))
+	fmt.Fprintf(opts.Progress, "%d backends are up, in three localities and two priorities\n", len(c.slots))
 	target, stop, err := startSource(ctx, opts.Source, c.file)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	cc, err := dial(target, change)
+	cc, err := dial(target, configure)
 	if err != nil {
 		return err
 	}
 	defer cc.Close() //nolint:errcheck // no result depends on closing the channel
-	return do(c, cc)
+	return run(c, cc)
 }
 
 func startSource(ctx context.Context, source, file string) (target string, stop func(), err error) {
@@ -100,14 +100,14 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 }
 
 // dial creates the demo's channel. Its options are those of Recommended, but with shorter delays.
-func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, error) {
+func dial(target string, configure func(*understudy.Options)) (*grpc.ClientConn, error) {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
 	// Calls return to a higher priority at once, and the channel reconnects to a restored backend
 	// within a second.
 	options.FailbackDelay, options.FailbackJitter, options.MaxFailbackDelay = 0, 0, 0
 	options.Keepalive.Timeout = 2 * time.Second
-	change(&options)
+	configure(&options)
 	return understudy.NewClient(target, options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // all connections are on loopback
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -117,11 +117,11 @@ func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, er
 	)
 }
 
-func playAll(ctx context.Context, c *cluster, calls *traffic, progress io.Writer) (*Report, error) {
+func runPhases(ctx context.Context, c *cluster, calls *traffic, progress io.Writer) (*Report, error) {
 	report := &Report{OK: true}
 	for i, p := range phases {
 		fmt.Fprintf(progress, "%d/%d %-17s ", i+1, len(phases), p.name)
-		result, err := p.play(ctx, c, calls)
+		result, err := p.run(ctx, c, calls)
 		if err != nil {
 			fmt.Fprintln(progress)
 			return nil, fmt.Errorf("%s: %w", p.name, err)

@@ -15,36 +15,36 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The pause between calls with --hold, and the deadline of each call. Without the deadline, a call
-// to a backend that hangs would never fail.
+// holdPause is the pause between calls with --hold, and holdDeadline is the deadline of each call.
+// Without the deadline, a call to a backend that hangs would never fail.
 const (
-	heldPause    = 40 * time.Millisecond
-	heldDeadline = time.Second
+	holdPause    = 40 * time.Millisecond
+	holdDeadline = time.Second
 )
 
 // Hold keeps backends, calls and the page running until ctx ends. It stops all processes that it
 // has started.
 func Hold(ctx context.Context, opts Options) error {
-	logged := func(o *understudy.Options) { o.Logger = slog.New(slog.NewTextHandler(opts.Progress, nil)) }
-	return withCluster(ctx, opts, logged, func(c *cluster, cc *grpc.ClientConn) error {
-		defer keepCalling(ctx, cc)()
-		st := &stage{cluster: c}
-		defer st.end()
-		return servePage(ctx, opts, newPage(st))
+	withLogger := func(o *understudy.Options) { o.Logger = slog.New(slog.NewTextHandler(opts.Progress, nil)) }
+	return withCluster(ctx, opts, withLogger, func(c *cluster, cc *grpc.ClientConn) error {
+		defer makeCalls(ctx, cc)()
+		ctl := &controller{cluster: c}
+		defer ctl.end()
+		return servePage(ctx, opts, newPage(ctl))
 	})
 }
 
-// keepCalling makes calls until stop is called. It discards the results, because the page counts
+// makeCalls makes calls until stop is called. It discards the results, because the page counts
 // them.
-func keepCalling(ctx context.Context, cc grpc.ClientConnInterface) (stop func()) {
+func makeCalls(ctx context.Context, cc grpc.ClientConnInterface) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	for range senders {
 		done.Go(func() {
-			ticker := time.NewTicker(heldPause)
+			ticker := time.NewTicker(holdPause)
 			defer ticker.Stop()
 			for ctx.Err() == nil {
-				callCtx, cancel := context.WithTimeout(ctx, heldDeadline)
+				callCtx, cancel := context.WithTimeout(ctx, holdDeadline)
 				_, _ = callWhoAmI(callCtx, cc)
 				cancel()
 				select {

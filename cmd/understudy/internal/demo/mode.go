@@ -36,9 +36,9 @@ func (b *behaviour) set(m mode) error {
 	return nil
 }
 
-// obey reads modes from stdin and sets them. At the end of stdin it ends the mode hung, because a
-// server that stops waits for pending calls.
-func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
+// readModes reads modes from stdin and sets them. At the end of stdin, it ends the mode hung,
+// because a server that stops waits for pending calls.
+func (b *behaviour) readModes(stdin io.Reader, stdout io.Writer) {
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {
 		answer := lines.Text()
@@ -67,7 +67,7 @@ func (g *gate) set(open bool) {
 	}
 }
 
-func (g *gate) pass(done <-chan struct{}) {
+func (g *gate) wait(done <-chan struct{}) {
 	for {
 		g.mu.Lock()
 		opened := g.opened
@@ -107,12 +107,12 @@ type gatedConn struct {
 
 func (c *gatedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.gate.pass(c.closed)
+	c.gate.wait(c.closed)
 	return n, err
 }
 
 func (c *gatedConn) Write(p []byte) (int, error) {
-	c.gate.pass(c.closed)
+	c.gate.wait(c.closed)
 	return c.Conn.Write(p)
 }
 
@@ -121,8 +121,8 @@ func (c *gatedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// become sets the backend's mode, and returns when it is in effect.
-func (b *backend) become(m mode) error {
+// setMode sets the backend's mode, and returns when the mode is in effect.
+func (b *backend) setMode(m mode) error {
 	if _, err := fmt.Fprintln(b.stdin, m); err != nil {
 		return fmt.Errorf("tell backend %s to be %s: %w", b.address, m, err)
 	}

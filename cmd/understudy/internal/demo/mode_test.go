@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A new mode takes effect at once, also for existing connections.
-func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
+// A new mode takes effect immediately, even for existing connections.
+func TestBackendModes(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 		return callWhoAmI(ctx, cc)
 	}
 	for _, m := range []mode{serving, failing, serving, hung, failing, hung, serving} {
-		if err := b.become(m); err != nil {
+		if err := b.setMode(m); err != nil {
 			t.Fatal(err)
 		}
 		deadline := time.Minute
@@ -56,23 +56,23 @@ func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 			t.Errorf("a %s backend answers %q, %v; want %v", m, answer, err, want)
 		}
 	}
-	if err := b.become("asleep"); err == nil || !strings.Contains(err.Error(), `mode "asleep" given, want serving, failing or hung`) {
+	if err := b.setMode("asleep"); err == nil || !strings.Contains(err.Error(), `mode "asleep" given, want serving, failing or hung`) {
 		t.Errorf("error = %v, want what there is", err)
 	}
 	b.kill()
-	if err := b.become(failing); err == nil {
+	if err := b.setMode(failing); err == nil {
 		t.Error("a dead backend took a mode")
 	}
 }
 
 // A backend that hangs accepts connections but does not complete the handshake. It stops when its
 // stdin is closed.
-func TestAHungBackendLetsNobodyConnect(t *testing.T) {
+func TestHungBackendAcceptsNoCalls(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.become(hung); err != nil {
+	if err := b.setMode(hung); err != nil {
 		t.Fatal(err)
 	}
 	cc, err := grpc.NewClient(b.address, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -7,55 +7,56 @@ import (
 	"time"
 )
 
-const window = 2 * time.Second
+const measureWindow = 2 * time.Second
 
 const settleLimit = 12 * time.Second
 
-// intervals limits the time until a priority that answered with errors gets all calls again. It is
-// two intervals of outlier detection, and a margin for a busy machine.
-const intervals = 20*time.Second + 5*time.Second
+// recoveryLimit limits the time until a priority that answered with errors gets all calls again. It
+// is two intervals of outlier detection, plus a margin for a busy machine.
+const recoveryLimit = 20*time.Second + 5*time.Second
 
-// reaction limits the time until a change affects calls. An edit of the file takes effect within a
-// second.
-const reaction = time.Second
+// reactionTime is the maximum time until a change affects calls. An edit of the file takes effect
+// within a second.
+const reactionTime = time.Second
 
 const tolerance = 0.02
 
 type phase struct {
 	name string
-	// act changes the cluster. failed is the time of the last failure that it caused, or zero.
+	// act changes the cluster. failed is the time of the last failure that act has caused, or zero.
 	act func(*cluster) (failed time.Time, err error)
 	// settle waits until the calls show the effect of act. n is the number of calls that ended
 	// before act.
 	settle func(ctx context.Context, c *cluster, t *traffic, n int) error
-	// stepsIn means that another priority takes over. The time until it first answers is measured.
-	stepsIn bool
-	mayFail float64
+	// failsOver means that calls move to another priority. The time until its first answer is
+	// measured.
+	failsOver bool
+	maxFailed float64
 }
 
 var phases = []phase{
-	{name: "steady", act: nothing, settle: everyoneAnswers},
-	{name: "endpoint-killed", act: killOne, settle: reacted},
-	{name: "priority-lost", act: killPriority0, settle: everyoneAnswers, stepsIn: true},
-	{name: "priority-restored", act: restore, settle: everyoneAnswers},
-	{name: "weights-changed", act: changeWeights, settle: reacted},
+	{name: "steady", act: changeNothing, settle: awaitAllAnswers},
+	{name: "endpoint-killed", act: killOne, settle: awaitReaction},
+	{name: "priority-lost", act: killPriority0, settle: awaitAllAnswers, failsOver: true},
+	{name: "priority-restored", act: restoreAll, settle: awaitAllAnswers},
+	{name: "weights-changed", act: changeWeights, settle: awaitReaction},
 	// One call in a hundred goes to priority 0 here, to find out whether it has recovered.
-	{name: "errors", act: breakPriority0, settle: everyoneAnswers, stepsIn: true, mayFail: 0.02},
-	{name: "errors-over", act: mend, settle: noOtherAnswers},
+	{name: "errors", act: breakPriority0, settle: awaitAllAnswers, failsOver: true, maxFailed: 0.02},
+	{name: "errors-over", act: endErrors, settle: awaitNoOtherAnswers},
 }
 
-func nothing(*cluster) (time.Time, error) { return time.Time{}, nil }
+func changeNothing(*cluster) (time.Time, error) { return time.Time{}, nil }
 
 func killOne(c *cluster) (time.Time, error) {
 	killed := time.Now()
-	c.spots[0].kill()
+	c.slots[0].kill()
 	return killed, nil
 }
 
 func killPriority0(c *cluster) (time.Time, error) {
 	var killed time.Time
-	for _, s := range c.spots {
-		if s.priority == 0 && s.alive() {
+	for _, s := range c.slots {
+		if s.priority == 0 && s.isRunning() {
 			killed = time.Now()
 			s.kill()
 		}
@@ -64,28 +65,28 @@ func killPriority0(c *cluster) (time.Time, error) {
 }
 
 func breakPriority0(c *cluster) (time.Time, error) {
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		if s.priority != 0 {
 			continue
 		}
-		if err := s.become(failing); err != nil {
+		if err := s.setMode(failing); err != nil {
 			return time.Time{}, err
 		}
 	}
 	return time.Now(), nil
 }
 
-func mend(c *cluster) (time.Time, error) {
-	for _, s := range c.spots {
-		if err := s.become(serving); err != nil {
+func endErrors(c *cluster) (time.Time, error) {
+	for _, s := range c.slots {
+		if err := s.setMode(serving); err != nil {
 			return time.Time{}, err
 		}
 	}
 	return time.Time{}, nil
 }
 
-func restore(c *cluster) (time.Time, error) {
-	for _, s := range c.spots {
+func restoreAll(c *cluster) (time.Time, error) {
+	for _, s := range c.slots {
 		if err := s.start(); err != nil {
 			return time.Time{}, err
 		}
@@ -95,9 +96,9 @@ func restore(c *cluster) (time.Time, error) {
 
 func changeWeights(c *cluster) (time.Time, error) {
 	for i, weight := range []uint32{1, 4, 1, 1, 1} {
-		c.spots[i].weight = weight
+		c.slots[i].weight = weight
 	}
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		if s.locality == "us-east/b" {
 			s.localityWeight = 2
 		}
@@ -105,29 +106,29 @@ func changeWeights(c *cluster) (time.Time, error) {
 	return time.Time{}, c.write()
 }
 
-// everyoneAnswers waits until all backends that should get calls have answered. It ignores the
+// awaitAllAnswers waits until all backends that should get calls have answered. It ignores the
 // first n calls.
-func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
-	want := c.inUse()
+func awaitAllAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
+	want := c.expectedAddresses()
 	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
 		fmt.Errorf("not all of %v answered within %v", want, settleLimit))
 	defer cancel()
-	return t.await(ctx, n, want)
+	return t.awaitAddresses(ctx, n, want)
 }
 
-// noOtherAnswers waits until only backends that should get calls have answered many calls in a row.
-// Before that, some calls may test whether another priority has recovered.
-func noOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
-	const row = 1000
-	want := c.inUse()
-	ctx, cancel := context.WithTimeoutCause(ctx, intervals,
-		fmt.Errorf("not all calls were answered by %v within %v", want, intervals))
+// awaitNoOtherAnswers waits until only backends that should get calls have answered many calls in a
+// row. Before that, some calls may test whether another priority has recovered.
+func awaitNoOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
+	const streak = 1000
+	want := c.expectedAddresses()
+	ctx, cancel := context.WithTimeoutCause(ctx, recoveryLimit,
+		fmt.Errorf("not all calls were answered by %v within %v", want, recoveryLimit))
 	defer cancel()
-	return t.awaitRow(ctx, n, want, row)
+	return t.awaitStreak(ctx, n, want, streak)
 }
 
-func reacted(ctx context.Context, _ *cluster, _ *traffic, _ int) error {
-	return wait(ctx, reaction)
+func awaitReaction(ctx context.Context, _ *cluster, _ *traffic, _ int) error {
+	return wait(ctx, reactionTime)
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -141,7 +142,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (p phase) play(ctx context.Context, c *cluster, t *traffic) (PhaseResult, error) {
+func (p phase) run(ctx context.Context, c *cluster, t *traffic) (PhaseResult, error) {
 	first := t.count()
 	failed, err := p.act(c)
 	if err != nil {
@@ -152,13 +153,13 @@ func (p phase) play(ctx context.Context, c *cluster, t *traffic) (PhaseResult, e
 		return PhaseResult{}, context.Cause(ctx)
 	}
 	counted := t.count()
-	if err := wait(ctx, window); err != nil {
+	if err := wait(ctx, measureWindow); err != nil {
 		return PhaseResult{}, err
 	}
-	calls, _ := t.since(first)
+	calls, _ := t.callsAfter(first)
 	result := p.evaluate(c, calls, calls[counted-first:])
-	if p.stepsIn {
-		result.failover(c, calls, failed, p.mayFail == 0)
+	if p.failsOver {
+		result.recordFailover(c, calls, failed, p.maxFailed == 0)
 	}
 	if settleErr != nil {
 		result.problem("%v", settleErr)
@@ -177,23 +178,23 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 	}
 	answers := map[string]int{}
 	answered := 0
-	var last error
+	var lastErr error
 	for _, call := range counted {
 		if call.err == nil {
 			answers[call.address]++
 			answered++
 		} else {
-			last = call.err
+			lastErr = call.err
 		}
 	}
-	if lost := len(counted) - answered; float64(lost) > p.mayFail*float64(len(counted)) {
-		r.problem("%d of %d calls failed after the phase had settled: %v", lost, len(counted), last)
+	if failed := len(counted) - answered; float64(failed) > p.maxFailed*float64(len(counted)) {
+		r.problem("%d of %d calls failed after the phase had settled: %v", failed, len(counted), lastErr)
 	}
-	if p.mayFail == 0 && 1000*r.Failed > len(all) {
+	if p.maxFailed == 0 && 1000*r.Failed > len(all) {
 		r.problem("%d of %d calls failed, although each is tried again: %v", r.Failed, len(all), r.lastError)
 	}
-	for i, expected := range c.expected() {
-		s := c.spots[i]
+	for i, expected := range c.expectedShares() {
+		s := c.slots[i]
 		e := EndpointResult{Address: s.address, Locality: s.locality, Priority: s.priority, Expected: expected}
 		if answered > 0 {
 			e.Measured = float64(answers[s.address]) / float64(answered)
@@ -206,16 +207,16 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 		}
 		r.Endpoints = append(r.Endpoints, e)
 	}
-	if want := c.priority(); r.Priority != want {
+	if want := c.activePriority(); r.Priority != want {
 		r.problem("priority %d is in use, expected %d", r.Priority, want)
 	}
 	return r
 }
 
-// failover records the time from the failure to the first answer of the next priority. clean means
-// that no call may fail that begins after this answer.
-func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean bool) {
-	inUse := c.priority()
+// recordFailover records the time from the failure to the first answer of the next priority. If
+// strict is set, a failure of a call that began after this answer is a problem.
+func (r *PhaseResult) recordFailover(c *cluster, calls []call, failed time.Time, strict bool) {
+	inUse := c.activePriority()
 	first := slices.IndexFunc(calls, func(call call) bool {
 		return call.err == nil && call.end.After(failed) && c.priorityOf(call.address) == inUse
 	})
@@ -226,7 +227,7 @@ func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean
 	ms := float64(calls[first].end.Sub(failed).Microseconds()) / 1000
 	r.FailoverMS = &ms
 	for _, call := range calls[first:] {
-		if clean && call.err != nil && call.begin.After(calls[first].end) {
+		if strict && call.err != nil && call.begin.After(calls[first].end) {
 			r.problem("a call failed that began after the first answer of priority %d: %v", inUse, call.err)
 			return
 		}
@@ -234,7 +235,7 @@ func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean
 }
 
 func (c *cluster) priorityOf(address string) int {
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		if s.address == address {
 			return s.priority
 		}

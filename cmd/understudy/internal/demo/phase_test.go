@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-func testCluster(dead ...string) *cluster {
-	c := &cluster{spots: []*spot{
+func newTestCluster(dead ...string) *cluster {
+	c := &cluster{slots: []*slot{
 		{locality: "east/a", priority: 0, localityWeight: 3, weight: 2, address: "a1"},
 		{locality: "east/a", priority: 0, localityWeight: 3, weight: 1, address: "a2"},
 		{locality: "east/b", priority: 0, localityWeight: 1, weight: 1, address: "b"},
 		{locality: "west/a", priority: 1, localityWeight: 1, weight: 1, address: "w"},
 	}}
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		if !strings.Contains(strings.Join(dead, " "), s.address) {
 			s.process = &backend{mode: serving}
 		}
@@ -33,7 +33,7 @@ func TestExpected(t *testing.T) {
 		"a1 a2 b":   {0, 0, 0, 1},
 		"a1 a2 b w": {0, 0, 0, 0},
 	} {
-		got := testCluster(strings.Fields(dead)...).expected()
+		got := newTestCluster(strings.Fields(dead)...).expectedShares()
 		for i := range want {
 			if got[i] != want[i] {
 				t.Errorf("%q dead: shares %v, want %v", dead, got, want)
@@ -43,8 +43,8 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// calls returns calls that all begin, and end, at one instant. In counts, each address is followed
-// by its number of calls. Calls to the address "" fail.
+// calls returns calls that begin and end at the given time. In counts, each address is followed by
+// its number of calls. Calls to the address "" fail.
 func calls(at time.Time, counts ...any) []call {
 	var all []call
 	for i := 0; i < len(counts); i += 2 {
@@ -59,7 +59,7 @@ func calls(at time.Time, counts ...any) []call {
 	return all
 }
 
-func TestEvaluateFindsWhatIsWrong(t *testing.T) {
+func TestEvaluateReportsProblems(t *testing.T) {
 	now := time.Now()
 	for name, test := range map[string]struct {
 		counted []call
@@ -74,7 +74,7 @@ func TestEvaluateFindsWhatIsWrong(t *testing.T) {
 		"wrong priority":    {calls(now, "w", 100), "priority 1 is in use, expected 0", nil},
 		"nobody answered":   {nil, "priority -1 is in use, expected 0", nil},
 	} {
-		r := phase{name: "steady"}.evaluate(testCluster(), append(test.before, test.counted...), test.counted)
+		r := phase{name: "steady"}.evaluate(newTestCluster(), append(test.before, test.counted...), test.counted)
 		problems := strings.Join(r.Problems, "; ")
 		if test.want == "" && problems != "" || !strings.Contains(problems, test.want) {
 			t.Errorf("%s: problems %q, want %q", name, problems, test.want)
@@ -82,44 +82,44 @@ func TestEvaluateFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestFailoverIsTimedFromTheLastKill(t *testing.T) {
+func TestFailoverIsMeasuredFromLastKill(t *testing.T) {
 	killed := time.Now()
-	c := testCluster("a1", "a2", "b")
+	c := newTestCluster("a1", "a2", "b")
 	history := append(calls(killed.Add(-time.Millisecond), "a1", 3), calls(killed.Add(time.Millisecond), "", 2)...)
 	history = append(history, calls(killed.Add(5*time.Millisecond), "w", 2)...)
 	var r PhaseResult
-	r.failover(c, history, killed, true)
+	r.recordFailover(c, history, killed, true)
 	if r.FailoverMS == nil || *r.FailoverMS != 5 || len(r.Problems) != 0 {
 		t.Errorf("failover %v, problems %q; want 5 ms and none", r.FailoverMS, r.Problems)
 	}
-	under := calls(killed.Add(6*time.Millisecond), "", 1)
-	under[0].begin = killed
+	overlapping := calls(killed.Add(6*time.Millisecond), "", 1)
+	overlapping[0].begin = killed
 	r = PhaseResult{}
-	r.failover(c, append(history, under...), killed, true)
+	r.recordFailover(c, append(history, overlapping...), killed, true)
 	if len(r.Problems) != 0 {
 		t.Errorf("problems %q with a call that began before the first answer, want none", r.Problems)
 	}
 	r = PhaseResult{}
-	r.failover(c, append(history, calls(killed.Add(6*time.Millisecond), "", 1)...), killed, true)
+	r.recordFailover(c, append(history, calls(killed.Add(6*time.Millisecond), "", 1)...), killed, true)
 	if !strings.Contains(strings.Join(r.Problems, ""), "a call failed that began after the first answer of priority 1") {
 		t.Errorf("problems %q, want the failed call", r.Problems)
 	}
 	r = PhaseResult{}
-	r.failover(c, history[:3], killed, true)
+	r.recordFailover(c, history[:3], killed, true)
 	if len(r.Problems) != 1 {
 		t.Errorf("problems %q, want that nobody answered", r.Problems)
 	}
 }
 
-// While a priority answers with errors, the channel tries it with a few calls, which may fail. All
+// While a priority answers with errors, the channel still sends it a few calls, which may fail. All
 // other calls must go to the next priority.
-func TestErrorsAreForgivenUpToAPart(t *testing.T) {
+func TestFewErrorsAreAllowed(t *testing.T) {
 	now := time.Now()
-	c := testCluster()
-	for _, s := range c.spots[:3] {
+	c := newTestCluster()
+	for _, s := range c.slots[:3] {
 		s.process.mode = failing
 	}
-	p := phase{name: "errors", mayFail: 0.02}
+	p := phase{name: "errors", maxFailed: 0.02}
 	if r := p.evaluate(c, nil, calls(now, "w", 98, "", 2)); len(r.Problems) > 0 || r.Priority != 1 {
 		t.Errorf("priority %d, problems %q; want 1 and none", r.Priority, r.Problems)
 	}
@@ -127,7 +127,7 @@ func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 		t.Errorf("problems %q, want the failed calls", r.Problems)
 	}
 	var r PhaseResult
-	r.failover(c, append(calls(now.Add(time.Millisecond), "w", 1), calls(now.Add(2*time.Millisecond), "", 1)...), now, false)
+	r.recordFailover(c, append(calls(now.Add(time.Millisecond), "w", 1), calls(now.Add(2*time.Millisecond), "", 1)...), now, false)
 	if r.FailoverMS == nil || *r.FailoverMS != 1 || len(r.Problems) > 0 {
 		t.Errorf("failover %v, problems %q; want 1 ms and none", r.FailoverMS, r.Problems)
 	}
@@ -135,9 +135,9 @@ func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 
 // A priority that answered with errors counts as recovered only after many successful answers in a
 // row.
-func TestARowOfAnswers(t *testing.T) {
+func TestAwaitStreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := &traffic{heard: make(chan struct{})}
+		calls := &traffic{callEnded: make(chan struct{})}
 		send := func(address string, n int) {
 			for range n {
 				calls.record(call{address: address})
@@ -145,7 +145,7 @@ func TestARowOfAnswers(t *testing.T) {
 			synctest.Wait()
 		}
 		done := make(chan error, 1)
-		go func() { done <- calls.awaitRow(t.Context(), 0, []string{"a", "b"}, 10) }()
+		go func() { done <- calls.awaitStreak(t.Context(), 0, []string{"a", "b"}, 10) }()
 		send("a", 5)
 		send("w", 1)
 		send("b", 9)
@@ -160,13 +160,13 @@ func TestARowOfAnswers(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errBroken)
-		if err := calls.awaitRow(ctx, 16, nil, 10); !errors.Is(err, errBroken) {
+		if err := calls.awaitStreak(ctx, 16, nil, 10); !errors.Is(err, errBroken) {
 			t.Errorf("error %v, want the cause", err)
 		}
 	})
 }
 
-func TestReportsSayWhatIsWrong(t *testing.T) {
+func TestReportShowsProblems(t *testing.T) {
 	r := Report{Phases: []PhaseResult{{Name: "steady", Problems: []string{"all is lost"}}}}
 	var out bytes.Buffer
 	if err := r.printTable(&out); err != nil {
@@ -183,7 +183,7 @@ func TestReportsSayWhatIsWrong(t *testing.T) {
 
 // The tables fit a terminal of 80 columns even with the longest names and numbers. A failed write
 // is an error.
-func TestTheTablesFitATerminal(t *testing.T) {
+func TestTablesFitTerminal(t *testing.T) {
 	slow := 12345.6
 	r := Report{OK: true}
 	for _, p := range phases {
@@ -213,14 +213,14 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-func TestTheDemoEndsInTwoMinutes(t *testing.T) {
-	longest := 2 * reaction // for the phases endpoint-killed and weights-changed
+func TestDemoEndsInTwoMinutes(t *testing.T) {
+	longest := 2 * reactionTime // for the phases endpoint-killed and weights-changed
 	for _, p := range phases {
-		longest += window
+		longest += measureWindow
 		switch p.name {
 		case "endpoint-killed", "weights-changed":
 		case "errors-over":
-			longest += intervals
+			longest += recoveryLimit
 		default:
 			longest += settleLimit
 		}

@@ -11,43 +11,43 @@ import (
 	"time"
 )
 
-// stage carries out the actions of the buttons on the page.
-type stage struct {
-	mu      sync.Mutex
-	cluster *cluster
-	said    string
-	ended   bool
+// controller executes the actions of the buttons on the page.
+type controller struct {
+	mu         sync.Mutex
+	cluster    *cluster
+	lastAction string
+	ended      bool
 }
 
-type verb struct {
-	Name, Label, past string
-	do                func(*spot) error
+type action struct {
+	Name, Label, pastTense string
+	apply                  func(*slot) error
 }
 
-var verbs = []verb{
-	{"kill", "Kill", "killed", func(s *spot) error { s.kill(); return nil }},
-	{"hang", "Hang", "hung", func(s *spot) error { return s.become(hung) }},
-	{"fail", "Errors", "made to answer errors:", func(s *spot) error { return s.become(failing) }},
-	{"restore", "Restore", "restored", func(s *spot) error { return s.become(serving) }},
+var pageActions = []action{
+	{"kill", "Kill", "killed", func(s *slot) error { s.kill(); return nil }},
+	{"hang", "Hang", "hung", func(s *slot) error { return s.setMode(hung) }},
+	{"fail", "Errors", "made to answer errors:", func(s *slot) error { return s.setMode(failing) }},
+	{"restore", "Restore", "restored", func(s *slot) error { return s.setMode(serving) }},
 }
 
-func (s *spot) become(m mode) error {
+func (s *slot) setMode(m mode) error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	if s.process.become(m) == nil {
+	if s.process.setMode(m) == nil {
 		return nil
 	}
 	s.kill()
 	if err := s.start(); err != nil {
 		return err
 	}
-	return s.process.become(m)
+	return s.process.setMode(m)
 }
 
-func (s *spot) state() string {
+func (s *slot) state() string {
 	switch {
-	case !s.alive():
+	case !s.isRunning():
 		return "killed"
 	case s.process.mode == failing:
 		return "errors"
@@ -55,22 +55,22 @@ func (s *spot) state() string {
 	return string(s.process.mode)
 }
 
-type rank string
+type groupKind string
 
 const (
-	ofPriority rank = "priority"
-	ofLocality rank = "locality"
-	ofEndpoint rank = "endpoint"
+	kindPriority groupKind = "priority"
+	kindLocality groupKind = "locality"
+	kindEndpoint groupKind = "endpoint"
 )
 
 // group is a priority, a locality or an endpoint, with its backends.
 type group struct {
-	Rank  rank
+	Rank  groupKind
 	Name  string
-	Title string // its name on the debug page
+	Title string // name of the group on the debug page
 	// Weight is nil for a priority.
 	Weight *uint32
-	spots  []*spot
+	slots  []*slot
 }
 
 func (g *group) ID() string { return string(g.Rank) + " " + g.Name }
@@ -78,18 +78,18 @@ func (g *group) ID() string { return string(g.Rank) + " " + g.Name }
 func (g *group) Place() string { return strings.ReplaceAll(g.ID(), " ", "-") }
 
 func (g *group) State() string {
-	if g.Rank != ofEndpoint {
+	if g.Rank != kindEndpoint {
 		return ""
 	}
-	return g.spots[0].state()
+	return g.slots[0].state()
 }
 
 func (c *cluster) groups() []*group {
 	var all []*group
 	var p, l *group
-	for _, s := range c.spots {
+	for _, s := range c.slots {
 		if name := strconv.Itoa(s.priority); p == nil || p.Name != name {
-			p = &group{Rank: ofPriority, Name: name, Title: "p" + name}
+			p = &group{Rank: kindPriority, Name: name, Title: "p" + name}
 			l = nil
 			all = append(all, p)
 		}
@@ -98,112 +98,112 @@ func (c *cluster) groups() []*group {
 				p.Title += ","
 			}
 			p.Title += " " + s.locality
-			l = &group{Rank: ofLocality, Name: s.locality, Title: s.locality, Weight: new(s.localityWeight)}
+			l = &group{Rank: kindLocality, Name: s.locality, Title: s.locality, Weight: new(s.localityWeight)}
 			all = append(all, l)
 		}
-		p.spots, l.spots = append(p.spots, s), append(l.spots, s)
-		all = append(all, &group{Rank: ofEndpoint, Name: s.address, Title: s.address, Weight: new(s.weight), spots: []*spot{s}})
+		p.slots, l.slots = append(p.slots, s), append(l.slots, s)
+		all = append(all, &group{Rank: kindEndpoint, Name: s.address, Title: s.address, Weight: new(s.weight), slots: []*slot{s}})
 	}
 	return all
 }
 
 var errEnded = errors.New("the demo has ended")
 
-func (st *stage) enter() error {
-	st.mu.Lock()
-	if st.ended {
-		st.mu.Unlock()
+func (ctl *controller) lock() error {
+	ctl.mu.Lock()
+	if ctl.ended {
+		ctl.mu.Unlock()
 		return errEnded
 	}
 	return nil
 }
 
-// end waits for the current action and prevents later ones, because nothing would stop the backends
-// that they start.
-func (st *stage) end() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.ended = true
+// end waits for the current action and prevents later actions, because nothing would stop the
+// backends that they start.
+func (ctl *controller) end() {
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
+	ctl.ended = true
 }
 
 // act applies a form's action to a group of backends, and returns the group's anchor on the page.
-func (st *stage) act(form url.Values) (place string, err error) {
-	if err := st.enter(); err != nil {
+func (ctl *controller) act(form url.Values) (anchor string, err error) {
+	if err := ctl.lock(); err != nil {
 		return "", err
 	}
-	defer st.mu.Unlock()
-	what, to := form.Get("do"), form.Get("to")
-	v := slices.IndexFunc(verbs, func(v verb) bool { return v.Name == what })
+	defer ctl.mu.Unlock()
+	name, id := form.Get("do"), form.Get("to")
+	v := slices.IndexFunc(pageActions, func(v action) bool { return v.Name == name })
 	if v < 0 {
-		return "", fmt.Errorf("do %.20q given, want kill, hang, fail or restore", what)
+		return "", fmt.Errorf("do %.20q given, want kill, hang, fail or restore", name)
 	}
-	groups := st.cluster.groups()
-	g := slices.IndexFunc(groups, func(g *group) bool { return g.ID() == to })
+	groups := ctl.cluster.groups()
+	g := slices.IndexFunc(groups, func(g *group) bool { return g.ID() == id })
 	if g < 0 {
-		return "", fmt.Errorf("to %.40q given, want a priority, a locality or an endpoint of the demo", to)
+		return "", fmt.Errorf("to %.40q given, want a priority, a locality or an endpoint of the demo", id)
 	}
-	for _, s := range groups[g].spots {
-		if err := verbs[v].do(s); err != nil {
+	for _, s := range groups[g].slots {
+		if err := pageActions[v].apply(s); err != nil {
 			return "", err
 		}
 	}
-	st.say(verbs[v].past + " " + groups[g].Title)
+	ctl.setLastAction(pageActions[v].pastTense + " " + groups[g].Title)
 	return groups[g].Place(), nil
 }
 
-const mostWeight = 1000
+const maxWeight = 1000
 
-func (st *stage) setWeights(form url.Values) error {
-	if err := st.enter(); err != nil {
+func (ctl *controller) setWeights(form url.Values) error {
+	if err := ctl.lock(); err != nil {
 		return err
 	}
-	defer st.mu.Unlock()
+	defer ctl.mu.Unlock()
 	weights := map[string]uint32{}
-	for _, g := range st.cluster.groups() {
+	for _, g := range ctl.cluster.groups() {
 		text := strings.TrimSpace(form.Get(g.ID()))
 		if g.Weight == nil || text == "" {
 			continue
 		}
 		n, err := strconv.ParseUint(text, 10, 32)
-		if err != nil || n < 1 || n > mostWeight {
-			return fmt.Errorf("weight of %s: %.20q given, want a whole number from 1 to %d", g.Title, text, mostWeight)
+		if err != nil || n < 1 || n > maxWeight {
+			return fmt.Errorf("weight of %s: %.20q given, want a whole number from 1 to %d", g.Title, text, maxWeight)
 		}
 		weights[g.ID()] = uint32(n)
 	}
-	for _, g := range st.cluster.groups() {
-		w, given := weights[g.ID()]
-		if !given {
+	for _, g := range ctl.cluster.groups() {
+		w, ok := weights[g.ID()]
+		if !ok {
 			continue
 		}
-		for _, s := range g.spots {
-			s.weigh(g.Rank, w)
+		for _, s := range g.slots {
+			s.setWeight(g.Rank, w)
 		}
 	}
-	if err := st.cluster.write(); err != nil {
+	if err := ctl.cluster.write(); err != nil {
 		return err
 	}
-	st.say("changed the weights")
+	ctl.setLastAction("changed the weights")
 	return nil
 }
 
-func (s *spot) weigh(of rank, weight uint32) {
-	if of == ofLocality {
+func (s *slot) setWeight(kind groupKind, weight uint32) {
+	if kind == kindLocality {
 		s.localityWeight = weight
 	} else {
 		s.weight = weight
 	}
 }
 
-func (st *stage) say(what string) {
-	st.said = strings.ToUpper(what[:1]) + what[1:] + " at " + time.Now().Format(time.TimeOnly) + "."
+func (ctl *controller) setLastAction(text string) {
+	ctl.lastAction = strings.ToUpper(text[:1]) + text[1:] + " at " + time.Now().Format(time.TimeOnly) + "."
 }
 
-// look calls show with the groups and a text about the last action. During the call, no action
-// runs.
-func (st *stage) look(show func(groups []*group, said string) error) error {
-	if err := st.enter(); err != nil {
+// withGroups calls show with the groups and a text about the last action. No action runs during
+// this call.
+func (ctl *controller) withGroups(show func(groups []*group, lastAction string) error) error {
+	if err := ctl.lock(); err != nil {
 		return err
 	}
-	defer st.mu.Unlock()
-	return show(st.cluster.groups(), st.said)
+	defer ctl.mu.Unlock()
+	return show(ctl.cluster.groups(), ctl.lastAction)
 }

@@ -21,13 +21,14 @@ type traffic struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	mu    sync.Mutex
-	calls []call
-	heard chan struct{} // closed and replaced whenever a call ends
+	mu        sync.Mutex
+	calls     []call
+	callEnded chan struct{} // closed and replaced whenever a call ends
 }
 
-// The number of concurrent senders, and the pause of each sender between calls. With five senders,
-// a backend that dies could fail five calls in a row, and outlier detection would eject it.
+// senders is the number of concurrent senders, and pause is the pause of each sender between calls.
+// With five senders, a backend that dies could fail five calls in a row, and outlier detection
+// would eject it.
 const (
 	senders = 4
 	pause   = 2 * time.Millisecond
@@ -35,7 +36,7 @@ const (
 
 func startTraffic(cc grpc.ClientConnInterface) *traffic {
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &traffic{cc: cc, stop: cancel, heard: make(chan struct{})}
+	t := &traffic{cc: cc, stop: cancel, callEnded: make(chan struct{})}
 	for range senders {
 		t.done.Go(func() { t.send(ctx) })
 	}
@@ -66,8 +67,8 @@ func (t *traffic) record(c call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls = append(t.calls, c)
-	close(t.heard)
-	t.heard = make(chan struct{})
+	close(t.callEnded)
+	t.callEnded = make(chan struct{})
 }
 
 func (t *traffic) close() {
@@ -75,10 +76,10 @@ func (t *traffic) close() {
 	t.done.Wait()
 }
 
-func (t *traffic) since(n int) ([]call, <-chan struct{}) {
+func (t *traffic) callsAfter(n int) ([]call, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.calls[n:len(t.calls):len(t.calls)], t.heard
+	return t.calls[n:len(t.calls):len(t.calls)], t.callEnded
 }
 
 func (t *traffic) count() int {
@@ -87,15 +88,15 @@ func (t *traffic) count() int {
 	return len(t.calls)
 }
 
-// await waits until each address in want has answered a call. It ignores the first n calls. If ctx
-// ends first, it returns ctx's error.
-func (t *traffic) await(ctx context.Context, n int, want []string) error {
+// awaitAddresses waits until each address in want has answered a call. It ignores the first n
+// calls. If ctx ends first, it returns ctx's error.
+func (t *traffic) awaitAddresses(ctx context.Context, n int, want []string) error {
 	missing := make(map[string]bool, len(want))
 	for _, address := range want {
 		missing[address] = true
 	}
 	for len(missing) > 0 {
-		calls, heard := t.since(n)
+		calls, callEnded := t.callsAfter(n)
 		n += len(calls)
 		for _, c := range calls {
 			if c.err == nil {
@@ -108,31 +109,31 @@ func (t *traffic) await(ctx context.Context, n int, want []string) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-heard:
+		case <-callEnded:
 		}
 	}
 	return nil
 }
 
-// awaitRow waits until row calls in a row have been answered by addresses in want. It ignores the
-// first n calls. If ctx ends first, it returns ctx's error.
-func (t *traffic) awaitRow(ctx context.Context, n int, want []string, row int) error {
-	for found := 0; found < row; {
-		calls, heard := t.since(n)
+// awaitStreak waits until the addresses in want have answered a number of calls in a row, given by
+// length. It ignores the first n calls. If ctx ends first, it returns ctx's error.
+func (t *traffic) awaitStreak(ctx context.Context, n int, want []string, length int) error {
+	for streak := 0; streak < length; {
+		calls, callEnded := t.callsAfter(n)
 		n += len(calls)
 		for _, c := range calls {
-			found++
+			streak++
 			if c.err != nil || !slices.Contains(want, c.address) {
-				found = 0
+				streak = 0
 			}
-			if found == row {
+			if streak == length {
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-heard:
+		case <-callEnded:
 		}
 	}
 	return nil
