@@ -14,17 +14,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-const mostInFlight = 1000
+const maxInFlight = 1000
 
-// tally calls grpc.health.v1.Health/Check at a fixed rate and counts the results. It is safe for
+// prober calls grpc.health.v1.Health/Check at a fixed rate and counts the results. It is safe for
 // concurrent use.
-type tally struct {
+type prober struct {
 	rate float64
 
-	mu   sync.Mutex
-	now  Tally
-	last string
-	at   time.Time
+	mu            sync.Mutex
+	counts        Tally
+	lastAnswer    string
+	lastErrorTime time.Time
 }
 
 // Tally counts the results of calls.
@@ -38,15 +38,15 @@ type Tally struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-func (t *tally) run(ctx context.Context, cc *grpc.ClientConn, service string, timeout time.Duration) {
+func (t *prober) run(ctx context.Context, cc *grpc.ClientConn, service string, timeout time.Duration) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	next := time.NewTicker(time.Duration(float64(time.Second) / t.rate))
-	defer next.Stop()
+	ticker := time.NewTicker(time.Duration(float64(time.Second) / t.rate))
+	defer ticker.Stop()
 	client := healthpb.NewHealthClient(cc)
 	for {
 		select {
-		case <-next.C:
+		case <-ticker.C:
 			if t.begin() {
 				calls.Go(func() { t.call(ctx, client, service, timeout) })
 			}
@@ -56,69 +56,69 @@ func (t *tally) run(ctx context.Context, cc *grpc.ClientConn, service string, ti
 	}
 }
 
-func (t *tally) begin() bool {
+func (t *prober) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.now.InFlight >= mostInFlight {
-		t.now.Held++
+	if t.counts.InFlight >= maxInFlight {
+		t.counts.Held++
 		return false
 	}
-	t.now.Sent++
-	t.now.InFlight++
+	t.counts.Sent++
+	t.counts.InFlight++
 	return true
 }
 
-func (t *tally) call(ctx context.Context, client healthpb.HealthClient, service string, timeout time.Duration) {
-	limited, cancel := context.WithTimeout(ctx, timeout)
+func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service string, timeout time.Duration) {
+	callCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	began := time.Now()
-	var from peer.Peer
-	answer, err := client.Check(limited, &healthpb.HealthCheckRequest{Service: service}, grpc.Peer(&from))
+	start := time.Now()
+	var server peer.Peer
+	response, err := client.Check(callCtx, &healthpb.HealthCheckRequest{Service: service}, grpc.Peer(&server))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.now.InFlight--
+	t.counts.InFlight--
 	switch {
 	case err == nil:
-		t.now.Answered++
-		t.last = fmt.Sprintf("%s by %v in %s", answer.GetStatus(), from.Addr, printable.Duration(time.Since(began)))
+		t.counts.Answered++
+		t.lastAnswer = fmt.Sprintf("%s by %v in %s", response.GetStatus(), server.Addr, printable.Duration(time.Since(start)))
 	case ctx.Err() != nil: // the watch has ended, which canceled the call
-		t.now.Sent--
+		t.counts.Sent--
 	default:
-		t.now.Failed++
-		t.at = time.Now()
-		t.now.LastError = printable.Line(fmt.Sprintf("%s: %s", printable.Code(status.Code(err)), status.Convert(err).Message()), longestError)
+		t.counts.Failed++
+		t.lastErrorTime = time.Now()
+		t.counts.LastError = printable.Line(fmt.Sprintf("%s: %s", printable.Code(status.Code(err)), status.Convert(err).Message()), maxTextBytes)
 	}
 }
 
-func (t *tally) get() Tally {
+func (t *prober) snapshot() Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.now
+	return t.counts
 }
 
-// lines describes the results in lines of text. t may be nil.
-func (t *tally) lines(columns int, now time.Time) (lines []line) {
+// render returns the results as lines of text. It returns nil if t is nil.
+func (t *prober) render(columns int, now time.Time) (lines []line) {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := fmt.Sprintf("Calls of Health/Check, %g/s: %d answered, %d failed, %d in flight", t.rate, t.now.Answered, t.now.Failed, t.now.InFlight)
-	if t.now.Held > 0 {
-		text += fmt.Sprintf(", %d not sent as too many wait", t.now.Held)
+	text := fmt.Sprintf("Calls of Health/Check, %g/s: %d answered, %d failed, %d in flight", t.rate, t.counts.Answered, t.counts.Failed, t.counts.InFlight)
+	if t.counts.Held > 0 {
+		text += fmt.Sprintf(", %d not sent as too many wait", t.counts.Held)
 	}
-	if t.last != "" {
-		text += "; last answer: " + t.last
+	if t.lastAnswer != "" {
+		text += "; last answer: " + t.lastAnswer
 	}
 	lines = append(lines, nil)
 	for _, l := range wrap(text, columns, 2, "  ") {
-		lines = append(lines, say(plain, l))
+		lines = append(lines, newLine(tonePlain, l))
 	}
-	if t.now.LastError == "" {
+	if t.counts.LastError == "" {
 		return lines
 	}
-	for _, l := range wrap(fmt.Sprintf("  failed %s ago with %s", printable.Duration(now.Sub(t.at)), t.now.LastError), columns, 2, "    ") {
-		lines = append(lines, say(bad, l))
+	for _, l := range wrap(fmt.Sprintf("  failed %s ago with %s", printable.Duration(now.Sub(t.lastErrorTime)), t.counts.LastError), columns, 2, "    ") {
+		lines = append(lines, newLine(toneBad, l))
 	}
 	return lines
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const long = `Shows which priority gets the calls, why no higher priority does, the state and share of
+const longHelp = `Shows which priority gets the calls, why no higher priority does, the state and share of
 each endpoint, and the latest events.
 
 With a TARGET, it opens a channel to it, as a program does:
@@ -47,7 +47,7 @@ func Command() *cobra.Command {
 	command := &cobra.Command{
 		Use:     "watch TARGET|URL",
 		Short:   "Show live which priority a channel uses, and why",
-		Long:    long,
+		Long:    longHelp,
 		Example: examples,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -68,7 +68,7 @@ func Command() *cobra.Command {
 	flags.DurationVar(&o.Dial.KeepAlive, "keepalive", 0, "`interval` of keepalive pings, which detect hung servers; servers must allow them")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Target, o.In, o.Out = args[0], cmd.InOrStdin(), cmd.OutOrStdout()
-		if err := o.check(output, cmd.Flags()); err != nil {
+		if err := o.validate(output, cmd.Flags()); err != nil {
 			return err
 		}
 		return Run(cmd.Context(), o)
@@ -76,10 +76,10 @@ func Command() *cobra.Command {
 	return command
 }
 
-// forTargets lists the flags that have no effect when a page is watched.
-var forTargets = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
+// targetFlags lists the flags that must not be given with the URL of a debug page.
+var targetFlags = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
 
-func (o *Options) check(output string, flags *pflag.FlagSet) (err error) {
+func (o *Options) validate(output string, flags *pflag.FlagSet) (err error) {
 	switch output {
 	case "auto":
 	case "lines":
@@ -91,7 +91,7 @@ func (o *Options) check(output string, flags *pflag.FlagSet) (err error) {
 	}
 	if isPage(o.Target) {
 		flags.Visit(func(f *pflag.Flag) {
-			if slices.Contains(forTargets, f.Name) {
+			if slices.Contains(targetFlags, f.Name) {
 				err = fmt.Errorf("--%s is given for the URL of a page, want it with a target only", f.Name)
 			}
 		})

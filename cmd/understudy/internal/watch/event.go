@@ -19,108 +19,110 @@ type Event struct {
 	Channel uint64    `json:"channel,omitempty"`
 	Target  string    `json:"target,omitempty"`
 	Text    string    `json:"text"`
-	// State, InUse, Why, Sources and Tree describe a channel. They are set for the kind "status".
+	// State, InUse, Why, Sources and Tree describe a channel. They are set only if Kind is
+	// kindStatus.
 	State   string             `json:"state,omitempty"`
 	InUse   string             `json:"in_use,omitempty"`
 	Why     []string           `json:"why,omitempty"`
 	Sources []debugpage.Source `json:"sources,omitempty"`
 	Tree    *debugpage.Policy  `json:"tree,omitempty"`
-	// Calls is set for the kind "calls".
+	// Calls is set only if Kind is kindCalls.
 	Calls *Tally `json:"calls,omitempty"`
 
-	shown *debugpage.Channel
+	channel *debugpage.Channel
 }
 
 const (
-	kindStatus    = "status" // the priority in use, at the beginning and whenever it changes
+	kindStatus    = "status" // the status of a channel, at the beginning and after each change
 	kindEvent     = "event"
 	kindGone      = "gone"
 	kindLost      = "lost"
 	kindBack      = "back"
-	kindRestarted = "restarted" // the page now comes from a new process
-	kindCalls     = "calls"     // calls begin to fail, succeed again, or end
+	kindRestarted = "restarted" // the program that serves the page was restarted
+	kindCalls     = "calls"     // calls begin to fail, calls succeed again, or the watch ends
 )
 
-// follower compares each page with the previous one, and returns the differences as events.
+// follower compares each debug page with the previous page, and returns the differences as events.
 type follower struct {
 	view     *view
-	began    bool
-	channels map[uint64]*followed
+	seenPage bool
+	channels map[uint64]*trackedChannel
 
-	failing   bool
-	failingAt time.Time
-	counted   Tally
+	callsFailing bool
+	failingSince time.Time
+	lastCounts   Tally
 }
 
-type followed struct {
+type trackedChannel struct {
 	target, status string
-	last           time.Time
+	lastEvent      time.Time
 }
 
-// look takes the next page, or the error of its fetch, and returns the events since the previous
-// one.
-func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events []Event) {
+// observe processes the next page, or the error from fetching it, and returns the events since the
+// previous call.
+func (f *follower) observe(now time.Time, page *debugpage.Page, err error) (events []Event) {
 	v := f.view
 	v.now = now
 	if err != nil {
 		err = errors.New(shell.Brief(err))
 	}
 	switch {
-	case err != nil && v.lost == nil:
-		v.lost, v.since = err, now
+	case err != nil && v.fetchErr == nil:
+		v.fetchErr, v.fetchErrSince = err, now
 		text := fmt.Sprintf("not reached, trying again: %v", err)
-		events = append(events, Event{Time: now, Kind: kindLost, Text: printable.Line(text, longestError)})
+		events = append(events, Event{Time: now, Kind: kindLost, Text: printable.Line(text, maxTextBytes)})
 	case err != nil:
-		v.lost = err
+		v.fetchErr = err
 	default:
-		if v.lost != nil {
-			text := "reached, after " + printable.Duration(now.Sub(v.since))
+		if v.fetchErr != nil {
+			text := "reached, after " + printable.Duration(now.Sub(v.fetchErrSince))
 			events = append(events, Event{Time: now, Kind: kindBack, Text: text})
 		}
 		if v.page != nil && !page.Started.Equal(v.page.Started) {
 			events = append(events, Event{Time: now, Kind: kindRestarted, Text: "the program was started anew"})
 			f.channels = nil
 		}
-		v.page, v.lost = page, nil
+		v.page, v.fetchErr = page, nil
 		events = append(events, f.compare(page)...)
 	}
-	return append(events, f.lookAtCalls(now)...)
+	return append(events, f.observeCalls(now)...)
 }
 
 func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	known := f.channels
-	f.channels = make(map[uint64]*followed)
+	f.channels = make(map[uint64]*trackedChannel)
 	for _, c := range page.Channels {
-		was := known[c.ID]
-		if was == nil || was.target != c.Target {
-			was = &followed{target: c.Target}
-			if !f.began && f.view.source != "" && len(c.Events) > 0 {
-				was.last = c.Events[0].Time // events from before the watch are not reported
+		tracked := known[c.ID]
+		if tracked == nil || tracked.target != c.Target {
+			tracked = &trackedChannel{target: c.Target}
+			if !f.seenPage && f.view.pageURL != "" && len(c.Events) > 0 {
+				tracked.lastEvent = c.Events[0].Time // do not report events from before the watch
 			}
 		}
-		f.channels[c.ID] = was
+		f.channels[c.ID] = tracked
 		for _, e := range slices.Backward(c.Events) {
-			if e.Time.After(was.last) {
-				was.last = e.Time
-				events = append(events, Event{Time: e.Time, Kind: kindEvent, Channel: c.ID, Target: clean(c.Target), Text: clean(e.Text)})
+			if e.Time.After(tracked.lastEvent) {
+				tracked.lastEvent = e.Time
+				events = append(events, Event{Time: e.Time, Kind: kindEvent, Channel: c.ID, Target: sanitize(c.Target), Text: sanitize(e.Text)})
 			}
 		}
-		if status := strings.Join([]string{c.State, c.InUse, c.Said(), stale(c)}, "\n"); status != was.status {
-			was.status = status
+		if status := strings.Join([]string{c.State, c.InUse, c.Said(), staleSources(c)}, "\n"); status != tracked.status {
+			tracked.status = status
 			events = append(events, statusOf(c, page.Time))
 		}
 	}
-	for id, was := range known {
+	for id, tracked := range known {
 		if f.channels[id] == nil {
-			events = append(events, Event{Time: page.Time, Kind: kindGone, Channel: id, Target: clean(was.target), Text: "the channel is closed, or forgotten"})
+			events = append(events, Event{Time: page.Time, Kind: kindGone, Channel: id, Target: sanitize(tracked.target), Text: "the channel is closed, or forgotten"})
 		}
 	}
-	f.began = true
+	f.seenPage = true
 	return events
 }
 
-// stale returns the names of the sources that fail while their last answer stays in use.
-func stale(c *debugpage.Channel) (names string) {
+// staleSources returns the names of the sources that fail while the channel still uses their last
+// answer.
+func staleSources(c *debugpage.Channel) (names string) {
 	for _, s := range c.Sources {
 		if s.Stale() {
 			names += "\n" + s.Name
@@ -131,83 +133,84 @@ func stale(c *debugpage.Channel) (names string) {
 
 func statusOf(c *debugpage.Channel, now time.Time) Event {
 	e := Event{
-		Time: now, Kind: kindStatus, Channel: c.ID, Target: clean(c.Target), Text: clean(c.Said()),
-		State: clean(c.State), InUse: clean(c.InUse), Tree: c.Tree, shown: c,
+		Time: now, Kind: kindStatus, Channel: c.ID, Target: sanitize(c.Target), Text: sanitize(c.Said()),
+		State: sanitize(c.State), InUse: sanitize(c.InUse), Tree: c.Tree, channel: c,
 	}
-	for _, why := range c.Why {
-		e.Why = append(e.Why, clean(why))
+	for _, reason := range c.Why {
+		e.Why = append(e.Why, sanitize(reason))
 	}
 	for _, s := range c.Sources {
-		s.Name, s.State, s.Version, s.Error, s.LastError = clean(s.Name), clean(s.State), clean(s.Version), clean(s.Error), clean(s.LastError)
+		s.Name, s.State, s.Version, s.Error, s.LastError = sanitize(s.Name), sanitize(s.State), sanitize(s.Version), sanitize(s.Error), sanitize(s.LastError)
 		e.Sources = append(e.Sources, s)
 	}
 	return e
 }
 
-func (e Event) said() string {
+func (e Event) message() string {
 	text := e.Text
-	for _, why := range e.Why {
-		if e.shown.Elsewhere() {
-			why = "Not " + why
+	for _, reason := range e.Why {
+		if e.channel.Elsewhere() {
+			reason = "Not " + reason
 		}
-		text += " " + strings.TrimSuffix(why, ".") + "."
+		text += " " + strings.TrimSuffix(reason, ".") + "."
 	}
-	if e.shown != nil {
-		for _, stale := range e.shown.Stale(e.Time) {
-			text += " " + strings.TrimSuffix(stale, ".") + "."
+	if e.channel != nil {
+		for _, warning := range e.channel.Stale(e.Time) {
+			text += " " + strings.TrimSuffix(warning, ".") + "."
 		}
 	}
 	return text
 }
 
-func clean(text string) string { return printable.Line(text, longestError) }
+func sanitize(text string) string { return printable.Line(text, maxTextBytes) }
 
-func (f *follower) lookAtCalls(now time.Time) []Event {
+func (f *follower) observeCalls(now time.Time) []Event {
 	if f.view.calls == nil {
 		return nil
 	}
-	counts := f.view.calls.get()
-	answered, failed := counts.Answered-f.counted.Answered, counts.Failed-f.counted.Failed
+	counts := f.view.calls.snapshot()
+	answered, failed := counts.Answered-f.lastCounts.Answered, counts.Failed-f.lastCounts.Failed
 	event := Event{Time: now, Kind: kindCalls, Calls: &counts}
 	switch {
-	case failed > 0 && !f.failing:
-		f.failing, f.failingAt = true, now
+	case failed > 0 && !f.callsFailing:
+		f.callsFailing, f.failingSince = true, now
 		event.Text = "calls fail: " + counts.LastError
-	case failed == 0 && answered > 0 && f.failing:
-		f.failing = false
-		event.Text = "calls are answered again, after " + printable.Duration(now.Sub(f.failingAt))
+	case failed == 0 && answered > 0 && f.callsFailing:
+		f.callsFailing = false
+		event.Text = "calls are answered again, after " + printable.Duration(now.Sub(f.failingSince))
 	default:
-		f.counted = counts
+		f.lastCounts = counts
 		return nil
 	}
-	f.counted = counts
+	f.lastCounts = counts
 	return []Event{event}
 }
 
-func (f *follower) end(now time.Time) []Event {
+func (f *follower) finalEvents(now time.Time) []Event {
 	if f.view.calls == nil {
 		return nil
 	}
-	c := f.view.calls.get()
+	c := f.view.calls.snapshot()
 	text := fmt.Sprintf("of %d calls %d were answered and %d failed", c.Sent, c.Answered, c.Failed)
 	return []Event{{Time: now, Kind: kindCalls, Text: text, Calls: &c}}
 }
 
-// unwell returns an error if the page is unreachable, or if a channel is neither READY nor IDLE.
-func (v *view) unwell() error {
+// checkHealth returns an error if the page is unreachable, or if a channel is neither READY nor
+// IDLE.
+func (v *view) checkHealth() error {
 	switch {
-	case v.lost != nil:
-		return Failure{fmt.Errorf("%s: not reached: %w", v.source, v.lost)}
+	case v.fetchErr != nil:
+		return Failure{fmt.Errorf("%s: not reached: %w", v.pageURL, v.fetchErr)}
 	case v.page == nil:
 		return nil
 	}
 	for _, c := range v.page.Channels {
 		if c.State != "READY" && c.State != "IDLE" && !c.Idle {
-			why := ""
+			reason := ""
 			if len(c.Why) > 0 {
-				why = ": " + strings.Join(c.Why, "; ")
+				reason = ": " + strings.Join(c.Why, "; ")
 			}
-			return fmt.Errorf("%w: %s: %s%s", ErrNotTaken, c.Target, c.State, why)
+			return fmt.Errorf("%w: %s: %s%s", ErrNotTaken, c.Target, c.State, reason)
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// FuzzPage sends arbitrary responses as pages. Each is refused with one line, or shown in every
-// form: no larger than the terminal, and without control characters.
+// FuzzPage parses arbitrary responses. Each response is either rejected with an error of one line,
+// or shown in all output formats, without control characters and no larger than the terminal.
 func FuzzPage(f *testing.F) {
 	for _, seed := range []string{
 		`{"time":"2026-01-02T03:04:05Z","started":"2026-01-02T03:00:00Z","channels":[{"id":1,"target":"a","state":"READY","since":"2026-01-02T03:04:00Z","in_use":"p0","why":["b"],
@@ -27,13 +27,13 @@ func FuzzPage(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	steers := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
+	isControl := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		page, err := parse(body)
 		if err != nil {
-			if _, ok := errors.AsType[notThePage](err); !ok || strings.ContainsFunc(err.Error(), steers) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error = %q, want a notThePage in one line", err)
+			if _, ok := errors.AsType[invalidPageError](err); !ok || strings.ContainsFunc(err.Error(), isControl) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error = %q, want an invalidPageError in one line", err)
 			}
 			return
 		}
@@ -45,32 +45,32 @@ func FuzzPage(f *testing.F) {
 				t.Errorf("%d lines are shown on %d", len(shown), rows)
 			}
 			for _, l := range append(shown, v.summary(columns)...) {
-				if text := l.paint(columns, table.Painter(false)); strings.ContainsFunc(text, steers) || strings.Contains(text, "\n") || cells(text) > columns {
+				if text := l.paint(columns, table.Painter(false)); strings.ContainsFunc(text, isControl) || strings.Contains(text, "\n") || cells(text) > columns {
 					t.Errorf("at %d columns a line is %q, of %d", columns, text, cells(text))
 				}
 			}
 		}
-		for _, show := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lines{w} }, func(w io.Writer) reporter { return objects{w} }} {
-			fl := follower{view: &view{source: "http://x/"}}
-			events := fl.look(now, page, nil)
+		for _, newReporter := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lineReporter{w} }, func(w io.Writer) reporter { return jsonReporter{w} }} {
+			fl := follower{view: &view{pageURL: "http://x/"}}
+			events := fl.observe(now, page, nil)
 			var out bytes.Buffer
-			if err := show(&out).report(fl.view, events); err != nil {
+			if err := newReporter(&out).report(fl.view, events); err != nil {
 				t.Fatal(err)
 			}
-			if strings.ContainsFunc(out.String(), steers) {
+			if strings.ContainsFunc(out.String(), isControl) {
 				t.Errorf("the page is reported as %q", out.String())
 			}
-			if again := fl.look(now, page, nil); len(again) > 0 && !twins(page) {
-				t.Errorf("the same page again makes the events %v", again)
+			if repeated := fl.observe(now, page, nil); len(repeated) > 0 && !hasDuplicateIDs(page) {
+				t.Errorf("the same page again makes the events %v", repeated)
 			}
-			if err := fl.view.unwell(); err != nil && !errors.Is(err, ErrNotTaken) {
+			if err := fl.view.checkHealth(); err != nil && !errors.Is(err, ErrNotTaken) {
 				t.Errorf("the watch ends with %v", err)
 			}
 		}
 	})
 }
 
-func twins(page *debugpage.Page) bool {
+func hasDuplicateIDs(page *debugpage.Page) bool {
 	seen := make(map[uint64]bool)
 	for _, c := range page.Channels {
 		if seen[c.ID] {

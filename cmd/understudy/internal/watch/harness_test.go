@@ -50,25 +50,24 @@ func (b *backend) start() {
 	go b.server.Serve(listener)
 }
 
-// notifying returns a server option. At each call, the server sends a value to the Go channel
-// called.
-func notifying(called chan<- bool) grpc.ServerOption {
+// notifyCalls returns a server option that makes the server send a value to called at each call.
+func notifyCalls(called chan<- bool) grpc.ServerOption {
 	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		called <- true
 		return handle(ctx, request)
 	})
 }
 
-type running struct {
-	t     *testing.T
-	lines chan string
-	quit  context.CancelFunc
-	ended chan error
+type watchRun struct {
+	t      *testing.T
+	lines  chan string
+	quit   context.CancelFunc
+	result chan error
 
-	passed []string
+	skipped []string
 }
 
-func begin(t *testing.T, o Options) *running {
+func startWatch(t *testing.T, o Options) *watchRun {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
@@ -76,9 +75,9 @@ func begin(t *testing.T, o Options) *running {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
-	r := &running{t: t, lines: make(chan string, 10_000), quit: cancel, ended: make(chan error, 1)}
+	r := &watchRun{t: t, lines: make(chan string, 10_000), quit: cancel, result: make(chan error, 1)}
 	go func() {
-		r.ended <- Run(ctx, o)
+		r.result <- Run(ctx, o)
 		write.Close()
 	}()
 	go func() {
@@ -95,32 +94,32 @@ func begin(t *testing.T, o Options) *running {
 	return r
 }
 
-func (r *running) await(text string) string {
+func (r *watchRun) await(text string) string {
 	r.t.Helper()
-	patience := time.After(time.Minute)
+	timeout := time.After(time.Minute)
 	var before []string
 	for {
 		select {
 		case line, open := <-r.lines:
 			if !open {
-				r.t.Fatalf("the watch ended with %v without %q, after\n%s", <-r.ended, text, strings.Join(before, "\n"))
+				r.t.Fatalf("the watch ended with %v without %q, after\n%s", <-r.result, text, strings.Join(before, "\n"))
 			}
 			if strings.Contains(line, text) {
 				return line
 			}
 			before = append(before, line)
-			r.passed = append(r.passed, line)
-		case <-patience:
+			r.skipped = append(r.skipped, line)
+		case <-timeout:
 			r.t.Fatalf("no line has %q; there were\n%s", text, strings.Join(before, "\n"))
 		}
 	}
 }
 
-// everEvent returns an event of this kind whose text contains text. It looks at the skipped events
-// first, and then waits for new ones.
-func (r *running) everEvent(kind, text string) Event {
+// findEvent returns an event of the given kind whose text contains text. It first looks at the
+// events that await has skipped, and then waits for new events.
+func (r *watchRun) findEvent(kind, text string) Event {
 	r.t.Helper()
-	for _, line := range r.passed {
+	for _, line := range r.skipped {
 		var e Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			r.t.Fatal(err)
@@ -132,7 +131,7 @@ func (r *running) everEvent(kind, text string) Event {
 	return r.awaitEvent(kind, text)
 }
 
-func (r *running) awaitEvent(kind, text string) Event {
+func (r *watchRun) awaitEvent(kind, text string) Event {
 	r.t.Helper()
 	for {
 		var e Event
@@ -145,16 +144,16 @@ func (r *running) awaitEvent(kind, text string) Event {
 	}
 }
 
-func (r *running) end() error {
+func (r *watchRun) end() error {
 	r.t.Helper()
 	r.quit()
 	for range r.lines { // drain the output, so that no writer blocks
 	}
-	return <-r.ended
+	return <-r.result
 }
 
 // golden compares got with a file in testdata. If UPDATE_GOLDEN is set, it first overwrites the
-// file.
+// file with got.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-func pageOf(t *testing.T, handler http.HandlerFunc) *remote {
+func newTestPage(t *testing.T, handler http.HandlerFunc) *remotePage {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -34,12 +34,12 @@ func pageOf(t *testing.T, handler http.HandlerFunc) *remote {
 	return page
 }
 
-func asJSON(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
+func setJSONType(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
 
-func TestWhatIsNoPageIsRefused(t *testing.T) {
+func TestInvalidPageIsRejected(t *testing.T) {
 	repeat := func(begin, text string, bytes int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
-			asJSON(w)
+			setJSONType(w)
 			io.WriteString(w, begin)
 			chunk := []byte(strings.Repeat(text, 10_000))
 			for n := 0; n < bytes; n += len(chunk) {
@@ -61,11 +61,11 @@ func TestWhatIsNoPageIsRefused(t *testing.T) {
 		"endless":       {repeat(`{"channels":[{"target":"`, "x", 1<<30), "more than 8388608 bytes"},
 		"many channels": {repeat(`{"channels":[{}`, ",{}", 4<<20), "values, want at most 300000"},
 		"deep": {func(w http.ResponseWriter, _ *http.Request) {
-			asJSON(w)
+			setJSONType(w)
 			fmt.Fprint(w, `{"channels":[{"tree":`, strings.Repeat(`{"children":[{"below":`, 20_000))
 		}, "no JSON of debug.Handler"},
 		"compressed": {func(w http.ResponseWriter, _ *http.Request) {
-			asJSON(w)
+			setJSONType(w)
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
 			defer z.Close()
@@ -83,7 +83,7 @@ func TestWhatIsNoPageIsRefused(t *testing.T) {
 		}, "the server sends us to"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			page := pageOf(t, test.handler)
+			page := newTestPage(t, test.handler)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := page.fetch(t.Context())
@@ -99,7 +99,7 @@ func TestWhatIsNoPageIsRefused(t *testing.T) {
 }
 
 // The largest accepted page takes a bounded amount of memory, and can be shown.
-func TestTheWorstPageIsBounded(t *testing.T) {
+func TestLargestPageIsBounded(t *testing.T) {
 	child := `{"name":"` + strings.Repeat("x", 20) + `"},`
 	body := `{"channels":[null,{"tree":{"children":[null,` + strings.Repeat(child, 149_000) + `{}]}}]}`
 	var before, after runtime.MemStats
@@ -123,46 +123,46 @@ func TestTheWorstPageIsBounded(t *testing.T) {
 
 // Control characters in names and errors are escaped. Otherwise, they could control the terminal or
 // reverse other text. Long names and errors are shortened.
-func TestHostileNamesAreCutAndEscaped(t *testing.T) {
-	evil := "<b>\x1b]0;title\a\x1b[2J\x1b[31m\u202e\u2066\x9b\x00\r\n" + strings.Repeat("é漢", 5000)
+func TestHostileNamesAreTruncatedAndEscaped(t *testing.T) {
+	hostile := "<b>\x1b]0;title\a\x1b[2J\x1b[31m\u202e\u2066\x9b\x00\r\n" + strings.Repeat("é漢", 5000)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	endpoint := &debugpage.Child{Name: evil, Title: evil, State: evil, Error: evil, Ejected: evil, Since: &now}
-	below := &debugpage.Policy{Policy: evil, Notes: []string{evil}, Children: []*debugpage.Child{endpoint}, Folded: map[string]int{evil: -5}}
-	branch := &debugpage.Child{Name: evil, Title: evil, State: evil, Why: evil, Below: below, Share: 1e300}
+	endpoint := &debugpage.Child{Name: hostile, Title: hostile, State: hostile, Error: hostile, Ejected: hostile, Since: &now}
+	below := &debugpage.Policy{Policy: hostile, Notes: []string{hostile}, Children: []*debugpage.Child{endpoint}, Folded: map[string]int{hostile: -5}}
+	branch := &debugpage.Child{Name: hostile, Title: hostile, State: hostile, Why: hostile, Below: below, Share: 1e300}
 	channel := &debugpage.Channel{
-		ID: 1, Target: evil, State: evil, InUse: evil, Why: []string{evil, evil}, Since: &now, InUseSince: &now,
-		Sources: []debugpage.Source{{Name: evil, State: evil, Error: evil, Answered: &now}}, Events: []debugpage.Event{{Time: now, Text: evil}},
-		Tree: &debugpage.Policy{Policy: "priority", Error: evil, Children: []*debugpage.Child{branch, branch, {Name: evil}}, BusySince: &now},
+		ID: 1, Target: hostile, State: hostile, InUse: hostile, Why: []string{hostile, hostile}, Since: &now, InUseSince: &now,
+		Sources: []debugpage.Source{{Name: hostile, State: hostile, Error: hostile, Answered: &now}}, Events: []debugpage.Event{{Time: now, Text: hostile}},
+		Tree: &debugpage.Policy{Policy: "priority", Error: hostile, Children: []*debugpage.Child{branch, branch, {Name: hostile}}, BusySince: &now},
 	}
-	steers := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
+	isControl := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	for _, columns := range []int{1, 5, 20, 60, 80, 200} {
 		page := &debugpage.Page{Time: now, Channels: []*debugpage.Channel{channel}}
-		v := &view{page: page, source: evil, lost: errors.New(evil), now: now}
+		v := &view{page: page, pageURL: hostile, fetchErr: errors.New(hostile), now: now}
 		for _, l := range v.render(columns, 100) {
 			text := l.paint(columns, table.Painter(false))
-			if strings.ContainsFunc(text, steers) || strings.Contains(text, "\n") || cells(text) > columns {
+			if strings.ContainsFunc(text, isControl) || strings.Contains(text, "\n") || cells(text) > columns {
 				t.Errorf("at %d columns a line is %q, of %d", columns, text, cells(text))
 			}
 		}
 	}
-	f := follower{view: &view{source: "http://x/"}}
-	events := f.look(now, &debugpage.Page{Time: now, Channels: []*debugpage.Channel{channel}}, nil)
-	events = append(events, f.look(now, nil, errors.New(evil))...)
-	for _, show := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lines{w} }, func(w io.Writer) reporter { return objects{w} }} {
+	f := follower{view: &view{pageURL: "http://x/"}}
+	events := f.observe(now, &debugpage.Page{Time: now, Channels: []*debugpage.Channel{channel}}, nil)
+	events = append(events, f.observe(now, nil, errors.New(hostile))...)
+	for _, newReporter := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lineReporter{w} }, func(w io.Writer) reporter { return jsonReporter{w} }} {
 		var out bytes.Buffer
-		if err := show(&out).report(f.view, events); err != nil {
+		if err := newReporter(&out).report(f.view, events); err != nil {
 			t.Fatal(err)
 		}
-		if text := out.String(); strings.ContainsFunc(text, steers) || len(events) < 2 {
+		if text := out.String(); strings.ContainsFunc(text, isControl) || len(events) < 2 {
 			t.Errorf("%d events are shown as %q", len(events), text)
 		}
 	}
 }
 
-func TestASlowPageIsGivenUp(t *testing.T) {
+func TestSlowPageTimesOut(t *testing.T) {
 	release := make(chan struct{})
-	page := pageOf(t, func(w http.ResponseWriter, _ *http.Request) {
-		asJSON(w)
+	page := newTestPage(t, func(w http.ResponseWriter, _ *http.Request) {
+		setJSONType(w)
 		w.(http.Flusher).Flush()
 		<-release
 	})
@@ -170,7 +170,7 @@ func TestASlowPageIsGivenUp(t *testing.T) {
 	if page.client.Timeout != pageTimeout {
 		t.Errorf("a page may take %v, want %v", page.client.Timeout, pageTimeout)
 	}
-	page.client.Timeout = time.Second // real time, because the page is served on a socket
+	page.client.Timeout = time.Second // a real second, because the page comes from a real socket
 	if _, err := page.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Errorf("error = %v, want that it took too long", err)
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// tone selects the colour of a text by its meaning.
+// tone adds the colour of a certain meaning, such as good or bad, to a text.
 type tone func(table.Painter, string) string
 
 var (
-	plain   tone = func(_ table.Painter, s string) string { return s }
-	good    tone = table.Painter.Good
-	bad     tone = table.Painter.Bad
-	waiting tone = table.Painter.Waiting
-	faint   tone = table.Painter.Faint
-	strong  tone = table.Painter.Strong
+	tonePlain   tone = func(_ table.Painter, s string) string { return s }
+	toneGood    tone = table.Painter.Good
+	toneBad     tone = table.Painter.Bad
+	toneWaiting tone = table.Painter.Waiting
+	toneFaint   tone = table.Painter.Faint
+	toneStrong  tone = table.Painter.Strong
 )
 
 type piece struct {
@@ -30,15 +30,15 @@ type piece struct {
 
 type line []piece
 
-func say(t tone, text string) line { return line(nil).add(t, text) }
+func newLine(t tone, text string) line { return line(nil).add(t, text) }
 
 // add appends text to the line. It escapes unprintable characters, which could control a terminal.
 func (l line) add(t tone, text string) line {
 	return append(l, piece{printable.Text(text), t})
 }
 
-func (l line) fill(column int) line {
-	return append(l, piece{strings.Repeat(" ", max(1, column-l.cells())), plain})
+func (l line) padTo(column int) line {
+	return append(l, piece{strings.Repeat(" ", max(1, column-l.cells())), tonePlain})
 }
 
 func (l line) cells() (n int) {
@@ -48,12 +48,13 @@ func (l line) cells() (n int) {
 	return n
 }
 
-// paint returns the line with colours. A line that has more than the given columns is cut off.
+// paint returns the line with colours. It truncates a line that is wider than the given number of
+// columns.
 func (l line) paint(columns int, painter table.Painter) string {
 	var b strings.Builder
-	end := ""
+	ellipsis := ""
 	if l.cells() > columns {
-		columns, end = columns-1, "…"
+		columns, ellipsis = columns-1, "…"
 	}
 	for _, p := range l {
 		text, _ := split(p.text, columns)
@@ -65,20 +66,20 @@ func (l line) paint(columns int, painter table.Painter) string {
 			break
 		}
 	}
-	if end == "" {
+	if ellipsis == "" {
 		return strings.TrimRight(b.String(), " ")
 	}
-	return b.String() + end
+	return b.String() + ellipsis
 }
 
 func cells(text string) (n int) {
 	for _, r := range text {
-		n += cellsOf(r)
+		n += runeCells(r)
 	}
 	return n
 }
 
-func cellsOf(r rune) int {
+func runeCells(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
@@ -91,7 +92,7 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-func cut(text string, columns int) string {
+func truncate(text string, columns int) string {
 	text = printable.Text(text)
 	if cells(text) <= columns {
 		return text
@@ -102,28 +103,28 @@ func cut(text string, columns int) string {
 
 func split(text string, columns int) (head, rest string) {
 	for i, r := range text {
-		if columns -= cellsOf(r); columns < 0 {
+		if columns -= runeCells(r); columns < 0 {
 			return text[:i], text[i:]
 		}
 	}
 	return text, ""
 }
 
-// wrap breaks a text into lines, between words where possible. All lines but the first begin with
-// indent. If there are more than most lines, the text is cut off.
-func wrap(text string, columns, most int, indent string) (lines []string) {
+// wrap breaks a text into lines, between words where possible. All lines except the first begin
+// with indent. A text that needs more than maxLines lines is truncated.
+func wrap(text string, columns, maxLines int, indent string) (lines []string) {
 	text = printable.Text(text)
-	for len(lines)+1 < most && cells(text) > columns {
+	for len(lines)+1 < maxLines && cells(text) > columns {
 		head, rest := split(text, columns)
 		if blank := strings.LastIndexByte(head, ' '); blank > len(indent) && rest[0] != ' ' {
 			head, rest = head[:blank], head[blank:]+rest
 		}
-		if head == "" { // the terminal is narrower than one character
+		if head == "" { // the first character is wider than the terminal
 			_, size := utf8.DecodeRuneInString(text)
 			head, rest = text[:size], text[size:]
 		}
 		lines = append(lines, head)
 		text = indent + strings.TrimLeft(rest, " ")
 	}
-	return append(lines, cut(text, max(1, columns)))
+	return append(lines, truncate(text, max(1, columns)))
 }

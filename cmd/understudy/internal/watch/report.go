@@ -11,7 +11,7 @@ import (
 )
 
 type reporter interface {
-	// report is called after each fetch, with the events since the last call.
+	// report shows the current view, and the events that have occurred since the previous call.
 	report(*view, []Event) error
 }
 
@@ -20,19 +20,19 @@ const (
 	plainRows    = 60
 )
 
-// lines is a reporter for output that is not a terminal. It prints a line for each event. When the
-// priority in use changes, it also prints the tree.
-type lines struct{ out io.Writer }
+// lineReporter is a reporter for output that is not a terminal. It prints a line for each event.
+// When the status of a channel changes, it also prints the channel's tree.
+type lineReporter struct{ out io.Writer }
 
-func (l lines) report(v *view, events []Event) error {
+func (l lineReporter) report(v *view, events []Event) error {
 	var b strings.Builder
 	for _, e := range events {
 		fmt.Fprintf(&b, "%s ", e.Time.Local().Format("15:04:05.000"))
 		if e.Target != "" {
 			fmt.Fprintf(&b, "%s: ", e.Target)
 		}
-		fmt.Fprintln(&b, printable.Text(e.said()))
-		if e.shown == nil {
+		fmt.Fprintln(&b, printable.Text(e.message()))
+		if e.channel == nil {
 			continue
 		}
 		for _, l := range v.tree(e) {
@@ -47,18 +47,18 @@ func (l lines) report(v *view, events []Event) error {
 }
 
 func (v *view) tree(e Event) []line {
-	for i, d := range details {
-		p := picture{page: v.page, columns: plainColumns, detail: d}
-		if p.tree(e.shown); len(p.lines) <= plainRows || i == len(details)-1 {
+	for i, d := range detailLevels {
+		p := renderer{page: v.page, columns: plainColumns, detail: d}
+		if p.tree(e.channel); len(p.lines) <= plainRows || i == len(detailLevels)-1 {
 			return p.lines
 		}
 	}
 	return nil
 }
 
-type objects struct{ out io.Writer }
+type jsonReporter struct{ out io.Writer }
 
-func (o objects) report(_ *view, events []Event) error {
+func (o jsonReporter) report(_ *view, events []Event) error {
 	for _, e := range events {
 		encoded, err := json.Marshal(e)
 		if err != nil {

@@ -10,28 +10,28 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// The watch writes these escape sequences and those for colours. Escape sequences in names and
-// errors are made visible instead.
+// The watch writes only these escape sequences and those for colours. It escapes control characters
+// in names and errors.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // switch to the alternate screen and hide the cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
-	toTheTop    = "\x1b[H"
+	cursorHome  = "\x1b[H"
 	clearLine   = "\x1b[K"
 	clearBelow  = "\x1b[J"
 )
 
 type screen struct {
-	out     *os.File
-	paint   table.Painter
-	restore func()
-	drawn   string
-	end     []line // lines that stay on the terminal after the watch
+	out       *os.File
+	painter   table.Painter
+	restore   func()
+	lastFrame string
+	summary   []line // lines that remain on the terminal after the watch
 }
 
-// openScreen takes over the terminal. It calls quit when q or Ctrl-C is pressed. If in is a
-// terminal, Ctrl-C sends no signal.
+// openScreen switches to the alternate screen of the terminal. If in is a terminal, it enables raw
+// mode, in which Ctrl-C sends no signal, and calls quit when q or Ctrl-C is pressed.
 func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
-	s := &screen{out: out, paint: table.PainterFor(out), restore: func() {}}
+	s := &screen{out: out, painter: table.PainterFor(out), restore: func() {}}
 	if keys := table.Steerable(in); keys != nil {
 		before, err := term.MakeRaw(int(keys.Fd()))
 		if err == nil {
@@ -71,60 +71,60 @@ func (s *screen) size() (columns, rows int) {
 
 func (s *screen) report(v *view, _ []Event) error {
 	columns, rows := s.size()
-	frame := frameOf(v, columns, rows, s.paint)
-	s.end = v.summary(columns)
-	if frame == s.drawn {
+	frame := renderFrame(v, columns, rows, s.painter)
+	s.summary = v.summary(columns)
+	if frame == s.lastFrame {
 		return nil
 	}
-	s.drawn = frame
+	s.lastFrame = frame
 	_, err := s.out.WriteString(frame)
 	return err
 }
 
-// frameOf returns the bytes that draw the view on a terminal of the given size.
-func frameOf(v *view, columns, rows int, paint table.Painter) string {
+// renderFrame returns the bytes that draw the view on a terminal of the given size.
+func renderFrame(v *view, columns, rows int, painter table.Painter) string {
 	var b strings.Builder
-	b.WriteString(toTheTop)
+	b.WriteString(cursorHome)
 	lines := v.render(columns, rows-1)
 	for len(lines) < rows-1 {
 		lines = append(lines, nil)
 	}
-	keys := say(faint, v.now.Local().Format("15:04:05")+", q ends")
-	lines = append(lines, line(nil).fill(columns-keys.cells()))
+	keys := newLine(toneFaint, v.now.Local().Format("15:04:05")+", q ends")
+	lines = append(lines, line(nil).padTo(columns-keys.cells()))
 	lines[len(lines)-1] = append(lines[len(lines)-1], keys...)
 	for i, l := range lines {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(clearLine + l.paint(columns, paint)) // clear first, because the text may reach the last column
+		b.WriteString(clearLine + l.paint(columns, painter)) // clear before the text, which may fill the whole line
 	}
 	b.WriteString(clearBelow)
 	return b.String()
 }
 
 func (v *view) summary(columns int) (lines []line) {
-	const most = 5
+	const maxChannels = 5
 	if v.page == nil {
 		return nil
 	}
 	for i, c := range v.page.Channels {
-		if i == most {
+		if i == maxChannels {
 			break
 		}
-		p := picture{page: v.page, columns: max(columns, narrowest)}
+		p := renderer{page: v.page, columns: max(columns, minColumns)}
 		p.headline(c)
 		lines = append(lines, p.lines...)
 	}
 	return lines
 }
 
-// close restores the terminal and prints the last headlines.
+// close restores the terminal and prints the summary.
 func (s *screen) close() {
 	var b strings.Builder
 	b.WriteString(leaveScreen)
 	columns, _ := s.size()
-	for _, l := range s.end {
-		b.WriteString(l.paint(columns, s.paint) + "\r\n")
+	for _, l := range s.summary {
+		b.WriteString(l.paint(columns, s.painter) + "\r\n")
 	}
 	_, _ = s.out.WriteString(b.String())
 	s.restore()

@@ -12,11 +12,11 @@ import (
 
 const secret = "s3cret"
 
-func TestSecretsOfAPageAreNotShown(t *testing.T) {
+func TestPageSecretsAreNotShown(t *testing.T) {
 	page := debug.Handler()
 	for name, test := range map[string]struct {
-		answer http.HandlerFunc
-		json   bool
+		handler http.HandlerFunc
+		json    bool
 	}{
 		"page":         {page.ServeHTTP, false},
 		"page as JSON": {page.ServeHTTP, true},
@@ -27,35 +27,35 @@ func TestSecretsOfAPageAreNotShown(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			came := make(chan bool, 10)
+			requests := make(chan bool, 10)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				user, password, _ := r.BasicAuth()
 				select {
-				case came <- r.URL.Query().Get("token") == secret && user == "a"+secret && password == secret:
+				case requests <- r.URL.Query().Get("token") == secret && user == "a"+secret && password == secret:
 				default:
 				}
-				test.answer(w, r)
+				test.handler(w, r)
 			}))
 			defer server.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var out strings.Builder
-			ended := make(chan error, 1)
+			result := make(chan error, 1)
 			target := strings.Replace(server.URL, "://", "://a"+secret+":"+secret+"@", 1) + "/x?channel=7&token=" + secret + "#" + secret
-			go func() { ended <- Run(ctx, Options{Target: target, JSON: test.json, Lines: true, Out: &out}) }()
-			for looks := 0; looks < 3; looks++ { // after three requests, the first answer has been shown
+			go func() { result <- Run(ctx, Options{Target: target, JSON: test.json, Lines: true, Out: &out}) }()
+			for n := 0; n < 3; n++ { // after three requests, the first answer has been shown
 				select {
-				case sent := <-came:
+				case sent := <-requests:
 					if !sent {
 						t.Error("the secrets were not sent")
 					}
-				case err := <-ended:
-					ended <- err
-					looks = 3
+				case err := <-result:
+					result <- err
+					n = 3
 				}
 			}
 			cancel()
-			err := <-ended
+			err := <-result
 			if text := out.String() + " " + errorText(err); strings.Contains(text, secret) || name == "no page" && !strings.Contains(text, "/x?channel=7") {
 				t.Errorf("it is shown as %s", text)
 			}

@@ -8,10 +8,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// For a target with SRV records, the watch reports the priorities, a failover, and a DNS server
-// that fails. While it fails, the last answer stays in use.
-func TestServiceRecordsAreWatched(t *testing.T) {
-	first, second := newBackend(t), newBackend(t)
+// For a target with SRV records, the watch reports the priorities, a failover, and the failure of
+// the DNS server. During this failure, the channel still uses the last answer.
+func TestWatchSRVTarget(t *testing.T) {
+	primary, secondary := newBackend(t), newBackend(t)
 	dns := dnstest.Start()
 	t.Cleanup(dns.Stop)
 	const name = "_grpc._tcp.shop.test"
@@ -21,15 +21,15 @@ func TestServiceRecordsAreWatched(t *testing.T) {
 	}
 	dns.Set("a.test", "A", "127.0.0.1")
 	dns.Set("b.test", "A", "127.0.0.1")
-	dns.Set(name, "SRV", "1 1 "+portOf(first)+" a.test.", "2 1 "+portOf(second)+" b.test.")
-	w := begin(t, Options{Target: "srv://" + dns.Address() + "/shop.test?refresh=2s", JSON: true})
+	dns.Set(name, "SRV", "1 1 "+portOf(primary)+" a.test.", "2 1 "+portOf(secondary)+" b.test.")
+	w := startWatch(t, Options{Target: "srv://" + dns.Address() + "/shop.test?refresh=2s", JSON: true})
 	e := w.awaitEvent(kindStatus, "Calls go to p0")
 	if len(e.Sources) != 1 || e.Sources[0].State != "answered" || e.Sources[0].Priorities != 2 || e.Sources[0].Endpoints != 2 || e.Sources[0].Stale() {
 		t.Errorf("the event is %+v", e)
 	}
 	const serverFailure = 2
 	dns.SetAnswer(name, "SRV", dnstest.Answer{Code: serverFailure})
-	first.server.Stop() // the lost connection makes the channel look up the name again
+	primary.server.Stop() // when the connection is lost, the channel looks up the name again
 	if e := w.awaitEvent(kindStatus, "Calls go to p1"); e.State != "READY" || len(e.Why) != 1 || !strings.HasPrefix(e.Why[0], "p0 SRV priority 1: ") {
 		t.Errorf("the event is %+v", e)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// If a channel loses its management server or cannot read its file, the watch reports this once,
-// and later the recovery. It uses the name of the source on the page.
-func TestASourceIsLostAndComesBack(t *testing.T) {
+// If the channel's management server is unreachable or its file is missing, the watch reports this
+// once. It also reports the recovery.
+func TestWatchReportsStaleSource(t *testing.T) {
 	b := newBackend(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,8 +30,8 @@ func TestASourceIsLostAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		target, why string
-		lose, mend  func() error
+		target, wantError          string
+		breakSource, restoreSource func() error
 	}{
 		"eds": {
 			"eds://" + address + "/shop", "management server dns:///" + address + " cannot be reached: ",
@@ -51,18 +51,18 @@ func TestASourceIsLostAndComesBack(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := begin(t, Options{Target: test.target, JSON: true})
+			w := startWatch(t, Options{Target: test.target, JSON: true})
 			if e := w.awaitEvent(kindStatus, "Calls go to p0"); len(e.Sources) != 1 || e.Sources[0].Stale() {
 				t.Errorf("the event is %+v", e)
 			}
-			if err := test.lose(); err != nil {
+			if err := test.breakSource(); err != nil {
 				t.Fatal(err)
 			}
 			e := w.awaitEvent(kindStatus, "Calls go to p0")
-			if len(e.Sources) != 1 || !e.Sources[0].Stale() || e.Sources[0].ErrorSince == nil || e.Sources[0].Version == "" || !strings.HasPrefix(e.Sources[0].Error, test.why) {
-				t.Errorf("the event is %+v, want its source to fail because of %s", e, test.why)
+			if len(e.Sources) != 1 || !e.Sources[0].Stale() || e.Sources[0].ErrorSince == nil || e.Sources[0].Version == "" || !strings.HasPrefix(e.Sources[0].Error, test.wantError) {
+				t.Errorf("the event is %+v, want its source to fail because of %s", e, test.wantError)
 			}
-			if err := test.mend(); err != nil {
+			if err := test.restoreSource(); err != nil {
 				t.Fatal(err)
 			}
 			w.awaitEvent(kindEvent, "well again after ")

@@ -19,9 +19,9 @@ import (
 type Dial struct {
 	Options       []string // NAME=VALUE, as in the query of a target
 	TLS           TLS
-	XDSInsecure   bool          // no TLS to the management server
-	ServiceConfig string        // in JSON
-	KeepAlive     time.Duration // time between pings, or 0 for none
+	XDSInsecure   bool          // do not use TLS for the management server
+	ServiceConfig string        // service config in JSON
+	KeepAlive     time.Duration // interval of keepalive pings, or 0 for no pings
 }
 
 func isPage(target string) bool {
@@ -29,9 +29,9 @@ func isPage(target string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// ours returns a target that this module resolves. It wraps any other target, or a list of targets,
-// into a failover target with the same query.
-func ours(target string) string {
+// failoverTarget wraps a target, or a list of targets, into a failover target. If this
+// module already resolves the scheme of the target, it returns the target unchanged.
+func failoverTarget(target string) string {
 	scheme, _, found := strings.Cut(target, ":")
 	if found && slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
 		return target
@@ -40,7 +40,7 @@ func ours(target string) string {
 }
 
 func (d Dial) dial(target string) (*grpc.ClientConn, error) {
-	target, err := resolving.WithOptions(ours(target), d.Options)
+	target, err := resolving.WithOptions(failoverTarget(target), d.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +48,16 @@ func (d Dial) dial(target string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := understudy.Options{ServiceConfig: d.ServiceConfig}
+	opts := understudy.Options{ServiceConfig: d.ServiceConfig}
 	if d.XDSInsecure {
-		given.Sources = append(given.Sources, eds.WithInsecure())
+		opts.Sources = append(opts.Sources, eds.WithInsecure())
 	}
 	if d.KeepAlive > 0 {
-		given.Keepalive = keepalive.ClientParameters{Time: d.KeepAlive, Timeout: 5 * time.Second, PermitWithoutStream: true}
+		opts.Keepalive = keepalive.ClientParameters{Time: d.KeepAlive, Timeout: 5 * time.Second, PermitWithoutStream: true}
 	}
-	return understudy.NewClient(target, given,
+	return understudy.NewClient(target, opts,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithIdleTimeout(0), // the channel must not become idle, even without calls
+		grpc.WithIdleTimeout(0), // a channel without calls must not become idle
 		grpc.WithUserAgent("understudy-watch"),
 	)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-func TestAnyTargetIsWatched(t *testing.T) {
+func TestWatchTargets(t *testing.T) {
 	b := newBackend(t)
 	host, port, err := net.SplitHostPort(b.address)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestAnyTargetIsWatched(t *testing.T) {
 		"eds://" + server.Addr().String() + "/shop?cds=true":                            "p0 shop: us-east",
 		"failover:///eds://" + server.Addr().String() + "/shop%3Fcds=true," + b.address: "p0 eds://",
 	} {
-		w := begin(t, Options{Target: target, Lines: true, Dial: Dial{Options: []string{"failbackDelay=1s"}}})
+		w := startWatch(t, Options{Target: target, Lines: true, Dial: Dial{Options: []string{"failbackDelay=1s"}}})
 		w.await("Calls go to " + want)
 		if err := w.end(); err != nil {
 			t.Errorf("%s: the watch ended with %v", target, err)
@@ -45,7 +45,7 @@ func TestAnyTargetIsWatched(t *testing.T) {
 	}
 }
 
-func TestOptionsOfATarget(t *testing.T) {
+func TestTargetOptions(t *testing.T) {
 	for _, test := range []struct {
 		target  string
 		options []string

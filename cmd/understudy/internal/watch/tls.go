@@ -18,16 +18,16 @@ import (
 
 // TLS configures which connections use TLS.
 type TLS struct {
-	// Always enables TLS also for connections to loopback.
+	// Always enables TLS for connections to loopback, too.
 	Always   bool
 	Insecure bool
-	// CA is a file with root certificates. If it is empty, the system's are used.
+	// CA is a file with root certificates. If it is empty, the system's root certificates are used.
 	CA string
 	// Certificate and Key are the files of the client's certificate, if servers require one.
 	Certificate, Key string
 }
 
-func (t TLS) given() bool { return t.Always || t.CA != "" || t.Certificate != "" || t.Key != "" }
+func (t TLS) isConfigured() bool { return t.Always || t.CA != "" || t.Certificate != "" || t.Key != "" }
 
 func (t TLS) config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -66,7 +66,7 @@ func (t TLS) transport() (*http.Transport, error) {
 }
 
 func (t TLS) credentials() (credentials.TransportCredentials, error) {
-	if t.Insecure && t.given() {
+	if t.Insecure && t.isConfigured() {
 		return nil, errors.New("--insecure is given together with another option of TLS, want one of them")
 	}
 	if t.Insecure {
@@ -78,25 +78,25 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	}
 	// A proxy on loopback may forward connections to another machine.
 	proxied := slices.ContainsFunc([]string{"HTTPS_PROXY", "https_proxy"}, func(name string) bool { return os.Getenv(name) != "" })
-	if t.given() || proxied {
+	if t.isConfigured() || proxied {
 		return credentials.NewTLS(config), nil
 	}
-	return unlessLocal{credentials.NewTLS(config)}, nil
+	return tlsUnlessLocal{credentials.NewTLS(config)}, nil
 }
 
-// unlessLocal uses TLS unless both ends of a connection are on this machine. It decides this during
-// the handshake, because the address is not known earlier.
-type unlessLocal struct {
+// tlsUnlessLocal uses TLS unless both ends of a connection are on this machine. It decides this
+// during the handshake, because the remote address is not known earlier.
+type tlsUnlessLocal struct {
 	credentials.TransportCredentials
 }
 
-func (u unlessLocal) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (u tlsUnlessLocal) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if remote := conn.RemoteAddr(); remote.Network() == "unix" || xnet.IsLoopback(remote.String()) {
 		return insecure.NewCredentials().ClientHandshake(ctx, authority, conn)
 	}
 	return u.TransportCredentials.ClientHandshake(ctx, authority, conn)
 }
 
-func (u unlessLocal) Clone() credentials.TransportCredentials {
-	return unlessLocal{u.TransportCredentials.Clone()}
+func (u tlsUnlessLocal) Clone() credentials.TransportCredentials {
+	return tlsUnlessLocal{u.TransportCredentials.Clone()}
 }

@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-type elsewhere struct {
+type remoteConn struct {
 	net.Conn
 	remote net.Addr
 }
 
-func (e elsewhere) RemoteAddr() net.Addr { return e.remote }
+func (e remoteConn) RemoteAddr() net.Addr { return e.remote }
 
 // Connections within this machine need no TLS. If a proxy on this machine is configured, all
 // connections use TLS, because the proxy may forward them to another machine.
-func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
+func TestRemoteConnectionsUseTLS(t *testing.T) {
 	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
 	for _, test := range []struct {
 		remote net.Addr
@@ -39,12 +39,12 @@ func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
 		client, server := net.Pipe()
 		secure := make(chan bool, 1)
 		go func() {
-			var first [1]byte
-			n, _ := server.Read(first[:])
-			secure <- n == 1 && first[0] == 22 // the first byte of a TLS handshake
+			var firstByte [1]byte
+			n, _ := server.Read(firstByte[:])
+			secure <- n == 1 && firstByte[0] == 22 // the first byte of a TLS handshake
 			server.Close()
 		}()
-		if _, _, err := creds.Clone().ClientHandshake(t.Context(), "shop", elsewhere{client, test.remote}); err == nil {
+		if _, _, err := creds.Clone().ClientHandshake(t.Context(), "shop", remoteConn{client, test.remote}); err == nil {
 			client.Close()
 		}
 		if got := <-secure; got != test.secure {

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-type picture struct {
+type renderer struct {
 	page    *debugpage.Page
 	columns int
 	detail  detail
@@ -19,21 +19,21 @@ type picture struct {
 }
 
 const (
-	stateCells = 25 // fits TRANSIENT FAILURE and a duration
-	shareCells = 7
-	barCells   = 10
-	deepest    = 8  // levels of the tree
-	roomy      = 72 // columns; narrower rows omit durations
-	wide       = 110
+	stateCells         = 25 // wide enough for TRANSIENT FAILURE and a duration
+	shareCells         = 7
+	barCells           = 10
+	maxDepth           = 8  // number of levels of the tree
+	minDurationColumns = 72 // a narrower terminal shows no durations
+	minBarColumns      = 110
 )
 
-func (p *picture) text(t tone, indent, text string, most int) {
-	for _, l := range wrap(indent+text, p.columns, most, indent+"  ") {
-		p.lines = append(p.lines, say(t, l))
+func (p *renderer) text(t tone, indent, text string, maxLines int) {
+	for _, l := range wrap(indent+text, p.columns, maxLines, indent+"  ") {
+		p.lines = append(p.lines, newLine(t, l))
 	}
 }
 
-func (p *picture) channel(c *debugpage.Channel) {
+func (p *renderer) channel(c *debugpage.Channel) {
 	p.headline(c)
 	if c.Tree != nil && p.detail.priorities {
 		p.lines = append(p.lines, nil)
@@ -53,19 +53,19 @@ func (p *picture) channel(c *debugpage.Channel) {
 			break
 		}
 		if i == 0 {
-			p.lines = append(p.lines, nil, say(faint, "Last events"))
+			p.lines = append(p.lines, nil, newLine(toneFaint, "Last events"))
 		}
-		p.text(plain, "  ", e.Time.Local().Format("15:04:05")+" "+e.Text, 3)
+		p.text(tonePlain, "  ", e.Time.Local().Format("15:04:05")+" "+e.Text, 3)
 	}
 }
 
-func (p *picture) tree(c *debugpage.Channel) {
+func (p *renderer) tree(c *debugpage.Channel) {
 	if c.Tree != nil && p.detail.priorities {
 		p.policy(c.Tree, "  ", append(slices.Clone(c.Why), c.InUse+": "+c.WhyInUse))
 	}
 }
 
-func (p *picture) source(s debugpage.Source) {
+func (p *renderer) source(s debugpage.Source) {
 	text := "Source"
 	if s.Name != "" {
 		text += " " + s.Name
@@ -77,34 +77,35 @@ func (p *picture) source(s debugpage.Source) {
 	if s.Version != "" {
 		text += " with version " + s.Version
 	}
-	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), printable.Count(s.Priorities, "priority", "priorities"))
-	t := faint
+	text += fmt.Sprintf(", %s, %s", plural(s.Endpoints, "endpoint"), printable.Count(s.Priorities, "priority", "priorities"))
+	t := toneFaint
 	switch {
-	case s.Stale(): // the headline shows why
-		t, text = bad, text+"; failing now"
+	case s.Stale(): // the headline shows the error
+		t, text = toneBad, text+"; failing now"
 	case s.Error != "":
-		t, text = bad, text+": "+s.Error
+		t, text = toneBad, text+": "+s.Error
 	case s.LastError != "" && s.LastErrorAt != nil:
 		text += "; last wrong " + ago(s.LastErrorAt, p.page.Time) + " ago: " + s.LastError
 	}
 	p.text(t, "", text, 2)
 }
 
-// policy appends the children of a policy. said has the reasons that the picture already shows.
-func (p *picture) policy(policy *debugpage.Policy, indent string, said []string) {
-	if len(indent) > 2*deepest {
+// policy appends the lines for the children of a policy. It omits the reasons in shownReasons,
+// which other lines already show.
+func (p *renderer) policy(policy *debugpage.Policy, indent string, shownReasons []string) {
+	if len(indent) > 2*maxDepth {
 		return
 	}
 	if policy.BusySince != nil {
-		p.text(bad, indent, "Busy for "+ago(policy.BusySince, p.page.Time)+". What follows is what it looked like before.", 2)
+		p.text(toneBad, indent, "Busy for "+ago(policy.BusySince, p.page.Time)+". What follows is what it looked like before.", 2)
 	}
 	for _, note := range policy.Notes {
-		p.text(plain, indent, note, 2)
+		p.text(tonePlain, indent, note, 2)
 	}
-	if len(policy.Children) == 0 && policy.Error != "" && !slices.Contains(said, policy.Error) {
-		p.text(plain, indent, policy.Error, 2)
+	if len(policy.Children) == 0 && policy.Error != "" && !slices.Contains(shownReasons, policy.Error) {
+		p.text(tonePlain, indent, policy.Error, 2)
 	}
-	if !branches(policy) {
+	if !hasNestedPolicies(policy) {
 		p.endpoints(policy, indent)
 		return
 	}
@@ -112,31 +113,32 @@ func (p *picture) policy(policy *debugpage.Policy, indent string, said []string)
 		return
 	}
 	for _, child := range policy.Children {
-		p.branch(child, indent, said)
+		p.branch(child, indent, shownReasons)
 	}
 	if len(policy.Folded) > 0 {
-		p.lines = append(p.lines, say(faint, indent+"and "+byState(policy.Folded)+" more"))
+		p.lines = append(p.lines, newLine(toneFaint, indent+"and "+formatCounts(policy.Folded)+" more"))
 	}
 }
 
-func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
+func (p *renderer) branch(child *debugpage.Child, indent string, shownReasons []string) {
 	below := child.Below
-	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < deepest; depth++ {
-		below = below.Children[0].Below // a single locality would repeat the line of its priority
+	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < maxDepth; depth++ {
+		below = below.Children[0].Below // skip a single locality, whose line would repeat that of its priority
 	}
 	counts := make(map[string]int)
 	countStates(child.Below, counts, 0)
-	p.row(child, indent, ready(counts))
-	if child.Why != "" && child.Why != child.State && !slices.Contains(said, title(child)+": "+child.Why) {
-		p.text(faint, indent+"  ", child.Why, 2)
+	p.row(child, indent, readySummary(counts))
+	if child.Why != "" && child.Why != child.State && !slices.Contains(shownReasons, title(child)+": "+child.Why) {
+		p.text(toneFaint, indent+"  ", child.Why, 2)
 	}
-	if below != nil && (p.detail.localities || branches(below)) {
-		p.policy(below, indent+"  ", said)
+	if below != nil && (p.detail.localities || hasNestedPolicies(below)) {
+		p.policy(below, indent+"  ", shownReasons)
 	}
 }
 
-// endpoints appends as many endpoints as detail allows, and the number of the others.
-func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
+// endpoints appends a row for each endpoint, up to the limit in p.detail, and a line with the
+// number of the remaining endpoints.
+func (p *renderer) endpoints(policy *debugpage.Policy, indent string) {
 	shown := policy.Children
 	rest := make(map[string]int)
 	for state, n := range policy.Folded {
@@ -149,51 +151,51 @@ func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
 		shown = shown[:p.detail.rows]
 	}
 	for _, child := range shown {
-		p.row(child, indent, about(child))
+		p.row(child, indent, endpointRemarks(child))
 	}
 	if len(rest) == 0 {
 		return
 	}
-	text := byState(rest)
+	text := formatCounts(rest)
 	if len(shown) > 0 {
 		text = "and " + text + " more"
 	}
-	p.lines = append(p.lines, say(faint, indent+text))
+	p.lines = append(p.lines, newLine(toneFaint, indent+text))
 }
 
-// row appends the line of a child: its name, state and share, followed by about.
-func (p *picture) row(child *debugpage.Child, indent, about string) {
+// row appends the line of a child: its name, state and share, followed by remarks.
+func (p *renderer) row(child *debugpage.Child, indent, remarks string) {
 	state, since := stateCells, child.Since
-	if p.columns < roomy {
+	if p.columns < minDurationColumns {
 		state, since = len("TRANSIENT FAILURE "), nil
 	}
-	name := min(44, max(narrowest, p.columns-state-shareCells-22))
-	used, t := indent, plain
+	name := min(44, max(minColumns, p.columns-state-shareCells-22))
+	prefix, t := indent, tonePlain
 	if child.InUse {
-		used, t = indent[:len(indent)-2]+"> ", strong
+		prefix, t = indent[:len(indent)-2]+"> ", toneStrong
 	}
-	l := line(nil).add(t, cut(used+title(child), name-1)).fill(name)
-	l = append(l, badge(child.State, since, p.page.Time)...).fill(name + state)
+	l := line(nil).add(t, truncate(prefix+title(child), name-1)).padTo(name)
+	l = append(l, badge(child.State, since, p.page.Time)...).padTo(name + state)
 	share := percent(child.Share)
 	if child.State == "TRANSIENT_FAILURE" {
 		share = "-"
 	}
-	l = l.add(plain, strings.Repeat(" ", max(0, shareCells-cells(share)))+share).add(plain, "  ")
-	if p.columns >= wide {
+	l = l.add(tonePlain, strings.Repeat(" ", max(0, shareCells-cells(share)))+share).add(tonePlain, "  ")
+	if p.columns >= minBarColumns {
 		filled := min(barCells, max(0, int(child.Share*barCells+0.5)))
-		l = l.add(good, strings.Repeat("█", filled)).add(faint, strings.Repeat("·", barCells-filled)).add(plain, "  ")
+		l = l.add(toneGood, strings.Repeat("█", filled)).add(toneFaint, strings.Repeat("·", barCells-filled)).add(tonePlain, "  ")
 	}
-	t = plain
+	t = tonePlain
 	if child.Ejected != "" {
-		t = bad
+		t = toneBad
 	}
-	if room := p.columns - l.cells(); cells(about) > room && child.Calls != nil {
-		about = cut(inShort(child), max(1, room))
+	if space := p.columns - l.cells(); cells(remarks) > space && child.Calls != nil {
+		remarks = truncate(shortRemarks(child), max(1, space))
 	}
-	p.lines = append(p.lines, l.add(t, about))
+	p.lines = append(p.lines, l.add(t, remarks))
 }
 
-func about(child *debugpage.Child) string {
+func endpointRemarks(child *debugpage.Child) string {
 	var parts []string
 	if child.Ejected != "" {
 		parts = append(parts, child.Ejected)
@@ -213,14 +215,15 @@ func about(child *debugpage.Child) string {
 	return strings.Join(parts, ", ")
 }
 
-// inShort returns remarks about an endpoint for a narrow terminal. The result of calls comes first.
-func inShort(child *debugpage.Child) string {
+// shortRemarks returns the remarks about an endpoint for a narrow terminal. The counts of calls
+// come first, because the line may be truncated.
+func shortRemarks(child *debugpage.Child) string {
 	var parts []string
 	switch c := child.Calls; {
 	case c.Failed > 0:
 		parts = append(parts, fmt.Sprintf("%d/%d failed", c.Failed, c.Started))
 	case child.State == "READY" && c.Started > 0:
-		parts = append(parts, count(int(min(c.Started, math.MaxInt)), "call"))
+		parts = append(parts, plural(int(min(c.Started, math.MaxInt)), "call"))
 	}
 	if child.Ejected != "" {
 		parts = append(parts, child.Ejected)
@@ -241,6 +244,6 @@ func title(child *debugpage.Child) string {
 	return child.Name
 }
 
-func branches(p *debugpage.Policy) bool {
+func hasNestedPolicies(p *debugpage.Policy) bool {
 	return slices.ContainsFunc(p.Children, func(c *debugpage.Child) bool { return c.Below != nil })
 }

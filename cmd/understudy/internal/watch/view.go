@@ -9,15 +9,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-const narrowest = 20 // columns; a narrower terminal shows only the left part
+const minColumns = 20 // columns of the view; a narrower terminal shows only its left part
 
 type view struct {
-	page   *debugpage.Page
-	lost   error // why the page is unreachable, or nil
-	since  time.Time
-	source string // URL of the page, or "" for a channel of this process
-	calls  *tally
-	now    time.Time
+	page          *debugpage.Page
+	fetchErr      error // error of the last fetch, or nil
+	fetchErrSince time.Time
+	pageURL       string // URL of the page, or "" for a channel of this process
+	calls         *prober
+	now           time.Time
 }
 
 // detail limits how much of a channel the view shows.
@@ -28,8 +28,9 @@ type detail struct {
 	events     int
 }
 
-// details has the possible details, the largest first. The view uses the first one that fits.
-var details = []detail{
+// detailLevels lists the possible details, beginning with the most detailed. The view uses the
+// first level that fits into the terminal.
+var detailLevels = []detail{
 	{rows: 20, localities: true, priorities: true, events: 8},
 	{rows: 20, localities: true, priorities: true, events: 4},
 	{rows: 10, localities: true, priorities: true, events: 4},
@@ -43,9 +44,9 @@ var details = []detail{
 }
 
 func (v *view) render(columns, rows int) []line {
-	columns = max(columns, narrowest)
+	columns = max(columns, minColumns)
 	var lines []line
-	for _, d := range details {
+	for _, d := range detailLevels {
 		if lines = v.lines(columns, d); len(lines) <= rows {
 			return lines
 		}
@@ -53,16 +54,16 @@ func (v *view) render(columns, rows int) []line {
 	if rows < 1 {
 		return nil
 	}
-	return append(lines[:rows-1], say(faint, fmt.Sprintf("and %d lines more: the terminal is too small", len(lines)-rows+1)))
+	return append(lines[:rows-1], newLine(toneFaint, fmt.Sprintf("and %d lines more: the terminal is too small", len(lines)-rows+1)))
 }
 
 func (v *view) lines(columns int, d detail) (lines []line) {
-	if v.source != "" {
-		lines = append(lines, say(faint, cut(v.source, columns)))
+	if v.pageURL != "" {
+		lines = append(lines, newLine(toneFaint, truncate(v.pageURL, columns)))
 	}
-	if v.lost != nil {
-		for _, text := range wrap(v.lostText(), columns, 3, "  ") {
-			lines = append(lines, say(bad, text))
+	if v.fetchErr != nil {
+		for _, text := range wrap(v.unreachableText(), columns, 3, "  ") {
+			lines = append(lines, newLine(toneBad, text))
 		}
 	}
 	if len(lines) > 0 {
@@ -72,46 +73,46 @@ func (v *view) lines(columns int, d detail) (lines []line) {
 	case v.page == nil:
 		return lines
 	case len(v.page.Channels) == 0:
-		return append(lines, say(plain, "There is no channel whose policies are Understudy's."))
+		return append(lines, newLine(tonePlain, "There is no channel whose policies are Understudy's."))
 	}
 	for i, c := range v.page.Channels {
 		if i > 0 {
 			lines = append(lines, nil)
 		}
-		p := picture{page: v.page, columns: columns, detail: d}
+		p := renderer{page: v.page, columns: columns, detail: d}
 		p.channel(c)
 		lines = append(lines, p.lines...)
 	}
-	return append(lines, v.calls.lines(columns, v.now)...)
+	return append(lines, v.calls.render(columns, v.now)...)
 }
 
-// lostText says for how long the page has been unreachable, and why.
-func (v *view) lostText() string {
-	text := fmt.Sprintf("Not reached for %s, trying again: %v.", printable.Duration(v.now.Sub(v.since)), v.lost)
+// unreachableText says for how long the page has been unreachable, and why.
+func (v *view) unreachableText() string {
+	text := fmt.Sprintf("Not reached for %s, trying again: %v.", printable.Duration(v.now.Sub(v.fetchErrSince)), v.fetchErr)
 	if v.page != nil {
 		text += " What follows is what it looked like before."
 	}
 	return text
 }
 
-func (p *picture) headline(c *debugpage.Channel) {
+func (p *renderer) headline(c *debugpage.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
-	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))
-	p.lines = append(p.lines, append(name.fill(p.columns-state.cells()), state...))
+	name := line(nil).add(toneStrong, truncate(c.Label(), max(minColumns, p.columns-state.cells()-2)))
+	p.lines = append(p.lines, append(name.padTo(p.columns-state.cells()), state...))
 	since := c.SaidSince()
-	long, t := "", toneOf(c.State)
+	duration, t := "", stateTone(c.State)
 	if since != nil {
-		long = ago(since, p.page.Time)
+		duration = ago(since, p.page.Time)
 	}
 	if c.Failing() {
-		t = bad
+		t = toneBad
 	}
-	p.text(t, "", c.SaidFor(long), 3)
-	for _, why := range c.Reasons() {
-		p.text(plain, "  ", why, 3)
+	p.text(t, "", c.SaidFor(duration), 3)
+	for _, reason := range c.Reasons() {
+		p.text(tonePlain, "  ", reason, 3)
 	}
 	for _, text := range c.Stale(p.page.Time) {
-		p.text(bad, "  ", text, 4)
+		p.text(toneBad, "  ", text, 4)
 	}
 }
 
@@ -120,21 +121,21 @@ func ago(t *time.Time, now time.Time) string {
 }
 
 func badge(state string, since *time.Time, now time.Time) line {
-	l := say(toneOf(state), strings.ReplaceAll(state, "_", " "))
+	l := newLine(stateTone(state), strings.ReplaceAll(state, "_", " "))
 	if since != nil {
-		l = l.add(faint, " "+ago(since, now))
+		l = l.add(toneFaint, " "+ago(since, now))
 	}
 	return l
 }
 
-func toneOf(state string) tone {
+func stateTone(state string) tone {
 	switch state {
 	case "READY":
-		return good
+		return toneGood
 	case "CONNECTING":
-		return waiting
+		return toneWaiting
 	case "TRANSIENT_FAILURE":
-		return bad
+		return toneBad
 	}
-	return plain
+	return tonePlain
 }

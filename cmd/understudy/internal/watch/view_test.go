@@ -14,23 +14,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+var testTime = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func before(d time.Duration) *time.Time {
-	at := noon.Add(-d)
-	return &at
+func timeBefore(d time.Duration) *time.Time {
+	past := testTime.Add(-d)
+	return &past
 }
 
-// endpoints returns a weighted_round_robin policy with n endpoints. bad is the number of endpoints
-// that have failed.
-func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
+// endpoints returns a weighted_round_robin policy with n endpoints, of which the first failed ones
+// are in TRANSIENT_FAILURE.
+func endpoints(network string, n, failed int, share float64) *debugpage.Policy {
 	p := &debugpage.Policy{Policy: "weighted_round_robin", State: "READY"}
 	for i := range n {
-		child := &debugpage.Child{Name: fmt.Sprintf("%s.%d:443", network, i+1), State: "READY", Since: before(5 * time.Minute), Calls: &debugpage.Calls{Started: 1200, Failed: 3, InFlight: 2}}
-		if i < bad {
-			child.State, child.Error, child.Since = "TRANSIENT_FAILURE", "connection refused by "+child.Name, before(12*time.Second)
+		child := &debugpage.Child{Name: fmt.Sprintf("%s.%d:443", network, i+1), State: "READY", Since: timeBefore(5 * time.Minute), Calls: &debugpage.Calls{Started: 1200, Failed: 3, InFlight: 2}}
+		if i < failed {
+			child.State, child.Error, child.Since = "TRANSIENT_FAILURE", "connection refused by "+child.Name, timeBefore(12*time.Second)
 		} else {
-			child.Share = share / float64(n-bad)
+			child.Share = share / float64(n-failed)
 		}
 		if i == 20 {
 			p.Folded = map[string]int{"READY": n - 20}
@@ -41,9 +41,9 @@ func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
 	return p
 }
 
-func failedOver() *debugpage.Page {
+func failoverPage() *debugpage.Page {
 	locality := func(name string, below *debugpage.Policy, state string, share float64) *debugpage.Child {
-		return &debugpage.Child{Name: name, State: state, Weight: 1, Share: share, Since: before(12 * time.Second), Below: below}
+		return &debugpage.Child{Name: name, State: state, Weight: 1, Share: share, Since: timeBefore(12 * time.Second), Below: below}
 	}
 	down := &debugpage.Policy{Policy: "weighted_target", Children: []*debugpage.Child{
 		locality("us-east/a", endpoints("10.0.0", 2, 2, 0), "TRANSIENT_FAILURE", 0),
@@ -52,23 +52,23 @@ func failedOver() *debugpage.Page {
 	used := &debugpage.Policy{Policy: "weighted_target", Children: []*debugpage.Child{locality("eu-west", endpoints("10.1.0", 4, 0, 1), "READY", 1)}}
 	used.Children[0].Below.Children[3].Ejected = "ejected"
 	tree := &debugpage.Policy{Policy: "priority", State: "READY", Notes: []string{"drops 5 % as throttle"}, Children: []*debugpage.Child{
-		{Name: "a", Title: "p0 us-east/a, us-east/b", State: "TRANSIENT_FAILURE", Since: before(12 * time.Second), Why: "connection refused by 10.0.1.1:443", Below: down},
-		{Name: "b", Title: "p1 eu-west", State: "READY", Since: before(11 * time.Second), InUse: true, Share: 1, Below: used},
+		{Name: "a", Title: "p0 us-east/a, us-east/b", State: "TRANSIENT_FAILURE", Since: timeBefore(12 * time.Second), Why: "connection refused by 10.0.1.1:443", Below: down},
+		{Name: "b", Title: "p1 eu-west", State: "READY", Since: timeBefore(11 * time.Second), InUse: true, Share: 1, Below: used},
 		{Name: "p2 ap-south", State: "IDLE", Why: "not needed yet, so not connected"},
 	}}
-	return &debugpage.Page{Time: noon, Channels: []*debugpage.Channel{{
-		ID: 1, Target: "file:///etc/shop.yaml", State: "READY", Since: before(11 * time.Second), InUse: "p1 eu-west", InUseSince: before(11 * time.Second),
+	return &debugpage.Page{Time: testTime, Channels: []*debugpage.Channel{{
+		ID: 1, Target: "file:///etc/shop.yaml", State: "READY", Since: timeBefore(11 * time.Second), InUse: "p1 eu-west", InUseSince: timeBefore(11 * time.Second),
 		Why:     []string{"p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443"},
-		Sources: []debugpage.Source{{State: "answered", Version: "1f3a9c20", Answered: before(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
+		Sources: []debugpage.Source{{State: "answered", Version: "1f3a9c20", Answered: timeBefore(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
 		Events: []debugpage.Event{
-			{Time: *before(11 * time.Second), Text: "p1 eu-west is READY"},
-			{Time: *before(12 * time.Second), Text: "failover from p0 us-east/a, us-east/b to p1 eu-west, which is CONNECTING, after 1 ms: p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443 (3 endpoints)"},
-			{Time: *before(time.Hour), Text: "update: 8 endpoints in 3 priorities"},
+			{Time: *timeBefore(11 * time.Second), Text: "p1 eu-west is READY"},
+			{Time: *timeBefore(12 * time.Second), Text: "failover from p0 us-east/a, us-east/b to p1 eu-west, which is CONNECTING, after 1 ms: p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443 (3 endpoints)"},
+			{Time: *timeBefore(time.Hour), Text: "update: 8 endpoints in 3 priorities"},
 		},
 	}}}
 }
 
-func text(lines []line, columns int) []byte {
+func renderText(lines []line, columns int) []byte {
 	var b bytes.Buffer
 	for _, l := range lines {
 		fmt.Fprintln(&b, l.paint(columns, table.Painter(false)))
@@ -79,84 +79,84 @@ func text(lines []line, columns int) []byte {
 // The golden files contain the view in a wide, a narrow and a low terminal, with many endpoints,
 // and without a page.
 func TestView(t *testing.T) {
-	many := failedOver()
+	many := failoverPage()
 	used := many.Channels[0].Tree.Children[1]
 	used.Below.Children[0].Below = endpoints("10.1.0", 1000, 1, 1)
-	calls := &tally{rate: 10, now: Tally{Sent: 120, Answered: 115, Failed: 4, InFlight: 1, LastError: "DEADLINE_EXCEEDED: context deadline exceeded"}, last: "SERVING by 10.1.0.1:443 in 3 ms", at: noon.Add(-12 * time.Second)}
-	idle := failedOver()
-	wrong := failedOver()
+	calls := &prober{rate: 10, counts: Tally{Sent: 120, Answered: 115, Failed: 4, InFlight: 1, LastError: "DEADLINE_EXCEEDED: context deadline exceeded"}, lastAnswer: "SERVING by 10.1.0.1:443 in 3 ms", lastErrorTime: testTime.Add(-12 * time.Second)}
+	idle := failoverPage()
+	wrong := failoverPage()
 	wrong.Channels[0].Sources = append(wrong.Channels[0].Sources,
-		debugpage.Source{Name: "a.example.com:443", State: "failed", Error: "no such host", LastError: "no such host", LastErrorAt: before(time.Minute)},
-		debugpage.Source{Name: "b.example.com:443", State: "answered", Answered: before(time.Minute), LastError: "no such host", LastErrorAt: before(time.Hour), Endpoints: 1, Priorities: 1})
+		debugpage.Source{Name: "a.example.com:443", State: "failed", Error: "no such host", LastError: "no such host", LastErrorAt: timeBefore(time.Minute)},
+		debugpage.Source{Name: "b.example.com:443", State: "answered", Answered: timeBefore(time.Minute), LastError: "no such host", LastErrorAt: timeBefore(time.Hour), Endpoints: 1, Priorities: 1})
 	idle.Channels[0].Idle, idle.Channels[0].State = true, "IDLE"
-	stale := failedOver()
+	stale := failoverPage()
 	s := &stale.Channels[0].Sources[0]
-	s.Error, s.ErrorSince, s.Confirmed = "management server dns:///xds.example.com:18000 cannot be reached: connection refused by 10.0.0.9:18000", before(10*time.Minute), before(10*time.Minute+time.Second)
+	s.Error, s.ErrorSince, s.Confirmed = "management server dns:///xds.example.com:18000 cannot be reached: connection refused by 10.0.0.9:18000", timeBefore(10*time.Minute), timeBefore(10*time.Minute+time.Second)
 	for name, test := range map[string]struct {
 		view          view
 		columns, rows int
 	}{
-		"80.txt":    {view{page: failedOver(), calls: calls}, 80, 40},
-		"60.txt":    {view{page: failedOver()}, 60, 40},
-		"130.txt":   {view{page: failedOver()}, 130, 40},
-		"low.txt":   {view{page: failedOver()}, 80, 14},
-		"least.txt": {view{page: failedOver()}, 80, 2},
+		"80.txt":    {view{page: failoverPage(), calls: calls}, 80, 40},
+		"60.txt":    {view{page: failoverPage()}, 60, 40},
+		"130.txt":   {view{page: failoverPage()}, 130, 40},
+		"low.txt":   {view{page: failoverPage()}, 80, 14},
+		"least.txt": {view{page: failoverPage()}, 80, 2},
 		"many.txt":  {view{page: many}, 80, 40},
-		"lost.txt":  {view{page: failedOver(), source: "https://shop.example.com/debug/understudy/", lost: errors.New("connection refused by 10.0.0.9:443"), since: *before(3 * time.Second)}, 80, 40},
-		"never.txt": {view{source: "http://127.0.0.1:1/", lost: errors.New("connection refused by 127.0.0.1:1"), since: *before(3 * time.Second)}, 80, 40},
+		"lost.txt":  {view{page: failoverPage(), pageURL: "https://shop.example.com/debug/understudy/", fetchErr: errors.New("connection refused by 10.0.0.9:443"), fetchErrSince: *timeBefore(3 * time.Second)}, 80, 40},
+		"never.txt": {view{pageURL: "http://127.0.0.1:1/", fetchErr: errors.New("connection refused by 127.0.0.1:1"), fetchErrSince: *timeBefore(3 * time.Second)}, 80, 40},
 		"none.txt":  {view{page: &debugpage.Page{}}, 80, 40},
 		"idle.txt":  {view{page: idle}, 80, 9},
 		"stale.txt": {view{page: stale}, 80, 40},
 		"wrong.txt": {view{page: wrong}, 80, 40},
 	} {
-		test.view.now = noon
+		test.view.now = testTime
 		lines := test.view.render(test.columns, test.rows)
 		if len(lines) > test.rows {
 			t.Errorf("%s: %d lines, want at most %d", name, len(lines), test.rows)
 		}
-		golden(t, name, text(lines, test.columns))
+		golden(t, name, renderText(lines, test.columns))
 	}
 }
 
 func TestLines(t *testing.T) {
 	var plain, encoded bytes.Buffer
 	f := follower{view: &view{}}
-	look := func(page *debugpage.Page, err error) {
+	observe := func(page *debugpage.Page, err error) {
 		t.Helper()
-		now := noon
+		now := testTime
 		if page != nil {
 			now = page.Time
 		}
-		events := f.look(now, page, err)
-		if err := (lines{&plain}).report(f.view, events); err != nil {
+		events := f.observe(now, page, err)
+		if err := (lineReporter{&plain}).report(f.view, events); err != nil {
 			t.Fatal(err)
 		}
-		if err := (objects{&encoded}).report(f.view, events); err != nil {
+		if err := (jsonReporter{&encoded}).report(f.view, events); err != nil {
 			t.Fatal(err)
 		}
 	}
-	look(failedOver(), nil)
-	later := failedOver()
-	later.Time = noon.Add(time.Second)
-	look(later, nil)
-	back := failedOver()
+	observe(failoverPage(), nil)
+	later := failoverPage()
+	later.Time = testTime.Add(time.Second)
+	observe(later, nil)
+	back := failoverPage()
 	c := back.Channels[0]
 	c.InUse, c.Why = "p0 us-east/a, us-east/b", nil
 	c.Tree.Children = c.Tree.Children[1:2]
-	c.Events = append([]debugpage.Event{{Time: noon.Add(time.Minute), Text: "failback from p1 eu-west to p0 us-east/a, us-east/b"}}, c.Events...)
-	look(back, nil)
-	stale := failedOver()
+	c.Events = append([]debugpage.Event{{Time: testTime.Add(time.Minute), Text: "failback from p1 eu-west to p0 us-east/a, us-east/b"}}, c.Events...)
+	observe(back, nil)
+	stale := failoverPage()
 	c = stale.Channels[0]
-	*c, stale.Time = *back.Channels[0], noon.Add(90*time.Second)
-	c.Sources = []debugpage.Source{{State: "answered", Version: "7", Answered: before(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &noon, Confirmed: &noon, Endpoints: 8, Priorities: 3}}
-	look(stale, nil)
-	look(stale, nil)
-	look(nil, errors.New("connection refused by 127.0.0.1:80"))
-	look(nil, errors.New("connection refused by 127.0.0.1:80"))
-	anew := failedOver()
-	anew.Started, anew.Channels[0].Tree = noon, nil
-	look(anew, nil)
-	look(&debugpage.Page{Time: noon, Started: noon}, nil)
+	*c, stale.Time = *back.Channels[0], testTime.Add(90*time.Second)
+	c.Sources = []debugpage.Source{{State: "answered", Version: "7", Answered: timeBefore(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &testTime, Confirmed: &testTime, Endpoints: 8, Priorities: 3}}
+	observe(stale, nil)
+	observe(stale, nil)
+	observe(nil, errors.New("connection refused by 127.0.0.1:80"))
+	observe(nil, errors.New("connection refused by 127.0.0.1:80"))
+	restarted := failoverPage()
+	restarted.Started, restarted.Channels[0].Tree = testTime, nil
+	observe(restarted, nil)
+	observe(&debugpage.Page{Time: testTime, Started: testTime}, nil)
 	golden(t, "lines.txt", plain.Bytes())
 	golden(t, "events.json", encoded.Bytes())
 	for _, l := range strings.Split(plain.String(), "\n") {
@@ -166,7 +166,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestTheDocumentListsEveryField(t *testing.T) {
+func TestDocumentListsEveryField(t *testing.T) {
 	document, err := os.ReadFile("../../../../docs/watch.md")
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package watch shows which priority a channel uses, and why. It watches a channel that it opens to
-// a target, or the channels of a running program, through its debug page (package debug).
+// Package watch shows which priority a channel uses, and why. It watches either a channel that it
+// opens to a target, or the channels of a running program, whose debug page it fetches.
 package watch
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 )
 
-// ErrNotTaken is returned by Run if a channel could not receive calls when the watch ended.
+// ErrNotTaken is returned by Run if calls could not be sent when the watch ended.
 var ErrNotTaken = errors.New("calls are not taken")
 
 // Failure is an error that is not caused by the arguments: the result could not be written, or the
@@ -29,10 +29,10 @@ type Options struct {
 	// Target is a gRPC target, or the URL of a debug page.
 	Target string
 	Dial   Dial
-	// Rate is the number of calls of Health/Check per second, or 0.
+	// Rate is the number of calls of Health/Check per second, or 0 for no calls.
 	Rate    float64
-	Service string        // service in these calls
-	Timeout time.Duration // of each call
+	Service string        // service name in the requests of these calls
+	Timeout time.Duration // timeout of each of these calls
 	// For is the duration of the watch. If it is 0, the watch ends with the context.
 	For time.Duration
 	// JSON prints each event as a JSON object, and Lines prints it as a line of text. If neither is
@@ -44,12 +44,12 @@ type Options struct {
 
 type watch struct {
 	follower follower
-	pages    pages
+	fetcher  pageFetcher
 	reporter reporter
 }
 
-// Run watches until the context ends or the user quits. It fails if the target could not receive
-// calls at that time.
+// Run watches a target or a debug page until ctx ends or the user quits. It returns an error if
+// calls could not be sent at that time.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,12 +58,12 @@ func Run(ctx context.Context, o Options) error {
 		defer timer.Stop()
 	}
 	w := &watch{follower: follower{view: &view{now: time.Now()}}}
-	stop, err := w.begin(ctx, o)
+	stop, err := w.start(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if err := w.open(o, cancel); err != nil {
+	if err := w.openReporter(o, cancel); err != nil {
 		return Failure{err}
 	}
 	err = w.run(ctx)
@@ -71,17 +71,17 @@ func Run(ctx context.Context, o Options) error {
 		s.close()
 	}
 	if err == nil {
-		err = w.follower.view.unwell()
+		err = w.follower.view.checkHealth()
 	}
 	return err
 }
 
-// begin opens the channel to the target, or checks the remote page. The caller must call stop.
-func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
+// start opens the channel to the target, or checks the remote page. The caller must call stop.
+func (w *watch) start(ctx context.Context, o Options) (stop func(), err error) {
 	if isPage(o.Target) {
-		return func() {}, w.beginPage(ctx, o)
+		return func() {}, w.startPage(ctx, o)
 	}
-	w.pages = own{debug.Handler()}
+	w.fetcher = localPages{debug.Handler()}
 	cc, err := o.Dial.dial(o.Target)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var calls sync.WaitGroup
 	if o.Rate > 0 {
-		w.follower.view.calls = &tally{rate: o.Rate}
+		w.follower.view.calls = &prober{rate: o.Rate}
 		calls.Go(func() { w.follower.view.calls.run(ctx, cc, o.Service, o.Timeout) })
 	}
 	return func() {
@@ -100,8 +100,9 @@ func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	}, nil
 }
 
-// beginPage fetches the page once. If the URL is not that of a page, this is a wrong argument.
-func (w *watch) beginPage(ctx context.Context, o Options) error {
+// startPage fetches the page once. It returns an error if the URL is not that of a debug page. If
+// the page is unreachable, the watch tries again later.
+func (w *watch) startPage(ctx context.Context, o Options) error {
 	log.SetOutput(io.Discard) // net/http logs invalid responses, which would garble the screen
 	transport, err := o.Dial.TLS.transport()
 	if err != nil {
@@ -111,34 +112,34 @@ func (w *watch) beginPage(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	w.pages, w.follower.view.source = page, page.shown
+	w.fetcher, w.follower.view.pageURL = page, page.redactedURL
 	if _, err := page.fetch(ctx); err != nil {
-		if wrong, ok := errors.AsType[notThePage](err); ok {
-			return fmt.Errorf("%s: %w", page.shown, wrong)
+		if wrong, ok := errors.AsType[invalidPageError](err); ok {
+			return fmt.Errorf("%s: %w", page.redactedURL, wrong)
 		}
 	}
 	return nil
 }
 
-func (w *watch) open(o Options, quit func()) (err error) {
+func (w *watch) openReporter(o Options, quit func()) (err error) {
 	out := table.Steerable(o.Out)
 	switch {
 	case o.JSON:
-		w.reporter = objects{o.Out}
+		w.reporter = jsonReporter{o.Out}
 	case out == nil || o.Lines:
-		w.reporter = lines{o.Out}
+		w.reporter = lineReporter{o.Out}
 	default:
 		w.reporter, err = openScreen(out, o.In, quit)
 	}
 	return err
 }
 
-// tick is the interval at which the terminal is redrawn even if nothing has happened, because its
-// size may have changed.
-const tick = 250 * time.Millisecond
+// redrawInterval is the interval at which the terminal is redrawn even if nothing has happened,
+// because its size may have changed.
+const redrawInterval = 250 * time.Millisecond
 
 func (w *watch) run(ctx context.Context) error {
-	ticker := time.NewTicker(tick)
+	ticker := time.NewTicker(redrawInterval)
 	defer ticker.Stop()
 	v := w.follower.view
 	var next time.Time
@@ -146,17 +147,17 @@ func (w *watch) run(ctx context.Context) error {
 	for {
 		var events []Event
 		if began := time.Now(); !began.Before(next) {
-			page, err := w.pages.fetch(ctx)
+			page, err := w.fetcher.fetch(ctx)
 			if ctx.Err() != nil {
-				if err != nil && v.lost == nil && time.Since(began) >= pause {
-					v.lost, v.since = errors.New("no answer until the watch ended"), began
+				if err != nil && v.fetchErr == nil && time.Since(began) >= pause {
+					v.fetchErr, v.fetchErrSince = errors.New("no answer until the watch ended"), began
 				}
-				return w.reporter.report(v, w.follower.end(time.Now()))
+				return w.reporter.report(v, w.follower.finalEvents(time.Now()))
 			}
 			now := time.Now()
-			pause = w.pages.pause(now.Sub(began))
+			pause = w.fetcher.pause(now.Sub(began))
 			next = now.Add(pause)
-			events = w.follower.look(now, page, err)
+			events = w.follower.observe(now, page, err)
 		}
 		v.now = time.Now()
 		if err := w.reporter.report(v, events); err != nil {
@@ -165,7 +166,7 @@ func (w *watch) run(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return w.reporter.report(v, w.follower.end(time.Now()))
+			return w.reporter.report(v, w.follower.finalEvents(time.Now()))
 		}
 	}
 }

@@ -14,31 +14,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-func TestATargetIsWatched(t *testing.T) {
+func TestWatchTarget(t *testing.T) {
 	called := make(chan bool, 100_000)
-	first := newBackend(t)
-	second := newBackend(t, notifying(called))
-	w := begin(t, Options{Target: first.address + "," + second.address, JSON: true, Rate: 50})
-	e := w.awaitEvent(kindStatus, "Calls go to p0 "+first.address)
-	if e.State != "READY" || e.InUse != "p0 "+first.address || e.Tree == nil || e.Target != "failover:///"+first.address+","+second.address {
+	primary := newBackend(t)
+	secondary := newBackend(t, notifyCalls(called))
+	w := startWatch(t, Options{Target: primary.address + "," + secondary.address, JSON: true, Rate: 50})
+	e := w.awaitEvent(kindStatus, "Calls go to p0 "+primary.address)
+	if e.State != "READY" || e.InUse != "p0 "+primary.address || e.Tree == nil || e.Target != "failover:///"+primary.address+","+secondary.address {
 		t.Errorf("the event is %+v", e)
 	}
-	first.server.Stop()
-	if e := w.awaitEvent(kindEvent, "failover from"); !strings.Contains(e.Text, "to p1 "+second.address) {
+	primary.server.Stop()
+	if e := w.awaitEvent(kindEvent, "failover from"); !strings.Contains(e.Text, "to p1 "+secondary.address) {
 		t.Errorf("the failover is %q", e.Text)
 	}
-	e = w.awaitEvent(kindStatus, "Calls go to p1 "+second.address)
-	if len(e.Why) != 1 || !strings.HasPrefix(e.Why[0], "p0 "+first.address+": ") {
+	e = w.awaitEvent(kindStatus, "Calls go to p1 "+secondary.address)
+	if len(e.Why) != 1 || !strings.HasPrefix(e.Why[0], "p0 "+primary.address+": ") {
 		t.Errorf("p0 is not used because of %q", e.Why)
 	}
 	for range 5 {
 		<-called
 	}
-	second.server.Stop()
+	secondary.server.Stop()
 	w.awaitEvent(kindStatus, "No priority can take calls")
-	// The watch reports when calls begin to fail. This may have happened when the first backend was
-	// stopped.
-	if e := w.everEvent(kindCalls, "calls fail: UNAVAILABLE: "); e.Calls == nil || e.Calls.Failed == 0 {
+	// The watch reports when calls begin to fail. They may have begun to fail when the first
+	// backend was stopped.
+	if e := w.findEvent(kindCalls, "calls fail: UNAVAILABLE: "); e.Calls == nil || e.Calls.Failed == 0 {
 		t.Errorf("the calls are %+v when they begin to fail", e.Calls)
 	}
 	w.quit()
@@ -51,10 +51,10 @@ func TestATargetIsWatched(t *testing.T) {
 }
 
 // Run returns no error if calls succeed at the end. Calls in flight do not count as failed.
-func TestAWatchThatEndsWell(t *testing.T) {
+func TestWatchSucceeds(t *testing.T) {
 	called := make(chan bool, 1000)
-	b := newBackend(t, notifying(called))
-	w := begin(t, Options{Target: b.address, Lines: true, Rate: 100})
+	b := newBackend(t, notifyCalls(called))
+	w := startWatch(t, Options{Target: b.address, Lines: true, Rate: 100})
 	w.await("Calls go to p0 " + b.address)
 	for range 5 {
 		<-called
@@ -69,7 +69,7 @@ func TestAWatchThatEndsWell(t *testing.T) {
 	}
 }
 
-func TestAPageIsWatchedAcrossARestart(t *testing.T) {
+func TestWatchPageAcrossRestart(t *testing.T) {
 	b := newBackend(t)
 	cc, err := Dial{}.dial("failover:///" + b.address + "?failoverTimeout=7s")
 	if err != nil {
@@ -84,7 +84,7 @@ func TestAPageIsWatchedAcrossARestart(t *testing.T) {
 	address := listener.Addr().String()
 	program := &http.Server{Handler: debug.Handler()}
 	go program.Serve(listener)
-	w := begin(t, Options{Target: "http://" + address + "/debug/understudy/", JSON: true})
+	w := startWatch(t, Options{Target: "http://" + address + "/debug/understudy/", JSON: true})
 	if e := w.awaitEvent(kindStatus, "Calls go to p0 "+b.address); !strings.HasSuffix(e.Target, "?failoverTimeout=7s") {
 		t.Errorf("the event is %+v", e)
 	}
@@ -106,7 +106,8 @@ func TestAPageIsWatchedAcrossARestart(t *testing.T) {
 	}
 }
 
-// A TLS connection trusts only the given roots. A server without TLS is refused.
+// The watch trusts only the given root certificates. Without TLS, it cannot connect to a server
+// that requires TLS.
 func TestTLS(t *testing.T) {
 	authority := testcert.New(t)
 	pair := authority.Pair("server", "127.0.0.1")
@@ -125,7 +126,7 @@ func TestTLS(t *testing.T) {
 		"insecure":     {TLS{Insecure: true}, "No priority can take calls"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := begin(t, Options{Target: b.address, Lines: true, Dial: Dial{TLS: test.tls}})
+			w := startWatch(t, Options{Target: b.address, Lines: true, Dial: Dial{TLS: test.tls}})
 			w.await(test.want)
 			w.end()
 		})

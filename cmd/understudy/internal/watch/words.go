@@ -12,19 +12,19 @@ import (
 )
 
 func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
-	if p == nil || depth > deepest {
+	if p == nil || depth > maxDepth {
 		return
 	}
-	if branches(p) {
+	if hasNestedPolicies(p) {
 		for _, child := range p.Children {
 			countStates(child.Below, counts, depth+1)
 		}
-		return // Folded counts priorities and localities here, and not endpoints
+		return // here, Folded counts priorities or localities, and not endpoints
 	}
 	for _, child := range p.Children {
 		counts[child.State]++
 		if child.Ejected != "" {
-			counts[ejected]++
+			counts[ejectedKey]++
 		}
 	}
 	for state, n := range p.Folded {
@@ -32,24 +32,25 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 	}
 }
 
-// ejected is the key for ejected endpoints in the result of countStates. The other keys are states.
-const ejected = "ejected"
+// ejectedKey is the key for the number of ejected endpoints in the result of countStates. The other
+// keys are states.
+const ejectedKey = "ejected"
 
-func ready(counts map[string]int) string {
-	all := -counts[ejected]
+func readySummary(counts map[string]int) string {
+	total := -counts[ejectedKey]
 	for _, n := range counts {
-		all += n
+		total += n
 	}
 	switch {
-	case all <= 0:
+	case total <= 0:
 		return ""
-	case counts[ejected] > 0:
-		return fmt.Sprintf("%d/%d READY, %d ejected", counts["READY"], all, counts[ejected])
+	case counts[ejectedKey] > 0:
+		return fmt.Sprintf("%d/%d READY, %d ejected", counts["READY"], total, counts[ejectedKey])
 	}
-	return fmt.Sprintf("%d/%d READY", counts["READY"], all)
+	return fmt.Sprintf("%d/%d READY", counts["READY"], total)
 }
 
-func byState(counts map[string]int) string {
+func formatCounts(counts map[string]int) string {
 	states := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
 	})
@@ -61,4 +62,4 @@ func byState(counts map[string]int) string {
 
 func percent(share float64) string { return printable.Percent(min(1, max(0, share))) + " %" }
 
-func count(n int, what string) string { return printable.Count(n, what, what+"s") }
+func plural(n int, noun string) string { return printable.Count(n, noun, noun+"s") }
