@@ -41,33 +41,33 @@ On SIGHUP all files are read again, including those for TLS.`,
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
-		Args: cobra.ArbitraryArgs, // Start reports missing arguments with advice
+		Args: cobra.ArbitraryArgs, // Start returns a helpful error if there are none
 	}
 	flags := command.Flags()
-	o.add(flags)
+	o.addFlags(flags)
 	flags.StringVar(&level, "log-level", "info", "minimum `level` of the log: debug (includes what each client requests and accepts), info, warn or error")
 	flags.StringVarP(&output, "output", "o", "text", "format of the log: `text` for people, json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		lines, complaints := logQueue(cmd.OutOrStdout(), output, level), complaintQueue(cmd.ErrOrStderr())
-		defer lines.close()
-		defer complaints.close()
-		log, err := newLog(output, level, lines)
+		logLines, errorLines := newLogQueue(cmd.OutOrStdout(), output, level), newErrorQueue(cmd.ErrOrStderr())
+		defer logLines.close()
+		defer errorLines.close()
+		log, err := newLog(output, level, logLines)
 		if err != nil {
 			return err
 		}
-		signal.Ignore(syscall.SIGPIPE) // the process that reads the log may exit first
-		logOfGRPC(complaints)
+		signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before this process
+		setGRPCLogger(errorLines)
 		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(50) // less memory, at the cost of CPU, when a client requests a lot
+			debug.SetGCPercent(50) // large requests then need less memory, but more CPU time
 		}
 		o.Paths, o.Log = args, log
-		o.dropped = func() uint64 { return lines.total.Load() + complaints.total.Load() }
+		o.droppedLines = func() uint64 { return logLines.totalDropped.Load() + errorLines.totalDropped.Load() }
 		return run(cmd.Context(), o)
 	}
 	return command
 }
 
-func (o *Options) add(flags *pflag.FlagSet) {
+func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.From, "from", nil, "`NAME=TARGET`: serve the endpoints of the target as cluster NAME; without NAME=, the cluster has the name of the target's authority; may be repeated")
 	flags.StringVar(&o.Listen, "listen", DefaultListen, "`address` to listen on, host:port; addresses beyond loopback need TLS")
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", "", "PEM `file` with the server's certificate")
@@ -81,7 +81,7 @@ func (o *Options) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
 	flags.StringVar(&o.Metrics, "metrics", "", "`address` for metrics in Prometheus' text format: host:port, or a port on loopback")
 	o.Kubeconfig.Flags(flags)
-	o.Limits.add(flags)
+	o.Limits.addFlags(flags)
 }
 
 // run serves until ctx ends. On SIGHUP, it reads the files again.

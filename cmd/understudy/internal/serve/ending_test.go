@@ -18,20 +18,20 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-type mute struct {
+type silentServer struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 }
 
-func (mute) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+func (silentServer) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	<-stream.Context().Done()
 	return stream.Context().Err()
 }
 
-func inMemory(ctx context.Context, t *testing.T) (*grpc.Server, *grpc.ClientConn) {
+func startInMemory(ctx context.Context, t *testing.T) (*grpc.Server, *grpc.ClientConn) {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
-	server := grpc.NewServer(grpc.ChainStreamInterceptor(endWith(ctx, newGate(nil), silence)))
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, mute{})
+	server := grpc.NewServer(grpc.ChainStreamInterceptor(streamInterceptor(ctx, newGate(nil), responseTimeout)))
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, silentServer{})
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	go func() {
 		if err := server.Serve(listener); err != nil {
@@ -44,10 +44,10 @@ func inMemory(ctx context.Context, t *testing.T) (*grpc.Server, *grpc.ClientConn
 	return server, conn
 }
 
-func TestAWatchOfTheHealthEndsWithTheServer(t *testing.T) {
+func TestHealthWatchEndsWithServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		server, conn := inMemory(ctx, t)
+		server, conn := startInMemory(ctx, t)
 		defer conn.Close()
 		watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
 		must(t, err)
@@ -55,27 +55,27 @@ func TestAWatchOfTheHealthEndsWithTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		cancel()
-		begin := time.Now()
+		startTime := time.Now()
 		stop(server)
-		if took := time.Since(begin); took != 0 {
-			t.Errorf("the stop took %v, want no time", took)
+		if elapsed := time.Since(startTime); elapsed != 0 {
+			t.Errorf("the stop took %v, want no time", elapsed)
 		}
 	})
 }
 
-// While some files cannot be read, a stream without a response ends after the duration silence.
-func TestAStreamWithoutAResponseEndsInTime(t *testing.T) {
+// While some files cannot be read, a stream without a response ends after responseTimeout.
+func TestStreamWithoutResponseTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, conn := inMemory(t.Context(), t)
+		server, conn := startInMemory(t.Context(), t)
 		defer server.Stop()
 		defer conn.Close()
 		stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(t.Context())
 		must(t, err)
-		must(t, stream.Send(wish(resourcev3.EndpointType, "a")))
+		must(t, stream.Send(newRequest(resourcev3.EndpointType, "a")))
 		begin := time.Now()
 		_, err = stream.Recv()
-		if took := time.Since(begin); took != silence || status.Code(err) != codes.Unavailable {
-			t.Errorf("the stream ended with %v after %v, want UNAVAILABLE after %v", err, took, silence)
+		if elapsed := time.Since(begin); elapsed != responseTimeout || status.Code(err) != codes.Unavailable {
+			t.Errorf("the stream ended with %v after %v, want UNAVAILABLE after %v", err, elapsed, responseTimeout)
 		}
 	})
 }

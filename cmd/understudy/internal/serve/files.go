@@ -17,31 +17,31 @@ import (
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files reads the files and directories of the command line. Only one goroutine at a time may use
-// it.
+// files reads the files and directories that are given on the command line. It is not safe for
+// concurrent use.
 type files struct {
 	paths []string
 	log   *slog.Logger
 
-	loaded map[string]content
-	looks  map[string]*filewatch.File // by path
-	begun  bool
+	loaded   map[string]content
+	watched  map[string]*filewatch.File // by path
+	readOnce bool
 
-	// notice returns the changes noticed in a file since it was last read.
-	notice func(path string) filewatch.Notice
-	held   map[string]fs.FileInfo // each directory as it was when it last held an endpoints file, by path
+	// notice returns which change of a file has been noticed since it was last read.
+	notice  func(path string) filewatch.Notice
+	dirInfo map[string]fs.FileInfo // by path: info of a directory from when it last held an endpoints file
 }
 
 type content struct {
-	clusters map[origin]*given // nil if the file is invalid
+	clusters map[origin]*clusterConfig // nil if the file is invalid
 	err      error
 }
 
-func newFiles(paths []string, log *slog.Logger, others bool) (*files, error) {
-	if len(paths) == 0 && !others {
+func newFiles(paths []string, log *slog.Logger, hasTargets bool) (*files, error) {
+	if len(paths) == 0 && !hasTargets {
 		return nil, errors.New("nothing to serve: want files of endpoints, or directories of them, as in: understudy serve endpoints/; or --from NAME=TARGET")
 	}
-	f := &files{log: log, loaded: make(map[string]content), looks: make(map[string]*filewatch.File), notice: func(string) filewatch.Notice { return filewatch.Looked }, held: make(map[string]fs.FileInfo)}
+	f := &files{log: log, loaded: make(map[string]content), watched: make(map[string]*filewatch.File), notice: func(string) filewatch.Notice { return filewatch.Looked }, dirInfo: make(map[string]fs.FileInfo)}
 	for _, path := range paths {
 		f.paths = append(f.paths, filepath.Clean(path))
 	}
@@ -55,7 +55,7 @@ func (f *files) covers(path string) bool {
 // within reports whether path is the file itself or its directory.
 func within(file, path string) bool { return file == path || filepath.Dir(file) == path }
 
-func (f *files) exist() error {
+func (f *files) checkExist() error {
 	var missing error
 	for _, path := range f.paths {
 		_, err := os.Stat(path)
@@ -67,10 +67,10 @@ func (f *files) exist() error {
 	return missing
 }
 
-// forget makes the next read include unchanged files. A file that cannot be read then keeps its
-// known content.
-func (f *files) forget() {
-	for _, file := range f.looks {
+// rereadAll makes the next read include unchanged files. If a file cannot be read then, its
+// previous content remains in use.
+func (f *files) rereadAll() {
+	for _, file := range f.watched {
 		file.Again()
 	}
 }
@@ -78,14 +78,14 @@ func (f *files) forget() {
 // read returns the clusters in all files, and the problems by path. A cluster is nil if its content
 // is unknown, because its file is invalid or its directory cannot be read. known lists the clusters
 // that were found earlier.
-func (f *files) read(known []origin) (found map[origin]*given, problems map[string]error) {
-	found, problems = make(map[origin]*given), make(map[string]error)
+func (f *files) read(known []origin) (found map[origin]*clusterConfig, problems map[string]error) {
+	found, problems = make(map[origin]*clusterConfig), make(map[string]error)
 	read := make(map[string]bool)
 	for _, path := range f.paths {
 		list, err := f.list(path, known)
 		if err != nil {
 			problems[path] = err
-			f.unknown(found, known, func(file string) bool { return within(file, path) })
+			f.markUnknown(found, known, func(file string) bool { return within(file, path) })
 		}
 		for _, file := range list {
 			c, isKnown := f.load(file)
@@ -94,20 +94,20 @@ func (f *files) read(known []origin) (found map[origin]*given, problems map[stri
 				problems[file] = c.err
 			}
 			if c.err != nil || !isKnown {
-				f.unknown(found, known, func(other string) bool { return other == file })
+				f.markUnknown(found, known, func(other string) bool { return other == file })
 			}
 			maps.Copy(found, c.clusters)
 		}
 	}
 	maps.DeleteFunc(f.loaded, func(path string, _ content) bool { return !read[path] })
-	maps.DeleteFunc(f.looks, func(path string, _ *filewatch.File) bool { return !read[path] })
-	f.begun = true
+	maps.DeleteFunc(f.watched, func(path string, _ *filewatch.File) bool { return !read[path] })
+	f.readOnce = true
 	return found, problems
 }
 
-func (f *files) unknown(found map[origin]*given, known []origin, file func(string) bool) {
+func (f *files) markUnknown(found map[origin]*clusterConfig, known []origin, inFile func(string) bool) {
 	for _, o := range known {
-		if _, elsewhere := found[o]; !elsewhere && file(o.path()) {
+		if _, exists := found[o]; !exists && inFile(o.path()) {
 			found[o] = nil
 		}
 	}
@@ -134,13 +134,13 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 		}
 	}
 	if len(list) > 0 {
-		f.held[path] = info
+		f.dirInfo[path] = info
 		return list, nil
 	}
 	// When a file system is unmounted, its mount point is another, empty directory. This does not
 	// mean that the files have been removed.
-	held := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
-	if before := f.held[path]; held && (before == nil || !os.SameFile(before, info)) {
+	hadFiles := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
+	if before := f.dirInfo[path]; hadFiles && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
 	}
 	return nil, nil
@@ -149,24 +149,24 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 // load returns the content of a file, and whether it is known. After startup, a new file is unknown
 // until it seems complete, because a process may still be writing it.
 func (f *files) load(path string) (c content, known bool) {
-	look := f.looks[path]
-	if look == nil {
-		look = filewatch.NewFile(path)
-		f.looks[path] = look
+	file := f.watched[path]
+	if file == nil {
+		file = filewatch.NewFile(path)
+		f.watched[path] = file
 	}
-	state := look.Look(f.notice(path))
+	state := file.Look(f.notice(path))
 	if state == filewatch.Unfinished {
-		if err := look.Restless(); err != nil {
+		if err := file.Restless(); err != nil {
 			f.log.Warn("not read yet", "error", err.Error())
 		}
 	}
-	if c, known = f.loaded[path]; state != filewatch.Due && f.begun {
+	if c, known = f.loaded[path]; state != filewatch.Due && f.readOnce {
 		return c, known
 	}
 	doc, err := clusterfile.Load(path)
-	if _, wrong := errors.AsType[*clusterfile.Error](err); err != nil && !wrong {
-		look.Again() // the failure may be temporary
-	} else if !look.Read() && f.begun {
+	if _, invalid := errors.AsType[*clusterfile.Error](err); err != nil && !invalid {
+		file.Again() // the failure may be temporary
+	} else if !file.Read() && f.readOnce {
 		return c, known
 	}
 	if c = (content{err: err}); err == nil {

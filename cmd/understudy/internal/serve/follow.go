@@ -22,37 +22,37 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// follows holds the targets of Options.From. It is safe for concurrent use.
-type follows struct {
+// followedTargets follows the targets of Options.From. It is safe for concurrent use.
+type followedTargets struct {
 	log     *slog.Logger
 	wake    func()
-	news    chan struct{}
+	changed chan struct{}
 	program options.Program
 
 	mu   sync.Mutex
-	list []*follow
+	list []*followedTarget
 }
 
-type follow struct {
-	name, target string // name of the cluster; target without secrets
+type followedTarget struct {
+	name, target string // name of the cluster; the target without secrets
 	stop         func()
 
-	cluster *endpointv3.ClusterLoadAssignment // the served cluster; nil before the first answer
-	latest  *endpointv3.ClusterLoadAssignment // newer cluster that is not served yet, or nil
-	hold    *time.Timer                       // ends the wait for mechanisms that have not answered; nil if there was no wait
-	problem string
-	waits   bool   // some discovery mechanism has neither answered nor failed
-	notes   string // ignored settings of the answer
+	cluster          *endpointv3.ClusterLoadAssignment // the served cluster; nil before the first answer
+	pending          *endpointv3.ClusterLoadAssignment // a newer cluster that is not served yet, or nil
+	firstAnswerTimer *time.Timer                       // ends the wait for mechanisms that have not answered; nil before the wait
+	problem          string
+	waiting          bool   // some discovery mechanism has neither answered nor failed
+	notes            string // settings of the answers that are ignored
 }
 
-// startFollows follows the targets in o.From. Each is NAME=TARGET, or a target whose cluster is
-// named after its authority.
-func startFollows(o Options, wake func()) (*follows, error) {
+// followTargets starts to follow the targets in o.From. Each entry is NAME=TARGET, or a target
+// whose cluster is named after the target's authority.
+func followTargets(o Options, wake func()) (*followedTargets, error) {
 	sources, err := o.Kubeconfig.Sources(o.From...)
 	if err != nil {
 		return nil, err
 	}
-	f := &follows{log: o.Log, wake: wake, news: make(chan struct{}, 1), program: options.Program{Sources: sources}}
+	f := &followedTargets{log: o.Log, wake: wake, changed: make(chan struct{}, 1), program: options.Program{Sources: sources}}
 	for _, text := range o.From {
 		if err := f.start(text); err != nil {
 			f.close()
@@ -62,19 +62,19 @@ func startFollows(o Options, wake func()) (*follows, error) {
 	return f, nil
 }
 
-func (f *follows) start(text string) (err error) {
-	one := new(follow)
+func (f *followedTargets) start(text string) (err error) {
+	t := new(followedTarget)
 	var target string
-	if one.name, target, err = splitFrom(text); err != nil {
+	if t.name, target, err = splitFrom(text); err != nil {
 		return err
 	}
-	one.target = resolving.Shown(target)
-	if slices.ContainsFunc(f.list, func(other *follow) bool { return other.name == one.name }) {
-		return fmt.Errorf("cluster %.100q is given twice; want another name for one of the targets, as in NAME=TARGET", one.name)
+	t.target = resolving.Shown(target)
+	if slices.ContainsFunc(f.list, func(other *followedTarget) bool { return other.name == t.name }) {
+		return fmt.Errorf("cluster %.100q is given twice; want another name for one of the targets, as in NAME=TARGET", t.name)
 	}
-	f.list = append(f.list, one)
-	stop, err := resolving.Follow(target, f.program, func(n join.News) { f.heard(one, n) })
-	one.stop = stop
+	f.list = append(f.list, t)
+	stop, err := resolving.Follow(target, f.program, func(n join.News) { f.receive(t, n) })
+	t.stop = stop
 	return err
 }
 
@@ -94,168 +94,169 @@ func splitFrom(text string) (name, target string, err error) {
 	return name, target, nil
 }
 
-func (f *follows) heard(one *follow, n join.News) {
+func (f *followedTargets) receive(t *followedTarget, n join.News) {
 	var answers []*topology.Checked
 	var problems, notes []string
 	if n.Why != "" {
 		problems = append(problems, n.Why)
 	}
-	for _, found := range n.Found {
-		if found.Trouble != "" {
-			problems = append(problems, strings.TrimPrefix(found.Name+": ", ": ")+found.Trouble)
+	for _, mechanism := range n.Found {
+		if mechanism.Trouble != "" {
+			problems = append(problems, strings.TrimPrefix(mechanism.Name+": ", ": ")+mechanism.Trouble)
 		}
-		if found.Answer != nil {
-			notes = append(notes, unserved(found, len(answers))...)
-			answers = append(answers, found.Answer)
+		if mechanism.Answer != nil {
+			notes = append(notes, ignoredSettings(mechanism, len(answers))...)
+			answers = append(answers, mechanism.Answer)
 		}
 	}
 	var cluster *endpointv3.ClusterLoadAssignment
 	if len(answers) > 0 {
-		cluster = envoy.Write(one.name, answers...)
+		cluster = envoy.Write(t.name, answers...)
 		if err := envoy.Validate(cluster); err != nil {
 			cluster, problems = nil, append(problems, err.Error())
 		}
 	}
 	f.mu.Lock()
 	if cluster != nil {
-		one.latest = cluster
+		t.pending = cluster
 	}
-	switch whole := len(n.Waiting) == 0 || one.cluster != nil; {
-	case one.latest == nil:
-	case whole:
-		one.cluster, one.latest = one.latest, nil
-	case one.hold == nil:
-		one.hold = time.AfterFunc(partsHold, func() { f.holdNoMore(one) })
+	switch complete := len(n.Waiting) == 0 || t.cluster != nil; {
+	case t.pending == nil:
+	case complete:
+		t.cluster, t.pending = t.pending, nil
+	case t.firstAnswerTimer == nil:
+		t.firstAnswerTimer = time.AfterFunc(mechanismTimeout, func() { f.stopWaiting(t) })
 	}
-	f.note(one, strings.Join(problems, "; "), strings.Join(notes, "; "))
-	one.waits = len(n.Waiting) > 0
+	f.logChanges(t, strings.Join(problems, "; "), strings.Join(notes, "; "))
+	t.waiting = len(n.Waiting) > 0
 	f.mu.Unlock()
-	f.tell()
+	f.notify()
 }
 
-func (f *follows) tell() {
+func (f *followedTargets) notify() {
 	f.wake()
 	select {
-	case f.news <- struct{}{}:
+	case f.changed <- struct{}{}:
 	default:
 	}
 }
 
-// settle waits until each target has answered or failed, but no longer than partsHold. It returns
-// the problems.
-func (f *follows) settle() error {
-	over := time.NewTimer(partsHold)
-	defer over.Stop()
-	for waits := true; ; {
-		problems, more := f.wrong()
-		if !more || !waits {
+// waitForAnswers waits until each target has answered or failed, but no longer than
+// mechanismTimeout. It returns the problems of the targets.
+func (f *followedTargets) waitForAnswers() error {
+	timer := time.NewTimer(mechanismTimeout)
+	defer timer.Stop()
+	for mayWait := true; ; {
+		problems, waiting := f.collectProblems()
+		if !waiting || !mayWait {
 			return errors.Join(problems...)
 		}
 		select {
-		case <-f.news:
-		case <-over.C:
-			waits = false
+		case <-f.changed:
+		case <-timer.C:
+			mayWait = false
 		}
 	}
 }
 
-// wrong returns the problems of the targets. waits means that some target has not answered yet,
-// which is a problem, too.
-func (f *follows) wrong() (problems []error, waits bool) {
+// collectProblems returns the problems of the targets. waiting reports whether some target has not
+// answered yet, which also counts as a problem.
+func (f *followedTargets) collectProblems() (problems []error, waiting bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, one := range f.list {
-		waiting := one.waits || one.cluster == nil && one.problem == ""
-		waits = waits || waiting
-		if waiting || one.problem != "" {
-			problems = append(problems, fmt.Errorf("%s: %s", one.target, cmp.Or(one.problem, "no answer yet")))
+	for _, t := range f.list {
+		isWaiting := t.waiting || t.cluster == nil && t.problem == ""
+		waiting = waiting || isWaiting
+		if isWaiting || t.problem != "" {
+			problems = append(problems, fmt.Errorf("%s: %s", t.target, cmp.Or(t.problem, "no answer yet")))
 		}
 	}
-	return problems, waits
+	return problems, waiting
 }
 
-// partsHold limits the wait until all discovery mechanisms of a target have answered for the first
-// time. In the meantime, the cluster from the cache is served, which has the endpoints of all of
-// them.
-const partsHold = 15 * time.Second
+// mechanismTimeout limits the wait until all discovery mechanisms of a target have answered for the
+// first time. During this wait, the cluster from the cache is served, which has the endpoints of
+// all mechanisms.
+const mechanismTimeout = 15 * time.Second
 
-// holdNoMore ends the wait for the other mechanisms and serves the known endpoints.
-func (f *follows) holdNoMore(one *follow) {
+// stopWaiting ends the wait for mechanisms that have not answered, and serves the known endpoints.
+func (f *followedTargets) stopWaiting(t *followedTarget) {
 	f.mu.Lock()
-	if one.latest != nil {
-		one.cluster, one.latest = one.latest, nil
+	if t.pending != nil {
+		t.cluster, t.pending = t.pending, nil
 	}
 	f.mu.Unlock()
-	f.tell()
+	f.notify()
 }
 
-// unserved describes the ignored settings of an answer: its outlier detection, and its drops if an
-// earlier mechanism has answered. A cluster has only one set of drops.
-func unserved(found join.Found, before int) (notes []string) {
-	if before > 0 && len(found.Answer.Drops) > 0 {
-		notes = append(notes, found.Name+": its drops have no effect, because they are not those of the first part")
+// ignoredSettings describes the settings of an answer that are ignored: its outlier detection, and
+// its drops if an earlier mechanism has answered. A cluster has only one set of drops.
+func ignoredSettings(mechanism join.Found, earlierAnswers int) (notes []string) {
+	if earlierAnswers > 0 && len(mechanism.Answer.Drops) > 0 {
+		notes = append(notes, mechanism.Name+": its drops have no effect, because they are not those of the first part")
 	}
-	if found.OutlierDetection != "" {
-		notes = append(notes, found.Name+": its outlier_detection has no effect")
+	if mechanism.OutlierDetection != "" {
+		notes = append(notes, mechanism.Name+": its outlier_detection has no effect")
 	}
 	return notes
 }
 
-// note logs the problem and the notes if they have changed. The caller holds the lock.
-func (f *follows) note(one *follow, problem, notes string) {
+// logChanges logs the problem and the notes of a target if they have changed. The caller must hold
+// f.mu.
+func (f *followedTargets) logChanges(t *followedTarget, problem, notes string) {
 	switch {
-	case problem == one.problem:
+	case problem == t.problem:
 	case problem == "":
-		f.log.Info("target is well again", "cluster", one.name, "target", one.target)
-	case one.cluster != nil:
-		f.log.Error("target fails, what it led to before is still served", "cluster", one.name, "target", one.target, "error", problem)
+		f.log.Info("target is well again", "cluster", t.name, "target", t.target)
+	case t.cluster != nil:
+		f.log.Error("target fails, what it led to before is still served", "cluster", t.name, "target", t.target, "error", problem)
 	default:
-		f.log.Error("target fails, nothing of it is served", "cluster", one.name, "target", one.target, "error", problem)
+		f.log.Error("target fails, nothing of it is served", "cluster", t.name, "target", t.target, "error", problem)
 	}
-	if notes != one.notes && notes != "" {
-		f.log.Warn("not all of the target is served", "cluster", one.name, "target", one.target, "notes", notes)
+	if notes != t.notes && notes != "" {
+		f.log.Warn("not all of the target is served", "cluster", t.name, "target", t.target, "notes", notes)
 	}
-	one.problem, one.notes = problem, notes
+	t.problem, t.notes = problem, notes
 }
 
-func (f *follows) origins() map[origin]bool {
+func (f *followedTargets) origins() map[origin]bool {
 	all := make(map[origin]bool)
-	for _, one := range f.list {
-		all[originOf(one.target, one.name)] = true
+	for _, t := range f.list {
+		all[originOf(t.target, t.name)] = true
 	}
 	return all
 }
 
-// into adds the targets' clusters to found. A cluster that is not known yet is nil. wrong is the
-// number of targets with a problem. unknown means that some target has never answered and is not in
-// the cache.
-func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong int, unknown bool) {
+// addClusters adds the targets' clusters to found. A cluster that is not known yet is nil. failing
+// is the number of targets with a problem. unknown means that some target has never answered and is
+// not in the cache.
+func (f *followedTargets) addClusters(found map[origin]*clusterConfig, known map[origin]string) (failing int, unknown bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, one := range f.list {
-		o := originOf(one.target, one.name)
+	for _, t := range f.list {
+		o := originOf(t.target, t.name)
 		found[o] = nil
-		if one.cluster != nil {
-			found[o] = &given{endpoints: one.cluster}
-		} else if _, before := known[o]; !before {
+		if t.cluster != nil {
+			found[o] = &clusterConfig{endpoints: t.cluster}
+		} else if _, exists := known[o]; !exists {
 			unknown = true
 		}
-		if one.problem != "" {
-			wrong++
+		if t.problem != "" {
+			failing++
 		}
 	}
-	return wrong, unknown
+	return failing, unknown
 }
 
-// close stops all targets. wake is not called after close has returned.
-func (f *follows) close() {
-	for _, one := range f.list {
-		if one.stop != nil {
-			one.stop()
+// close stops following the targets. wake is not called after close has returned.
+func (f *followedTargets) close() {
+	for _, t := range f.list {
+		if t.stop != nil {
+			t.stop()
 		}
 		f.mu.Lock()
-		if one.hold != nil {
-			one.hold.Stop()
+		if t.firstAnswerTimer != nil {
+			t.firstAnswerTimer.Stop()
 		}
 		f.mu.Unlock()
 	}

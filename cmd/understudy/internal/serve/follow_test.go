@@ -11,30 +11,30 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-func both(dir string) string {
+func failoverTarget(dir string) string {
 	return "failover:///file:%2F%2F" + filepath.Join(dir, "east.yaml") + ",file:%2F%2F" + filepath.Join(dir, "west.yaml")
 }
 
-// served waits until the cluster shop is served with this number of endpoints. It skips other
-// numbers, because the targets answer one after another.
-func (l *logs) served(t *testing.T, endpoints float64) {
+// waitForEndpoints waits until the cluster shop is served with the given number of endpoints. It
+// ignores other numbers, because the discovery mechanisms of the target answer one after another.
+func (l *logRecorder) waitForEndpoints(t *testing.T, endpoints float64) {
 	t.Helper()
 	for line := l.wait(t, "cluster served"); line["cluster"] != "shop" || line["endpoints"] != endpoints; {
 		line = l.wait(t, "cluster served")
 	}
 }
 
-// A cluster from a target has the endpoints of all sources that the target names, and follows their
-// changes.
+// A cluster from a target has the endpoints of all discovery mechanisms in the target, and follows
+// their changes.
 func TestFrom(t *testing.T) {
-	dir := directory(t, t.TempDir(), "east.yaml", "west.yaml")
+	dir := makeDir(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
-	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
+	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
 	if notes, _ := l.wait(t, "not all of the target is served")["notes"].(string); !strings.Contains(notes, "west.yaml: its drops have no effect") {
 		t.Errorf("the log says %q, want that the drops of the second part have no effect", notes)
 	}
-	l.served(t, 3)
-	next := ask(t, open(t, s, nil), "shop")
+	l.waitForEndpoints(t, 3)
+	next := requestEndpoints(t, openStream(t, s, nil), "shop")
 	if got := next(); got != 3 {
 		t.Errorf("%d endpoints at first, want 3", got)
 	}
@@ -46,7 +46,7 @@ func TestFrom(t *testing.T) {
 	if problem, _ := l.wait(t, "target fails, what it led to before is still served")["error"].(string); !strings.Contains(problem, "east.yaml:3:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
-	expect(t, s, "with a broken part", map[string]int{"a": 1, "shop": 4})
+	expectServed(t, s, "with a broken part", map[string]int{"a": 1, "shop": 4})
 	write(t, filepath.Join(dir, "east.yaml"), endpoints("1"))
 	if got := next(); got != 3 {
 		t.Errorf("%d endpoints once it is mended, want 3", got)
@@ -55,51 +55,51 @@ func TestFrom(t *testing.T) {
 }
 
 // Until a target has answered, no response says that its cluster does not exist.
-func TestFromATargetWithoutAnAnswer(t *testing.T) {
+func TestFromTargetWithoutAnswer(t *testing.T) {
 	dir := t.TempDir()
-	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
-	stream := open(t, s, nil)
+	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
+	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{"shop"}, Node: &corev3.Node{Id: "me"}})
 	if problem, _ := l.wait(t, "target fails, nothing of it is served")["error"].(string); !strings.Contains(problem, "no such file") {
 		t.Errorf("the log says %q, want why", problem)
 	}
-	expect(t, s, "beside it", map[string]int{"a": 1})
+	expectServed(t, s, "beside it", map[string]int{"a": 1})
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("1"))
 	if got := len(receive(t, stream).GetResources()); got != 1 {
 		t.Errorf("%d clusters, want the one that is there now", got)
 	}
-	expect(t, s, "with a part that is there", map[string]int{"a": 1, "shop": 1})
+	expectServed(t, s, "with a part that is there", map[string]int{"a": 1, "shop": 1})
 }
 
-func TestFromIsKeptOverARestart(t *testing.T) {
-	dir := directory(t, t.TempDir(), "east.yaml", "west.yaml")
+func TestFromSurvivesRestart(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3"))
-	o := Options{From: []string{"shop=" + both(dir)}, Cache: t.TempDir()}
+	o := Options{From: []string{"shop=" + failoverTarget(dir)}, Cache: t.TempDir()}
 	s, l := start(t, o)
-	l.served(t, 3)
+	l.waitForEndpoints(t, 3)
 	s.Stop()
 	rename(t, dir, dir+".away")
 	s, l = start(t, o)
 	for l.wait(t, "cluster restored from the cache")["cluster"] != "shop" {
 	}
-	expect(t, s, "while the target fails", map[string]int{"shop": 3})
+	expectServed(t, s, "while the target fails", map[string]int{"shop": 3})
 	s.Stop()
-	s, _ = start(t, Options{From: []string{"other=" + both(dir)}, Cache: o.Cache, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
-	expect(t, s, "under another name", map[string]int{"a": 1})
+	s, _ = start(t, Options{From: []string{"other=" + failoverTarget(dir)}, Cache: o.Cache, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
+	expectServed(t, s, "under another name", map[string]int{"a": 1})
 }
 
-// If a file and a target define clusters of the same name, the first one keeps the name. The other
-// one is rejected.
-func TestFromANameThatAFileHas(t *testing.T) {
-	dir := directory(t, t.TempDir(), "shop.yaml")
+// If a file and a target define clusters of the same name, the server serves one cluster and
+// rejects the other.
+func TestFromConflictsWithFile(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "shop.yaml")
 	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})
 	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `cluster "shop" is that of `) {
 		t.Errorf("the log says %q, want whose the cluster is", problem)
 	}
-	expect(t, s, "with two of one name", map[string]int{"shop": decoded(t, first(t, s, resourcev3.EndpointType, "shop"))["shop"]})
+	expectServed(t, s, "with two of one name", map[string]int{"shop": endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "shop"))["shop"]})
 }
 
-func TestFromRefusesMistakes(t *testing.T) {
+func TestFromRejectsInvalidTargets(t *testing.T) {
 	for _, test := range []struct{ from, want string }{
 		{"shop=nosuch:///a", `no resolver is registered for scheme "nosuch"`},
 		{"shop=file:///a?nosuch=1", `unknown parameter "nosuch"`},
@@ -119,7 +119,7 @@ func TestFromRefusesMistakes(t *testing.T) {
 	}
 }
 
-func TestNamesOfFollowedClusters(t *testing.T) {
+func TestSplitFrom(t *testing.T) {
 	for from, want := range map[string]string{
 		"shop=127.0.0.1:5":                           "shop 127.0.0.1:5",
 		"us.example.com:443,eu.example.com:443":      "us.example.com:443 us.example.com:443,eu.example.com:443",

@@ -25,53 +25,54 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// wire is the stream of a client. It reads requests from left, each after its length.
-type wire struct {
+// fuzzStream is a server stream whose requests come from data. In data, the length of each request
+// precedes it.
+type fuzzStream struct {
 	grpc.ServerStream
 	ctx    context.Context
 	limits Limits
-	left   []byte
+	data   []byte
 }
 
-func (w *wire) Context() context.Context    { return w.ctx }
-func (w *wire) SetHeader(metadata.MD) error { return nil }
-func (w *wire) SendMsg(any) error           { return nil }
+func (w *fuzzStream) Context() context.Context    { return w.ctx }
+func (w *fuzzStream) SetHeader(metadata.MD) error { return nil }
+func (w *fuzzStream) SendMsg(any) error           { return nil }
 
-var errBeyond = errors.New("a request beyond the limits was accepted")
+var errLimitExceeded = errors.New("a request beyond the limits was accepted")
 
-func (w *wire) RecvMsg(m any) error {
-	data, n := protowire.ConsumeBytes(w.left)
+func (w *fuzzStream) RecvMsg(m any) error {
+	data, n := protowire.ConsumeBytes(w.data)
 	if n < 0 {
 		return io.EOF
 	}
-	w.left = w.left[n:]
-	in := m.(*incoming)
-	if err := in.decode(data); err != nil || in.refused != nil {
+	w.data = w.data[n:]
+	in := m.(*incomingRequest)
+	if err := in.decode(data); err != nil || in.limitErr != nil {
 		return err
 	}
 	var lists [][]string
 	var node *corev3.Node
-	var problem *rpcstatus.Status
-	switch r := in.into.(type) {
+	var errorDetail *rpcstatus.Status
+	switch r := in.message.(type) {
 	case *discoveryv3.DiscoveryRequest:
-		lists, node, problem = [][]string{r.GetResourceNames(), {r.GetTypeUrl(), r.GetVersionInfo(), r.GetResponseNonce()}}, r.GetNode(), r.GetErrorDetail()
+		lists, node, errorDetail = [][]string{r.GetResourceNames(), {r.GetTypeUrl(), r.GetVersionInfo(), r.GetResponseNonce()}}, r.GetNode(), r.GetErrorDetail()
 	case *discoveryv3.DeltaDiscoveryRequest:
-		lists, node, problem = [][]string{r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), {r.GetTypeUrl(), r.GetResponseNonce()}}, r.GetNode(), r.GetErrorDetail()
+		lists, node, errorDetail = [][]string{r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), {r.GetTypeUrl(), r.GetResponseNonce()}}, r.GetNode(), r.GetErrorDetail()
 	}
-	if len(node.GetId()) > w.limits.NodeID || node.GetMetadata() != nil || problem.GetDetails() != nil {
-		return errBeyond
+	if len(node.GetId()) > w.limits.NodeID || node.GetMetadata() != nil || errorDetail.GetDetails() != nil {
+		return errLimitExceeded
 	}
 	for _, list := range lists {
 		for _, name := range list {
 			if len(list) > w.limits.Names || len(name) > w.limits.Name {
-				return errBeyond
+				return errLimitExceeded
 			}
 		}
 	}
 	return nil
 }
 
-func prefixed(t testing.TB, requests ...proto.Message) (all []byte) {
+func encodeRequests(t testing.TB, requests ...proto.Message) (all []byte) {
 	for _, r := range requests {
 		data, err := proto.Marshal(r)
 		if err != nil {
@@ -82,60 +83,61 @@ func prefixed(t testing.TB, requests ...proto.Message) (all []byte) {
 	return all
 }
 
-// oneLine is a log that checks that its lines are short and contain no control characters.
-type oneLine struct {
-	t    *testing.T
-	most int
+// lineChecker is the writer of a log. It checks that the lines are short and contain no control
+// characters.
+type lineChecker struct {
+	t      *testing.T
+	maxLen int
 }
 
-func (l oneLine) Write(line []byte) (int, error) {
-	if text := strings.TrimSuffix(string(line), "\n"); len(text) > l.most || strings.ContainsAny(text, "\n\r\x00\x1b") {
+func (l lineChecker) Write(line []byte) (int, error) {
+	if text := strings.TrimSuffix(string(line), "\n"); len(text) > l.maxLen || strings.ContainsAny(text, "\n\r\x00\x1b") {
 		l.t.Errorf("the log has the line %q", line)
 	}
 	return len(line), nil
 }
 
-// FuzzRequests sends arbitrary requests. The server must accept nothing beyond the limits, name the
-// limit that a client exceeds, and hold nothing afterwards.
+// FuzzRequests sends arbitrary requests. The server must reject a request that exceeds a limit,
+// name this limit in the error, and release all memory when the stream ends.
 func FuzzRequests(f *testing.F) {
 	node := &corev3.Node{Id: "me", UserAgentName: "agent\x1b"}
 	for _, typeURL := range []string{resourcev3.EndpointType, resourcev3.ClusterType, resourcev3.ListenerType, "type.googleapis.com/made.up", ""} {
-		f.Add(prefixed(f,
+		f.Add(encodeRequests(f,
 			&discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: []string{"a", "b"}, Node: node},
 			&discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: []string{"a"}, ResponseNonce: "1", VersionInfo: "1"},
 			&discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResponseNonce: "1", ErrorDetail: &rpcstatus.Status{Message: "no\n"}}), false)
-		f.Add(prefixed(f,
+		f.Add(encodeRequests(f,
 			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typeURL, ResourceNamesSubscribe: []string{"a", "*"}, Node: node},
 			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typeURL, ResourceNamesUnsubscribe: []string{"a", "x"}, ResponseNonce: "1"}), true)
 	}
-	f.Add(prefixed(f, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: strings.Split(strings.Repeat("x", 30), "")}), false)
+	f.Add(encodeRequests(f, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: strings.Split(strings.Repeat("x", 30), "")}), false)
 	f.Fuzz(func(t *testing.T, data []byte, incremental bool) {
-		limits, err := Limits{Names: 20, Name: 80, NodeID: 30, Types: 4, Logged: 50}.complete()
+		limits, err := Limits{Names: 20, Name: 80, NodeID: 30, Types: 4, Logged: 50}.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newClients(slog.New(slog.NewTextHandler(oneLine{t, 4000}, &slog.HandlerOptions{Level: slog.LevelDebug})), limits)
-		c.changed("a", true, time.Now())
+		c := newClients(slog.New(slog.NewTextHandler(lineChecker{t, 4000}, &slog.HandlerOptions{Level: slog.LevelDebug})), limits)
+		c.recordChange("a", true, time.Now())
 		r := newResources(RoundRobin)
-		one := []*given{{endpoints: adstest.Cluster("a", "10.0.0.1:1")}}
-		if err := errors.Join(r.set(one, nil), r.gate.update(full, one, nil)); err != nil {
+		updated := []*clusterConfig{{endpoints: adstest.Cluster("a", "10.0.0.1:1")}}
+		if err := errors.Join(r.set(updated, nil), r.gate.update(allKnown, updated, nil)); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		client := &wire{ctx: ctx, limits: limits, left: data}
+		client := &fuzzStream{ctx: ctx, limits: limits, data: data}
 		server := &ads{clients: c, gate: r.gate}
 		if incremental {
 			err = server.DeltaAggregatedResources(&grpc.GenericServerStream[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]{ServerStream: client})
 		} else {
 			err = server.StreamAggregatedResources(&grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]{ServerStream: client})
 		}
-		if errors.Is(err, errBeyond) || status.Code(err) == codes.ResourceExhausted && !strings.Contains(err.Error(), "(--") {
+		if errors.Is(err, errLimitExceeded) || status.Code(err) == codes.ResourceExhausted && !strings.Contains(err.Error(), "(--") {
 			t.Errorf("the stream ends with %v", err)
 		}
 		c.measure(time.Now())
-		if c.held != 0 || len(c.streams)+len(c.connections) != 0 {
-			t.Errorf("after the stream, %d bytes of %d streams and %d connections are held", c.held, len(c.streams), len(c.connections))
+		if c.heldBytes != 0 || len(c.streams)+len(c.connections) != 0 {
+			t.Errorf("after the stream, %d bytes of %d streams and %d connections are held", c.heldBytes, len(c.streams), len(c.connections))
 		}
 	})
 }
@@ -152,16 +154,16 @@ func FuzzEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		cluster, err := protojson.Marshal(e.given.message())
+		cluster, err := protojson.Marshal(e.parsed.message())
 		if err != nil {
-			return // the metadata has a value that JSON does not have, such as NaN
+			return // the metadata contains a value that JSON does not support, such as NaN
 		}
-		again, err := json.Marshal(entry{File: e.File, Lost: e.Lost, Cluster: cluster, Config: e.given.config != nil})
+		encoded, err := json.Marshal(entry{File: e.File, Lost: e.Lost, Cluster: cluster, Config: e.parsed.config != nil})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := parseEntry(again); err != nil || !got.given.equal(e.given) || got.File != e.File {
-			t.Errorf("%s becomes %s, which is %+v, %v", data, again, got, err)
+		if got, err := parseEntry(encoded); err != nil || !got.parsed.equal(e.parsed) || got.File != e.File {
+			t.Errorf("%s becomes %s, which is %+v, %v", data, encoded, got, err)
 		}
 	})
 }

@@ -14,29 +14,29 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-const broken = "endpoints: ["
+const invalidFile = "endpoints: ["
 
-func wish(typeURL string, names ...string) *discoveryv3.DiscoveryRequest {
+func newRequest(typeURL string, names ...string) *discoveryv3.DiscoveryRequest {
 	return &discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: names, Node: &corev3.Node{Id: "me"}}
 }
 
-func accept(r *discoveryv3.DiscoveryResponse, names ...string) *discoveryv3.DiscoveryRequest {
+func newACK(r *discoveryv3.DiscoveryResponse, names ...string) *discoveryv3.DiscoveryRequest {
 	return &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: names, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 }
 
 // If no file can be read, or the directory of the files is not mounted yet, no request is answered.
 // The stream ends, so that the client tries another server.
-func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
+func TestNoResponseBeforeContentIsLoaded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
-	write(t, file, broken)
+	write(t, file, invalidFile)
 	for name, path := range map[string]string{"file": file, "directory": filepath.Dir(file), "empty": t.TempDir()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := start(t, Options{Paths: []string{path}, silence: silence})
-			stream := open(t, s, nil)
-			send(t, stream, wish(resourcev3.ListenerType, "a"))
-			send(t, stream, wish(resourcev3.ClusterType))
-			send(t, stream, wish(resourcev3.EndpointType, "a"))
+			s, _ := start(t, Options{Paths: []string{path}, responseTimeout: responseTimeout})
+			stream := openStream(t, s, nil)
+			send(t, stream, newRequest(resourcev3.ListenerType, "a"))
+			send(t, stream, newRequest(resourcev3.ClusterType))
+			send(t, stream, newRequest(resourcev3.EndpointType, "a"))
 			if r, err := stream.Recv(); status.Code(err) != codes.Unavailable {
 				t.Errorf("the answer is %v, %v, want none and the status UNAVAILABLE", r, err)
 			}
@@ -44,22 +44,22 @@ func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	}
 }
 
-// A new file is broken, so its cluster's name is unknown. The server holds back the responses that
-// would report that cluster as removed, and sends all others.
-func TestRequestsForWhatIsUnknownWait(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml")
-	write(t, filepath.Join(dir, "b.yaml"), broken)
+// If a new file is invalid, the name of its cluster is unknown. The server holds back the responses
+// that would report this cluster as removed, and sends all other responses.
+func TestRequestsForUnknownClustersWait(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml")
+	write(t, filepath.Join(dir, "b.yaml"), invalidFile)
 	s, _ := start(t, Options{Paths: []string{dir}})
-	named, everything := open(t, s, nil), open(t, s, nil)
+	named, everything := openStream(t, s, nil), openStream(t, s, nil)
 	for stream, names := range map[adsStream][]string{named: {"a", "b"}, everything: nil} {
-		send(t, stream, wish(resourcev3.ListenerType, names...))
-		send(t, stream, wish(resourcev3.ClusterType, names...))
-		send(t, stream, wish(resourcev3.EndpointType, "a", "b"))
+		send(t, stream, newRequest(resourcev3.ListenerType, names...))
+		send(t, stream, newRequest(resourcev3.ClusterType, names...))
+		send(t, stream, newRequest(resourcev3.EndpointType, "a", "b"))
 		if r := receive(t, stream); r.GetTypeUrl() != resourcev3.EndpointType || len(r.GetResources()) != 1 {
 			t.Errorf("of %v the first answer has %d of %s, want the endpoints of a", names, len(r.GetResources()), r.GetTypeUrl())
 		}
 	}
-	if n := len(first(t, s, resourcev3.ClusterType, "a").GetResources()); n != 1 {
+	if n := len(fetch(t, s, resourcev3.ClusterType, "a").GetResources()); n != 1 {
 		t.Errorf("%d clusters for a request that names only a, want 1", n)
 	}
 	write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
@@ -78,14 +78,14 @@ func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 
 // In the incremental variant, a response reports each requested name that does not exist as
 // removed, even for endpoints. The server therefore holds these responses back, too.
-func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml")
-	write(t, filepath.Join(dir, "b.yaml"), broken)
+func TestIncrementalRequestsForUnknownClustersWait(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml")
+	write(t, filepath.Join(dir, "b.yaml"), invalidFile)
 	s, _ := start(t, Options{Paths: []string{dir}})
 	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	must(t, err)
@@ -104,16 +104,16 @@ func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// A client that has received all resources still gets updates after another file has broken.
-func TestANewBrokenFileHoldsNoEditUp(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml")
+// A client that has received all resources still gets updates after an invalid file was added.
+func TestInvalidNewFileDoesNotDelayUpdates(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})
-	stream := open(t, s, nil)
-	send(t, stream, wish(resourcev3.ClusterType))
+	stream := openStream(t, s, nil)
+	send(t, stream, newRequest(resourcev3.ClusterType))
 	r := receive(t, stream)
-	write(t, filepath.Join(dir, "b.yaml"), broken)
+	write(t, filepath.Join(dir, "b.yaml"), invalidFile)
 	l.wait(t, "rejected, and not served")
-	send(t, stream, accept(r))
+	send(t, stream, newACK(r))
 	write(t, filepath.Join(dir, "c.yaml"), endpoints("1"))
 	if n := len(receive(t, stream).GetResources()); n != 2 {
 		t.Errorf("%d clusters after the edit, want 2", n)

@@ -8,19 +8,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// gauges hold the values for probes and metrics. They are safe for concurrent use.
+// gauges holds the values for probes and metrics. It is safe for concurrent use.
 type gauges struct {
-	loaded   atomic.Bool // valid content has been read from files, targets or the cache
-	clusters atomic.Int64
-	rejected atomic.Int64 // number of paths and targets with a problem
-	good     atomic.Int64 // time of the last reload without a problem, in Unix nanoseconds, or 0
+	loaded       atomic.Bool // valid content has been read from files, targets or the cache
+	clusters     atomic.Int64
+	rejected     atomic.Int64 // number of paths and targets with a problem
+	lastGoodLoad atomic.Int64 // time of the last reload without a problem, in Unix nanoseconds, or 0
 }
 
-func (g *gauges) looked(now time.Time, clusters, rejected int) {
+func (g *gauges) record(now time.Time, clusters, rejected int) {
 	g.clusters.Store(int64(clusters))
 	g.rejected.Store(int64(rejected))
 	if rejected == 0 && clusters > 0 {
-		g.good.Store(now.UnixNano())
+		g.lastGoodLoad.Store(now.UnixNano())
 	}
 }
 
@@ -32,15 +32,15 @@ func registry(o Options, p *publisher) *prometheus.Registry {
 	g := &p.gauges
 	gauge("understudy_serve_clusters", "Clusters that are served.", func() float64 { return float64(g.clusters.Load()) })
 	gauge("understudy_serve_rejected_files", "Files and directories that are rejected, and targets that fail now.", func() float64 { return float64(g.rejected.Load()) })
-	gauge("understudy_serve_last_good_load_timestamp_seconds", "When all files were looked at last and none was rejected, in Unix time; 0 for never.", func() float64 { return time.Duration(g.good.Load()).Seconds() })
+	gauge("understudy_serve_last_good_load_timestamp_seconds", "When all files were looked at last and none was rejected, in Unix time; 0 for never.", func() float64 { return time.Duration(g.lastGoodLoad.Load()).Seconds() })
 	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "understudy_serve_log_lines_dropped_total",
 		Help: "Lines of the log that were dropped, since it was not read or could not be written.",
 	}, func() float64 {
-		if o.dropped == nil {
+		if o.droppedLines == nil {
 			return 0
 		}
-		return float64(o.dropped())
+		return float64(o.droppedLines())
 	}))
 	r.MustRegister(p.clients, collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r

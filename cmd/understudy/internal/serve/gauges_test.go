@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func ready(t *testing.T, s *Server) int {
+func readyStatus(t *testing.T, s *Server) int {
 	t.Helper()
 	get := func(path string) int {
 		response, err := http.Get("http://" + s.MetricsAddr().String() + path)
@@ -33,62 +33,62 @@ func TestReadiness(t *testing.T) {
 	write(t, path, "endpoints: [")
 	o := Options{Paths: []string{path}, Metrics: "0", Cache: t.TempDir()}
 	s, l := start(t, o)
-	if code := ready(t, s); code != http.StatusServiceUnavailable {
+	if code := readyStatus(t, s); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz answers %d with a broken file, want 503", code)
 	}
 	write(t, path, endpoints("1"))
 	l.wait(t, "cluster served")
-	if code := ready(t, s); code != http.StatusOK {
+	if code := readyStatus(t, s); code != http.StatusOK {
 		t.Errorf("/readyz answers %d with a good file", code)
 	}
 	write(t, path, "endpoints: [")
 	l.wait(t, "rejected, what it held before is still served")
-	if code := ready(t, s); code != http.StatusOK {
+	if code := readyStatus(t, s); code != http.StatusOK {
 		t.Errorf("/readyz answers %d with the last good form of a file", code)
 	}
-	s, _ = again(t, s, o)
-	if code := ready(t, s); code != http.StatusOK {
+	s, _ = restart(t, s, o)
+	if code := readyStatus(t, s); code != http.StatusOK {
 		t.Errorf("/readyz answers %d with what the cache held", code)
 	}
 }
 
-var goodLoad = regexp.MustCompile(`(?m)^understudy_serve_last_good_load_timestamp_seconds (\S+)$`)
+var lastGoodLoadPattern = regexp.MustCompile(`(?m)^understudy_serve_last_good_load_timestamp_seconds (\S+)$`)
 
-func goodAt(t *testing.T, s *Server) time.Time {
+func lastGoodLoadTime(t *testing.T, s *Server) time.Time {
 	t.Helper()
-	found := goodLoad.FindStringSubmatch(scrape(t, s))
-	if found == nil {
+	match := lastGoodLoadPattern.FindStringSubmatch(scrape(t, s))
+	if match == nil {
 		t.Fatal("the time of the last good load is not measured")
 	}
-	seconds, err := strconv.ParseFloat(found[1], 64)
+	seconds, err := strconv.ParseFloat(match[1], 64)
 	must(t, err)
 	return time.Unix(0, int64(seconds*1e9))
 }
 
-func TestMetricsOfFiles(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml")
-	began := time.Now()
+func TestFileMetrics(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml")
+	startTime := time.Now()
 	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})
-	measures(t, s, "understudy_serve_clusters 1", "understudy_serve_rejected_files 0", "understudy_serve_log_lines_dropped_total 0")
-	if at := goodAt(t, s); at.Before(began.Add(-time.Millisecond)) || at.After(time.Now().Add(time.Millisecond)) {
-		t.Errorf("the last good load was at %v, want since %v", at, began)
+	expectMetrics(t, s, "understudy_serve_clusters 1", "understudy_serve_rejected_files 0", "understudy_serve_log_lines_dropped_total 0")
+	if loaded := lastGoodLoadTime(t, s); loaded.Before(startTime.Add(-time.Millisecond)) || loaded.After(time.Now().Add(time.Millisecond)) {
+		t.Errorf("the last good load was at %v, want since %v", loaded, startTime)
 	}
 	write(t, filepath.Join(dir, "b.yaml"), "endpoints: [")
 	l.wait(t, "rejected, and not served")
-	before := goodAt(t, s)
+	before := lastGoodLoadTime(t, s)
 	s.Reload()
 	l.wait(t, "all files are looked at, as asked")
 	write(t, filepath.Join(dir, "c.yaml"), endpoints("1"))
 	l.wait(t, "cluster served")
-	measures(t, s, "understudy_serve_clusters 2", "understudy_serve_rejected_files 1")
-	if at := goodAt(t, s); !at.Equal(before) {
-		t.Errorf("the last good load was at %v, want that before a file was broken, %v", at, before)
+	expectMetrics(t, s, "understudy_serve_clusters 2", "understudy_serve_rejected_files 1")
+	if loaded := lastGoodLoadTime(t, s); !loaded.Equal(before) {
+		t.Errorf("the last good load was at %v, want that before a file was broken, %v", loaded, before)
 	}
 	remove(t, filepath.Join(dir, "b.yaml"))
 	l.wait(t, "rejected no longer")
-	measures(t, s, "understudy_serve_rejected_files 0")
-	if at := goodAt(t, s); !at.After(before) {
-		t.Errorf("the last good load was at %v, want after %v", at, before)
+	expectMetrics(t, s, "understudy_serve_rejected_files 0")
+	if loaded := lastGoodLoadTime(t, s); !loaded.After(before) {
+		t.Errorf("the last good load was at %v, want after %v", loaded, before)
 	}
 	for _, name := range []string{"go_build_info", "go_goroutines"} {
 		if !regexp.MustCompile("(?m)^" + name).MatchString(scrape(t, s)) {

@@ -10,15 +10,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 )
 
-type given struct {
+type clusterConfig struct {
 	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server
 	config    *clusterv3.Cluster                // nil if the file has only endpoints
 }
 
-// givenBy wraps a cluster from a file. Endpoints in the file are served over EDS, which every
-// client supports.
-func givenBy(c *clusterv3.Cluster) *given {
-	g := &given{config: c}
+// newClusterConfig returns the configuration of a cluster in a file. Endpoints of a STATIC cluster
+// are served over EDS, which every client supports.
+func newClusterConfig(c *clusterv3.Cluster) *clusterConfig {
+	g := &clusterConfig{config: c}
 	if c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_STATIC {
 		g.endpoints = proto.CloneOf(c.GetLoadAssignment())
 		g.endpoints.ClusterName = c.GetName()
@@ -26,7 +26,7 @@ func givenBy(c *clusterv3.Cluster) *given {
 	return g
 }
 
-func (g *given) name() string {
+func (g *clusterConfig) name() string {
 	switch {
 	case g == nil:
 		return ""
@@ -36,16 +36,18 @@ func (g *given) name() string {
 	return g.endpoints.GetClusterName()
 }
 
-func (g *given) message() proto.Message {
+func (g *clusterConfig) message() proto.Message {
 	if g.config != nil {
 		return g.config
 	}
 	return g.endpoints
 }
 
-func (g *given) equal(other *given) bool { return proto.Equal(g.message(), other.message()) }
+func (g *clusterConfig) equal(other *clusterConfig) bool {
+	return proto.Equal(g.message(), other.message())
+}
 
-func (g *given) count() int {
+func (g *clusterConfig) endpointCount() int {
 	n := 0
 	for _, locality := range g.endpoints.GetEndpoints() {
 		n += len(locality.GetLbEndpoints())
@@ -57,23 +59,23 @@ func (g *given) count() int {
 // clusters, the name of the cluster.
 type origin string
 
-// separator separates the path from the name. It occurs in no path.
-const separator = "\x00"
+// originSeparator separates the path from the name of the cluster. No path contains it.
+const originSeparator = "\x00"
 
-func originOf(path, cluster string) origin { return origin(path + separator + cluster) }
+func originOf(path, cluster string) origin { return origin(path + originSeparator + cluster) }
 
 func (o origin) path() string {
-	path, _, _ := strings.Cut(string(o), separator)
+	path, _, _ := strings.Cut(string(o), originSeparator)
 	return path
 }
 
-func clustersOf(path string, doc *clusterfile.Document) map[origin]*given {
+func clustersOf(path string, doc *clusterfile.Document) map[origin]*clusterConfig {
 	if doc.Clusters == nil {
-		return map[origin]*given{origin(path): {endpoints: doc.Endpoints}}
+		return map[origin]*clusterConfig{origin(path): {endpoints: doc.Endpoints}}
 	}
-	all := make(map[origin]*given)
+	all := make(map[origin]*clusterConfig)
 	for _, c := range doc.Clusters {
-		all[originOf(path, c.GetName())] = givenBy(c)
+		all[originOf(path, c.GetName())] = newClusterConfig(c)
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-const shop = `clusters:
+const aggregateFile = `clusters:
 - name: shop
   cluster_type:
     name: envoy.clusters.aggregate
@@ -25,9 +25,9 @@ const shop = `clusters:
 - {name: backup, type: LOGICAL_DNS, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: backup.example.com, port_value: 443}}}}]}]}}
 `
 
-func clustersServed(t *testing.T, s *Server, names ...string) map[string]*clusterv3.Cluster {
+func fetchClusters(t *testing.T, s *Server, names ...string) map[string]*clusterv3.Cluster {
 	t.Helper()
-	stream := open(t, s, nil)
+	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: names, Node: &corev3.Node{Id: "me"}})
 	all := make(map[string]*clusterv3.Cluster)
 	for _, resource := range receive(t, stream).GetResources() {
@@ -40,14 +40,14 @@ func clustersServed(t *testing.T, s *Server, names ...string) map[string]*cluste
 
 // Each cluster in a file is served under its name. A cluster with inline endpoints becomes an EDS
 // cluster, and the server sets the fields that clients need.
-func TestClustersInAFile(t *testing.T) {
+func TestFileWithClusterList(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
-	write(t, path, shop)
+	write(t, path, aggregateFile)
 	write(t, filepath.Join(dir, "payments.yaml"), endpoints("1", "2"))
 	cache := filepath.Join(t.TempDir(), "cache")
 	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
-	got := clustersServed(t, s, "shop", "near", "far", "backup", "payments")
+	got := fetchClusters(t, s, "shop", "near", "far", "backup", "payments")
 	if names := slices.Sorted(maps.Keys(got)); len(names) != 5 {
 		t.Fatalf("%v are served", names)
 	}
@@ -56,41 +56,41 @@ func TestClustersInAFile(t *testing.T) {
 		got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS || got["far"].GetLoadBalancingPolicy() == nil {
 		t.Errorf("served %v", got)
 	}
-	next := ask(t, open(t, s, nil), "near")
+	next := requestEndpoints(t, openStream(t, s, nil), "near")
 	if n := next(); n != 1 {
 		t.Errorf("near has %d endpoints, want 1", n)
 	}
-	write(t, path, strings.Replace(shop, "LOGICAL_DNS", "ORIGINAL_DST", 1))
+	write(t, path, strings.Replace(aggregateFile, "LOGICAL_DNS", "ORIGINAL_DST", 1))
 	if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
 		t.Errorf("rejected with %v", line)
 	}
-	if n := len(clustersServed(t, s, "shop", "near", "far", "backup")); n != 4 {
+	if n := len(fetchClusters(t, s, "shop", "near", "far", "backup")); n != 4 {
 		t.Errorf("%d clusters are still served, want 4", n)
 	}
 	s.Stop()
 	s, _ = start(t, Options{Paths: []string{dir}, Cache: cache})
-	if got := clustersServed(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
+	if got := fetchClusters(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
 		t.Errorf("%v are restored", got)
 	}
-	write(t, path, strings.Replace(shop, "type: STATIC", "type: STRICT_DNS", 1))
-	l2 := clustersUntil(t, s, "near", func(c *clusterv3.Cluster) bool { return c.GetType() == clusterv3.Cluster_STRICT_DNS })
-	if l2.GetLoadAssignment() == nil {
-		t.Errorf("near is %v", l2)
+	write(t, path, strings.Replace(aggregateFile, "type: STATIC", "type: STRICT_DNS", 1))
+	near := awaitCluster(t, s, "near", func(c *clusterv3.Cluster) bool { return c.GetType() == clusterv3.Cluster_STRICT_DNS })
+	if near.GetLoadAssignment() == nil {
+		t.Errorf("near is %v", near)
 	}
 }
 
-// Clients receive the outlier detection from a file, also after a restart from the cache and after
-// a change of the cluster's type. If it is invalid, the file is rejected.
-func TestOutlierDetectionInAFileIsServed(t *testing.T) {
+// Clients receive the outlier detection of a cluster in a file, even if the server restores the
+// cluster from the cache. If the outlier detection is invalid, the file is rejected.
+func TestOutlierDetectionIsServed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
 	const detect = "outlier_detection: {interval: 5s}"
-	given := strings.NewReplacer("near, type", "near, "+detect+", type", "far, type", "far, "+detect+", type").Replace(shop)
-	write(t, path, given)
+	withDetection := strings.NewReplacer("near, type", "near, "+detect+", type", "far, type", "far, "+detect+", type").Replace(aggregateFile)
+	write(t, path, withDetection)
 	cache := filepath.Join(t.TempDir(), "cache")
 	for range 2 {
 		s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
-		got := clustersServed(t, s, "near", "far", "backup")
+		got := fetchClusters(t, s, "near", "far", "backup")
 		for _, name := range []string{"near", "far"} {
 			if got[name].GetType() != clusterv3.Cluster_EDS || got[name].GetOutlierDetection().GetInterval().GetSeconds() != 5 {
 				t.Errorf("%s is served as %v", name, got[name])
@@ -99,10 +99,10 @@ func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 		if got["backup"].GetOutlierDetection() != nil {
 			t.Errorf("backup is served as %v", got["backup"])
 		}
-		if n := ask(t, open(t, s, nil), "near")(); n != 1 {
+		if n := requestEndpoints(t, openStream(t, s, nil), "near")(); n != 1 {
 			t.Errorf("near has %d endpoints, want 1", n)
 		}
-		write(t, path, strings.Replace(given, "interval: 5s", "interval: -5s", 1))
+		write(t, path, strings.Replace(withDetection, "interval: 5s", "interval: -5s", 1))
 		if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:8:46: interval is -5s, want a duration that is not negative") {
 			t.Errorf("rejected with %v", line)
 		}
@@ -110,9 +110,9 @@ func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	}
 }
 
-func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
+func awaitCluster(t *testing.T, s *Server, name string, matches func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
 	t.Helper()
-	stream := open(t, s, nil)
+	stream := openStream(t, s, nil)
 	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
 	for {
 		send(t, stream, request)
@@ -120,23 +120,23 @@ func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cl
 		request = &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 		c := new(clusterv3.Cluster)
 		must(t, r.GetResources()[0].UnmarshalTo(c))
-		if good(c) {
+		if matches(c) {
 			return c
 		}
 	}
 }
 
-// If two files define the same cluster, the first one wins, even if one of them is a list of
-// clusters.
+// If two files define the same cluster, the server uses the first file, even if one of the files is
+// a list of clusters.
 func TestClusterInTwoFiles(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a.yaml"), shop)
+	write(t, filepath.Join(dir, "a.yaml"), aggregateFile)
 	write(t, filepath.Join(dir, "near.yaml"), endpoints("1", "2"))
 	s, l := start(t, Options{Paths: []string{dir}})
 	if line := l.wait(t, "rejected, and not served"); !strings.Contains(line["error"].(string), `near.yaml: cluster "near" is that of `+filepath.Join(dir, "a.yaml")+" already") {
 		t.Errorf("rejected with %v", line)
 	}
-	if n := ask(t, open(t, s, nil), "near")(); n != 1 {
+	if n := requestEndpoints(t, openStream(t, s, nil), "near")(); n != 1 {
 		t.Errorf("near has %d endpoints, want those of the first file", n)
 	}
 }

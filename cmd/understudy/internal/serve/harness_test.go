@@ -24,17 +24,17 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
-type logs struct {
+type logRecorder struct {
 	mu    sync.Mutex
 	lines []map[string]any
-	more  chan struct{}
+	added chan struct{}
 }
 
-func newLogs() *logs { return &logs{more: make(chan struct{}, 1)} }
+func newLogs() *logRecorder { return &logRecorder{added: make(chan struct{}, 1)} }
 
-func (l *logs) Write(line []byte) (int, error) {
+func (l *logRecorder) Write(line []byte) (int, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(bytes.TrimSpace(line), &fields); err != nil {
 		panic(err)
@@ -43,15 +43,15 @@ func (l *logs) Write(line []byte) (int, error) {
 	l.lines = append(l.lines, fields)
 	l.mu.Unlock()
 	select {
-	case l.more <- struct{}{}:
+	case l.added <- struct{}{}:
 	default:
 	}
 	return len(line), nil
 }
 
-func (l *logs) wait(t *testing.T, msg string) map[string]any {
+func (l *logRecorder) wait(t *testing.T, msg string) map[string]any {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		l.mu.Lock()
 		for i, line := range l.lines {
@@ -63,18 +63,18 @@ func (l *logs) wait(t *testing.T, msg string) map[string]any {
 		}
 		l.mu.Unlock()
 		select {
-		case <-l.more:
+		case <-l.added:
 		case <-deadline:
-			t.Fatalf("%q was not logged within %v; was: %v", msg, patience, l.lines)
+			t.Fatalf("%q was not logged within %v; was: %v", msg, testTimeout, l.lines)
 		}
 	}
 }
 
-// waitForAll waits until all of these messages have been logged, in any order. It discards the
-// lines up to then.
-func (l *logs) waitForAll(t *testing.T, msgs ...string) {
+// waitForAll waits until all of these messages have been logged, in any order. It discards all
+// lines up to the last of these messages.
+func (l *logRecorder) waitForAll(t *testing.T, msgs ...string) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		l.mu.Lock()
 		found, last := 0, 0
@@ -92,15 +92,15 @@ func (l *logs) waitForAll(t *testing.T, msgs ...string) {
 			return
 		}
 		select {
-		case <-l.more:
+		case <-l.added:
 		case <-deadline:
-			t.Fatalf("%q were not all logged within %v; was: %v", msgs, patience, lines)
+			t.Fatalf("%q were not all logged within %v; was: %v", msgs, testTimeout, lines)
 		}
 	}
 }
 
-// endpoints returns the content of a file with one locality. Its endpoints are on 127.0.0.1, at
-// these ports.
+// endpoints returns the content of a file with one locality, whose endpoints are on 127.0.0.1 at
+// the given ports.
 func endpoints(ports ...string) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n- lbEndpoints:\n")
@@ -132,7 +132,7 @@ func rename(t *testing.T, from, to string) {
 	must(t, os.Rename(from, to))
 }
 
-func link(t *testing.T, target, path string) {
+func symlink(t *testing.T, target, path string) {
 	t.Helper()
 	must(t, os.Symlink(target, path+".new"))
 	rename(t, path+".new", path)
@@ -145,7 +145,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func directory(t *testing.T, path string, files ...string) string {
+func makeDir(t *testing.T, path string, files ...string) string {
 	t.Helper()
 	must(t, os.MkdirAll(path, 0o700))
 	for _, name := range files {
@@ -154,12 +154,12 @@ func directory(t *testing.T, path string, files ...string) string {
 	return path
 }
 
-func start(t *testing.T, o Options) (*Server, *logs) {
+func start(t *testing.T, o Options) (*Server, *logRecorder) {
 	t.Helper()
 	l := newLogs()
 	o.Log = slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Listen = "127.0.0.1:0"
-	o.silence = cmp.Or(o.silence, long) // a slow machine must not end the stream of a test
+	o.responseTimeout = cmp.Or(o.responseTimeout, oneHour) // on a slow machine, the streams of a test must not time out
 	s, err := Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func start(t *testing.T, o Options) (*Server, *logs) {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-func open(t *testing.T, s *Server, creds credentials.TransportCredentials) adsStream {
+func openStream(t *testing.T, s *Server, creds credentials.TransportCredentials) adsStream {
 	t.Helper()
 	if creds == nil {
 		creds = insecure.NewCredentials()
@@ -179,7 +179,7 @@ func open(t *testing.T, s *Server, creds credentials.TransportCredentials) adsSt
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(func() {
 		cancel()
 		conn.Close()

@@ -14,11 +14,11 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// ended reads until the stream ends. It returns the number of responses and the final status.
-func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
+// drain reads until the stream ends. It returns the number of responses and the final status.
+func drain(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
 	for {
-		// The responses of the incremental variant can be decoded as this type, too. Their content
-		// does not matter here.
+		// Incremental responses can be decoded as this type, too. Their content does not matter
+		// here.
 		if err := stream.RecvMsg(new(discoveryv3.DiscoveryResponse)); err != nil {
 			return responses, grpcstatus.Convert(err)
 		}
@@ -26,38 +26,38 @@ func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstat
 	}
 }
 
-func expectEnd(t *testing.T, what string, stream interface{ RecvMsg(any) error }, limit string) {
+func expectLimitError(t *testing.T, what string, stream interface{ RecvMsg(any) error }, limit string) {
 	t.Helper()
-	if _, end := ended(stream); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), limit) {
+	if _, end := drain(stream); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), limit) {
 		t.Errorf("%s: the stream ends with %v: %q, want ResourceExhausted and %q", what, end.Code(), end.Message(), limit)
 	}
 }
 
 // A stream may request at most 16 resource types. Each type that is not served gets one empty
 // response.
-func TestMadeUpTypes(t *testing.T) {
-	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Metrics: "0"})
-	stream := open(t, s, nil)
+func TestUnknownTypesAreLimited(t *testing.T) {
+	s, l := start(t, Options{Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}, Metrics: "0"})
+	stream := openStream(t, s, nil)
 	for i := range 17 {
 		if stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprint("type.googleapis.com/made.up", i)}) != nil {
 			break
 		}
 	}
-	if n, end := ended(stream); n != 16 || end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "want at most 16 (--max-types)") {
+	if n, end := drain(stream); n != 16 || end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "want at most 16 (--max-types)") {
 		t.Errorf("after %d responses the stream ends with %v: %q", n, end.Code(), end.Message())
 	}
 	if line := l.wait(t, "client refused"); line["level"] != "WARN" || !strings.Contains(line["error"].(string), "17 types on a stream") {
 		t.Errorf("the log says %v", line)
 	}
-	expect(t, s, "while another client makes up types", map[string]int{"a": 1})
-	measures(t, s, `understudy_serve_refused_total{limit="max-types"} 1`)
+	expectServed(t, s, "while another client makes up types", map[string]int{"a": 1})
+	expectMetrics(t, s, `understudy_serve_refused_total{limit="max-types"} 1`)
 }
 
 // A request for a type that is not served gets one empty response. Other types are still served on
 // the same stream.
-func TestTypeThatIsNotServed(t *testing.T) {
-	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
-	stream := open(t, s, nil)
+func TestTypeIsNotServed(t *testing.T) {
+	s, l := start(t, Options{Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
+	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResourceNames: []string{"s"}, Node: &corev3.Node{Id: "me"}})
 	r := receive(t, stream)
 	if r.GetTypeUrl() != resourcev3.SecretType || len(r.GetResources()) != 0 || r.GetVersionInfo() == "" || r.GetNonce() == "" {
@@ -67,31 +67,31 @@ func TestTypeThatIsNotServed(t *testing.T) {
 	if line := l.wait(t, "client NACK"); line["type"] != "Secret" || line["reason"] != "missing" {
 		t.Errorf("logged %v", line)
 	}
-	if got := ask(t, stream, "a")(); got != 1 {
+	if got := requestEndpoints(t, stream, "a")(); got != 1 {
 		t.Errorf("the next response has %d endpoints, want those that were asked for then", got)
 	}
 }
 
-func reject(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, version, reason string, names ...string) {
+func sendNACK(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, version, reason string, names ...string) {
 	t.Helper()
 	send(t, stream, &discoveryv3.DiscoveryRequest{
 		TypeUrl: r.GetTypeUrl(), ResourceNames: names, VersionInfo: version, ResponseNonce: r.GetNonce(), ErrorDetail: &status.Status{Message: reason},
 	})
 }
 
-// A rejected response is not sent again until its content changes. This also holds if it was the
-// first response of the stream, or if the client has accepted a version of an earlier server.
-func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
+// A rejected response is not sent again until its content changes. This is also true for the first
+// response of a stream, and if the client has accepted a version from an earlier server.
+func TestRejectedResponseIsNotSentAgain(t *testing.T) {
 	for _, accepted := range []string{"", "of-an-earlier-server-7"} {
 		for _, typeURL := range []string{resourcev3.ClusterType, resourcev3.ListenerType, resourcev3.EndpointType} {
-			dir := directory(t, t.TempDir(), "a.yaml")
+			dir := makeDir(t, t.TempDir(), "a.yaml")
 			s, l := start(t, Options{Paths: []string{dir}})
-			stream := open(t, s, nil)
+			stream := openStream(t, s, nil)
 			send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: []string{"a", "b"}, VersionInfo: accepted, Node: &corev3.Node{Id: "me"}})
 			first := receive(t, stream)
-			reject(t, stream, first, accepted, "I do not like it", "a", "b")
+			sendNACK(t, stream, first, accepted, "I do not like it", "a", "b")
 			l.wait(t, "client NACK")
-			reject(t, stream, first, accepted, "nor now", "a", "b", "c")
+			sendNACK(t, stream, first, accepted, "nor now", "a", "b", "c")
 			l.wait(t, "client asks")
 			write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
 			next := receive(t, stream)
@@ -106,27 +106,27 @@ func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// A client rejects every version for the same reason. Only the first rejection is logged; the
-// others are counted.
+// If a client rejects every version for the same reason, only the first rejection is logged. The
+// other rejections are counted.
 func TestRepeatedRejections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}, Metrics: "0"})
-	stream := open(t, s, nil)
+	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}})
 	ports := []string{"1"}
 	for range 3 {
 		r := receive(t, stream)
-		reject(t, stream, r, "", "I do not like it", "a")
-		reject(t, stream, r, "", "I said so", "a") // a second NACK for the same response, which is not counted
+		sendNACK(t, stream, r, "", "I do not like it", "a")
+		sendNACK(t, stream, r, "", "I said so", "a") // a second NACK for the same response, which is not counted
 		ports = append(ports, fmt.Sprint(len(ports)+1))
 		write(t, path, endpoints(ports...))
 	}
-	reject(t, stream, receive(t, stream), "", "I do not like that either", "a")
+	sendNACK(t, stream, receive(t, stream), "", "I do not like that either", "a")
 	for _, want := range []string{"I do not like it", "I do not like that either"} {
 		if line := l.wait(t, "client NACK"); line["reason"] != want {
 			t.Errorf("logged %v, want the reason %q", line, want)
 		}
 	}
-	measures(t, s, "understudy_serve_repeated_nacks_total 2", `understudy_serve_nacks_total{cluster="a",type="ClusterLoadAssignment"} 4`)
+	expectMetrics(t, s, "understudy_serve_repeated_nacks_total 2", `understudy_serve_nacks_total{cluster="a",type="ClusterLoadAssignment"} 4`)
 }

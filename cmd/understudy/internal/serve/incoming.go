@@ -9,64 +9,64 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// incoming is a client's request. A request that exceeds a limit is not decoded. Of other requests,
-// only the fields that the server uses are decoded: one megabyte may hold half a million names, or
-// node metadata that takes thirty times as much memory.
-type incoming struct {
-	limits Limits
-	fields fields
-	into   proto.Message
+// incomingRequest is a client's request that is being received. A request that exceeds a limit is
+// not decoded. Of other requests, only the fields that the server uses are decoded, because one
+// megabyte may hold half a million names, or node metadata that takes thirty times as much memory.
+type incomingRequest struct {
+	limits  Limits
+	fields  fields
+	message proto.Message
 
-	refused *limited
+	limitErr *limitError
 }
 
 type fields struct {
-	node, problem protowire.Number
-	names         []protowire.Number // repeated strings, and the map of versions in the incremental variant
-	texts         []protowire.Number // strings: version, type and nonce
+	node, errorDetail protowire.Number
+	names             []protowire.Number // repeated strings, and the map of versions in incremental requests
+	texts             []protowire.Number // strings: version, type and nonce
 }
 
 var (
-	stateFields = fields{node: 2, problem: 6, names: []protowire.Number{3}, texts: []protowire.Number{1, 4, 5}}
-	deltaFields = fields{node: 1, problem: 7, names: []protowire.Number{3, 4, 5}, texts: []protowire.Number{2, 6}}
-	// The fields of google.rpc.Status and of a node that the server uses.
-	statusFields = []protowire.Number{2}    // the message
+	stateFields = fields{node: 2, errorDetail: 6, names: []protowire.Number{3}, texts: []protowire.Number{1, 4, 5}}
+	deltaFields = fields{node: 1, errorDetail: 7, names: []protowire.Number{3, 4, 5}, texts: []protowire.Number{2, 6}}
+	// statusFields and nodeFields are the fields of google.rpc.Status and of a node that the server
+	// uses.
+	statusFields = []protowire.Number{2}    // message
 	nodeFields   = []protowire.Number{1, 6} // id, user_agent_name
 )
 
-// codec decodes incoming requests, and leaves everything else to gRPC's codec. It decodes large
-// requests one at a time, because decoding takes several times the request's size in memory. Small
-// requests do not wait.
+// codec decodes incoming requests, and leaves everything else to gRPC's codec. It decodes only one
+// large request at a time, because decoding takes several times the request's size in memory.
 type codec struct {
 	encoding.CodecV2
-	large *lane
+	largeRequests *lane
 }
 
-// small is the size in bytes up to which a request does not wait.
-const small = 4 << 10
+// largeRequestBytes is the size in bytes above which only one request is decoded at a time.
+const largeRequestBytes = 4 << 10
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	in, ok := v.(*incoming)
+	in, ok := v.(*incomingRequest)
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	if data.Len() > small {
-		defer c.large.enter()()
+	if data.Len() > largeRequestBytes {
+		defer c.largeRequests.enter()()
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	return in.decode(buffer.ReadOnlyData())
 }
 
-// decode decodes a request. If the request exceeds a limit, it stores the limit in refused instead.
-func (in *incoming) decode(data []byte) error {
+// decode decodes a request. If the request exceeds a limit, decode sets limitErr instead.
+func (in *incomingRequest) decode(data []byte) error {
 	names := make(map[protowire.Number]int)
 	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
 		switch {
 		case number == in.fields.node:
-			return in.part(value, nodeFields, in.limits.NodeID, "max-node-id", "a node id or agent")
-		case number == in.fields.problem:
-			return in.part(value, statusFields, in.limits.Message, "max-message", "a reason")
+			return in.filterMessage(value, nodeFields, in.limits.NodeID, "max-node-id", "a node id or agent")
+		case number == in.fields.errorDetail:
+			return in.filterMessage(value, statusFields, in.limits.Message, "max-message", "a reason")
 		case slices.Contains(in.fields.names, number):
 			names[number]++
 			in.check(names[number], in.limits.Names, "max-names", "names in a request")
@@ -78,33 +78,33 @@ func (in *incoming) decode(data []byte) error {
 		}
 		return nil, false
 	})
-	if err != nil || in.refused != nil {
+	if err != nil || in.limitErr != nil {
 		return err
 	}
-	return proto.Unmarshal(kept, in.into)
+	return proto.Unmarshal(kept, in.message)
 }
 
-// part removes all but the given fields from an encoded inner message. It refuses the request if
-// one of these fields is longer than most.
-func (in *incoming) part(data []byte, fields []protowire.Number, most int, limit, what string) ([]byte, bool) {
+// filterMessage removes all except the given fields from an encoded inner message. It sets limitErr
+// if one of these fields is longer than maxBytes.
+func (in *incomingRequest) filterMessage(data []byte, fields []protowire.Number, maxBytes int, flagName, description string) ([]byte, bool) {
 	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
 		if !slices.Contains(fields, number) {
 			return nil, false
 		}
-		in.check(len(value), most, limit, "bytes in "+what)
+		in.check(len(value), maxBytes, flagName, "bytes in "+description)
 		return value, true
 	})
 	return kept, err == nil
 }
 
-func (in *incoming) check(n, most int, limit, what string) {
-	if n > most && in.refused == nil {
-		in.refused = tooMuch(limit, n, what, most)
+func (in *incomingRequest) check(n, maximum int, flagName, description string) {
+	if n > maximum && in.limitErr == nil {
+		in.limitErr = newLimitError(flagName, n, description, maximum)
 	}
 }
 
-// filter returns an encoded message with only the fields that keep accepts. keep gets the value of
-// each string or message field and may replace it. All other fields are dropped.
+// filter returns an encoded message with only the fields that keep accepts. keep receives the value
+// of each string or message field and may replace it. All other fields are removed.
 func filter(data []byte, keep func(protowire.Number, []byte) ([]byte, bool)) ([]byte, error) {
 	kept := make([]byte, 0, len(data))
 	for len(data) > 0 {

@@ -6,53 +6,54 @@ import (
 	"time"
 )
 
-// keeper stores the clusters for the next process. keep may take long, but stops when ctx ends.
-type keeper interface {
-	keep(ctx context.Context, now map[string]served)
+// clusterStore stores the served clusters so that the next process can load them. save may take
+// seconds, and stops when ctx ends.
+type clusterStore interface {
+	save(ctx context.Context, snapshot map[string]servedCluster)
 }
 
-// keeping stores clusters in the background, because writing thousands of clusters takes seconds.
-type keeping struct {
-	snapshots chan map[string]served
-	late      context.Context // ends some time after the server's context
-	ended     chan struct{}
+// saver saves clusters in the background, because writing thousands of clusters takes seconds.
+type saver struct {
+	snapshots chan map[string]servedCluster
+	saveCtx   context.Context // ends stopTimeout after the server's context
+	done      chan struct{}
 }
 
-func startKeeping(ctx context.Context, k keeper) *keeping {
-	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+func startSaver(ctx context.Context, k clusterStore) *saver {
+	saveCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(stopPatience, cancel)
-		context.AfterFunc(late, func() { timer.Stop() })
+		timer := time.AfterFunc(stopTimeout, cancel)
+		context.AfterFunc(saveCtx, func() { timer.Stop() })
 	})
-	to := &keeping{snapshots: make(chan map[string]served), late: late, ended: make(chan struct{})}
+	s := &saver{snapshots: make(chan map[string]servedCluster), saveCtx: saveCtx, done: make(chan struct{})}
 	go func() {
-		defer close(to.ended)
+		defer close(s.done)
 		defer cancel()
 		defer stop()
-		for now := range to.snapshots {
+		for snapshot := range s.snapshots {
 			if k != nil {
-				k.keep(late, now)
+				k.save(saveCtx, snapshot)
 			}
 		}
 	}()
-	return to
+	return s
 }
 
-// offer stores the clusters in the background, unless the previous ones are still being stored.
-func (k *keeping) offer(now map[string]served) {
+// offer saves the clusters in the background, unless the saver is still busy with earlier clusters.
+func (s *saver) offer(snapshot map[string]servedCluster) {
 	select {
-	case k.snapshots <- maps.Clone(now):
-	default: // the next reload offers them again
+	case s.snapshots <- maps.Clone(snapshot):
+	default: // the next reload offers the clusters again
 	}
 }
 
-// end stores the final clusters. It waits until they are stored, but only for a short time after
-// the server's context has ended.
-func (k *keeping) end(now map[string]served) {
+// stop saves the final clusters. It waits until they are saved, but no longer than stopTimeout
+// after the end of the server's context.
+func (s *saver) stop(snapshot map[string]servedCluster) {
 	select {
-	case k.snapshots <- now:
-	case <-k.late.Done():
+	case s.snapshots <- snapshot:
+	case <-s.saveCtx.Done():
 	}
-	close(k.snapshots)
-	<-k.ended
+	close(s.snapshots)
+	<-s.done
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-type slow struct{ began chan bool }
+type slowStore struct{ started chan bool }
 
-func (s slow) keep(ctx context.Context, _ map[string]served) {
+func (s slowStore) save(ctx context.Context, _ map[string]servedCluster) {
 	select {
-	case s.began <- true:
+	case s.started <- true:
 	default:
 	}
 	<-ctx.Done()
 }
 
-func TestASlowCacheHoldsNothingUp(t *testing.T) {
-	path := filepath.Join(directory(t, t.TempDir(), "a.yaml"), "a.yaml")
+func TestSlowCacheDoesNotDelayUpdates(t *testing.T) {
+	path := filepath.Join(makeDir(t, t.TempDir(), "a.yaml"), "a.yaml")
 	l := newLogs()
 	p, err := newPublisher(Options{Paths: []string{path}, Log: slog.New(slog.NewJSONHandler(l, nil))})
 	must(t, err)
-	k := slow{make(chan bool, 1)}
-	p.store = k
+	slowCache := slowStore{make(chan bool, 1)}
+	p.store = slowCache
 	w := filewatch.New(path)
 	defer w.Close()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -35,7 +35,7 @@ func TestASlowCacheHoldsNothingUp(t *testing.T) {
 	done.Go(func() { p.run(ctx, w) })
 	defer done.Wait()
 	defer cancel()
-	<-k.began
+	<-slowCache.started
 	l.wait(t, "cluster served")
 	write(t, path, endpoints("1", "2"))
 	if line := l.wait(t, "cluster served"); line["endpoints"] != 2.0 {
@@ -43,8 +43,8 @@ func TestASlowCacheHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestARestartWritesWhatHasChanged(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
+func TestRestartWritesOnlyChangedEntries(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml")
 	o := Options{Paths: []string{dir}, Cache: t.TempDir()}
 	entry := func(name string) os.FileInfo {
 		info, err := os.Stat(filepath.Join(o.Cache, entryName(name)))

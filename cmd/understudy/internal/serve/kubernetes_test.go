@@ -13,29 +13,29 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-func pod(host int, zone, conditions string) string {
+func endpointJSON(host int, zone, conditions string) string {
 	return fmt.Sprintf(`{"addresses":["10.0.0.%[1]d"],"zone":%[2]q,"nodeName":"n%[1]d","conditions":{%[3]s},"hints":{"forZones":[{"name":%[2]q}]}}`, host, zone, conditions)
 }
 
 const terminating = `"ready":false,"serving":true,"terminating":true`
 
-func fleet(t *testing.T, api *kubetest.Server) Options {
+func kubernetesOptions(t *testing.T, api *kubetest.Server) Options {
 	return Options{From: []string{"web=kubernetes:///web.shop:grpc"}, Kubeconfig: kubeconfig.Options{Path: api.Kubeconfig(t)}}
 }
 
-func servedAs(t *testing.T, s *Server) string {
+func servedEndpoints(t *testing.T, s *Server) string {
 	t.Helper()
 	var c endpointv3.ClusterLoadAssignment
-	if err := first(t, s, resourcev3.EndpointType, "web").GetResources()[0].UnmarshalTo(&c); err != nil {
+	if err := fetch(t, s, resourcev3.EndpointType, "web").GetResources()[0].UnmarshalTo(&c); err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
 	for _, l := range c.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {
-			at := e.GetEndpoint().GetAddress().GetSocketAddress()
-			known := e.GetMetadata().GetFilterMetadata()["understudy.dev"].GetFields()
-			lines = append(lines, fmt.Sprintf("%d%s %s:%d %v %s %s", l.GetPriority(), l.GetLocality().GetZone(), at.GetAddress(), at.GetPortValue(), e.GetHealthStatus(),
-				known["node"].GetStringValue(), known["forZones"].GetListValue().GetValues()[0].GetStringValue()))
+			address := e.GetEndpoint().GetAddress().GetSocketAddress()
+			metadata := e.GetMetadata().GetFilterMetadata()["understudy.dev"].GetFields()
+			lines = append(lines, fmt.Sprintf("%d%s %s:%d %v %s %s", l.GetPriority(), l.GetLocality().GetZone(), address.GetAddress(), address.GetPortValue(), e.GetHealthStatus(),
+				metadata["node"].GetStringValue(), metadata["forZones"].GetListValue().GetValues()[0].GetStringValue()))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -43,33 +43,33 @@ func servedAs(t *testing.T, s *Server) string {
 
 // The server ignores its own zone and node, and does not group endpoints by them. It sends clients
 // the localities, and nodes and hints as filter_metadata.
-func TestServeHasNoPlace(t *testing.T) {
+func TestServeIgnoresOwnLocation(t *testing.T) {
 	t.Setenv("UNDERSTUDY_ZONE", "a")
 	t.Setenv("UNDERSTUDY_NODE", "n1")
 	api := kubetest.Start(t)
-	api.Set("web", "s", 80, pod(1, "a", ""), pod(2, "b", ""))
-	s, l := start(t, fleet(t, api))
+	api.Set("web", "s", 80, endpointJSON(1, "a", ""), endpointJSON(2, "b", ""))
+	s, l := start(t, kubernetesOptions(t, api))
 	l.wait(t, "cluster served")
-	if got, want := servedAs(t, s), "0a 10.0.0.1:80 HEALTHY n1 a\n0b 10.0.0.2:80 HEALTHY n2 b"; got != want {
+	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 HEALTHY n1 a\n0b 10.0.0.2:80 HEALTHY n2 b"; got != want {
 		t.Errorf("it serves\n%s\nwant\n%s", got, want)
 	}
 }
 
-// An endpoint that terminates is DRAINING while another one is ready. If none is ready, endpoints
-// that terminate but still serve are HEALTHY.
-func TestServeDrains(t *testing.T) {
+// A terminating endpoint is DRAINING while another endpoint is ready. If no endpoint is ready,
+// terminating endpoints that still serve are HEALTHY.
+func TestTerminatingEndpoints(t *testing.T) {
 	api := kubetest.Start(t)
-	api.Set("web", "s", 80, pod(1, "a", terminating), pod(2, "a", ""), pod(3, "a", `"ready":false`))
-	s, l := start(t, fleet(t, api))
+	api.Set("web", "s", 80, endpointJSON(1, "a", terminating), endpointJSON(2, "a", ""), endpointJSON(3, "a", `"ready":false`))
+	s, l := start(t, kubernetesOptions(t, api))
 	l.wait(t, "cluster served")
-	if got, want := servedAs(t, s), "0a 10.0.0.1:80 DRAINING n1 a\n0a 10.0.0.2:80 HEALTHY n2 a\n0a 10.0.0.3:80 UNHEALTHY n3 a"; got != want {
+	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 DRAINING n1 a\n0a 10.0.0.2:80 HEALTHY n2 a\n0a 10.0.0.3:80 UNHEALTHY n3 a"; got != want {
 		t.Errorf("while one is ready it serves\n%s\nwant\n%s", got, want)
 	}
-	next := ask(t, open(t, s, nil), "web")
+	next := requestEndpoints(t, openStream(t, s, nil), "web")
 	next()
-	api.Set("web", "s", 80, pod(1, "a", terminating), pod(2, "a", terminating), pod(3, "a", `"ready":false`))
+	api.Set("web", "s", 80, endpointJSON(1, "a", terminating), endpointJSON(2, "a", terminating), endpointJSON(3, "a", `"ready":false`))
 	next()
-	if got, want := servedAs(t, s), "0a 10.0.0.1:80 HEALTHY n1 a\n0a 10.0.0.2:80 HEALTHY n2 a\n0a 10.0.0.3:80 UNHEALTHY n3 a"; got != want {
+	if got, want := servedEndpoints(t, s), "0a 10.0.0.1:80 HEALTHY n1 a\n0a 10.0.0.2:80 HEALTHY n2 a\n0a 10.0.0.3:80 UNHEALTHY n3 a"; got != want {
 		t.Errorf("while none is ready it serves\n%s\nwant\n%s", got, want)
 	}
 }
@@ -78,36 +78,36 @@ func TestServeDrains(t *testing.T) {
 // is a hash of the sorted content.
 func TestReplicasAgreeOnVersions(t *testing.T) {
 	api := kubetest.Start(t)
-	api.Set("web", "s", 80, pod(1, "a", ""), pod(2, "b", ""))
-	one, l := start(t, fleet(t, api))
+	api.Set("web", "s", 80, endpointJSON(1, "a", ""), endpointJSON(2, "b", ""))
+	server1, l := start(t, kubernetesOptions(t, api))
 	l.wait(t, "cluster served")
-	next := ask(t, open(t, one, nil), "web")
+	next := requestEndpoints(t, openStream(t, server1, nil), "web")
 	next()
-	before := first(t, one, resourcev3.EndpointType, "web").GetVersionInfo()
-	api.Set("web", "t", 80, pod(3, "a", ""))
+	before := fetch(t, server1, resourcev3.EndpointType, "web").GetVersionInfo()
+	api.Set("web", "t", 80, endpointJSON(3, "a", ""))
 	next()
-	o := fleet(t, api)
-	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")}
-	two, l := start(t, o)
+	o := kubernetesOptions(t, api)
+	o.Paths = []string{makeDir(t, t.TempDir(), "other.yaml")}
+	server2, l := start(t, o)
 	for l.wait(t, "cluster served")["cluster"] != "web" {
 	}
 	for _, kind := range []string{resourcev3.EndpointType, resourcev3.ClusterType, resourcev3.ListenerType} {
-		a, b := first(t, one, kind, "web").GetVersionInfo(), first(t, two, kind, "web").GetVersionInfo()
+		a, b := fetch(t, server1, kind, "web").GetVersionInfo(), fetch(t, server2, kind, "web").GetVersionInfo()
 		if a != b || a == "" || a == before {
 			t.Errorf("the versions of %s are %q and %q, and %q before a change", kind, a, b, before)
 		}
 	}
-	if a, b := servedAs(t, one), servedAs(t, two); a != b {
+	if a, b := servedEndpoints(t, server1), servedEndpoints(t, server2); a != b {
 		t.Errorf("one serves\n%s\nand the other\n%s", a, b)
 	}
 }
 
 // While the API server is unreachable, the last known endpoints are served, also after a restart
 // with a cache. The metrics report the problem.
-func TestServeWithoutItsAPIServer(t *testing.T) {
+func TestServeWithoutAPIServer(t *testing.T) {
 	api := kubetest.Start(t)
-	api.Set("web", "s", 80, pod(1, "a", ""))
-	o := fleet(t, api)
+	api.Set("web", "s", 80, endpointJSON(1, "a", ""))
+	o := kubernetesOptions(t, api)
 	o.Cache, o.Metrics = t.TempDir(), "0"
 	s, l := start(t, o)
 	l.wait(t, "cluster served")
@@ -115,15 +115,15 @@ func TestServeWithoutItsAPIServer(t *testing.T) {
 	if problem, _ := l.wait(t, "target fails, what it led to before is still served")["error"].(string); !strings.Contains(problem, "503 Service Unavailable") && !strings.Contains(problem, "EOF") {
 		t.Errorf("the log says %q", problem)
 	}
-	expect(t, s, "while the API server is away", map[string]int{"web": 1})
+	expectServed(t, s, "while the API server is away", map[string]int{"web": 1})
 	s.Stop()
 	s, l = start(t, o)
 	l.waitForAll(t, "cluster restored from the cache", "target fails, nothing of it is served")
-	expect(t, s, "after a restart without it", map[string]int{"web": 1})
+	expectServed(t, s, "after a restart without it", map[string]int{"web": 1})
 	api.SetDown(false)
-	api.Set("web", "t", 80, pod(2, "a", ""))
+	api.Set("web", "t", 80, endpointJSON(2, "a", ""))
 	l.wait(t, "target is well again")
-	next := ask(t, open(t, s, nil), "web")
+	next := requestEndpoints(t, openStream(t, s, nil), "web")
 	for next() != 2 {
 	}
 	if text := scrape(t, s); !strings.Contains(text, "understudy_serve_") {
@@ -133,16 +133,16 @@ func TestServeWithoutItsAPIServer(t *testing.T) {
 
 func TestStrictTargets(t *testing.T) {
 	api := kubetest.Start(t)
-	o := fleet(t, api)
+	o := kubernetesOptions(t, api)
 	o.Listen, o.Strict = "127.0.0.1:0", true
 	if _, err := Start(context.Background(), o); err == nil || !strings.Contains(err.Error(), "kubernetes:///web.shop:grpc: ") || !strings.Contains(err.Error(), "no EndpointSlice of web.shop") {
 		t.Errorf("the error is %v, want that there is no slice", err)
 	}
-	api.Set("web", "s", 80, pod(1, "a", ""))
+	api.Set("web", "s", 80, endpointJSON(1, "a", ""))
 	s, err := Start(context.Background(), o)
 	if err != nil {
 		t.Fatalf("with a slice: %v", err)
 	}
 	defer s.Stop()
-	expect(t, s, "at once", map[string]int{"web": 1})
+	expectServed(t, s, "at once", map[string]int{"web": 1})
 }

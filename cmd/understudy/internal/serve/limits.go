@@ -16,18 +16,18 @@ import (
 // limit. Zero means the default.
 type Limits struct {
 	Message     int // bytes of a request
-	Connections int // of all clients together
-	Streams     int // open at the same time on one connection
-	Types       int // number of resource types requested on a stream
-	Names       int // number of names of each type requested on a stream
+	Connections int // connections of all clients together
+	Streams     int // concurrent streams on one connection
+	Types       int // resource types requested on a stream
+	Names       int // names of each type requested on a stream
 	Name        int // bytes of a name, a type or a version
 	NodeID      int // bytes of a node's id or user agent
 	Logged      int // bytes of a client's text in the log
 	Memory      int // estimated MiB held for the requests of all clients
 }
 
-// defaultLimits are generous: a gRPC client needs only one stream, with three types and, for each
-// type, one name per cluster.
+// defaultLimits are much higher than the needs of a gRPC client: one stream with three types and,
+// for each type, one name per cluster.
 var defaultLimits = Limits{
 	Message:     1 << 20,
 	Connections: 2000,
@@ -41,9 +41,9 @@ var defaultLimits = Limits{
 }
 
 type flag struct {
-	name, usage string
-	value       *int
-	standard    int
+	name, usage  string
+	value        *int
+	defaultValue int
 }
 
 func (l *Limits) flags() []flag {
@@ -61,28 +61,28 @@ func (l *Limits) flags() []flag {
 	}
 }
 
-func (l *Limits) add(to interface {
-	IntVar(value *int, name string, standard int, usage string)
+func (l *Limits) addFlags(flagSet interface {
+	IntVar(value *int, name string, defaultValue int, usage string)
 }) {
 	for _, f := range l.flags() {
-		to.IntVar(f.value, f.name, f.standard, f.usage)
+		flagSet.IntVar(f.value, f.name, f.defaultValue, f.usage)
 	}
 }
 
-func (l Limits) complete() (Limits, error) {
+func (l Limits) withDefaults() (Limits, error) {
 	for _, f := range l.flags() {
 		if *f.value < 0 || *f.value > 1<<30 {
 			return l, fmt.Errorf("limit --%s is %d, want 1 to %d", f.name, *f.value, 1<<30)
 		}
-		*f.value = cmp.Or(*f.value, f.standard)
+		*f.value = cmp.Or(*f.value, f.defaultValue)
 	}
 	return l, nil
 }
 
-func (l Limits) serverOptions(large *lane) []grpc.ServerOption {
+func (l Limits) serverOptions(largeRequests *lane) []grpc.ServerOption {
 	const window = 64 << 10 // bytes that a client may send before the server reads them
 	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), large}),
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), largeRequests}),
 		grpc.MaxRecvMsgSize(l.Message),
 		grpc.MaxConcurrentStreams(uint32(l.Streams)),
 		grpc.MaxHeaderListSize(16 << 10),
@@ -94,15 +94,15 @@ func (l Limits) serverOptions(large *lane) []grpc.ServerOption {
 	}
 }
 
-// bounded is a listener that immediately closes connections beyond a limit. Their clients then use
-// another server or keep their endpoints.
-type bounded struct {
+// limitedListener is a listener that immediately closes connections beyond a limit. Their clients
+// then use another server or keep their endpoints.
+type limitedListener struct {
 	net.Listener
-	slots   chan struct{}
-	refused func(net.Addr)
+	slots     chan struct{}
+	onRefused func(net.Addr)
 }
 
-func (b bounded) Accept() (net.Conn, error) {
+func (b limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := b.Listener.Accept()
 		if err != nil {
@@ -110,20 +110,20 @@ func (b bounded) Accept() (net.Conn, error) {
 		}
 		select {
 		case b.slots <- struct{}{}:
-			return counted{conn, sync.OnceFunc(func() { <-b.slots })}, nil
+			return countedConn{conn, sync.OnceFunc(func() { <-b.slots })}, nil
 		default:
 			_ = conn.Close()
-			b.refused(conn.RemoteAddr())
+			b.onRefused(conn.RemoteAddr())
 		}
 	}
 }
 
-type counted struct {
+type countedConn struct {
 	net.Conn
 	release func()
 }
 
-func (c counted) Close() error {
+func (c countedConn) Close() error {
 	defer c.release()
 	return c.Conn.Close()
 }

@@ -14,11 +14,11 @@ import (
 
 func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	least, known := levels[level]
+	minLevel, known := levels[level]
 	if !known {
 		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
 	}
-	options := &slog.HandlerOptions{Level: least}
+	options := &slog.HandlerOptions{Level: minLevel}
 	switch output {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil
@@ -28,8 +28,9 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("output %q: want text or json", output)
 }
 
-// logQueue returns a queue that writes the log to out. It logs how many lines it had to drop.
-func logQueue(out io.Writer, output, level string) *queue {
+// newLogQueue returns a queue that writes the log to out. The queue also logs how many lines it had
+// to drop.
+func newLogQueue(out io.Writer, output, level string) *queue {
 	return newQueue(out, func(w io.Writer, dropped uint64) {
 		if log, err := newLog(output, level, w); err == nil {
 			log.Error("log lines were dropped, since nobody read them", "lines", dropped)
@@ -37,15 +38,15 @@ func logQueue(out io.Writer, output, level string) *queue {
 	})
 }
 
-func complaintQueue(out io.Writer) *queue {
+func newErrorQueue(out io.Writer) *queue {
 	return newQueue(out, func(w io.Writer, dropped uint64) {
 		_, _ = fmt.Fprintf(w, "understudy: %d lines were dropped, since nobody read them\n", dropped)
 	})
 }
 
-// logOfGRPC makes gRPC and the standard library log to w, because standard error may block. gRPC's
-// log level still comes from the environment.
-func logOfGRPC(w io.Writer) {
+// setGRPCLogger makes gRPC and the standard library log to w, because writes to standard error may
+// block. gRPC's log level still comes from the environment.
+func setGRPCLogger(w io.Writer) {
 	log.SetOutput(w)
 	info, warning, failure := io.Discard, io.Discard, io.Discard
 	switch strings.ToLower(os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL")) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestManifestHasOurFlags(t *testing.T) {
+func TestManifestUsesValidFlags(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "examples", "kubernetes", "serve.yaml"))
 	must(t, err)
 	var args []string

@@ -5,92 +5,92 @@ import (
 )
 
 type memory struct {
-	held        int
+	heldBytes   int
 	connections map[string]*connection // by the client's address
 }
 
 type connection struct {
-	held    int
-	streams map[*client]bool
+	heldBytes int
+	streams   map[*clientStream]bool
 }
 
-// The estimated bytes held for a requested name, in addition to the name itself.
+// The estimated memory in bytes for a requested name, in addition to the bytes of the name itself.
 const (
-	perName   = 600 // a name that is not served has its own maps in the cache
-	perServed = 200
+	bytesPerName       = 600 // larger, because the cache has maps for each name that is not served
+	bytesPerServedName = 200
 )
 
-// join adds a stream. A client needs only one stream on a connection. Each further stream is
-// charged with the memory that a request in transit may hold.
-func (c *clients) join(s *client) {
+// addToConnection adds a stream to its connection. A client needs only one stream on a connection,
+// so each further stream is charged with the memory of a request that is being received.
+func (c *clients) addToConnection(s *clientStream) {
 	if c.connections[s.address] == nil {
-		c.connections[s.address] = &connection{streams: make(map[*client]bool)}
+		c.connections[s.address] = &connection{streams: make(map[*clientStream]bool)}
 	}
-	on := c.connections[s.address]
-	on.streams[s] = true
-	if len(on.streams) > 1 {
-		c.hold(s, "", c.limits.Message)
+	conn := c.connections[s.address]
+	conn.streams[s] = true
+	if len(conn.streams) > 1 {
+		c.setMemory(s, "", c.limits.Message)
 	}
 }
 
-func (c *clients) leave(s *client) {
-	on := c.connections[s.address]
-	if on == nil || !on.streams[s] {
+func (c *clients) removeFromConnection(s *clientStream) {
+	conn := c.connections[s.address]
+	if conn == nil || !conn.streams[s] {
 		return
 	}
-	for _, n := range s.held {
-		c.held -= n
-		on.held -= n
+	for _, n := range s.memoryByType {
+		c.heldBytes -= n
+		conn.heldBytes -= n
 	}
-	if delete(on.streams, s); len(on.streams) == 0 {
+	if delete(conn.streams, s); len(conn.streams) == 0 {
 		delete(c.connections, s.address)
 	}
 }
 
-// charge records the memory for the names that a stream requests. It returns an error if there are
-// too many names.
-func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) error {
+// charge records the memory for the names that a stream requests. It returns an error if the stream
+// requests too many names.
+func (c *clients) charge(s *clientStream, typeURL string, sub cachev3.Subscription) error {
 	if n := len(sub.SubscribedResources()); n > c.limits.Names {
-		return c.refuse(s, tooMuch("max-names", n, "names of a type", c.limits.Names))
+		return c.refuse(s, newLimitError("max-names", n, "names of a type", c.limits.Names))
 	}
-	asked := sub.SubscribedResources()
-	n := perServed*len(sub.ReturnedResources()) + perName*len(asked)
-	for name := range asked {
+	requested := sub.SubscribedResources()
+	n := bytesPerServedName*len(sub.ReturnedResources()) + bytesPerName*len(requested)
+	for name := range requested {
 		n += len(name)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hold(s, typeURL, n-(perName-perServed)*inBoth(asked, c.clusters))
+	c.setMemory(s, typeURL, n-(bytesPerName-bytesPerServedName)*countCommonKeys(requested, c.clusters))
 	return nil
 }
 
-// hold records n bytes for a stream's requests of one type. If all clients together hold too much,
-// it ends the streams of the connection that holds the most.
-func (c *clients) hold(s *client, typeURL string, n int) {
-	on := c.connections[s.address]
-	if on == nil || !on.streams[s] {
+// setMemory records n bytes for a stream's requests of one type. If all clients together use too
+// much memory, it ends the streams of the connection that uses the most.
+func (c *clients) setMemory(s *clientStream, typeURL string, n int) {
+	conn := c.connections[s.address]
+	if conn == nil || !conn.streams[s] {
 		return
 	}
-	on.held += n - s.held[typeURL]
-	c.held += n - s.held[typeURL]
-	s.held[typeURL] = n
-	if c.held <= c.limits.Memory<<20 {
+	conn.heldBytes += n - s.memoryByType[typeURL]
+	c.heldBytes += n - s.memoryByType[typeURL]
+	s.memoryByType[typeURL] = n
+	if c.heldBytes <= c.limits.Memory<<20 {
 		return
 	}
 	for _, other := range c.connections {
-		if other.held > on.held {
-			on = other
+		if other.heldBytes > conn.heldBytes {
+			conn = other
 		}
 	}
-	for s := range on.streams {
-		c.leave(s)
-		_ = c.end(s, &limited{"client-memory", "no other connection asks for as much, and together they ask for too much"})
+	for s := range conn.streams {
+		c.removeFromConnection(s)
+		_ = c.endStream(s, &limitError{"client-memory", "no other connection asks for as much, and together they ask for too much"})
 	}
 }
 
-func inBoth[A, B any](a map[string]A, b map[string]B) (n int) {
+func countCommonKeys[A, B any](a map[string]A, b map[string]B) (n int) {
 	if len(a) > len(b) {
-		return inBoth(b, a)
+		return countCommonKeys(b, a)
 	}
 	for key := range a {
 		if _, ok := b[key]; ok {

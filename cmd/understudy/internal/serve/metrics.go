@@ -44,7 +44,7 @@ func (c *clients) measure(now time.Time) []prometheus.Metric {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := []prometheus.Metric{prometheus.MustNewConstMetric(metricClients, prometheus.GaugeValue, float64(len(c.streams))),
-		prometheus.MustNewConstMetric(metricRepeated, prometheus.CounterValue, float64(c.repeated))}
+		prometheus.MustNewConstMetric(metricRepeated, prometheus.CounterValue, float64(c.repeatedNACKs))}
 	for limit, r := range c.refusals {
 		all = append(all, prometheus.MustNewConstMetric(metricRefused, prometheus.CounterValue, float64(r.count), limit))
 	}
@@ -70,7 +70,8 @@ type metricsServer struct {
 	server   http.Server
 }
 
-// newMetricsServer listens at the address. A port alone, with or without a colon, is on loopback.
+// newMetricsServer listens on the address in o.Metrics. If the address is only a port, with or
+// without a colon, it listens on loopback.
 func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsServer, error) {
 	address := o.Metrics
 	if address == "" {
@@ -98,8 +99,8 @@ func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsSer
 		}
 		_, _ = io.WriteString(w, "ok\n")
 	})
-	complaints := slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
-	return &metricsServer{listener, http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: complaints}}, nil
+	errorLog := slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
+	return &metricsServer{listener, http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: errorLog}}, nil
 }
 
 func (m *metricsServer) run() error {
@@ -115,6 +116,6 @@ func (m *metricsServer) run() error {
 func (m *metricsServer) close() {
 	if m != nil {
 		_ = m.server.Close()
-		_ = m.listener.Close() // run may never have been called
+		_ = m.listener.Close() // needed if run was never called
 	}
 }

@@ -31,11 +31,11 @@ import (
 )
 
 func TestHealth(t *testing.T) {
-	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
+	s, _ := start(t, Options{Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
 	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	for _, service := range []string{"", "envoy.service.discovery.v3.AggregatedDiscoveryService"} {
 		answer, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: service})
@@ -65,7 +65,7 @@ func scrape(t *testing.T, s *Server) string {
 	return string(body)
 }
 
-func measures(t *testing.T, s *Server, want ...string) {
+func expectMetrics(t *testing.T, s *Server, want ...string) {
 	t.Helper()
 	got := scrape(t, s)
 	for _, line := range want {
@@ -76,21 +76,21 @@ func measures(t *testing.T, s *Server, want ...string) {
 }
 
 func TestMetrics(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
+	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml")
 	path := filepath.Join(dir, "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})
 	if host, _, _ := net.SplitHostPort(s.MetricsAddr().String()); host != "127.0.0.1" {
 		t.Errorf("metrics without a host are served at %s, want loopback", host)
 	}
-	measures(t, s, "understudy_serve_clients 0", `understudy_serve_subscribers{cluster="a"} 0`, `understudy_serve_lag_seconds{cluster="a"} 0`)
+	expectMetrics(t, s, "understudy_serve_clients 0", `understudy_serve_subscribers{cluster="a"} 0`, `understudy_serve_lag_seconds{cluster="a"} 0`)
 
-	stream := open(t, s, nil)
+	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}})
 	r := receive(t, stream)
 	answer := &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: []string{"a"}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 	send(t, stream, answer)
 	l.wait(t, "client ACK")
-	measures(t, s, "understudy_serve_clients 1", `understudy_serve_subscribers{cluster="a"} 1`, `understudy_serve_subscribers{cluster="b"} 0`,
+	expectMetrics(t, s, "understudy_serve_clients 1", `understudy_serve_subscribers{cluster="a"} 1`, `understudy_serve_subscribers{cluster="b"} 0`,
 		`understudy_serve_acks_total{cluster="a",type="ClusterLoadAssignment"} 1`, `understudy_serve_lag_seconds{cluster="a"} 0`)
 
 	write(t, path, endpoints("1", "2"))
@@ -98,7 +98,7 @@ func TestMetrics(t *testing.T) {
 	answer.ErrorDetail = &status.Status{Message: "I do not like it"}
 	send(t, stream, answer)
 	l.wait(t, "client NACK")
-	measures(t, s, `understudy_serve_nacks_total{cluster="a",type="ClusterLoadAssignment"} 1`)
+	expectMetrics(t, s, `understudy_serve_nacks_total{cluster="a",type="ClusterLoadAssignment"} 1`)
 	if strings.Contains(scrape(t, s), `lag_seconds{cluster="a"} 0`+"\n") {
 		t.Error("a client that has rejected the endpoints does not lag behind")
 	}
@@ -107,7 +107,7 @@ func TestMetrics(t *testing.T) {
 	r = receive(t, stream)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: []string{"b"}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()})
 	l.wait(t, "client ACK")
-	measures(t, s, `understudy_serve_acks_total{cluster="b",type="Listener"} 1`)
+	expectMetrics(t, s, `understudy_serve_acks_total{cluster="b",type="Listener"} 1`)
 	remove(t, filepath.Join(dir, "b.yaml"))
 	l.wait(t, "cluster removed")
 	if strings.Contains(scrape(t, s), `"b"`) {
@@ -119,14 +119,14 @@ func TestMetrics(t *testing.T) {
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
-		var clients []*client
+		var clients []*clientStream
 		nonce := 0
 		ask := func(i int, nonce string) {
-			c.request(clients[i], request{typeURL: resourcev3.EndpointType, names: []string{"a"}, nonce: nonce})
+			c.recordRequest(clients[i], request{typeURL: resourcev3.EndpointType, names: []string{"a"}, nonce: nonce})
 		}
 		respond := func(i int) string {
 			nonce++
-			c.response(clients[i], resourcev3.EndpointType, response{fmt.Sprint(nonce), "1", []string{"a"}, time.Now()})
+			c.recordResponse(clients[i], resourcev3.EndpointType, response{fmt.Sprint(nonce), "1", []string{"a"}, time.Now()})
 			return fmt.Sprint(nonce)
 		}
 		expect := func(when string, subscribers int, lag time.Duration) {
@@ -135,9 +135,9 @@ func TestLag(t *testing.T) {
 				t.Errorf("%s: %d subscribers, lag %v, want %d and %v", when, n, got, subscribers, lag)
 			}
 		}
-		c.changed("a", true, time.Now())
+		c.recordChange("a", true, time.Now())
 		for range 3 {
-			clients = append(clients, c.open(context.Background(), false, nil))
+			clients = append(clients, c.add(context.Background(), false, nil))
 		}
 		ask(0, "")
 		ask(1, "")
@@ -147,27 +147,27 @@ func TestLag(t *testing.T) {
 		expect("one has accepted it", 2, time.Second)
 		late := respond(1)
 		time.Sleep(time.Second)
-		c.changed("a", true, time.Now())
+		c.recordChange("a", true, time.Now())
 		ask(1, late)
 		expect("the other accepts what is old by now", 2, 2*time.Second)
 		ask(1, respond(1))
 		expect("it has the newest, the first one not", 2, 0)
 		time.Sleep(time.Second)
 		expect("a second later", 2, time.Second)
-		c.closed(clients[0])
+		c.remove(clients[0])
 		expect("the first one leaves", 1, 0)
-		c.changed("a", false, time.Now())
+		c.recordChange("a", false, time.Now())
 		time.Sleep(time.Second)
 		expect("there are no endpoints to be had", 1, 0)
 		ask(2, "")
 		time.Sleep(time.Second)
-		c.changed("a", true, time.Now())
+		c.recordChange("a", true, time.Now())
 		time.Sleep(time.Second)
 		expect("there are some again", 2, time.Second)
 	})
 }
 
-// A client does not lag if the endpoints of its cluster come from elsewhere, such as from DNS.
+// A client does not lag if the endpoints of its cluster come from another source, such as DNS.
 func TestNoLagWithoutEndpoints(t *testing.T) {
 	const static = `clusters: [{name: a, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 1}}}}]}]}}]`
 	named := strings.NewReplacer("STATIC", "LOGICAL_DNS", "192.0.2.1", "a.test").Replace(static)
@@ -175,7 +175,7 @@ func TestNoLagWithoutEndpoints(t *testing.T) {
 	write(t, path, static)
 	s, l := start(t, Options{Paths: []string{path}, Metrics: "0"})
 	ask := func() (adsStream, *discoveryv3.DiscoveryRequest) {
-		stream := open(t, s, nil)
+		stream := openStream(t, s, nil)
 		r := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}}
 		send(t, stream, r)
 		l.wait(t, "client asks")
@@ -188,15 +188,15 @@ func TestNoLagWithoutEndpoints(t *testing.T) {
 	l.wait(t, "client ACK")
 	write(t, path, named)
 	l.wait(t, "cluster served")
-	measures(t, s, `understudy_serve_subscribers{cluster="a"} 1`, `understudy_serve_lag_seconds{cluster="a"} 0`)
+	expectMetrics(t, s, `understudy_serve_subscribers{cluster="a"} 1`, `understudy_serve_lag_seconds{cluster="a"} 0`)
 	ask()
-	measures(t, s, `understudy_serve_subscribers{cluster="a"} 2`, `understudy_serve_lag_seconds{cluster="a"} 0`)
+	expectMetrics(t, s, `understudy_serve_subscribers{cluster="a"} 2`, `understudy_serve_lag_seconds{cluster="a"} 0`)
 }
 
 func TestFailedHandshakesAreLogged(t *testing.T) {
 	a := testcert.New(t)
 	pair := a.Pair("server", "127.0.0.1")
-	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, TLS: TLS{Certificate: pair.Certificate, Key: pair.Key, ClientCA: a.File()}})
+	s, l := start(t, Options{Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}, TLS: TLS{Certificate: pair.Certificate, Key: pair.Key, ClientCA: a.File()}})
 	conn, err := net.Dial("tcp", s.Addr().String())
 	must(t, err)
 	defer conn.Close()
@@ -234,7 +234,7 @@ func TestLogLevels(t *testing.T) {
 	}
 }
 
-func TestTheDocumentShowsTheCluster(t *testing.T) {
+func TestDocumentShowsCluster(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/xds.md")
 	must(t, err)
 	_, rest, _ := strings.Cut(string(page), "<!-- tested by interop/custompolicy_test.go -->\n```json\n")

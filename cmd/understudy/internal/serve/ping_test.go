@@ -11,11 +11,11 @@ import (
 
 // The server allows a client to ping every 30 s. It says so in a header that comes before the first
 // response.
-func TestPingsAreAllowed(t *testing.T) {
+func TestPingHeader(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
 	s, _ := start(t, Options{Paths: []string{dir}})
-	stream := open(t, s, insecure.NewCredentials())
+	stream := openStream(t, s, insecure.NewCredentials())
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
 	receive(t, stream)
 	header, err := stream.Header()

@@ -22,16 +22,16 @@ func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 		Name:                 name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{
-			EdsConfig: overADS(),
+			EdsConfig: adsSource(),
 		},
 		LbPolicy: clusterv3.Cluster_ROUND_ROBIN,
 	}
 	return cluster, setPolicy(cluster, policy)
 }
 
-// clusterFor returns the cluster to serve for g. It adds fields that clients need and the file may
-// omit.
-func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
+// clusterFor returns the cluster to serve for g. It adds the fields that clients need and that the
+// file may omit.
+func clusterFor(g *clusterConfig, policy string) (*clusterv3.Cluster, error) {
 	if g.endpoints != nil {
 		cluster, err := newCluster(g.name(), policy)
 		cluster.OutlierDetection = g.config.GetOutlierDetection()
@@ -43,7 +43,7 @@ func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
 			cluster.EdsClusterConfig = new(clusterv3.Cluster_EdsClusterConfig)
 		}
 		if cluster.GetEdsClusterConfig().GetEdsConfig() == nil {
-			cluster.EdsClusterConfig.EdsConfig = overADS()
+			cluster.EdsClusterConfig.EdsConfig = adsSource()
 		}
 	}
 	if cluster.GetLoadBalancingPolicy() != nil || cluster.GetType() == clusterv3.Cluster_LOGICAL_DNS {
@@ -52,7 +52,7 @@ func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
 	return cluster, setPolicy(cluster, policy)
 }
 
-func overADS() *corev3.ConfigSource {
+func adsSource() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
@@ -65,21 +65,21 @@ func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	if policy == RoundRobin {
 		return nil
 	}
-	weighted, err := newPolicies("understudy", &typev3.TypedStruct{TypeUrl: "type.googleapis.com/" + policy, Value: new(structpb.Struct)})
+	preferred, err := newPolicies("understudy", &typev3.TypedStruct{TypeUrl: "type.googleapis.com/" + policy, Value: new(structpb.Struct)})
 	if err != nil {
 		return err
 	}
-	// The fallback is what gRPC does for ROUND_ROBIN: choose localities by weight and their
-	// endpoints evenly.
-	even, err := newPolicies("round_robin", new(roundrobinv3.RoundRobin))
+	// The fallback is what gRPC uses for ROUND_ROBIN: it chooses localities by weight, and the
+	// endpoints of a locality evenly.
+	roundRobin, err := newPolicies("round_robin", new(roundrobinv3.RoundRobin))
 	if err != nil {
 		return err
 	}
-	fallback, err := newPolicies("fallback", &wrrlocalityv3.WrrLocality{EndpointPickingPolicy: even})
+	fallback, err := newPolicies("fallback", &wrrlocalityv3.WrrLocality{EndpointPickingPolicy: roundRobin})
 	if err != nil {
 		return err
 	}
-	cluster.LoadBalancingPolicy = &clusterv3.LoadBalancingPolicy{Policies: append(weighted.GetPolicies(), fallback.GetPolicies()...)}
+	cluster.LoadBalancingPolicy = &clusterv3.LoadBalancingPolicy{Policies: append(preferred.GetPolicies(), fallback.GetPolicies()...)}
 	return nil
 }
 

@@ -14,21 +14,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// publisher serves the clusters of files and targets and follows their changes. Except for ask and
-// wake, its methods must not be called concurrently.
+// publisher serves the clusters of files and targets and follows their changes. Except for
+// requestReload and wake, its methods must not be called concurrently.
 type publisher struct {
 	files     *files
-	follows   *follows
+	targets   *followedTargets
 	clusters  *clusters
 	resources *resources
 	clients   *clients
-	store     keeper // nil without a cache directory
+	store     clusterStore // nil without a cache directory
 	gauges    gauges
 	log       *slog.Logger
 
-	asked  chan time.Time    // signals that changed files should be read
-	forget atomic.Bool       // the next reload also reads unchanged files
-	said   map[string]string // the last logged problem, by path
+	wakeups        chan time.Time    // makes run read the changed files
+	rereadAll      atomic.Bool       // the next reload also reads unchanged files
+	loggedProblems map[string]string // last logged problem, by path
 }
 
 // newPublisher reads the files for the first time. It fails if no path exists and there is neither
@@ -42,19 +42,19 @@ func newPublisher(o Options) (*publisher, error) {
 		return nil, err
 	}
 	p := &publisher{
-		files:     files,
-		clusters:  newClusters(o.RemovalDelay),
-		resources: newResources(o.Policy),
-		clients:   newClients(o.Log, o.Limits),
-		log:       o.Log,
-		asked:     make(chan time.Time, 1),
-		said:      make(map[string]string),
+		files:          files,
+		clusters:       newClusters(o.RemovalDelay),
+		resources:      newResources(o.Policy),
+		clients:        newClients(o.Log, o.Limits),
+		log:            o.Log,
+		wakeups:        make(chan time.Time, 1),
+		loggedProblems: make(map[string]string),
 	}
-	if p.follows, err = startFollows(o, p.wake); err != nil {
+	if p.targets, err = followTargets(o, p.wake); err != nil {
 		return nil, err
 	}
 	if err := p.begin(o); err != nil {
-		p.follows.close()
+		p.targets.close()
 		return nil, err
 	}
 	return p, nil
@@ -64,27 +64,27 @@ func (p *publisher) begin(o Options) error {
 	if err := p.restore(o.Cache); err != nil {
 		return err
 	}
-	if err := p.files.exist(); err != nil && len(p.clusters.served) == 0 && len(o.From) == 0 {
+	if err := p.files.checkExist(); err != nil && len(p.clusters.served) == 0 && len(o.From) == 0 {
 		return fmt.Errorf("nothing to serve: %w", err)
 	}
-	var all error
+	var problem error
 	if o.Strict {
-		all = p.follows.settle()
+		problem = p.targets.waitForAnswers()
 	}
 	problems := p.reload()
 	if o.Strict {
 		for _, path := range slices.Sorted(maps.Keys(problems)) {
-			all = errors.Join(all, problems[path])
+			problem = errors.Join(problem, problems[path])
 		}
-		if all != nil {
-			return all
+		if problem != nil {
+			return problem
 		}
 		if len(p.clusters.served) == 0 && len(o.From) == 0 {
-			return p.nothing()
+			return p.nothingToServe()
 		}
 	}
 	if len(p.clusters.served) == 0 && len(o.Paths) > 0 {
-		p.log.Warn("nothing to serve yet", "error", p.nothing().Error())
+		p.log.Warn("nothing to serve yet", "error", p.nothingToServe().Error())
 	}
 	return nil
 }
@@ -101,46 +101,46 @@ func (p *publisher) restore(directory string) error {
 	}
 	p.store = store
 	var names []string
-	targets := p.follows.origins()
+	targets := p.targets.origins()
 	for _, entry := range store.load(func(o origin) bool { return targets[o] || p.files.covers(o.path()) }) {
-		names = append(names, entry.given.name())
-		p.clusters.restore(entry.File, entry.given, entry.Lost)
-		p.log.Info("cluster restored from the cache", "cluster", entry.given.name(), "file", entry.File.path())
+		names = append(names, entry.parsed.name())
+		p.clusters.restore(entry.File, entry.parsed, entry.Lost)
+		p.log.Info("cluster restored from the cache", "cluster", entry.parsed.name(), "file", entry.File.path())
 	}
 	p.publish(names, nil, true)
 	return nil
 }
 
-func (p *publisher) nothing() error {
+func (p *publisher) nothingToServe() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
 
-// ask makes run read all files soon, even unchanged ones.
-func (p *publisher) ask() {
-	p.forget.Store(true)
+// requestReload makes run read all files soon, even unchanged files.
+func (p *publisher) requestReload() {
+	p.rereadAll.Store(true)
 	p.wake()
 }
 
 // wake makes run read changed files and serve the targets' clusters soon.
 func (p *publisher) wake() {
 	select {
-	case p.asked <- time.Now():
+	case p.wakeups <- time.Now():
 	default:
 	}
 }
 
 func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 	p.files.notice = w.Of
-	keeping := startKeeping(ctx, p.store)
-	defer func() { keeping.end(p.clusters.served) }()
+	saver := startSaver(ctx, p.store)
+	defer func() { saver.stop(p.clusters.served) }()
 	for {
-		keeping.offer(p.clusters.served)
-		if _, ok := w.Wait(ctx.Done(), p.asked); !ok {
+		saver.offer(p.clusters.served)
+		if _, ok := w.Wait(ctx.Done(), p.wakeups); !ok {
 			return
 		}
-		if p.forget.Swap(false) {
+		if p.rereadAll.Swap(false) {
 			p.log.Info("all files are looked at, as asked")
-			p.files.forget()
+			p.files.rereadAll()
 		}
 		p.reload()
 	}
@@ -149,12 +149,12 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 // reload reads the files and serves the clusters of files and targets. It returns the problems by
 // path.
 func (p *publisher) reload() map[string]error {
-	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
-	wrong, unknown := p.follows.into(found, p.clusters.gave)
+	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.clusterByFile)))
+	failing, unknown := p.targets.addClusters(found, p.clusters.clusterByFile)
 	changes := p.clusters.update(time.Now(), found)
-	// Only now add the rejections to the problems. A file that is rejected because another file has
-	// its cluster is nevertheless known.
-	partly := unknown || p.unknown(problems)
+	// Add the rejected files to the problems only after the call of hasUnknown. The content of a
+	// file is known even if it is rejected because another file has the same cluster.
+	incomplete := unknown || p.hasUnknown(problems)
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
 		problem := fmt.Errorf("%s: cluster %q is that of %s already", o.path(), found[o].name(), other.path())
@@ -163,47 +163,47 @@ func (p *publisher) reload() map[string]error {
 		}
 		problems[o.path()] = problem
 	}
-	p.publish(slices.Concat(changes.added, changes.changed), changes.removed, partly)
-	p.gauges.looked(time.Now(), len(p.clusters.served), len(problems)+wrong)
-	p.report(changes)
-	p.complain(problems)
+	p.publish(slices.Concat(changes.added, changes.changed), changes.removed, incomplete)
+	p.gauges.record(time.Now(), len(p.clusters.served), len(problems)+failing)
+	p.logChanges(changes)
+	p.logProblems(problems)
 	return problems
 }
 
-// publish sends the updated clusters to the clients that request them, and withdraws the removed
-// ones. partly means that clusters may be missing, because the content of some file or target has
-// never been known.
-func (p *publisher) publish(updated, removed []string, partly bool) {
-	clusters := make([]*given, len(updated))
+// publish sends the updated clusters to the clients that request them, and removes the clusters in
+// removed. incomplete means that clusters may be missing, because the content of some file or
+// target has never been known.
+func (p *publisher) publish(updated, removed []string, incomplete bool) {
+	clusters := make([]*clusterConfig, len(updated))
 	now := time.Now()
 	for i, name := range updated {
 		clusters[i] = p.clusters.served[name].cluster
-		p.clients.changed(name, clusters[i].endpoints != nil, now)
+		p.clients.recordChange(name, clusters[i].endpoints != nil, now)
 	}
 	for _, name := range removed {
-		p.clients.removed(name)
+		p.clients.removeCluster(name)
 	}
-	known := blind
+	known := nothingKnown
 	switch loaded := p.gauges.loaded.Load() || len(updated) > 0; {
-	case loaded && partly:
-		known = partial
+	case loaded && incomplete:
+		known = partlyKnown
 	case loaded:
-		known = full
+		known = allKnown
 	}
-	p.gauges.loaded.Store(known != blind)
+	p.gauges.loaded.Store(known != nothingKnown)
 	if err := errors.Join(p.resources.set(clusters, removed), p.resources.gate.update(known, clusters, removed)); err != nil {
 		p.log.Error("clusters cannot be served", "error", err.Error())
 	}
 }
 
-// unknown reports whether there is a problem with a file or directory whose content has never been
-// known.
-func (p *publisher) unknown(problems map[string]error) bool {
+// hasUnknown reports whether there is a problem with a file or directory whose content has never
+// been known.
+func (p *publisher) hasUnknown(problems map[string]error) bool {
 	if len(problems) == 0 {
 		return false
 	}
 	known := make(map[string]bool)
-	for o := range p.clusters.gave {
+	for o := range p.clusters.clusterByFile {
 		known[o.path()], known[filepath.Dir(o.path())] = true, true
 	}
 	for path := range problems {
@@ -214,12 +214,12 @@ func (p *publisher) unknown(problems map[string]error) bool {
 	return false
 }
 
-func (p *publisher) report(c changes) {
+func (p *publisher) logChanges(c changes) {
 	for _, name := range slices.Concat(c.added, c.changed) {
 		s := p.clusters.served[name]
-		p.log.Info("cluster served", "cluster", name, "file", s.file.path(), "localities", len(s.cluster.endpoints.GetEndpoints()), "endpoints", s.cluster.count())
+		p.log.Info("cluster served", "cluster", name, "file", s.file.path(), "localities", len(s.cluster.endpoints.GetEndpoints()), "endpoints", s.cluster.endpointCount())
 	}
-	for _, name := range c.lost {
+	for _, name := range c.missing {
 		p.log.Warn("cluster has no file any more", "cluster", name, "removal_in", p.clusters.delay.String())
 	}
 	for _, name := range c.removed {
@@ -227,19 +227,19 @@ func (p *publisher) report(c changes) {
 	}
 }
 
-func (p *publisher) complain(problems map[string]error) {
-	for _, path := range slices.Sorted(maps.Keys(p.said)) {
+func (p *publisher) logProblems(problems map[string]error) {
+	for _, path := range slices.Sorted(maps.Keys(p.loggedProblems)) {
 		if problems[path] == nil {
-			delete(p.said, path)
+			delete(p.loggedProblems, path)
 			p.log.Info("rejected no longer", "path", path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(problems)) {
 		text := problems[path].Error()
-		if p.said[path] == text {
+		if p.loggedProblems[path] == text {
 			continue
 		}
-		p.said[path] = text
+		p.loggedProblems[path] = text
 		switch served := p.servedFrom(path); {
 		case len(served) > 0:
 			p.log.Error("rejected, what it held before is still served", "clusters", served, "error", text)

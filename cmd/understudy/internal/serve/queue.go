@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	maxQueued = 1 << 20
-	// flushPatience limits how long close waits for the last lines to be written.
-	flushPatience = time.Second
+	maxQueuedBytes = 1 << 20
+	// flushTimeout limits how long close waits for the last lines to be written.
+	flushTimeout = time.Second
 )
 
-// queue is a writer of lines that never blocks. A goroutine passes the lines on to out. If that is
-// too slow or blocks, lines are dropped and counted.
+// queue is a writer of lines that never blocks. A goroutine writes the lines to out. If out is too
+// slow or blocks, the queue drops lines and counts them.
 type queue struct {
-	out  io.Writer
-	note func(w io.Writer, dropped uint64)
+	out           io.Writer
+	reportDropped func(w io.Writer, dropped uint64)
 
-	total atomic.Uint64 // all lines dropped so far
+	totalDropped atomic.Uint64 // number of lines dropped so far
 
 	mu      sync.Mutex
 	lines   []byte
-	dropped uint64 // lines dropped since the last take
+	dropped uint64 // number of lines dropped since the last call of take
 	closed  bool
 
-	more  chan struct{}
-	ended chan struct{}
+	wakeup chan struct{}
+	done   chan struct{}
 }
 
-func newQueue(out io.Writer, note func(w io.Writer, dropped uint64)) *queue {
-	q := &queue{out: out, note: note, more: make(chan struct{}, 1), ended: make(chan struct{})}
+func newQueue(out io.Writer, reportDropped func(w io.Writer, dropped uint64)) *queue {
+	q := &queue{out: out, reportDropped: reportDropped, wakeup: make(chan struct{}, 1), done: make(chan struct{})}
 	go q.run()
 	return q
 }
@@ -40,7 +40,7 @@ func newQueue(out io.Writer, note func(w io.Writer, dropped uint64)) *queue {
 // Write queues one or more lines, or drops them if the queue is full or closed.
 func (q *queue) Write(line []byte) (int, error) {
 	q.mu.Lock()
-	if q.closed || len(q.lines)+len(line) > maxQueued {
+	if q.closed || len(q.lines)+len(line) > maxQueuedBytes {
 		q.dropped += q.count(line)
 	} else {
 		q.lines = append(q.lines, line...)
@@ -52,13 +52,13 @@ func (q *queue) Write(line []byte) (int, error) {
 
 func (q *queue) count(lines []byte) uint64 {
 	n := uint64(bytes.Count(lines, []byte{'\n'}))
-	q.total.Add(n)
+	q.totalDropped.Add(n)
 	return n
 }
 
 func (q *queue) wake() {
 	select {
-	case q.more <- struct{}{}:
+	case q.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -74,18 +74,18 @@ func (q *queue) take() (lines []byte, dropped uint64, open bool) {
 }
 
 func (q *queue) run() {
-	defer close(q.ended)
-	var untold uint64 // dropped lines that the log does not mention yet
-	for range q.more {
+	defer close(q.done)
+	var unreported uint64 // number of dropped lines that have not been reported
+	for range q.wakeup {
 		lines, dropped, open := q.take()
 		if len(lines) > 0 {
 			_, err := q.out.Write(lines)
 			if err != nil {
 				dropped += q.count(lines)
 			}
-			if untold += dropped; untold > 0 && err == nil {
-				q.note(q.out, untold)
-				untold = 0
+			if unreported += dropped; unreported > 0 && err == nil {
+				q.reportDropped(q.out, unreported)
+				unreported = 0
 			}
 		}
 		if !open {
@@ -94,14 +94,14 @@ func (q *queue) run() {
 	}
 }
 
-// close closes the queue and waits until all lines are written, but at most for flushPatience.
+// close closes the queue and waits until all lines are written, but no longer than flushTimeout.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
 	q.wake()
 	select {
-	case <-q.ended:
-	case <-time.After(flushPatience):
+	case <-q.done:
+	case <-time.After(flushTimeout):
 	}
 }

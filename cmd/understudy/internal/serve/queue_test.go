@@ -10,19 +10,19 @@ import (
 	"testing/synctest"
 )
 
-type stuck struct {
-	let  chan error
-	text bytes.Buffer
+type blockingWriter struct {
+	release chan error
+	text    bytes.Buffer
 }
 
-func (s *stuck) Write(p []byte) (int, error) {
-	if err := <-s.let; err != nil {
+func (s *blockingWriter) Write(p []byte) (int, error) {
+	if err := <-s.release; err != nil {
 		return 0, err
 	}
 	return s.text.Write(p)
 }
 
-func noted(w io.Writer, dropped uint64) { fmt.Fprintf(w, "dropped %d\n", dropped) }
+func writeDropped(w io.Writer, dropped uint64) { fmt.Fprintf(w, "dropped %d\n", dropped) }
 
 func writeLine(t *testing.T, q *queue, line string) {
 	t.Helper()
@@ -30,22 +30,22 @@ func writeLine(t *testing.T, q *queue, line string) {
 	must(t, err)
 }
 
-// If nobody reads the log, lines are dropped and logging does not block. When somebody reads it
-// again, a line says how many were dropped.
-func TestALogThatIsNotRead(t *testing.T) {
+// If nobody reads the log, lines are dropped and logging does not block. When the log is read
+// again, a line in it says how many lines were dropped.
+func TestUnreadLogDropsLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := &stuck{let: make(chan error)}
-		q := newQueue(out, noted)
+		out := &blockingWriter{release: make(chan error)}
+		q := newQueue(out, writeDropped)
 		writeLine(t, q, "first\n")
 		synctest.Wait()
-		half := strings.Repeat("x", maxQueued/2-1) + "\n"
+		half := strings.Repeat("x", maxQueuedBytes/2-1) + "\n"
 		for range 5 {
 			writeLine(t, q, half)
 		}
-		if got := q.total.Load(); got != 3 {
+		if got := q.totalDropped.Load(); got != 3 {
 			t.Errorf("%d lines are counted as dropped, want 3", got)
 		}
-		close(out.let)
+		close(out.release)
 		synctest.Wait()
 		writeLine(t, q, "last\n")
 		q.close()
@@ -55,14 +55,14 @@ func TestALogThatIsNotRead(t *testing.T) {
 	})
 }
 
-func TestALogThatCannotBeWritten(t *testing.T) {
+func TestFailedLogWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := &stuck{let: make(chan error, 1)}
-		q := newQueue(out, noted)
-		out.let <- errors.New("disk full")
+		out := &blockingWriter{release: make(chan error, 1)}
+		q := newQueue(out, writeDropped)
+		out.release <- errors.New("disk full")
 		writeLine(t, q, "one\ntwo\n")
 		synctest.Wait()
-		close(out.let)
+		close(out.release)
 		writeLine(t, q, "three\n")
 		q.close()
 		if want := "three\ndropped 2\n"; out.text.String() != want {
@@ -71,13 +71,13 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-func TestTheEndDoesNotWaitForTheLog(t *testing.T) {
+func TestQueueCloseTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := &stuck{let: make(chan error)}
-		q := newQueue(out, noted)
+		out := &blockingWriter{release: make(chan error)}
+		q := newQueue(out, writeDropped)
 		writeLine(t, q, "never read\n")
 		q.close()
-		close(out.let)
+		close(out.release)
 		synctest.Wait()
 	})
 }

@@ -9,98 +9,98 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-type limited struct {
-	limit string // the command line flag that sets the limit
-	text  string
+type limitError struct {
+	flagName string // the command line flag that sets the limit
+	text     string
 }
 
-func (l *limited) Error() string { return fmt.Sprintf("%s (--%s)", l.text, l.limit) }
+func (l *limitError) Error() string { return fmt.Sprintf("%s (--%s)", l.text, l.flagName) }
 
-func tooMuch(limit string, n int, what string, most int) *limited {
-	return &limited{limit, fmt.Sprintf("%d %s, want at most %d", n, what, most)}
+func newLimitError(flagName string, n int, description string, maximum int) *limitError {
+	return &limitError{flagName, fmt.Sprintf("%d %s, want at most %d", n, description, maximum)}
 }
 
 // refusal counts how often clients have exceeded one limit.
 type refusal struct {
-	count, logged int // the number so far, and the number when it was last logged
-	at            time.Time
+	count, countLogged int // the number so far, and the number at the last log line
+	loggedAt           time.Time
 }
 
-func (c *clients) refuse(s *client, beyond *limited) error {
+func (c *clients) refuse(s *clientStream, limitErr *limitError) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.end(s, beyond)
+	return c.endStream(s, limitErr)
 }
 
-func (c *clients) end(s *client, beyond *limited) error {
-	c.refused(s.address, s.node, beyond)
-	s.end(beyond)
-	return beyond
+func (c *clients) endStream(s *clientStream, limitErr *limitError) error {
+	c.countRefusal(s.address, s.node, limitErr)
+	s.cancel(limitErr)
+	return limitErr
 }
 
 func (c *clients) refusedConnection(address net.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refused(address.String(), "", tooMuch("max-connections", c.limits.Connections+1, "connections", c.limits.Connections))
+	c.countRefusal(address.String(), "", newLimitError("max-connections", c.limits.Connections+1, "connections", c.limits.Connections))
 }
 
-// refused counts a refusal, and logs it at most once a second for each limit.
-func (c *clients) refused(address, node string, beyond *limited) {
-	r := c.refusals[beyond.limit]
+// countRefusal counts a refusal. It logs at most one refusal per second for each limit.
+func (c *clients) countRefusal(address, node string, limitErr *limitError) {
+	r := c.refusals[limitErr.flagName]
 	if r == nil {
 		r = new(refusal)
-		c.refusals[beyond.limit] = r
+		c.refusals[limitErr.flagName] = r
 	}
 	r.count++
-	if now := time.Now(); now.Sub(r.at) >= time.Second {
-		c.log.Warn("client refused", "client", address, "node", node, "error", beyond.Error(), "times", r.count-r.logged)
-		r.at, r.logged = now, r.count
+	if now := time.Now(); now.Sub(r.loggedAt) >= time.Second {
+		c.log.Warn("client refused", "client", address, "node", node, "error", limitErr.Error(), "times", r.count-r.countLogged)
+		r.loggedAt, r.countLogged = now, r.count
 	}
 }
 
-// rejects records a NACK. It logs at most ten NACKs of a stream per minute, and none with the same
-// reason as the last one that was logged for the type.
-func (c *clients) rejects(s *client, r request, log *slog.Logger) {
-	reason := c.text(r.problem.GetMessage())
-	if before, known := s.rejected[r.typeURL]; known && before == reason || !s.nacks.allows(time.Now()) {
-		c.repeated++
+// recordNACK records a NACK. It logs at most ten NACKs of a stream per minute. It does not log a
+// NACK with the same reason as the last logged NACK for the type.
+func (c *clients) recordNACK(s *clientStream, r request, log *slog.Logger) {
+	reason := c.logText(r.errorDetail.GetMessage())
+	if before, known := s.loggedReasons[r.typeURL]; known && before == reason || !s.nackLimiter.allow(time.Now()) {
+		c.repeatedNACKs++
 		return
 	}
-	s.rejected[r.typeURL] = reason
-	log.Warn("client NACK", "names", c.some(r.names), "nonce", r.nonce, "version", c.text(r.version), "reason", reason)
+	s.loggedReasons[r.typeURL] = reason
+	log.Warn("client NACK", "names", c.logNames(r.names), "nonce", r.nonce, "version", c.logText(r.version), "reason", reason)
 }
 
-type window struct {
-	begin time.Time
+type eventLimiter struct {
+	start time.Time
 	count int
 }
 
-// allows counts an event, and reports whether it is among the first ten of a minute.
-func (w *window) allows(now time.Time) bool {
-	if now.Sub(w.begin) >= time.Minute {
-		*w = window{begin: now}
+// allow counts an event, and reports whether it is one of the first ten events of a minute.
+func (w *eventLimiter) allow(now time.Time) bool {
+	if now.Sub(w.start) >= time.Minute {
+		*w = eventLimiter{start: now}
 	}
 	w.count++
 	return w.count <= 10
 }
 
-// text makes text from a client safe to log, and shortens it.
-func (c *clients) text(s string) string { return printable.Line(s, c.limits.Logged) }
+// logText escapes and truncates a text from a client for the log.
+func (c *clients) logText(s string) string { return printable.Line(s, c.limits.Logged) }
 
-// some returns the names for the log. They are formatted only if the line is logged.
-func (c *clients) some(names []string) slog.LogValuer { return list{c, names} }
+// logNames returns a log value for the names. The names are formatted only if the line is logged.
+func (c *clients) logNames(names []string) slog.LogValuer { return nameList{c, names} }
 
-type list struct {
+type nameList struct {
 	clients *clients
 	names   []string
 }
 
 const maxListed = 20
 
-func (l list) LogValue() slog.Value {
+func (l nameList) LogValue() slog.Value {
 	var all []string
 	for _, name := range l.names[:min(len(l.names), maxListed)] {
-		all = append(all, l.clients.text(name))
+		all = append(all, l.clients.logText(name))
 	}
 	if more := len(l.names) - len(all); more > 0 {
 		all = append(all, fmt.Sprintf("and %d more", more))

@@ -19,13 +19,14 @@ type resources struct {
 }
 
 // newResources returns empty caches whose versions begin with a new prefix. A version from an
-// earlier server is therefore never current, and its clients get all resources that they request.
+// earlier process is therefore never current, so that reconnecting clients get all resources that
+// they request.
 func newResources(policy string) *resources {
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
-	empty := func(typeURL string) *cachev3.LinearCache {
-		return cachev3.NewLinearCache(typeURL, cachev3.WithVersionPrefix(prefix), cachev3.WithLogger(quiet{}))
+	newCache := func(typeURL string) *cachev3.LinearCache {
+		return cachev3.NewLinearCache(typeURL, cachev3.WithVersionPrefix(prefix), cachev3.WithLogger(discardLogger{}))
 	}
-	r := &resources{policy: policy, endpoints: empty(resourcev3.EndpointType), clusters: empty(resourcev3.ClusterType), listeners: empty(resourcev3.ListenerType)}
+	r := &resources{policy: policy, endpoints: newCache(resourcev3.EndpointType), clusters: newCache(resourcev3.ClusterType), listeners: newCache(resourcev3.ListenerType)}
 	r.gate = newGate(r.cache())
 	return r
 }
@@ -42,22 +43,23 @@ func (r *resources) cache() cachev3.Cache {
 	}
 }
 
-// set serves new or changed clusters and removes others. All changes of one type are published
-// together. A resource is published after the resources that it refers to, and removed before them.
-func (r *resources) set(updated []*given, removed []string) error {
+// set serves the clusters in updated, which are new or changed, and removes those in removed. All
+// changes of one type are published together. A resource is published after the resources that it
+// refers to, and removed before them.
+func (r *resources) set(updated []*clusterConfig, removed []string) error {
 	if len(updated)+len(removed) == 0 {
 		return nil
 	}
 	endpoints := make(map[string]types.Resource)
 	clusters, listeners := make(map[string]types.Resource), make(map[string]types.Resource)
 	known := r.clusters.GetResources()
-	var without []string // clusters whose endpoints come from another server
+	var withoutEndpoints []string // clusters whose endpoints come from another server
 	for _, g := range updated {
 		name := g.name()
 		if g.endpoints != nil {
 			endpoints[name] = g.endpoints
 		} else {
-			without = append(without, name)
+			withoutEndpoints = append(withoutEndpoints, name)
 		}
 		cluster, err := clusterFor(g, r.policy)
 		if err != nil {
@@ -78,13 +80,13 @@ func (r *resources) set(updated []*given, removed []string) error {
 		r.clusters.UpdateResources(clusters, nil),
 		r.listeners.UpdateResources(listeners, removed),
 		r.clusters.UpdateResources(nil, removed),
-		r.endpoints.UpdateResources(nil, slices.Concat(removed, without)),
+		r.endpoints.UpdateResources(nil, slices.Concat(removed, withoutEndpoints)),
 	)
 }
 
-type quiet struct{}
+type discardLogger struct{}
 
-func (quiet) Debugf(string, ...any) {}
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Warnf(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
+func (discardLogger) Debugf(string, ...any) {}
+func (discardLogger) Infof(string, ...any)  {}
+func (discardLogger) Warnf(string, ...any)  {}
+func (discardLogger) Errorf(string, ...any) {}

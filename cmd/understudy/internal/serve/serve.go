@@ -3,7 +3,8 @@
 // targets and, with RoundRobin, to Envoy.
 //
 // Each cluster becomes up to three resources of the same name: a listener that contains its routes,
-// a cluster, and the cluster's endpoints, unless these come from another server.
+// a cluster, and the cluster's endpoints. If the endpoints come from another server, they are not a
+// resource here.
 package serve
 
 import (
@@ -44,11 +45,11 @@ const (
 
 // Options configure a server.
 type Options struct {
-	// Paths are endpoints files and directories. In a directory, files with the extension .yaml,
-	// .yml or .json are read, except hidden ones. At least one path or target is required.
+	// Paths are endpoints files and directories. In a directory, the files with the extension
+	// .yaml, .yml or .json are read, except hidden files. At least one path or target is required.
 	Paths []string
-	// From are targets to follow. Each is served as one cluster. An entry is NAME=TARGET, or a
-	// target alone, whose cluster is named after its authority. All targets of this project are
+	// From are targets to follow. Each target is served as one cluster. An entry is NAME=TARGET, or
+	// a target alone, whose cluster is named after its authority. All targets of this project are
 	// allowed. The parameters of policies have no effect.
 	From       []string
 	Kubeconfig kubeconfig.Options
@@ -57,15 +58,15 @@ type Options struct {
 	Listen string
 	// TLS names the files of the server's certificate, if any.
 	TLS TLS
-	// RemovalDelay is how long a cluster is still served after it has vanished from all files. With
-	// 0, it is removed at once. The command's default is DefaultRemovalDelay.
+	// RemovalDelay is how long a cluster is still served after it has vanished from all files. If
+	// it is 0, the cluster is removed at once. The command's default is DefaultRemovalDelay.
 	RemovalDelay time.Duration
 	// MaxConnectionAge limits the age of a client's connection, plus or minus a tenth. The client
 	// then reconnects, perhaps to a newer replica, and keeps its endpoints in the meantime. The
 	// minimum is 1 s; 0 means no limit. The command's default is DefaultMaxConnectionAge.
 	MaxConnectionAge time.Duration
-	// Cache is a directory that stores the last valid form of each cluster, which thus survives a
-	// restart. If it is empty, there is no cache.
+	// Cache is a directory that stores the last valid form of each cluster for use after a restart.
+	// If it is empty, there is no cache.
 	Cache string
 	// Strict makes Start fail if a file is invalid, if there is no file, or if a target does not
 	// answer within 15 s. Otherwise, Start logs the problem and serves the rest.
@@ -77,15 +78,15 @@ type Options struct {
 	// Insecure allows an address outside loopback without TLS.
 	Insecure bool
 	// Metrics, if not empty, is the address that serves metrics in Prometheus' text format,
-	// /healthz and /readyz. It is host:port, or a port alone, which is then on loopback.
+	// /healthz and /readyz. It is host:port, or only a port, which means loopback.
 	Metrics string
 	Limits  Limits
 	// Log receives lines about clients and files. It must not block, because requests wait for
 	// locks that are held while lines are logged. The default is no log.
 	Log *slog.Logger
 
-	dropped func() uint64 // returns how many lines the log has dropped; may be nil
-	silence time.Duration // replaces the constant silence, unless 0
+	droppedLines    func() uint64 // returns how many lines the log has dropped; may be nil
+	responseTimeout time.Duration // overrides the constant responseTimeout unless it is 0
 }
 
 // Server serves until its context ends or Stop is called.
@@ -102,12 +103,12 @@ type Server struct {
 	err    error // why the server has ended; valid once done is closed
 }
 
-// stopPatience limits how long streams may take to end by themselves when the server stops.
-const stopPatience = 5 * time.Second
+// stopTimeout limits how long streams may take to end by themselves when the server stops.
+const stopTimeout = 5 * time.Second
 
-// Start loads and serves the valid files, and the cached clusters of invalid ones. It fails if none
-// of the paths exists and nothing else can be served, or if it cannot listen on the address. When
-// ctx ends, the server stops gracefully: streams end with the status OK.
+// Start loads and serves the valid files, and the cached clusters of invalid files. It fails if
+// none of the paths exists and nothing else can be served, or if it cannot listen on the address.
+// When ctx ends, the server stops gracefully: streams end with the status OK.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -126,7 +127,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("max connection age %v: want 1s or more, or 0 for no limit", o.MaxConnectionAge)
 	}
 	var err error
-	if o.Limits, err = o.Limits.complete(); err != nil {
+	if o.Limits, err = o.Limits.withDefaults(); err != nil {
 		return nil, err
 	}
 	creds, keys, err := o.credentials()
@@ -134,7 +135,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{log: o.Log, keys: keys, done: make(chan struct{})}
-	s.watcher = filewatch.New(o.Paths...) // before the files are read, so that no change is missed
+	s.watcher = filewatch.New(o.Paths...) // created before the files are read, so that it misses no change
 	if err := s.open(ctx, o); err != nil {
 		s.close()
 		return nil, err
@@ -152,12 +153,12 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if s.listener, err = listen(ctx, o.Listen); err == nil {
-		s.listener = bounded{s.listener, make(chan struct{}, o.Limits.Connections), s.publisher.clients.refusedConnection}
+		s.listener = limitedListener{s.listener, make(chan struct{}, o.Limits.Connections), s.publisher.clients.refusedConnection}
 	}
 	return err
 }
 
-// Failure is an error that is caused neither by an argument nor by the content of a file.
+// Failure is an error that neither an argument nor the content of a file caused.
 type Failure struct{ error }
 
 func (f Failure) Unwrap() error { return f.error }
@@ -175,7 +176,7 @@ func (s *Server) close() {
 	s.watcher.Close()
 	s.metrics.close()
 	if s.publisher != nil {
-		s.publisher.follows.close()
+		s.publisher.targets.close()
 	}
 }
 
@@ -190,11 +191,12 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.metrics.listener.Addr()
 }
 
-// Reload makes the server read all files again, even unchanged ones. It is safe for concurrent use.
+// Reload makes the server read all files again, even unchanged files. It is safe for concurrent
+// use.
 func (s *Server) Reload() {
-	s.publisher.ask()
+	s.publisher.requestReload()
 	if s.keys != nil {
-		s.keys.look()
+		s.keys.reload()
 	}
 }
 
@@ -213,13 +215,13 @@ func (s *Server) Wait() error {
 func (s *Server) run(ctx context.Context, o Options, creds credentials.TransportCredentials) {
 	defer close(s.done)
 	defer s.cancel()
-	server := grpc.NewServer(append(o.Limits.serverOptions(&s.publisher.clients.large),
+	server := grpc.NewServer(append(o.Limits.serverOptions(&s.publisher.clients.largeRequests),
 		grpc.Creds(creds),
 		// Keepalive pings may be 10 s apart, the shortest interval of gRPC clients. The limit is a
 		// second lower, because a ping may arrive early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopPatience}),
-		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate, cmp.Or(o.silence, silence))),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopTimeout}),
+		grpc.ChainStreamInterceptor(streamInterceptor(ctx, s.publisher.resources.gate, cmp.Or(o.responseTimeout, responseTimeout))),
 	)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{clients: s.publisher.clients, gate: s.publisher.resources.gate})
 	status := health.NewServer()
@@ -241,22 +243,23 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	if s.metrics != nil {
 		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
 	}
-	// ErrServerStopped means that the server was stopped before it served, which is no failure.
+	// ErrServerStopped means that the server was stopped before Serve was called. This is not a
+	// failure.
 	if err := server.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
 	s.cancel()
 	s.metrics.close()
-	s.publisher.follows.close()
+	s.publisher.targets.close()
 	background.Wait()
 	s.watcher.Close()
 	s.log.Info("stopped")
 }
 
-// stop waits for the streams, which end with the server's context. After stopPatience, it breaks
-// the streams whose clients do not read.
+// stop waits for the streams, which end with the server's context. After stopTimeout, it aborts the
+// remaining streams, whose clients do not read.
 func stop(server *grpc.Server) {
-	timer := time.AfterFunc(stopPatience, server.Stop)
+	timer := time.AfterFunc(stopTimeout, server.Stop)
 	defer timer.Stop()
 	server.GracefulStop()
 }

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 )
 
-func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
+func endpointCounts(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	t.Helper()
 	all := make(map[string]int)
 	for _, resource := range r.GetResources() {
@@ -26,13 +26,14 @@ func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 		if err := resource.UnmarshalTo(&c); err != nil {
 			t.Fatal(err)
 		}
-		all[c.GetClusterName()] = (&given{endpoints: &c}).count()
+		all[c.GetClusterName()] = (&clusterConfig{endpoints: &c}).endpointCount()
 	}
 	return all
 }
 
-// ask requests the endpoints of a cluster. next waits for the next response and acknowledges it.
-func ask(t *testing.T, stream adsStream, name string) (next func() int) {
+// requestEndpoints returns a function that requests the endpoints of a cluster, or acknowledges the
+// previous response, and then waits for the next response. It returns the number of endpoints.
+func requestEndpoints(t *testing.T, stream adsStream, name string) (next func() int) {
 	t.Helper()
 	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
 	return func() int {
@@ -40,16 +41,16 @@ func ask(t *testing.T, stream adsStream, name string) (next func() int) {
 		send(t, stream, request)
 		r := receive(t, stream)
 		request = &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
-		return decoded(t, r)[name]
+		return endpointCounts(t, r)[name]
 	}
 }
 
-func TestEditsArePushedAndBrokenOnesRejected(t *testing.T) {
+func TestEditsArePushed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "payments.yaml")
 	write(t, path, endpoints("1"))
 	s, l := start(t, Options{Paths: []string{dir}})
-	next := ask(t, open(t, s, nil), "payments")
+	next := requestEndpoints(t, openStream(t, s, nil), "payments")
 	if got := next(); got != 1 {
 		t.Errorf("%d endpoints at first, want 1", got)
 	}
@@ -62,7 +63,7 @@ func TestEditsArePushedAndBrokenOnesRejected(t *testing.T) {
 	if problem, _ := line["error"].(string); !strings.Contains(problem, path+":5:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
-	if got := decoded(t, first(t, s, resourcev3.EndpointType, "payments"))["payments"]; got != 2 {
+	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "payments"))["payments"]; got != 2 {
 		t.Errorf("%d endpoints are served after a broken edit, want the last good 2", got)
 	}
 	write(t, path, endpoints("1", "2", "3"))
@@ -71,20 +72,20 @@ func TestEditsArePushedAndBrokenOnesRejected(t *testing.T) {
 	}
 }
 
-func first(t *testing.T, s *Server, typeURL string, names ...string) *discoveryv3.DiscoveryResponse {
+func fetch(t *testing.T, s *Server, typeURL string, names ...string) *discoveryv3.DiscoveryResponse {
 	t.Helper()
-	stream := open(t, s, nil)
+	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: names, Node: &corev3.Node{Id: "me"}})
 	return receive(t, stream)
 }
 
-func TestFilesComeAndGo(t *testing.T) {
+func TestFilesAreAddedAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
 	write(t, filepath.Join(dir, "notes.txt"), "not of endpoints")
 	write(t, filepath.Join(dir, ".hidden.yaml"), "not of endpoints")
 	s, l := start(t, Options{Paths: []string{dir}})
-	next := ask(t, open(t, s, nil), "b")
+	next := requestEndpoints(t, openStream(t, s, nil), "b")
 	if got := next(); got != 0 {
 		t.Errorf("%d endpoints of a cluster without a file", got)
 	}
@@ -105,24 +106,24 @@ func TestFilesComeAndGo(t *testing.T) {
 		t.Errorf("without a delay, b is not removed with its file, but %v", line)
 	}
 	for _, typeURL := range []string{resourcev3.ListenerType, resourcev3.ClusterType} {
-		if n := len(first(t, s, typeURL, "a", "b").GetResources()); n != 1 {
+		if n := len(fetch(t, s, typeURL, "a", "b").GetResources()); n != 1 {
 			t.Errorf("%d resources of type %s for a and b, want that of a alone", n, typeURL)
 		}
 	}
 }
 
-func TestFileNamedAloneKeepsTheLastGood(t *testing.T) {
+func TestMissingFileKeepsCluster(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, "clusterName: x\n"+endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}})
 	remove(t, path)
 	l.wait(t, "rejected, what it held before is still served")
-	if got := decoded(t, first(t, s, resourcev3.EndpointType, "x"))["x"]; got != 1 {
+	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "x"))["x"]; got != 1 {
 		t.Errorf("%d endpoints after the file has gone, want the last good 1", got)
 	}
 	write(t, path, "clusterName: y\n"+endpoints("1", "2"))
 	l.wait(t, "cluster removed")
-	if got := decoded(t, first(t, s, resourcev3.EndpointType, "x", "y")); got["y"] != 2 || len(got) != 1 {
+	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "x", "y")); got["y"] != 2 || len(got) != 1 {
 		t.Errorf("clusters %v once the file has another name in it, want y with 2", got)
 	}
 }
@@ -131,7 +132,7 @@ func TestClientsAreLogged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}})
-	stream := open(t, s, nil)
+	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me", UserAgentName: "test"}})
 	if line := l.wait(t, "client connected"); line["node"] != "me" || line["agent"] != "test" {
 		t.Errorf("connected: %v", line)
@@ -166,7 +167,7 @@ func TestStopEndsStreams(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	s, _ := start(t, Options{Paths: []string{path}})
-	stream := open(t, s, nil)
+	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
 	receive(t, stream)
 	s.Stop()
@@ -179,17 +180,17 @@ func TestStopEndsStreams(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsWrong(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	good, bad, twin := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "twin.yaml")
 	write(t, good, endpoints("1"))
 	write(t, bad, endpoints("0"))
 	write(t, twin, "clusterName: good\n"+endpoints("1"))
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer listener.Close()
 	for _, test := range []struct {
 		o    Options
 		want string
@@ -204,11 +205,11 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		{Options{Paths: []string{good, filepath.Join(dir, "none")}, Strict: true}, "none: no such file"},
 		{Options{Paths: []string{good, twin}, Strict: true}, `twin.yaml: cluster "good" is that of ` + good + " already"},
 		{Options{Paths: []string{good}, Listen: "127.0.0.1"}, `address "127.0.0.1": want host:port, as in 127.0.0.1:18000`},
-		{Options{Paths: []string{good}, Metrics: taken.Addr().String()}, "metrics: listen tcp"},
+		{Options{Paths: []string{good}, Metrics: listener.Addr().String()}, "metrics: listen tcp"},
 		{Options{Paths: []string{good}, Metrics: "a:b:c"}, "want host:port, or a port on loopback"},
 		{Options{Paths: []string{good}, Listen: ":0"}, "not on loopback"},
 		{Options{Paths: []string{good}, Listen: "0.0.0.0:0"}, "want TLS (--tls-cert, --tls-key), or --insecure"},
-		{Options{Paths: []string{good}, Listen: taken.Addr().String()}, "address already in use"},
+		{Options{Paths: []string{good}, Listen: listener.Addr().String()}, "address already in use"},
 		{Options{Paths: []string{good}, TLS: TLS{Certificate: "x"}}, "both a certificate (--tls-cert) and its key"},
 		{Options{Paths: []string{good}, TLS: TLS{Certificate: "x", Key: "y"}}, "certificate: open x"},
 	} {
@@ -247,7 +248,7 @@ func TestConfigMapSwap(t *testing.T) {
 	link("..v0", "..data")
 	link(filepath.Join("..data", "a.yaml"), "a.yaml")
 	s, _ := start(t, Options{Paths: []string{dir}})
-	next := ask(t, open(t, s, nil), "a")
+	next := requestEndpoints(t, openStream(t, s, nil), "a")
 	if got := next(); got != 1 {
 		t.Errorf("%d endpoints at first, want 1", got)
 	}

@@ -11,8 +11,8 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-func TestStartsWithWhatIsGood(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml", ".hidden.yaml")
+func TestStartSkipsInvalidFiles(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml", ".hidden.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), endpoints("0"))
 	write(t, filepath.Join(dir, "c.yaml"), "clusterName: a\n"+endpoints("1"))
 	s, l := start(t, Options{Paths: []string{dir, filepath.Join(dir, "none.yaml")}})
@@ -21,13 +21,13 @@ func TestStartsWithWhatIsGood(t *testing.T) {
 			t.Errorf("the log says %q, want %q", problem, want)
 		}
 	}
-	expect(t, s, "with broken files", map[string]int{"a": 1})
-	if got := decoded(t, first(t, s, resourcev3.EndpointType, "b", ".hidden")); len(got) != 0 {
+	expectServed(t, s, "with broken files", map[string]int{"a": 1})
+	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "b", ".hidden")); len(got) != 0 {
 		t.Errorf("clusters %v are served, want none of a broken or hidden file", got)
 	}
 }
 
-func TestAnEmptyDirectoryIsServed(t *testing.T) {
+func TestEmptyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s, l := start(t, Options{Paths: []string{dir}})
 	if help, _ := l.wait(t, "nothing to serve yet")["error"].(string); !strings.Contains(help, ".yaml") {
@@ -35,48 +35,48 @@ func TestAnEmptyDirectoryIsServed(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
 	l.wait(t, "cluster served")
-	expect(t, s, "with the first file", map[string]int{"a": 1})
+	expectServed(t, s, "with the first file", map[string]int{"a": 1})
 }
 
-func again(t *testing.T, s *Server, o Options) (*Server, *logs) {
+func restart(t *testing.T, s *Server, o Options) (*Server, *logRecorder) {
 	t.Helper()
 	s.Stop()
 	return start(t, o)
 }
 
-func TestTheCacheOutlivesTheServer(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml", "gone.yaml")
-	o := Options{Paths: []string{dir}, Cache: filepath.Join(t.TempDir(), "new", "cache"), RemovalDelay: long}
+func TestCacheSurvivesRestart(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml", "gone.yaml")
+	o := Options{Paths: []string{dir}, Cache: filepath.Join(t.TempDir(), "new", "cache"), RemovalDelay: oneHour}
 	s, l := start(t, o)
-	next := ask(t, open(t, s, nil), "a")
+	next := requestEndpoints(t, openStream(t, s, nil), "a")
 	next()
-	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // now the last valid content differs from the first
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // now the last valid content differs from the first content
 	next()
 
 	write(t, filepath.Join(dir, "a.yaml"), "endpoints: [")
 	l.wait(t, "rejected, what it held before is still served")
-	s, l = again(t, s, o)
-	expect(t, s, "with a broken file", map[string]int{"a": 2, "b": 1, "gone": 1})
+	s, l = restart(t, s, o)
+	expectServed(t, s, "with a broken file", map[string]int{"a": 2, "b": 1, "gone": 1})
 	l.wait(t, "cluster restored from the cache")
 
 	s.Stop()
 	remove(t, filepath.Join(dir, "gone.yaml"))
 	s, l = start(t, o)
 	l.wait(t, "cluster has no file any more") // the cluster is served until the removal delay has passed
-	expect(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
+	expectServed(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
 
 	s.Stop()
 	rename(t, dir, dir+".away")
 	s, _ = start(t, o)
-	expect(t, s, "without the directory", map[string]int{"a": 2, "b": 1})
+	expectServed(t, s, "without the directory", map[string]int{"a": 2, "b": 1})
 	rename(t, dir+".away", dir)
 
 	o.RemovalDelay = 0
-	s, l = again(t, s, o)
+	s, l = restart(t, s, o)
 	l.wait(t, "cluster removed")
-	s, _ = again(t, s, Options{Paths: o.Paths})
-	expect(t, s, "without the cache", map[string]int{"b": 1})
-	if got := decoded(t, first(t, s, resourcev3.EndpointType, "a", "gone")); len(got) != 0 {
+	s, _ = restart(t, s, Options{Paths: o.Paths})
+	expectServed(t, s, "without the cache", map[string]int{"b": 1})
+	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "a", "gone")); len(got) != 0 {
 		t.Errorf("without the cache %v are served, want nothing of a broken file", got)
 	}
 	if left, err := os.ReadDir(o.Cache); err != nil || len(left) != 2 {
@@ -84,14 +84,14 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// After a restart, the cache knows the last cluster of each file, even if the file named another
-// one before.
-func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
+// After a restart, the cache knows the last cluster of each file, even if the file contained
+// another cluster before.
+func TestCacheKnowsLastClusterOfFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")
 	for _, names := range [][]string{{"x", "y"}, {"y", "x"}} {
 		write(t, path, "clusterName: "+names[0]+"\n"+endpoints("1"))
-		o := Options{Paths: []string{dir}, Cache: t.TempDir(), RemovalDelay: long}
+		o := Options{Paths: []string{dir}, Cache: t.TempDir(), RemovalDelay: oneHour}
 		s, l := start(t, o)
 		write(t, path, "clusterName: "+names[1]+"\n"+endpoints("1"))
 		l.wait(t, "cluster has no file any more")
@@ -105,8 +105,8 @@ func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	}
 }
 
-func TestAHostileCache(t *testing.T) {
-	dir, cache := directory(t, t.TempDir(), "a.yaml"), t.TempDir()
+func TestHostileCache(t *testing.T) {
+	dir, cache := makeDir(t, t.TempDir(), "a.yaml"), t.TempDir()
 	file := filepath.Join(dir, "b.yaml")
 	write(t, file, "endpoints: [")
 	entry := func(cluster, text string) string {
@@ -132,11 +132,11 @@ func TestAHostileCache(t *testing.T) {
 	}
 	remove(t, filepath.Join(cache, entryName("directory")))
 	must(t, os.Mkdir(filepath.Join(cache, entryName("directory")), 0o700))
-	link(t, "/dev/zero", filepath.Join(cache, entryName("endless")))
+	symlink(t, "/dev/zero", filepath.Join(cache, entryName("endless")))
 	must(t, os.Truncate(filepath.Join(cache, entryName("huge")), maxEntry+1))
-	must(t, os.WriteFile(filepath.Join(cache, temporary+"1"), []byte("half"), 0o600))
-	elsewhere := strings.Replace(entry("elsewhere", good), dir, "/elsewhere", 1)
-	must(t, os.WriteFile(filepath.Join(cache, entryName("elsewhere")), []byte(elsewhere), 0o600))
+	must(t, os.WriteFile(filepath.Join(cache, tempPrefix+"1"), []byte("half"), 0o600))
+	otherDirEntry := strings.Replace(entry("elsewhere", good), dir, "/elsewhere", 1)
+	must(t, os.WriteFile(filepath.Join(cache, entryName("elsewhere")), []byte(otherDirEntry), 0o600))
 	must(t, os.WriteFile(filepath.Join(cache, entryName("good")), []byte(entry("good", good)), 0o600))
 
 	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
@@ -148,12 +148,12 @@ func TestAHostileCache(t *testing.T) {
 			t.Errorf("the log says %q, want the reason", problem)
 		}
 	}
-	expect(t, s, "with a hostile cache", map[string]int{"a": 1, "good": 1})
-	got := decoded(t, first(t, s, resourcev3.EndpointType, "port", "gap", "another", "b", "deep", "empty", "none", "elsewhere", "huge"))
+	expectServed(t, s, "with a hostile cache", map[string]int{"a": 1, "good": 1})
+	got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "port", "gap", "another", "b", "deep", "empty", "none", "elsewhere", "huge"))
 	if len(got) != 0 {
 		t.Errorf("clusters %v are served out of a hostile cache", got)
 	}
-	if _, err := os.Stat(filepath.Join(cache, temporary+"1")); err == nil {
+	if _, err := os.Stat(filepath.Join(cache, tempPrefix+"1")); err == nil {
 		t.Error("what a killed process left half written is still there")
 	}
 	if _, err := os.Stat(filepath.Join(cache, entryName("elsewhere"))); err != nil {
@@ -163,16 +163,16 @@ func TestAHostileCache(t *testing.T) {
 
 // If the cache directory is not writable, the server still serves. When the directory becomes
 // writable, the cache is written.
-func TestACacheThatCannotBeWritten(t *testing.T) {
-	dir, cache := directory(t, t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "cache")
+func TestUnwritableCache(t *testing.T) {
+	dir, cache := makeDir(t, t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "cache")
 	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
-	next := ask(t, open(t, s, nil), "a")
+	next := requestEndpoints(t, openStream(t, s, nil), "a")
 	next()
 	rename(t, cache, cache+".away")
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2"))
 	next()
 	l.wait(t, "cache entry cannot be written")
-	expect(t, s, "without a cache", map[string]int{"a": 2})
+	expectServed(t, s, "without a cache", map[string]int{"a": 2})
 	must(t, os.Mkdir(cache, 0o700))
 	write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
 	for l.wait(t, "cluster served")["cluster"] != "b" {
@@ -187,12 +187,12 @@ func TestACacheThatCannotBeWritten(t *testing.T) {
 
 // A file name need not be UTF-8. Its cluster then gets a valid name, and other files are not
 // affected.
-func TestAFileWhoseNameIsNotUTF8(t *testing.T) {
-	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml", "caf\xe9.yaml")}})
-	expect(t, s, "beside a name that is not UTF-8", map[string]int{"a": 1, "caf\ufffd": 1})
+func TestFileNameIsNotUTF8(t *testing.T) {
+	s, _ := start(t, Options{Paths: []string{makeDir(t, t.TempDir(), "a.yaml", "caf\xe9.yaml")}})
+	expectServed(t, s, "beside a name that is not UTF-8", map[string]int{"a": 1, "caf\ufffd": 1})
 }
 
-func TestStopAtOnce(t *testing.T) {
+func TestImmediateStop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	for range 50 {

@@ -31,58 +31,58 @@ type ads struct {
 	gate    *gate
 }
 
-// StreamAggregatedResources serves the state-of-the-world variant. It uses ordered ADS. Otherwise,
-// go-control-plane would scan all of the stream's resource types for each message.
+// StreamAggregatedResources serves the state-of-the-world variant. It uses ordered ADS, because
+// go-control-plane would otherwise scan all of the stream's resource types for each message.
 func (a *ads) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
-	return a.serve(stream, false, func(ctx context.Context, m *messages) error {
-		return sotwv3.NewServer(ctx, a.watches(m), nil, sotwv3.WithOrderedADS(), sotwv3.WithLogger(quiet{})).
+	return a.serve(stream, false, func(ctx context.Context, m *messageStream) error {
+		return sotwv3.NewServer(ctx, a.newWatcher(m), nil, sotwv3.WithOrderedADS(), sotwv3.WithLogger(discardLogger{})).
 			StreamHandler(stateStream{stream, m}, resourcev3.AnyType)
 	})
 }
 
 func (a *ads) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
-	return a.serve(stream, true, func(ctx context.Context, m *messages) error {
-		return deltav3.NewServer(ctx, a.watches(m), nil, deltav3.WithLogger(quiet{})).
+	return a.serve(stream, true, func(ctx context.Context, m *messageStream) error {
+		return deltav3.NewServer(ctx, a.newWatcher(m), nil, deltav3.WithLogger(discardLogger{})).
 			DeltaStreamHandler(deltaStream{stream, m}, resourcev3.AnyType)
 	})
 }
 
-func (a *ads) watches(m *messages) watches { return watches{a.clients, m.client, a.gate} }
+func (a *ads) newWatcher(m *messageStream) watcher { return watcher{a.clients, m.client, a.gate} }
 
-func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(context.Context, *messages) error) error {
+func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(context.Context, *messageStream) error) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
-	m := &messages{stream: stream, clients: a.clients, gate: a.gate, client: a.clients.open(ctx, incremental, end)}
-	defer a.clients.closed(m.client)
-	_ = stream.SetHeader(metadata.Pairs("understudy-ping", "30s")) // how often a client may ping; the server's enforcement policy allows it
+	m := &messageStream{stream: stream, clients: a.clients, gate: a.gate, client: a.clients.add(ctx, incremental, end)}
+	defer a.clients.remove(m.client)
+	_ = stream.SetHeader(metadata.Pairs("understudy-ping", "30s")) // ping interval for clients, which the server's enforcement policy allows
 	err := handle(ctx, m)
-	if beyond, ok := errors.AsType[*limited](context.Cause(ctx)); ok {
-		return status.Error(codes.ResourceExhausted, beyond.Error())
+	if limitErr, ok := errors.AsType[*limitError](context.Cause(ctx)); ok {
+		return status.Error(codes.ResourceExhausted, limitErr.Error())
 	}
 	return err
 }
 
-type messages struct {
+type messageStream struct {
 	stream  grpc.ServerStream
 	clients *clients
 	gate    *gate
-	client  *client
+	client  *clientStream
 	mu      sync.Mutex
 }
 
-func (m *messages) receive(r proto.Message, of fields) error {
-	in := &incoming{limits: m.clients.limits, fields: of, into: r}
+func (m *messageStream) receive(r proto.Message, numbers fields) error {
+	in := &incomingRequest{limits: m.clients.limits, fields: numbers, message: r}
 	if err := m.stream.RecvMsg(in); err != nil {
 		return err
 	}
-	if in.refused != nil {
-		return m.clients.refuse(m.client, in.refused)
+	if in.limitErr != nil {
+		return m.clients.refuse(m.client, in.limitErr)
 	}
 	return nil
 }
 
 // send sends a response. It is safe for concurrent use.
-func (m *messages) send(r proto.Message) error {
+func (m *messageStream) send(r proto.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stream.SendMsg(r)
@@ -90,13 +90,13 @@ func (m *messages) send(r proto.Message) error {
 
 type stateStream struct {
 	grpc.ServerStream
-	*messages
+	*messageStream
 }
 
 // Recv returns the next request for a type that is served.
 //
 // If a request acknowledges or rejects a response, Recv sets its version to that of the response. A
-// NACK carries an older version, from which go-control-plane would conclude that the client lacks
+// NACK contains an older version. From this, go-control-plane would conclude that the client lacks
 // the response, and send it again.
 func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	for {
@@ -104,17 +104,17 @@ func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 		if err := s.receive(r, stateFields); err != nil {
 			return nil, err
 		}
-		noted, err := s.clients.request(s.client, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNames(), nil, r.GetVersionInfo(), r.GetResponseNonce(), r.GetErrorDetail()})
+		info, err := s.clients.recordRequest(s.client, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNames(), nil, r.GetVersionInfo(), r.GetResponseNonce(), r.GetErrorDetail()})
 		if err != nil {
 			return nil, err
 		}
-		if r.ErrorDetail = nil; noted.version != "" {
-			r.VersionInfo = noted.version
+		if r.ErrorDetail = nil; info.version != "" {
+			r.VersionInfo = info.version
 		}
 		if isServed(r.GetTypeUrl()) {
 			return r, nil
 		}
-		if noted.first && s.gate.complete() {
+		if info.firstOfType && s.gate.isComplete() {
 			if err := s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: r.GetTypeUrl(), VersionInfo: noVersion, Nonce: noVersion}); err != nil {
 				return nil, err
 			}
@@ -129,7 +129,7 @@ func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	for i, resource := range r.GetResources() {
 		names[i] = nameOf(resource.GetValue())
 	}
-	s.clients.response(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetVersionInfo(), names, time.Now()})
+	s.clients.recordResponse(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetVersionInfo(), names, time.Now()})
 	if isServed(r.GetTypeUrl()) {
 		r.VersionInfo = versionOf(r.GetResources())
 	}
@@ -141,7 +141,7 @@ func versionOf(resources []*anypb.Any) string {
 	slices.SortFunc(sorted, func(a, b *anypb.Any) int { return strings.Compare(nameOf(a.GetValue()), nameOf(b.GetValue())) })
 	sum := sha256.New()
 	for _, r := range sorted {
-		_ = binary.Write(sum, binary.BigEndian, uint64(len(r.GetValue()))) // a hash accepts all writes
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(r.GetValue()))) // writes to a hash never fail
 		_, _ = sum.Write(r.GetValue())
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:12])
@@ -149,7 +149,7 @@ func versionOf(resources []*anypb.Any) string {
 
 type deltaStream struct {
 	grpc.ServerStream
-	*messages
+	*messageStream
 }
 
 func (s deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
@@ -158,14 +158,14 @@ func (s deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
 		if err := s.receive(r, deltaFields); err != nil {
 			return nil, err
 		}
-		noted, err := s.clients.request(s.client, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), "", r.GetResponseNonce(), r.GetErrorDetail()})
+		info, err := s.clients.recordRequest(s.client, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), "", r.GetResponseNonce(), r.GetErrorDetail()})
 		if err != nil {
 			return nil, err
 		}
 		if r.ErrorDetail = nil; isServed(r.GetTypeUrl()) {
 			return r, nil
 		}
-		if noted.first && s.gate.complete() {
+		if info.firstOfType && s.gate.isComplete() {
 			if err := s.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.GetTypeUrl(), SystemVersionInfo: noVersion, Nonce: noVersion}); err != nil {
 				return nil, err
 			}
@@ -178,7 +178,7 @@ func (s deltaStream) Send(r *discoveryv3.DeltaDiscoveryResponse) error {
 	for i, resource := range r.GetResources() {
 		names[i] = resource.GetName()
 	}
-	s.clients.response(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetSystemVersionInfo(), names, time.Now()})
+	s.clients.recordResponse(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetSystemVersionInfo(), names, time.Now()})
 	return s.send(r)
 }
 

@@ -7,68 +7,69 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-type tally struct {
-	endpoints bool      // the endpoints are served here, not by another server
-	changed   time.Time // when the cluster's endpoints, or the value of endpoints, last changed
+type clusterStats struct {
+	servesEndpoints bool      // otherwise, another server serves the endpoints
+	changedAt       time.Time // when the cluster's endpoints or servesEndpoints last changed
 	// The number of ACKs and NACKs by short type name, such as "Cluster".
 	acks, nacks map[string]int
 }
 
-// lacks has the clusters whose endpoints a client requests. The value is the time since when the
-// client lacks the newest endpoints, or zero if it has accepted them.
-type lacks map[string]time.Time
+// subscriptions has the clusters whose endpoints a client requests. The value is the time since
+// which the client has not accepted the newest endpoints, or zero if it has accepted them.
+type subscriptions map[string]time.Time
 
 type response struct {
 	nonce, version string
 	names          []string
-	at             time.Time
+	sentAt         time.Time
 }
 
-// changed records that a cluster is about to change. endpoints means that this server will serve
-// the cluster's endpoints. If it has not served them so far, the lag of all clients begins now.
-func (c *clients) changed(name string, endpoints bool, now time.Time) {
+// recordChange records that a cluster is about to change. servesEndpoints means that this server
+// will serve the cluster's endpoints. If it has not served them so far, the lag of all clients
+// begins now.
+func (c *clients) recordChange(name string, servesEndpoints bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.clusters[name] == nil {
-		c.clusters[name] = &tally{acks: make(map[string]int), nacks: make(map[string]int)}
+		c.clusters[name] = &clusterStats{acks: make(map[string]int), nacks: make(map[string]int)}
 	}
 	t := c.clusters[name]
-	isNew := endpoints && !t.endpoints
-	t.endpoints, t.changed = endpoints, now
+	isNew := servesEndpoints && !t.servesEndpoints
+	t.servesEndpoints, t.changedAt = servesEndpoints, now
 	for s := range c.streams {
-		if since, asked := s.lacks[name]; asked && (isNew || since.IsZero()) {
-			s.lacks[name] = now
+		if since, subscribed := s.subscriptions[name]; subscribed && (isNew || since.IsZero()) {
+			s.subscriptions[name] = now
 		}
 	}
 }
 
-func (c *clients) removed(name string) {
+func (c *clients) removeCluster(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.clusters, name)
 }
 
-// subscribe records the clusters whose endpoints a client requests. In the incremental variant, the
-// names are added to the earlier ones.
-func (c *clients) subscribe(s *client, r request) {
-	before, now := s.lacks, time.Now()
+// subscribe records the clusters whose endpoints a client requests. In the incremental variant, it
+// adds the names to the earlier names.
+func (c *clients) subscribe(s *clientStream, r request) {
+	before, now := s.subscriptions, time.Now()
 	if !s.incremental {
-		s.lacks = make(lacks, len(r.names))
+		s.subscriptions = make(subscriptions, len(r.names))
 	}
 	for _, name := range r.names {
-		since, asked := before[name]
-		if !asked {
+		since, subscribed := before[name]
+		if !subscribed {
 			since = now
 		}
-		s.lacks[name] = since
+		s.subscriptions[name] = since
 	}
-	for _, name := range r.dropped {
-		delete(s.lacks, name)
+	for _, name := range r.unsubscribed {
+		delete(s.subscriptions, name)
 	}
 }
 
-func (c *clients) response(s *client, typeURL string, r response) {
-	defer c.turn(len(r.names))()
+func (c *clients) recordResponse(s *clientStream, typeURL string, r response) {
+	defer c.waitTurn(len(r.names))()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.sent[typeURL] = r
@@ -76,13 +77,13 @@ func (c *clients) response(s *client, typeURL string, r response) {
 		return
 	}
 	for _, name := range r.names {
-		if since, asked := s.lacks[name]; asked && since.IsZero() {
-			s.lacks[name] = r.at
+		if since, subscribed := s.subscriptions[name]; subscribed && since.IsZero() {
+			s.subscriptions[name] = r.sentAt
 		}
 	}
 }
 
-func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
+func (c *clients) recordAnswer(s *clientStream, typeURL, nonce string, ack bool) {
 	sent := s.sent[typeURL]
 	if sent.nonce != nonce {
 		return
@@ -93,27 +94,28 @@ func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 			continue
 		}
 		if !ack {
-			t.nacks[short(typeURL)]++
+			t.nacks[shortType(typeURL)]++
 			continue
 		}
-		t.acks[short(typeURL)]++
-		_, asked := s.lacks[name]
-		if asked && typeURL == resourcev3.EndpointType && !t.changed.After(sent.at) {
-			s.lacks[name] = time.Time{}
+		t.acks[shortType(typeURL)]++
+		_, subscribed := s.subscriptions[name]
+		if subscribed && typeURL == resourcev3.EndpointType && !t.changedAt.After(sent.sentAt) {
+			s.subscriptions[name] = time.Time{}
 		}
 	}
 }
 
-// lag returns the number of clients that request the cluster's endpoints, and the longest time that
-// one of them has lacked the newest ones. No client lags if the endpoints come from another server.
+// lag returns the number of clients that request the cluster's endpoints, and the longest time for
+// which a client has not accepted the newest endpoints. The lag is 0 if the endpoints come from
+// another server.
 func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Duration) {
 	for s := range c.streams {
-		since, asked := s.lacks[name]
-		if !asked {
+		since, subscribed := s.subscriptions[name]
+		if !subscribed {
 			continue
 		}
 		subscribers++
-		if !since.IsZero() && c.clusters[name].endpoints {
+		if !since.IsZero() && c.clusters[name].servesEndpoints {
 			lag = max(lag, now.Sub(since))
 		}
 	}
@@ -121,7 +123,7 @@ func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Dur
 }
 
 // nameOf returns the name in an encoded listener, cluster or ClusterLoadAssignment without decoding
-// the rest. In each of these, the name is the first field.
+// the rest. In each of these messages, the name is the first field.
 func nameOf(resource []byte) string {
 	number, kind, n := protowire.ConsumeTag(resource)
 	if n < 0 || number != 1 || kind != protowire.BytesType {

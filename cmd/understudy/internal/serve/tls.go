@@ -16,8 +16,8 @@ import (
 )
 
 // TLS names the PEM files of a server's certificate. They are read for each connection, so that a
-// renewed certificate takes effect without a restart. While they are invalid, their last valid form
-// is used.
+// renewed certificate takes effect without a restart. While the files are invalid, their last valid
+// content is used.
 type TLS struct {
 	Certificate, Key string
 	// ClientCA, if not empty, holds the root certificates for client certificates, which are then
@@ -29,9 +29,9 @@ type keyring struct {
 	files TLS
 	log   *slog.Logger
 
-	mu   sync.Mutex
-	good *tls.Config
-	said string
+	mu            sync.Mutex
+	lastGood      *tls.Config
+	loggedProblem string
 }
 
 func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
@@ -42,11 +42,11 @@ func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &keyring{files: files, log: log, good: good}, nil
+	return &keyring{files: files, log: log, lastGood: good}, nil
 }
 
-// look reads the files and returns the TLS configuration to use. It logs each problem only once.
-func (k *keyring) look() *tls.Config {
+// reload reads the files and returns the TLS configuration to use. It logs each problem only once.
+func (k *keyring) reload() *tls.Config {
 	found, err := k.files.load()
 	text := ""
 	if err != nil {
@@ -54,10 +54,10 @@ func (k *keyring) look() *tls.Config {
 	}
 	k.mu.Lock()
 	if err == nil {
-		k.good = found
+		k.lastGood = found
 	}
-	good, before := k.good, k.said
-	k.said = text
+	good, before := k.lastGood, k.loggedProblem
+	k.loggedProblem = text
 	k.mu.Unlock()
 	switch {
 	case text == before:
@@ -86,14 +86,14 @@ func (t TLS) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// watched logs failed handshakes. Without that, only the client would log them, and the server's
-// operator may have no access to its log.
-type watched struct {
+// loggingCredentials logs failed handshakes. Otherwise, only the client would log them, and the
+// server's operator may have no access to the client's log.
+type loggingCredentials struct {
 	credentials.TransportCredentials
 	log *slog.Logger
 }
 
-func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (w loggingCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secure, info, err := w.TransportCredentials.ServerHandshake(conn)
 	switch {
 	case errors.Is(err, io.EOF): // for example, a health probe of the port
@@ -104,8 +104,8 @@ func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo,
 	return secure, info, err
 }
 
-func (w watched) Clone() credentials.TransportCredentials {
-	return watched{w.TransportCredentials.Clone(), w.log}
+func (w loggingCredentials) Clone() credentials.TransportCredentials {
+	return loggingCredentials{w.TransportCredentials.Clone(), w.log}
 }
 
 // credentials returns the credentials and their keyring, which is nil without TLS.
@@ -118,8 +118,8 @@ func (o Options) credentials() (credentials.TransportCredentials, *keyring, erro
 		if err != nil {
 			return nil, nil, err
 		}
-		config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return keys.look(), nil }}
-		return watched{credentials.NewTLS(config), o.Log}, keys, nil
+		config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return keys.reload(), nil }}
+		return loggingCredentials{credentials.NewTLS(config), o.Log}, keys, nil
 	}
 	if !o.Insecure && !xnet.IsLoopback(o.Listen) {
 		return nil, nil, fmt.Errorf("address %s is not on loopback, and whoever reaches it would read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)

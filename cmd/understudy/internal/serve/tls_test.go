@@ -24,17 +24,17 @@ func TestMutualTLS(t *testing.T) {
 	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}}
 
 	client := a.Pair("client", "client").Load(t)
-	stream := open(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}}))
+	stream := openStream(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}}))
 	send(t, stream, request)
 	receive(t, stream)
 
 	a.Pair("server", "127.0.0.1", "renewed")
-	stream = open(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: "renewed"}))
+	stream = openStream(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: "renewed"}))
 	send(t, stream, request)
 	receive(t, stream)
 }
 
-func TestClientWithoutACertificateIsTurnedAway(t *testing.T) {
+func TestClientCertificateIsRequired(t *testing.T) {
 	a := testcert.New(t)
 	pair := a.Pair("server", "127.0.0.1")
 	path := filepath.Join(t.TempDir(), "a.yaml")
@@ -51,8 +51,9 @@ func TestClientWithoutACertificateIsTurnedAway(t *testing.T) {
 	}
 }
 
-// If the TLS files are broken or only partly renewed, the server goes on with the last valid ones.
-func TestBrokenTLSFiles(t *testing.T) {
+// If the TLS files are invalid or only partly renewed, the server continues to use the last valid
+// files.
+func TestInvalidTLSFiles(t *testing.T) {
 	a := testcert.New(t)
 	pair := a.Pair("server", "127.0.0.1")
 	path := filepath.Join(t.TempDir(), "a.yaml")
@@ -61,23 +62,23 @@ func TestBrokenTLSFiles(t *testing.T) {
 	client := a.Pair("client", "client").Load(t)
 	connect := func(name string) {
 		t.Helper()
-		stream := open(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: name}))
+		stream := openStream(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: name}))
 		send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
 		receive(t, stream)
 	}
 	roots, err := os.ReadFile(a.File())
 	must(t, err)
-	for _, spoil := range []struct{ file, text string }{{pair.Key, ""}, {pair.Certificate, "half of a certifi"}, {a.File(), ""}} {
-		must(t, os.WriteFile(spoil.file, []byte(spoil.text), 0o600))
+	for _, invalid := range []struct{ file, text string }{{pair.Key, ""}, {pair.Certificate, "half of a certifi"}, {a.File(), ""}} {
+		must(t, os.WriteFile(invalid.file, []byte(invalid.text), 0o600))
 		for range 3 {
 			connect("127.0.0.1")
 		}
 		l.wait(t, "TLS files rejected, their last good form is still used")
 		l.mu.Lock()
-		again := slices.ContainsFunc(l.lines, func(line map[string]any) bool { return strings.HasPrefix(line["msg"].(string), "TLS files") })
+		loggedTwice := slices.ContainsFunc(l.lines, func(line map[string]any) bool { return strings.HasPrefix(line["msg"].(string), "TLS files") })
 		l.mu.Unlock()
-		if again {
-			t.Errorf("%s is complained of twice", spoil.file)
+		if loggedTwice {
+			t.Errorf("%s is complained of twice", invalid.file)
 		}
 		if _, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: a.Pool(), NextProtos: []string{"h2"}, MaxVersion: tls.VersionTLS12}); err == nil {
 			t.Error("a client without a certificate is let in")

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// A process writes a file slowly, in place. The server reads the file when it is complete, and
-// until then serves its previous content. An incomplete new file is not reported as broken.
-func TestAFileThatIsWrittenSlowly(t *testing.T) {
+// If a process writes a file slowly and in place, the server reads the file when it is complete,
+// and serves its previous content until then. An incomplete new file is not reported as invalid.
+func TestSlowlyWrittenFile(t *testing.T) {
 	dir := t.TempDir()
-	known, fresh := filepath.Join(dir, "known.yaml"), filepath.Join(dir, "fresh.yaml")
+	known, newFile := filepath.Join(dir, "known.yaml"), filepath.Join(dir, "fresh.yaml")
 	write(t, known, endpoints("1", "2", "3"))
 	synctest.Test(t, func(t *testing.T) {
 		f, err := newFiles([]string{dir}, slog.New(slog.DiscardHandler), false)
@@ -28,7 +28,7 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 			got := make(map[string]int)
 			for o, g := range found {
 				if g != nil {
-					got[g.name()] = g.count()
+					got[g.name()] = g.endpointCount()
 				}
 				if !slices.Contains(origins, o) {
 					origins = append(origins, o)
@@ -39,17 +39,17 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 			}
 		}
 		expect("at first", map[string]int{"known": 3})
-		whole := endpoints("4", "5")
+		complete := endpoints("4", "5")
 		half := len(endpoints("4"))
-		for _, path := range []string{known, fresh} {
-			must(t, os.WriteFile(path, []byte(whole[:half-4]), 0o600))
+		for _, path := range []string{known, newFile} {
+			must(t, os.WriteFile(path, []byte(complete[:half-4]), 0o600))
 		}
 		for range 4 {
 			expect("with half of them", map[string]int{"known": 3})
 			time.Sleep(300 * time.Millisecond)
 		}
-		must(t, os.WriteFile(known, []byte(whole), 0o600))
-		must(t, os.WriteFile(fresh, []byte(whole), 0o600))
+		must(t, os.WriteFile(known, []byte(complete), 0o600))
+		must(t, os.WriteFile(newFile, []byte(complete), 0o600))
 		expect("at once", map[string]int{"known": 3})
 		time.Sleep(time.Second)
 		expect("after a second", map[string]int{"known": 3, "fresh": 2})
@@ -58,8 +58,8 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	})
 }
 
-// A file that never stops changing is never read. The log says so once an hour.
-func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
+// A file that never stops changing is not read again. The log reports this once an hour.
+func TestConstantlyWrittenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	synctest.Test(t, func(t *testing.T) {
@@ -69,10 +69,10 @@ func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 		f.read(nil)
 		for i := range 8000 { // two hours
 			must(t, os.WriteFile(path, []byte(endpoints("1", "2")+strings.Repeat("\n", i%2)), 0o600))
-			if found, problems := f.read(nil); len(problems) > 0 || found[origin(path)].count() != 1 {
+			if found, problems := f.read(nil); len(problems) > 0 || found[origin(path)].endpointCount() != 1 {
 				t.Fatalf("%v and problems %v, want what it held", found, problems)
 			}
-			time.Sleep(900 * time.Millisecond) // a file that stands still for a second is read
+			time.Sleep(900 * time.Millisecond) // a file that does not change for a second is read
 		}
 		for _, line := range log.lines {
 			if line["msg"] != "not read yet" || !strings.Contains(line["error"].(string), "has been written to for 10s") {

@@ -11,58 +11,58 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-const long = time.Hour
+const oneHour = time.Hour
 
-func expect(t *testing.T, s *Server, when string, want map[string]int) {
+func expectServed(t *testing.T, s *Server, when string, want map[string]int) {
 	t.Helper()
 	var names []string
 	for name := range want {
 		names = append(names, name)
 	}
-	got := decoded(t, first(t, s, resourcev3.EndpointType, names...))
+	got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, names...))
 	for _, name := range names {
 		if got[name] != want[name] {
 			t.Errorf("%s: cluster %s has %d endpoints, want %d", when, name, got[name], want[name])
 		}
 	}
-	if n := len(first(t, s, resourcev3.ListenerType, names...).GetResources()); n != len(names) {
+	if n := len(fetch(t, s, resourcev3.ListenerType, names...).GetResources()); n != len(names) {
 		t.Errorf("%s: %d listeners, want %d", when, n, len(names))
 	}
 }
 
-func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
+func TestVanishedDirectoryKeepsClusters(t *testing.T) {
 	base := t.TempDir()
 	for _, test := range []struct {
-		name       string
-		away, back func(dir string)
+		name                  string
+		removeDir, restoreDir func(dir string)
 	}{
 		{"renamed", func(dir string) { rename(t, dir, dir+".away") }, func(dir string) { rename(t, dir+".away", dir) }},
 		{"unmounted", func(dir string) {
 			rename(t, dir, dir+".away")
-			directory(t, dir)
+			makeDir(t, dir)
 		}, func(dir string) {
 			remove(t, dir)
 			rename(t, dir+".away", dir)
 		}},
 		{"no directory", func(dir string) {
 			rename(t, dir, dir+".away")
-			link(t, "nowhere", dir)
+			symlink(t, "nowhere", dir)
 		}, func(dir string) {
 			remove(t, dir)
 			rename(t, dir+".away", dir)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir := directory(t, filepath.Join(base, test.name), "a.yaml", "b.yaml")
+			dir := makeDir(t, filepath.Join(base, test.name), "a.yaml", "b.yaml")
 			s, l := start(t, Options{Paths: []string{dir}})
-			next := ask(t, open(t, s, nil), "a")
+			next := requestEndpoints(t, openStream(t, s, nil), "a")
 			next()
-			test.away(dir)
+			test.removeDir(dir)
 			if line := l.wait(t, "rejected, what it held before is still served"); len(line["clusters"].([]any)) != 2 {
 				t.Errorf("the log names %v, want a and b", line["clusters"])
 			}
-			expect(t, s, "without the directory", map[string]int{"a": 1, "b": 1})
-			test.back(dir)
+			expectServed(t, s, "without the directory", map[string]int{"a": 1, "b": 1})
+			test.restoreDir(dir)
 			if line := l.wait(t, "rejected no longer"); line["path"] != dir {
 				t.Errorf("the log says %v, want that the directory is back", line)
 			}
@@ -74,81 +74,81 @@ func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 	}
 }
 
-func TestAnEmptiedDirectoryRemovesWhatItHeld(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml")
+func TestEmptiedDirectoryRemovesClusters(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})
 	remove(t, filepath.Join(dir, "a.yaml"))
 	l.wait(t, "cluster removed")
-	if got := decoded(t, first(t, s, resourcev3.EndpointType, "a")); len(got) != 0 {
+	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "a")); len(got) != 0 {
 		t.Errorf("clusters %v are served, want none", got)
 	}
 }
 
-func TestAFileThatIsGoneForAMoment(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
+func TestTemporarilyMissingFile(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml")
 	path := filepath.Join(dir, "a.yaml")
-	s, l := start(t, Options{Paths: []string{dir}, RemovalDelay: long})
-	next := ask(t, open(t, s, nil), "a")
+	s, l := start(t, Options{Paths: []string{dir}, RemovalDelay: oneHour})
+	next := requestEndpoints(t, openStream(t, s, nil), "a")
 	next()
 	remove(t, path)
 	if line := l.wait(t, "cluster has no file any more"); line["cluster"] != "a" || line["removal_in"] != "1h0m0s" {
 		t.Errorf("the log says %v, want that a is removed in an hour", line)
 	}
-	expect(t, s, "without the file", map[string]int{"a": 1, "b": 1})
-	write(t, path, "endpoints: [") // the file is back, but broken
+	expectServed(t, s, "without the file", map[string]int{"a": 1, "b": 1})
+	write(t, path, "endpoints: [") // the file exists again, but is invalid
 	l.wait(t, "rejected, what it held before is still served")
-	expect(t, s, "with a broken file", map[string]int{"a": 1, "b": 1})
+	expectServed(t, s, "with a broken file", map[string]int{"a": 1, "b": 1})
 	write(t, path, "clusterName: a\n"+endpoints("1", "2"))
 	if got := next(); got != 2 {
 		t.Errorf("%d endpoints of the file that is back, want 2", got)
 	}
 	rename(t, path, filepath.Join(dir, "another.yaml"))
 	remove(t, filepath.Join(dir, "b.yaml"))
-	l.wait(t, "cluster has no file any more") // the line about b: both files were read together
-	expect(t, s, "after the rename", map[string]int{"a": 2, "b": 1})
+	l.wait(t, "cluster has no file any more") // the line about b, after which both files have been read
+	expectServed(t, s, "after the rename", map[string]int{"a": 2, "b": 1})
 	write(t, filepath.Join(dir, "another.yaml"), "clusterName: a\n"+endpoints("1", "2", "3"))
 	if got := next(); got != 3 {
 		t.Errorf("%d endpoints of the file with another name, want 3", got)
 	}
 }
 
-func TestAFileThatCannotBeReadKeepsItsCluster(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml")
+func TestUnreadableFileKeepsCluster(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})
-	link(t, "nowhere", filepath.Join(dir, "a.yaml"))
+	symlink(t, "nowhere", filepath.Join(dir, "a.yaml"))
 	l.wait(t, "rejected, what it held before is still served")
-	expect(t, s, "with a link to nowhere", map[string]int{"a": 1})
+	expectServed(t, s, "with a link to nowhere", map[string]int{"a": 1})
 }
 
-func TestTwoFilesExchangeTheirClusters(t *testing.T) {
+func TestFilesSwapClusters(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
 	write(t, a, "clusterName: x\n"+endpoints("1"))
 	write(t, b, "clusterName: y\n"+endpoints("1", "2"))
 	s, l := start(t, Options{Paths: []string{dir}})
-	next := ask(t, open(t, s, nil), "x")
+	next := requestEndpoints(t, openStream(t, s, nil), "x")
 	next()
 	write(t, a, "clusterName: y\n"+endpoints("3"))
-	l.wait(t, "rejected, what it held before is still served") // so that the server reads the file before it changes again
-	expect(t, s, "halfway", map[string]int{"x": 1, "y": 2})
+	l.wait(t, "rejected, what it held before is still served") // make sure that the server has read a before b changes
+	expectServed(t, s, "halfway", map[string]int{"x": 1, "y": 2})
 	write(t, b, "clusterName: x\n"+endpoints("3", "4", "5", "6"))
 	if got := next(); got != 4 {
 		t.Errorf("cluster x has %d endpoints after the exchange, want 4", got)
 	}
-	expect(t, s, "after the exchange", map[string]int{"x": 4, "y": 1})
+	expectServed(t, s, "after the exchange", map[string]int{"x": 4, "y": 1})
 }
 
-func TestANeighbourThatIsNeverQuiet(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml")
+func TestConstantlyChangingNeighborFile(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml")
 	s, _ := start(t, Options{Paths: []string{dir}})
-	next := ask(t, open(t, s, nil), "a")
+	next := requestEndpoints(t, openStream(t, s, nil), "a")
 	next()
-	end, ended := make(chan struct{}), make(chan struct{})
+	quit, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(stopped)
 		for {
 			select {
-			case <-end:
+			case <-quit:
 				return
 			default:
 				_ = os.WriteFile(filepath.Join(dir, "log"), []byte("x"), 0o600)
@@ -156,8 +156,8 @@ func TestANeighbourThatIsNeverQuiet(t *testing.T) {
 		}
 	}()
 	defer func() {
-		close(end)
-		<-ended
+		close(quit)
+		<-stopped
 	}()
 	for n := 2; n < 5; n++ {
 		write(t, filepath.Join(dir, "a.yaml"), endpoints([]string{"1", "2", "3", "4"}[:n]...))
@@ -167,17 +167,17 @@ func TestANeighbourThatIsNeverQuiet(t *testing.T) {
 	}
 }
 
-func TestALinkToTheDirectoryIsSwitched(t *testing.T) {
+func TestDirectorySymlinkIsReplaced(t *testing.T) {
 	base := t.TempDir()
-	directory(t, filepath.Join(base, "one"), "a.yaml")
-	directory(t, filepath.Join(base, "two"))
+	makeDir(t, filepath.Join(base, "one"), "a.yaml")
+	makeDir(t, filepath.Join(base, "two"))
 	write(t, filepath.Join(base, "two", "a.yaml"), endpoints("1", "2"))
 	dir := filepath.Join(base, "current")
-	link(t, "one", dir)
+	symlink(t, "one", dir)
 	s, _ := start(t, Options{Paths: []string{dir}})
-	next := ask(t, open(t, s, nil), "a")
+	next := requestEndpoints(t, openStream(t, s, nil), "a")
 	next()
-	link(t, "two", dir)
+	symlink(t, "two", dir)
 	if got := next(); got != 2 {
 		t.Errorf("%d endpoints after the switch, want 2", got)
 	}
@@ -190,16 +190,16 @@ func TestALinkToTheDirectoryIsSwitched(t *testing.T) {
 }
 
 // A cluster is still served for the removal delay after its file has vanished.
-func TestAClusterIsRemovedAfterTheDelay(t *testing.T) {
-	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
+func TestClusterIsRemovedAfterDelay(t *testing.T) {
+	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml")
 	synctest.Test(t, func(t *testing.T) {
 		p, err := newPublisher(Options{Paths: []string{dir}, RemovalDelay: DefaultRemovalDelay, Log: slog.New(slog.DiscardHandler)})
 		must(t, err)
-		defer p.follows.close()
+		defer p.targets.close()
 		isServed := func() bool {
 			p.reload()
-			_, is := p.clusters.served["a"]
-			return is
+			_, found := p.clusters.served["a"]
+			return found
 		}
 		remove(t, filepath.Join(dir, "a.yaml"))
 		if !isServed() {

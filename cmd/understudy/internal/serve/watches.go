@@ -7,23 +7,23 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-type watches struct {
+type watcher struct {
 	clients *clients
-	client  *client
+	client  *clientStream
 	cache   cachev3.ConfigWatcher
 }
 
-func (w watches) CreateWatch(r *cachev3.Request, sub cachev3.Subscription, out chan cachev3.Response) (func(), error) {
+func (w watcher) CreateWatch(r *cachev3.Request, sub cachev3.Subscription, out chan cachev3.Response) (func(), error) {
 	return w.watch(r.GetTypeUrl(), sub, func() (func(), error) { return w.cache.CreateWatch(r, sub, out) })
 }
 
-func (w watches) CreateDeltaWatch(r *cachev3.DeltaRequest, sub cachev3.Subscription, out chan cachev3.DeltaResponse) (func(), error) {
+func (w watcher) CreateDeltaWatch(r *cachev3.DeltaRequest, sub cachev3.Subscription, out chan cachev3.DeltaResponse) (func(), error) {
 	return w.watch(r.GetTypeUrl(), sub, func() (func(), error) { return w.cache.CreateDeltaWatch(r, sub, out) })
 }
 
-func (w watches) watch(typeURL string, sub cachev3.Subscription, create func() (func(), error)) (func(), error) {
+func (w watcher) watch(typeURL string, sub cachev3.Subscription, create func() (func(), error)) (func(), error) {
 	inTurn := func(do func()) {
-		defer w.clients.turn(len(sub.SubscribedResources()) + len(sub.ReturnedResources()))()
+		defer w.clients.waitTurn(len(sub.SubscribedResources()) + len(sub.ReturnedResources()))()
 		do()
 	}
 	var cancel func()
@@ -39,16 +39,16 @@ func (w watches) watch(typeURL string, sub cachev3.Subscription, create func() (
 	return func() { inTurn(cancel) }, err
 }
 
-// many is the number of names that makes a request large. Such a request may take milliseconds,
-// while it holds locks that every request needs.
-const many = 100
+// largeRequestNames is the number of names from which on a request is large. A large request may
+// take milliseconds, during which it holds locks that every request needs.
+const largeRequestNames = 100
 
-// turn waits until a request with n names may be handled. The caller must call done afterwards.
-func (c *clients) turn(n int) (done func()) {
-	if n < many {
+// waitTurn waits until a request with n names may be handled. The caller must call done afterwards.
+func (c *clients) waitTurn(n int) (done func()) {
+	if n < largeRequestNames {
 		return func() {}
 	}
-	return c.large.enter()
+	return c.largeRequests.enter()
 }
 
 // lane admits one large request at a time. After each request, it pauses for as long as the request
@@ -58,6 +58,6 @@ type lane struct{ mu sync.Mutex }
 // enter waits until the caller may proceed. The caller must call leave afterwards.
 func (l *lane) enter() (leave func()) {
 	l.mu.Lock()
-	began := time.Now()
-	return func() { time.AfterFunc(time.Since(began), l.mu.Unlock) }
+	startTime := time.Now()
+	return func() { time.AfterFunc(time.Since(startTime), l.mu.Unlock) }
 }

@@ -12,8 +12,8 @@ import (
 
 // Cluster names that begin with "xdstp:" are refused wherever they come from, because clients treat
 // such a name as a URI.
-func TestNamesOfXdstpAreRefused(t *testing.T) {
-	dir, cache := directory(t, t.TempDir(), "a.yaml", "xdstp:file.yaml"), t.TempDir()
+func TestXdstpNamesAreRejected(t *testing.T) {
+	dir, cache := makeDir(t, t.TempDir(), "a.yaml", "xdstp:file.yaml"), t.TempDir()
 	write(t, filepath.Join(dir, "inside.yaml"), "clusterName: xdstp://inside\n"+endpoints("1"))
 	write(t, filepath.Join(dir, "list.yaml"), `clusters: [{name: "xdstp:list", type: EDS}]`)
 	write(t, filepath.Join(dir, "service.yaml"), `clusters: [{name: service, type: EDS, eds_cluster_config: {service_name: "xdstp:service"}}]`)
@@ -31,7 +31,7 @@ func TestNamesOfXdstpAreRefused(t *testing.T) {
 		}
 	}
 	remove(t, filepath.Join(dir, "broken.yaml"))
-	if got := decoded(t, first(t, s, resourcev3.EndpointType)); len(got) != 1 || got["a"] != 1 {
+	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType)); len(got) != 1 || got["a"] != 1 {
 		t.Errorf("served are %v, want a alone", got)
 	}
 }
