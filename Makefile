@@ -161,7 +161,7 @@ mutants: ## make small changes to the code and check that the tests notice: N=10
 
 .PHONY: reference
 reference: ## write docs/reference/commands.md from the help texts
-	go test ./cmd/understudy -run TestTheReferenceOfCommands -count=1 -reference
+	go test ./cmd/understudy -run TestCommandReference -count=1 -reference
 
 .PHONY: vulnerabilities
 vulnerabilities: ## known vulnerabilities in what the modules call (govulncheck), where its database can be reached

@@ -20,75 +20,76 @@ import (
 )
 
 // "make attack" sets -attack.for, the duration of each attack. The test then fails if a probe takes
-// too long. Without the flag, each attack uses a few streams, and the durations of probes are only
-// logged.
+// too long. Without the flag, each connection attacks only once, and the durations of the probes
+// are only logged.
 var (
-	attackFor  = flag.Duration("attack.for", 0, "how long each attack lasts, and probes are timed")
-	attackBy   = flag.String("attack.by", "", "of the attacker's own process: the attack")
-	attackAt   = flag.String("attack.at", "", "of the attacker's own process: the address")
-	attackOnly = flag.String("attack.only", "", "this attack alone")
+	attackDuration = flag.Duration("attack.for", 0, "how long each attack lasts, and probes are timed")
+	attackName     = flag.String("attack.by", "", "of the attacker's own process: the attack")
+	attackAddress  = flag.String("attack.at", "", "of the attacker's own process: the address")
+	attackFilter   = flag.String("attack.only", "", "this attack alone")
 )
 
 const (
-	attackers  = 32  // concurrent connections of an attack
-	mostMemory = 200 // limit on the server's memory in MB
-	mostDelay  = 50 * time.Millisecond
+	attackConnections = 32  // concurrent connections of an attack
+	maxMemoryMB       = 200 // limit on the server's memory in MB
+	maxProbeDelay     = 50 * time.Millisecond
 )
 
-// Attacks neither prevent the server from serving other clients nor raise its memory above a limit.
+// During an attack, the server continues to serve other clients, and its memory stays below a
+// limit.
 func TestAttacks(t *testing.T) {
-	if *attackBy != "" {
-		attackServer(*attackBy, *attackAt)
+	if *attackName != "" {
+		attackServer(*attackName, *attackAddress)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(attacks)) {
-		if *attackOnly == "" || *attackOnly == name {
-			t.Run(name, func(t *testing.T) { withstand(t, name) })
+		if *attackFilter == "" || *attackFilter == name {
+			t.Run(name, func(t *testing.T) { testAttack(t, name) })
 		}
 	}
 }
 
-// withstand attacks a server from another process. In the meantime it probes the server like a
-// normal client. At the end it checks the server's memory.
-func withstand(t *testing.T, name string) {
-	s := serving(t, nil, "--log-level", "debug")
+// testAttack attacks a server from another process. During the attack, it probes the server as a
+// normal client does. At the end, it checks the server's memory.
+func testAttack(t *testing.T, name string) {
+	s := startServe(t, nil, "--log-level", "debug")
 	conn := s.dial(t)
-	attacker := exec.Command("nice", os.Args[0], "-test.run", "^TestAttacks$", "-attack.by", name, "-attack.at", s.address, "-attack.for", attackFor.String())
+	attacker := exec.Command("nice", os.Args[0], "-test.run", "^TestAttacks$", "-attack.by", name, "-attack.at", s.address, "-attack.for", attackDuration.String())
 	must(t, attacker.Start())
-	over := make(chan error, 1)
-	go func() { over <- attacker.Wait() }()
-	var took []time.Duration
-	pace := time.NewTicker(10 * time.Millisecond)
-	defer pace.Stop()
-	for attacked := true; attacked; {
+	attackDone := make(chan error, 1)
+	go func() { attackDone <- attacker.Wait() }()
+	var durations []time.Duration
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for running := true; running; {
 		begin := time.Now()
-		fetch(t, conn)
-		s.probe(t, conn)
-		took = append(took, time.Since(begin))
+		fetchEndpoints(t, conn)
+		s.checkHealth(t, conn)
+		durations = append(durations, time.Since(begin))
 		select {
-		case err := <-over:
+		case err := <-attackDone:
 			must(t, err)
-			attacked = false
-		case <-pace.C:
+			running = false
+		case <-ticker.C:
 		}
 	}
-	slices.Sort(took)
-	at := func(share float64) time.Duration {
-		return took[int(share*float64(len(took)-1))].Round(100 * time.Microsecond)
+	slices.Sort(durations)
+	quantile := func(share float64) time.Duration {
+		return durations[int(share*float64(len(durations)-1))].Round(100 * time.Microsecond)
 	}
-	memory := peak(t, s.Process.Pid)
-	t.Logf("%s: %d probes, half within %v, 99%% within %v, 99.9%% within %v, all within %v; %d MB", name, len(took), at(0.5), at(0.99), at(0.999), at(1), memory)
-	if memory > mostMemory && !underRace {
-		t.Errorf("the server took %d MB, want at most %d", memory, mostMemory)
+	memory := peakMemory(t, s.Process.Pid)
+	t.Logf("%s: %d probes, half within %v, 99%% within %v, 99.9%% within %v, all within %v; %d MB", name, len(durations), quantile(0.5), quantile(0.99), quantile(0.999), quantile(1), memory)
+	if memory > maxMemoryMB && !raceEnabled {
+		t.Errorf("the server took %d MB, want at most %d", memory, maxMemoryMB)
 	}
-	if *attackFor > 0 && at(1) > mostDelay {
-		t.Errorf("a probe took %v, want at most %v", at(1), mostDelay)
+	if *attackDuration > 0 && quantile(1) > maxProbeDelay {
+		t.Errorf("a probe took %v, want at most %v", quantile(1), maxProbeDelay)
 	}
 }
 
-func fetch(t *testing.T, conn *grpc.ClientConn) {
+func fetchEndpoints(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
 	must(t, err)
@@ -100,7 +101,7 @@ func fetch(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-func peak(t *testing.T, pid int) (mb int) {
+func peakMemory(t *testing.T, pid int) (mb int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	must(t, err)
@@ -111,30 +112,30 @@ func peak(t *testing.T, pid int) (mb int) {
 	return kb / 1000
 }
 
-// attackServer attacks over many connections at a time. Each connection starts a new attack when
-// its stream has ended.
+// attackServer attacks the server over many concurrent connections. When an attack ends, the next
+// attack begins on a new connection.
 func attackServer(name, address string) {
-	rounds, hold, ctx := 1, time.Second, context.Background()
-	if *attackFor > 0 {
-		rounds, hold = 1<<30, 5*time.Second
+	rounds, limit, ctx := 1, time.Second, context.Background()
+	if *attackDuration > 0 {
+		rounds, limit = 1<<30, 5*time.Second
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *attackFor)
+		ctx, cancel = context.WithTimeout(ctx, *attackDuration)
 		defer cancel()
 	}
-	var all sync.WaitGroup
-	for i := range attackers {
-		all.Go(func() {
+	var wg sync.WaitGroup
+	for i := range attackConnections {
+		wg.Go(func() {
 			for n := 0; n < rounds && ctx.Err() == nil; n++ {
 				conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 				if err != nil {
 					continue
 				}
-				ctx, cancel := context.WithTimeout(ctx, hold)
+				ctx, cancel := context.WithTimeout(ctx, limit)
 				_ = attacks[name](ctx, discoveryv3.NewAggregatedDiscoveryServiceClient(conn), i<<20+n)
 				cancel()
 				_ = conn.Close()
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 }

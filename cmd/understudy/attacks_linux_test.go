@@ -13,15 +13,17 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// attack attacks on one stream. It returns when the attack is complete or the server has ended the
-// stream.
-type attack func(ctx context.Context, to adsClient, n int) error
+// attack attacks the server over one connection. It returns when the attack is complete, or when
+// the server or ctx has ended its stream. n is different in each call.
+type attack func(ctx context.Context, client adsClient, n int) error
 
 var attacks = map[string]attack{
-	"none":      func(ctx context.Context, _ adsClient, _ int) error { return pause(ctx) },
-	"types":     madeUpTypes,
-	"nacks":     func(ctx context.Context, to adsClient, n int) error { return rejections(ctx, to, 10) },
-	"reasons":   func(ctx context.Context, to adsClient, n int) error { return rejections(ctx, to, 1_000_000) },
+	"none":  func(ctx context.Context, _ adsClient, _ int) error { return pause(ctx) },
+	"types": unknownTypes,
+	"nacks": func(ctx context.Context, client adsClient, n int) error { return rejectResponses(ctx, client, 10) },
+	"reasons": func(ctx context.Context, client adsClient, n int) error {
+		return rejectResponses(ctx, client, 1_000_000)
+	},
 	"nodes":     largeNodes,
 	"names":     manyNames,
 	"increment": manyNamesInIncrements,
@@ -41,29 +43,29 @@ func pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func madeUpTypes(ctx context.Context, to adsClient, _ int) error {
-	stream, err := to.StreamAggregatedResources(ctx)
+func unknownTypes(ctx context.Context, client adsClient, _ int) error {
+	stream, err := client.StreamAggregatedResources(ctx)
 	for i := 0; i < 65_535 && err == nil; i++ {
 		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprint("type.googleapis.com/made.up.", i)})
 	}
-	return drained(stream, err)
+	return drain(stream, err)
 }
 
-func drained(stream adsStream, err error) error {
+func drain(stream adsStream, err error) error {
 	for err == nil {
 		_, err = stream.Recv()
 	}
 	return err
 }
 
-// rejections rejects every response, each time with another reason of the given length. After each
-// rejection, it requests another name and then the first one again.
-func rejections(ctx context.Context, to adsClient, reason int) error {
-	stream, err := to.StreamAggregatedResources(ctx)
+// rejectResponses rejects each response three times, with an error message of the given length, and
+// requests another name in the second of these rejections.
+func rejectResponses(ctx context.Context, client adsClient, messageLength int) error {
+	stream, err := client.StreamAggregatedResources(ctx)
 	if err != nil {
 		return err
 	}
-	long := strings.Repeat("r", reason)
+	padding := strings.Repeat("r", messageLength)
 	err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "attacker"}})
 	for i := 0; i < 1000 && err == nil; i++ {
 		var r *discoveryv3.DiscoveryResponse
@@ -73,14 +75,14 @@ func rejections(ctx context.Context, to adsClient, reason int) error {
 		for _, name := range []string{"a", "b", "a"} {
 			err = stream.Send(&discoveryv3.DiscoveryRequest{
 				TypeUrl: resourcev3.ClusterType, ResourceNames: []string{name}, ResponseNonce: r.GetNonce(),
-				ErrorDetail: &status.Status{Message: fmt.Sprint(i, long)},
+				ErrorDetail: &status.Status{Message: fmt.Sprint(i, padding)},
 			})
 		}
 	}
 	return err
 }
 
-func largeNodes(ctx context.Context, to adsClient, n int) error {
+func largeNodes(ctx context.Context, client adsClient, n int) error {
 	node := &corev3.Node{Id: strings.Repeat("n", 1_000_000)}
 	if n%2 == 0 {
 		node = &corev3.Node{Id: "attacker", Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
@@ -91,7 +93,7 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 			list[i] = new(structpb.Value)
 		}
 	}
-	stream, err := to.StreamAggregatedResources(ctx)
+	stream, err := client.StreamAggregatedResources(ctx)
 	if err == nil {
 		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none"}, Node: node})
 	}
@@ -104,8 +106,9 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 	return err
 }
 
-// namesOf returns n names. Each request uses another prefix, so that all names are different.
-func namesOf(prefix string, n int) []string {
+// makeNames returns n names with a prefix. Each request uses a different prefix, so that no name is
+// requested twice.
+func makeNames(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprint(prefix, "-", i)
@@ -113,22 +116,22 @@ func namesOf(prefix string, n int) []string {
 	return names
 }
 
-func manyNames(ctx context.Context, to adsClient, n int) error {
-	stream, err := to.StreamAggregatedResources(ctx)
+func manyNames(ctx context.Context, client adsClient, n int) error {
+	stream, err := client.StreamAggregatedResources(ctx)
 	for i := 0; i < 10 && err == nil; i++ {
 		for _, typeURL := range []string{resourcev3.EndpointType, resourcev3.ClusterType, resourcev3.ListenerType} {
 			if err == nil {
-				err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: namesOf(fmt.Sprint(n, "-", i), 5000)})
+				err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: makeNames(fmt.Sprint(n, "-", i), 5000)})
 			}
 		}
 	}
-	return drained(stream, err)
+	return drain(stream, err)
 }
 
-func manyNamesInIncrements(ctx context.Context, to adsClient, n int) error {
-	stream, err := to.DeltaAggregatedResources(ctx)
+func manyNamesInIncrements(ctx context.Context, client adsClient, n int) error {
+	stream, err := client.DeltaAggregatedResources(ctx)
 	for i := 0; i < 100 && err == nil; i++ {
-		err = stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNamesSubscribe: namesOf(fmt.Sprint(n, "-", i), 5000)})
+		err = stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNamesSubscribe: makeNames(fmt.Sprint(n, "-", i), 5000)})
 	}
 	for err == nil {
 		_, err = stream.Recv()
@@ -136,25 +139,25 @@ func manyNamesInIncrements(ctx context.Context, to adsClient, n int) error {
 	return err
 }
 
-func longTypes(ctx context.Context, to adsClient, _ int) error {
-	stream, err := to.StreamAggregatedResources(ctx)
+func longTypes(ctx context.Context, client adsClient, _ int) error {
+	stream, err := client.StreamAggregatedResources(ctx)
 	for i := 0; i < 16 && err == nil; i++ {
 		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprint(i, strings.Repeat("t", 1_000_000))})
 	}
-	return drained(stream, err)
+	return drain(stream, err)
 }
 
-func idleStreams(ctx context.Context, to adsClient, n int) error {
+func idleStreams(ctx context.Context, client adsClient, n int) error {
 	var last adsStream
 	for i := range 8 {
-		stream, err := to.StreamAggregatedResources(ctx)
+		stream, err := client.StreamAggregatedResources(ctx)
 		if err == nil {
-			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: namesOf(fmt.Sprint(n, "-", i), 3000)})
+			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: makeNames(fmt.Sprint(n, "-", i), 3000)})
 		}
 		if err != nil {
 			return err
 		}
 		last = stream
 	}
-	return drained(last, nil)
+	return drain(last, nil)
 }

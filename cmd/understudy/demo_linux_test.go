@@ -15,30 +15,31 @@ import (
 	"time"
 )
 
-// If the environment variable asDemo is set, this test binary acts as the understudy command.
-const asDemo = "UNDERSTUDY_TEST_AS_BINARY"
+// runAsCommandEnv is the environment variable that makes this test binary act as the understudy
+// command.
+const runAsCommandEnv = "UNDERSTUDY_TEST_AS_BINARY"
 
-// A demo with --hold leaves no backend process behind, whatever signal ends it, even if backends
-// hang or were restarted. After an interrupt, the exit code is 0.
-func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
+// A demo with --hold leaves no backend process behind, no matter which signal ends the demo, even
+// if backends hang or were restarted. After an interrupt, the exit code is 0.
+func TestHeldDemoStopsBackends(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			demo := hold(t, dir)
-			for _, do := range []url.Values{
+			demo := startHeldDemo(t, dir)
+			for _, form := range []url.Values{
 				{"do": {"hang"}, "to": {"locality us-east/a"}},
 				{"do": {"kill"}, "to": {"priority 1"}},
 				{"do": {"restore"}, "to": {"locality eu-west/a"}},
 			} {
-				response, err := http.PostForm(demo.page+"do", do)
+				response, err := http.PostForm(demo.page+"do", form)
 				if err != nil {
 					t.Fatal(err)
 				}
 				page, err := io.ReadAll(response.Body)
 				response.Body.Close()
 				if err != nil || response.StatusCode != http.StatusOK {
-					t.Fatalf("%v: %s %v %s", do, response.Status, err, page)
+					t.Fatalf("%v: %s %v %s", form, response.Status, err, page)
 				}
 			}
 			backends := childrenOf(t, demo.Process.Pid)
@@ -61,13 +62,13 @@ func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	}
 }
 
-func TestNoBackendOutlivesTheDemo(t *testing.T) {
+func TestDemoStopsBackends(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			demo := exec.Command(os.Args[0], "demo")
-			dir := t.TempDir() // a killed demo cannot remove its own directory
-			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+dir)
+			dir := t.TempDir() // a demo that was killed cannot remove its directory
+			demo.Env = append(os.Environ(), runAsCommandEnv+"=1", "TMPDIR="+dir)
 			progress, err := demo.StderrPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -124,7 +125,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// awaitEnd waits until the process has ended. A zombie has ended, too.
+// awaitEnd waits until the process has ended or is a zombie.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

@@ -13,10 +13,10 @@ type heldDemo struct {
 	page string
 }
 
-func hold(t *testing.T, dir string, args ...string) *heldDemo {
+func startHeldDemo(t *testing.T, dir string, args ...string) *heldDemo {
 	t.Helper()
 	d := &heldDemo{Cmd: exec.Command(os.Args[0], append([]string{"demo", "--hold"}, args...)...)}
-	d.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+dir)
+	d.Env = append(os.Environ(), runAsCommandEnv+"=1", "TMPDIR="+dir)
 	stdout, err := d.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -20,28 +20,28 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>` + "\x1b[31m\u202e\u2066\x00"
+const hostileName = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>` + "\x1b[31m\u202e\u2066\x00"
 
-type hostile struct{}
+type hostileSource struct{}
 
-func (hostile) Check(bool) error { return nil }
+func (hostileSource) Check(bool) error { return nil }
 
-func (hostile) Start(r *discovery.Receiver) (discovery.Started, error) {
-	long := evil + strings.Repeat("x", 10_000)
+func (hostileSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	long := hostileName + strings.Repeat("x", 10_000)
 	err := r.Update(flat.Answer(
 		flat.Endpoint{Locality: long, Address: "127.0.0.1:1", Weight: 1},
-		flat.Endpoint{Priority: 1, Locality: evil + "/" + evil, Address: "127.0.0.1:2", Weight: 1},
+		flat.Endpoint{Priority: 1, Locality: hostileName + "/" + hostileName, Address: "127.0.0.1:2", Weight: 1},
 	))
 	r.Fail(errors.New(long))
 	return discovery.Started{}, err
 }
 
-// Names and errors that contain HTML or control characters are shown as text, on one line, no wider
-// than a phone. Even if the page took them for HTML, its Content-Security-Policy would block their
-// scripts.
-func TestHostileNamesInTheBrowser(t *testing.T) {
+// The page shows names and errors that contain HTML or control characters as text that fits the
+// screen of a phone. If the page inserted them as HTML, its Content-Security-Policy would block
+// their scripts.
+func TestBrowserShowsHostileNamesAsText(t *testing.T) {
 	builder := given.NewBuilder("evil", func(*discovery.Target) ([]discovery.Mechanism, error) {
-		return []discovery.Mechanism{{Name: evil, Source: hostile{}}}, nil
+		return []discovery.Mechanism{{Name: hostileName, Source: hostileSource{}}}, nil
 	})
 	cc, err := grpc.NewClient("evil:///"+strings.Repeat("%3Cb%3E%E2%80%AE", 500), grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestHostileNamesInTheBrowser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(ctx, t, page, `document.body.innerText.includes("No priority can take calls.")`)
+		awaitCondition(ctx, t, page, `document.body.innerText.includes("No priority can take calls.")`)
 		page.Eval(ctx, `document.querySelectorAll("details").forEach(d => d.open = true)`, new(any))
 		for _, condition := range []string{
 			`document.querySelectorAll("main img, main script, main b").length === 0`,
@@ -73,19 +73,19 @@ func TestHostileNamesInTheBrowser(t *testing.T) {
 			`document.documentElement.scrollWidth <= innerWidth`,
 			`typeof window.hacked === "undefined"`,
 		} {
-			until(ctx, t, page, condition)
+			awaitCondition(ctx, t, page, condition)
 		}
 		if problems := page.Problems(); len(problems) > 0 {
 			t.Errorf("the browser complains: %s", strings.Join(problems, "\n"))
 		}
-		until(ctx, t, page, `(() => {
+		awaitCondition(ctx, t, page, `(() => {
 			const script = document.createElement("script");
 			script.textContent = "window.hacked = 1";
 			document.body.append(script);
 			document.body.insertAdjacentHTML("beforeend", "<img src=y onerror='window.hacked = 1'>");
 			return true;
 		})()`)
-		until(ctx, t, page, `new Promise(done => setTimeout(() => done(typeof window.hacked === "undefined"), 300))`)
+		awaitCondition(ctx, t, page, `new Promise(done => setTimeout(() => done(typeof window.hacked === "undefined"), 300))`)
 		if problems := strings.Join(page.Problems(), "\n"); !strings.Contains(problems, "Content Security Policy") {
 			t.Errorf("the browser ran what the policy forbids, or says nothing: %s", problems)
 		}

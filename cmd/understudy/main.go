@@ -1,8 +1,8 @@
 // Command understudy demonstrates failover and weighted load balancing of gRPC calls, explains
 // endpoints files, serves them to clients, and watches channels.
 //
-// The exit code is 0 for success, 1 for a failure, 2 for wrong arguments or input, and 3 if the
-// explained or watched channel cannot receive calls.
+// The exit code is 0 for success, 1 for a failure, 2 for invalid arguments or input, and 3 if
+// explain or watch finds that no endpoint can take calls.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// failure is an error that is caused neither by the arguments nor by the input.
+// failure wraps an error that neither the arguments nor the input caused.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
@@ -40,7 +40,7 @@ func main() {
 	if err == nil {
 		return
 	}
-	complain(os.Stderr, err)
+	printError(os.Stderr, err)
 	os.Exit(exitCode(err))
 }
 
@@ -57,15 +57,15 @@ func exitCode(err error) int {
 	return 2
 }
 
-// complain prints err. Each problem in a file gets a line that editors can parse. Joined errors are
-// printed one by one.
-func complain(w io.Writer, err error) {
+// printError prints err. It prints each problem in an endpoints file on its own line, as
+// file:line:column, which editors can parse. It prints joined errors one by one.
+func printError(w io.Writer, err error) {
 	if several, ok := errors.AsType[interface {
 		error
 		Unwrap() []error
 	}](err); ok && strings.Contains(err.Error(), "\n") {
 		for _, err := range several.Unwrap() {
-			complain(w, err)
+			printError(w, err)
 		}
 		return
 	}
@@ -105,7 +105,7 @@ Exit codes: 0 for success, 1 for a failure, 2 for invalid arguments or an invali
 	return root
 }
 
-// outputFlag adds the flag -o to a command. The returned function reports whether the user wants
+// outputFlag adds the flag -o to a command. The returned function reports whether the flag requests
 // JSON.
 func outputFlag(command *cobra.Command) func() (bool, error) {
 	output := command.Flags().StringP("output", "o", "table", "`table` for people, json for machines")
@@ -207,19 +207,19 @@ The fields of the output with -o json are described in docs/explain.md.`,
 	options := command.Flags().StringArray("option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")
 	location := locationFlags(command)
 	wantJSON := outputFlag(command)
-	var server kubeconfig.Options
-	server.Flags(command.Flags())
-	role := roleFlag(command)
+	var kubeOptions kubeconfig.Options
+	kubeOptions.Flags(command.Flags())
+	printRole := roleFlag(command)
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		asJSON, err := wantJSON()
 		if err != nil {
 			return err
 		}
 		if command.Flags().Changed("rbac") {
-			return role(args[0])
+			return printRole(args[0])
 		}
 		return runExplain(cmd, explain.Options{
-			File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location()...), Kubeconfig: server, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
+			File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location()...), Kubeconfig: kubeOptions, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
 		})
 	}
 	return command
@@ -240,7 +240,7 @@ func roleFlag(command *cobra.Command) func(target string) error {
 }
 
 func runExplain(cmd *cobra.Command, opts explain.Options) error {
-	debug.SetGCPercent(400) // a short process need not collect its garbage often
+	debug.SetGCPercent(400) // explain ends soon, so collect garbage less often
 	err := explain.Run(cmd.Context(), opts)
 	if _, ok := errors.AsType[*explain.OutputError](err); ok || errors.Is(err, explain.ErrNoAnswer) || err != nil && cmd.Context().Err() != nil {
 		return failure{err}
@@ -248,20 +248,20 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 	return err
 }
 
-// locationFlags adds the flags for the client's location. The returned function returns those that
-// are set, each as NAME=VALUE.
+// locationFlags adds the flags for the client's location. The returned function returns the flags
+// that the user has set, each as NAME=VALUE.
 func locationFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {
 		command.Flags().String(name, "", "`NAME` of the client's "+name+", as with --option "+name+"=NAME")
 	}
-	return func() (given []string) {
+	return func() (values []string) {
 		for _, name := range names {
 			if value, _ := command.Flags().GetString(name); value != "" {
-				given = append(given, name+"="+value)
+				values = append(values, name+"="+value)
 			}
 		}
-		return given
+		return values
 	}
 }
 

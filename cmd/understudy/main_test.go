@@ -25,7 +25,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
 }
 
-func TestInterruptedExplainIsNoWrongInput(t *testing.T) {
+func TestInterruptedExplainReturnsFailure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	if err := os.WriteFile(path, []byte("endpoints: []\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -2,5 +2,6 @@
 
 package main
 
-// underRace reports whether the race detector is on. A process then needs much more memory.
-const underRace = true
+// raceEnabled reports whether the race detector is enabled. It makes a process use much more
+// memory.
+const raceEnabled = true

@@ -15,7 +15,7 @@ const referencePage = "../../docs/reference/commands.md"
 
 var writeReference = flag.Bool("reference", false, "write "+referencePage)
 
-func TestTheReferenceOfCommandsIsCurrent(t *testing.T) {
+func TestCommandReferenceIsCurrent(t *testing.T) {
 	want := reference()
 	if *writeReference {
 		if err := os.WriteFile(referencePage, []byte(want), 0o600); err != nil {
@@ -49,13 +49,13 @@ func reference() string {
 `)
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
-			describe(&b, c)
+			describeCommand(&b, c)
 		}
 	}
 	return b.String()
 }
 
-func describe(b *strings.Builder, c *cobra.Command) {
+func describeCommand(b *strings.Builder, c *cobra.Command) {
 	text := c.Long
 	if text == "" {
 		text = c.Short + "."
@@ -73,13 +73,13 @@ func describe(b *strings.Builder, c *cobra.Command) {
 			name = "-" + f.Shorthand + ", " + name
 		}
 		value, usage := pflag.UnquoteUsage(f)
-		standard := f.DefValue
-		if standard == "[]" || standard == "false" {
-			standard = ""
+		defaultValue := f.DefValue
+		if defaultValue == "[]" || defaultValue == "false" {
+			defaultValue = ""
 		}
-		if standard != "" {
-			standard = "`" + standard + "`"
+		if defaultValue != "" {
+			defaultValue = "`" + defaultValue + "`"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, value, standard, strings.ReplaceAll(usage, "|", `\|`))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, value, defaultValue, strings.ReplaceAll(usage, "|", `\|`))
 	})
 }

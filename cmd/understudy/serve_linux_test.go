@@ -19,66 +19,67 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 const oneEndpoint = `endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: 127.0.0.1, portValue: 1}}}}]}]`
 
-type served struct {
+type serveProcess struct {
 	*exec.Cmd
-	out              *bufio.Reader // log of the process; only the method log reads it
+	logReader        *bufio.Reader // reads from outPipe; only awaitLog uses it
 	outPipe, errPipe *os.File
 	address, metrics string
-	ended            chan struct{}
-	err              error // result of the process, set before ended is closed
+	exited           chan struct{}
+	exitErr          error // set before exited is closed
 }
 
-// serving starts a server, and reads its log until it serves. Without paths in args, it serves a
-// file with one endpoint. Its stdout and stderr are pipes of only 4 KiB, which fill up quickly.
-func serving(t *testing.T, env []string, args ...string) *served {
+// startServe runs "understudy serve" and waits until it serves. If args contain no path, it serves
+// a file with one endpoint. The stdout and stderr of the process are pipes of only 4 KiB, so that
+// they fill up quickly.
+func startServe(t *testing.T, env []string, args ...string) *serveProcess {
 	t.Helper()
 	if len(args) == 0 || strings.HasPrefix(args[0], "--") {
 		path := filepath.Join(t.TempDir(), "a.yaml")
 		writeFile(t, path, oneEndpoint)
 		args = append([]string{path}, args...)
 	}
-	s := &served{Cmd: exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics", "0", "-o", "json"}, args...)...), ended: make(chan struct{})}
-	s.Env = append(append(os.Environ(), asDemo+"=1"), env...)
-	var theirs [2]*os.File
-	s.outPipe, theirs[0] = smallPipe(t)
-	s.errPipe, theirs[1] = smallPipe(t)
-	s.Stdout, s.Stderr = theirs[0], theirs[1]
+	s := &serveProcess{Cmd: exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics", "0", "-o", "json"}, args...)...), exited: make(chan struct{})}
+	s.Env = append(append(os.Environ(), runAsCommandEnv+"=1"), env...)
+	var writeEnds [2]*os.File
+	s.outPipe, writeEnds[0] = smallPipe(t)
+	s.errPipe, writeEnds[1] = smallPipe(t)
+	s.Stdout, s.Stderr = writeEnds[0], writeEnds[1]
 	must(t, s.Start())
 	go func() {
-		s.err = s.Wait()
-		close(s.ended)
+		s.exitErr = s.Wait()
+		close(s.exited)
 	}()
 	t.Cleanup(func() {
 		_ = s.Process.Kill()
-		<-s.ended
+		<-s.exited
 	})
-	theirs[0].Close()
-	theirs[1].Close()
-	s.out = bufio.NewReader(s.outPipe)
-	s.address = s.log(t, "serving")["address"].(string)
-	s.metrics = strings.TrimSuffix(s.log(t, "metrics")["url"].(string), "/metrics")
+	writeEnds[0].Close()
+	writeEnds[1].Close()
+	s.logReader = bufio.NewReader(s.outPipe)
+	s.address = s.awaitLog(t, "serving")["address"].(string)
+	s.metrics = strings.TrimSuffix(s.awaitLog(t, "metrics")["url"].(string), "/metrics")
 	return s
 }
 
-func smallPipe(t *testing.T) (ours, theirs *os.File) {
+func smallPipe(t *testing.T) (readEnd, writeEnd *os.File) {
 	t.Helper()
-	ours, theirs, err := os.Pipe()
+	readEnd, writeEnd, err := os.Pipe()
 	must(t, err)
-	t.Cleanup(func() { ours.Close() })
-	_, err = unix.FcntlInt(theirs.Fd(), unix.F_SETPIPE_SZ, 4096)
+	t.Cleanup(func() { readEnd.Close() })
+	_, err = unix.FcntlInt(writeEnd.Fd(), unix.F_SETPIPE_SZ, 4096)
 	must(t, err)
-	return ours, theirs
+	return readEnd, writeEnd
 }
 
-func (s *served) log(t *testing.T, msg string) map[string]any {
+func (s *serveProcess) awaitLog(t *testing.T, msg string) map[string]any {
 	t.Helper()
-	must(t, s.outPipe.SetReadDeadline(time.Now().Add(patience)))
+	must(t, s.outPipe.SetReadDeadline(time.Now().Add(testTimeout)))
 	for {
-		line, err := s.out.ReadBytes('\n')
+		line, err := s.logReader.ReadBytes('\n')
 		if err != nil {
 			t.Fatalf("the log ends before %q: %v", msg, err)
 		}
@@ -90,9 +91,9 @@ func (s *served) log(t *testing.T, msg string) map[string]any {
 	}
 }
 
-func (s *served) get(t *testing.T, path string) (int, string) {
+func (s *serveProcess) get(t *testing.T, path string) (int, string) {
 	t.Helper()
-	client := http.Client{Timeout: patience}
+	client := http.Client{Timeout: testTimeout}
 	defer client.CloseIdleConnections()
 	response, err := client.Get(s.metrics + path)
 	must(t, err)
@@ -102,7 +103,7 @@ func (s *served) get(t *testing.T, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func (s *served) dial(t *testing.T) *grpc.ClientConn {
+func (s *serveProcess) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
@@ -110,21 +111,21 @@ func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-func (s *served) probe(t *testing.T, conn *grpc.ClientConn) {
+func (s *serveProcess) checkHealth(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	if _, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
 		t.Fatalf("a probe fails: %v", err)
 	}
 }
 
-func (s *served) ends(t *testing.T) {
+func (s *serveProcess) awaitExit(t *testing.T) {
 	t.Helper()
 	select {
-	case <-s.ended:
-	case <-time.After(patience):
-		t.Fatalf("the process did not end within %v", patience)
+	case <-s.exited:
+	case <-time.After(testTimeout):
+		t.Fatalf("the process did not end within %v", testTimeout)
 	}
 }
 

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-func TestSIGHUPLooksAtTheFiles(t *testing.T) {
+func TestSIGHUPReloadsFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	writeFile(t, path, oneEndpoint)
 	info, err := os.Stat(path)
 	must(t, err)
-	old := info.ModTime().Add(-patience)
+	old := info.ModTime().Add(-testTimeout)
 	must(t, os.Chtimes(path, old, old))
-	s := serving(t, nil, path)
+	s := startServe(t, nil, path)
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	must(t, err)
 	_, err = file.WriteAt([]byte(strings.Replace(oneEndpoint, "portValue: 1", "portValue: 0", 1)), 0)
@@ -23,12 +23,12 @@ func TestSIGHUPLooksAtTheFiles(t *testing.T) {
 	must(t, file.Close())
 	must(t, os.Chtimes(path, old, old))
 	must(t, s.Process.Signal(syscall.SIGHUP))
-	if problem, _ := s.log(t, "rejected, what it held before is still served")["error"].(string); !strings.Contains(problem, "port_value is 0") {
+	if problem, _ := s.awaitLog(t, "rejected, what it held before is still served")["error"].(string); !strings.Contains(problem, "port_value is 0") {
 		t.Errorf("the log says %q", problem)
 	}
 	must(t, s.Process.Signal(syscall.SIGTERM))
-	s.ends(t)
-	if s.err != nil {
-		t.Errorf("after a SIGHUP, SIGTERM ends the process with %v", s.err)
+	s.awaitExit(t)
+	if s.exitErr != nil {
+		t.Errorf("after a SIGHUP, SIGTERM ends the process with %v", s.exitErr)
 	}
 }

@@ -17,38 +17,38 @@ import (
 )
 
 type terminal struct {
-	t    *testing.T
-	ours *os.File
-	mu   sync.Mutex
-	out  bytes.Buffer
-	more chan struct{}
+	t       *testing.T
+	pty     *os.File
+	mu      sync.Mutex
+	out     bytes.Buffer
+	updated chan struct{}
 }
 
-// newTerminal opens a pseudo-terminal. theirs is the end for the program under test.
-func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, theirs *os.File) {
+// newTerminal opens a pseudo-terminal of the given size. The program under test uses tty.
+func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, tty *os.File) {
 	t.Helper()
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ours.Close() })
-	number, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	t.Cleanup(func() { pty.Close() })
+	number, err := unix.IoctlGetInt(int(pty.Fd()), unix.TIOCGPTN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+	if err := unix.IoctlSetPointerInt(int(pty.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	if theirs, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+	if tty, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { theirs.Close() })
-	term = &terminal{t: t, ours: ours, more: make(chan struct{}, 1)}
+	t.Cleanup(func() { tty.Close() })
+	term = &terminal{t: t, pty: pty, updated: make(chan struct{}, 1)}
 	term.resize(columns, rows)
 	go func() {
 		chunk := make([]byte, 4096)
 		for {
-			n, err := ours.Read(chunk)
+			n, err := pty.Read(chunk)
 			if err != nil {
 				return
 			}
@@ -56,24 +56,24 @@ func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, theirs *os
 			term.out.Write(chunk[:n])
 			term.mu.Unlock()
 			select {
-			case term.more <- struct{}{}:
+			case term.updated <- struct{}{}:
 			default:
 			}
 		}
 	}()
-	return term, theirs
+	return term, tty
 }
 
 func (term *terminal) resize(columns, rows uint16) {
 	term.t.Helper()
-	if err := unix.IoctlSetWinsize(int(term.ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
+	if err := unix.IoctlSetWinsize(int(term.pty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
 		term.t.Fatal(err)
 	}
 }
 
 func (term *terminal) await(text string) string {
 	term.t.Helper()
-	patience := time.After(time.Minute)
+	timeout := time.After(time.Minute)
 	for {
 		term.mu.Lock()
 		out := term.out.String()
@@ -84,20 +84,21 @@ func (term *terminal) await(text string) string {
 		}
 		term.mu.Unlock()
 		select {
-		case <-term.more:
-		case <-patience:
+		case <-term.updated:
+		case <-timeout:
 			term.t.Fatalf("the terminal does not show %q, but %q", text, out)
 		}
 	}
 }
 
 const (
-	entered = "\x1b[?1049h\x1b[?25l"
-	left    = "\x1b[?25h\x1b[?1049l"
+	enterScreen = "\x1b[?1049h\x1b[?25l"
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
 )
 
-// However the watch ends, it restores the terminal. The exit code tells success from failure.
-func TestWatchGivesTheTerminalBack(t *testing.T) {
+// The watch restores the terminal when a key, a signal or --for ends it. The exit code is 0 if
+// calls could be sent.
+func TestWatchRestoresTerminal(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"channels": [{"target": "a\u001b[31m", "state": "READY"}]}`)
@@ -109,48 +110,48 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 		env  string
 		code int
 	}{
-		"q":       {func(term *terminal, _ *os.Process) { term.ours.WriteString("xq") }, []string{page.URL}, "TERM=xterm", 0},
-		"Ctrl-C":  {func(term *terminal, _ *os.Process) { term.ours.WriteString("\x03") }, []string{page.URL}, "TERM=xterm", 0},
+		"q":       {func(term *terminal, _ *os.Process) { term.pty.WriteString("xq") }, []string{page.URL}, "TERM=xterm", 0},
+		"Ctrl-C":  {func(term *terminal, _ *os.Process) { term.pty.WriteString("\x03") }, []string{page.URL}, "TERM=xterm", 0},
 		"SIGINT":  {func(_ *terminal, p *os.Process) { p.Signal(syscall.SIGINT) }, []string{page.URL}, "NO_COLOR=1", 0},
 		"SIGTERM": {func(_ *terminal, p *os.Process) { p.Signal(syscall.SIGTERM) }, []string{"127.0.0.1:1"}, "TERM=xterm", 3},
 		"for":     {func(*terminal, *os.Process) {}, []string{page.URL, "--for", "10s"}, "TERM=xterm", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			term, theirs := newTerminal(t, 70, 20)
-			before, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+			term, tty := newTerminal(t, 70, 20)
+			before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 			if err != nil {
 				t.Fatal(err)
 			}
 			command := exec.Command(os.Args[0], append([]string{"watch"}, test.args...)...)
-			command.Env = append(os.Environ(), asDemo+"=1", test.env)
-			command.Stdin, command.Stdout, command.Stderr = theirs, theirs, theirs
+			command.Env = append(os.Environ(), runAsCommandEnv+"=1", test.env)
+			command.Stdin, command.Stdout, command.Stderr = tty, tty, tty
 			command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 			if err := command.Start(); err != nil {
 				t.Fatal(err)
 			}
 			shown := term.await("q ends")
-			if !strings.HasPrefix(shown, entered) || strings.Count(shown, "\n") < 19 {
+			if !strings.HasPrefix(shown, enterScreen) || strings.Count(shown, "\n") < 19 {
 				t.Errorf("the view is %q", shown)
 			}
 			if coloured := strings.Contains(shown, "\x1b[2m"); coloured == (test.env == "NO_COLOR=1") {
 				t.Errorf("with %s the view has colours: %v", test.env, coloured)
 			}
-			if name != "for" { // with --for, the watch may have ended by now
+			if name != "for" { // with --for, the watch may already have ended
 				term.resize(50, 10)
 				again := term.await("q ends")
-				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // an earlier frame may have the old size
-					if again = term.await("q ends"); frames == 20 || strings.Contains(again, left) {
+				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // skip frames of the old size
+					if again = term.await("q ends"); frames == 20 || strings.Contains(again, leaveScreen) {
 						t.Fatalf("resized to 10 rows the view is %q", again)
 					}
 				}
 			}
 			test.end(term, command.Process)
-			last := term.await(left)
+			last := term.await(leaveScreen)
 			command.Wait()
 			if code := command.ProcessState.ExitCode(); code != test.code {
 				t.Errorf("the exit code is %d, want %d: %q", code, test.code, last)
 			}
-			after, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+			after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 			if err != nil || *after != *before {
 				t.Errorf("the terminal's settings are %+v, %v, want %+v", after, err, before)
 			}
@@ -161,11 +162,11 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 	}
 }
 
-func TestADumbTerminalGetsLines(t *testing.T) {
-	term, theirs := newTerminal(t, 70, 20)
+func TestDumbTerminalGetsLines(t *testing.T) {
+	term, tty := newTerminal(t, 70, 20)
 	command := exec.Command(os.Args[0], "watch", "127.0.0.1:1")
-	command.Env = append(os.Environ(), asDemo+"=1", "TERM=dumb")
-	command.Stdin, command.Stdout = theirs, theirs
+	command.Env = append(os.Environ(), runAsCommandEnv+"=1", "TERM=dumb")
+	command.Stdin, command.Stdout = tty, tty
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,11 @@ import (
 
 const unknown = "(unknown)"
 
-// build describes a build of the command. The facts come from the Go toolchain, which writes them
-// into the binary.
+// build describes a build of the command, as the Go toolchain has recorded it in the binary.
 type build struct {
 	Version  string `json:"version"`            // a release, a pseudo-version, or (devel)
-	Commit   string `json:"commit,omitempty"`   // known only if the command was built in a repository
-	Modified *bool  `json:"modified,omitempty"` // files differed from the commit
+	Commit   string `json:"commit,omitempty"`   // empty unless built in a clone of the repository
+	Modified *bool  `json:"modified,omitempty"` // whether files differed from the commit
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	GRPC     string `json:"grpc"`
@@ -28,7 +27,7 @@ func thisBuild() build {
 	return buildOf(info)
 }
 
-// buildOf describes a build by its info, which may be nil.
+// buildOf returns the build that info describes. info may be nil.
 func buildOf(info *debug.BuildInfo) build {
 	b := build{Version: unknown, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, GRPC: unknown}
 	if info == nil {

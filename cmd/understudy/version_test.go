@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// The version, commit and date are those that Go wrote into the binary. Missing ones are not shown.
-func TestBuilds(t *testing.T) {
+// A build has the versions and the commit that the Go toolchain recorded in the binary. The output
+// says if they were not recorded.
+func TestBuildInfo(t *testing.T) {
 	const hash = "1098723aa0f1d6b3c4a1f7a5ef6b0a4e2f0c9d11"
 	grpc := &debug.Module{Path: "google.golang.org/grpc", Version: "v1.85.0"}
 	platform := runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
