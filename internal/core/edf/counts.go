@@ -2,9 +2,10 @@ package edf
 
 import "math"
 
-// Counts returns how often each of the first size entries was picked between two positions that are
-// picks apart. An entry of weight w whose Left has changed from l to m in time t was picked m - l +
-// w·t times. These numbers sum to picks, which determines t:
+// Counts returns how often each of the first size entries was picked between two positions. picks
+// is the total number of picks between these positions. If the Left of an entry of weight w is l at
+// from and m at to, the entry was picked m - l + w·t times, where t is the time between the
+// positions. The counts sum to picks, which determines t:
 //
 //	weights 3 and 1, both Left 1, after 5 picks Left 1 and 2/3
 //	    4 = 0 + 3·t,  1 = -1/3 + 1·t  for  t = (5 + 1/3) / 4
@@ -17,7 +18,7 @@ func (q *Sequence) Counts(from, to Position, size int, picks uint64) []uint64 {
 	elapsed := (float64(picks) - sum) / float64(q.period)
 	counts := make([]uint64, size)
 	for i := range counts {
-		weight := float64(q.classes[q.of(i)].weight)
+		weight := float64(q.classes[q.classAt(i)].weight)
 		counts[i] = uint64(max(0, math.Round(changes[i]+weight*elapsed)))
 	}
 	return counts

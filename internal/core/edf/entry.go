@@ -26,7 +26,7 @@ type Entry struct {
 	// Weight is the number of times the entry is picked in a number of picks equal to the sum of
 	// all weights. 0 counts as 1. The sum of all weights must be below 2^32.
 	Weight uint32
-	// Left is the share of its first interval that the entry still waits before its first pick. 0
-	// counts as Full.
+	// Left is the fraction of an interval that must pass before the first pick of the entry. 0 counts
+	// as Full.
 	Left Left
 }

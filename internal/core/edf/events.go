@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// Scratch is reusable memory. The zero value is ready to use.
+// Scratch holds buffers that New and Next reuse. The zero value is ready to use.
 type Scratch struct {
 	events []uint64
 	spare  []uint64
 	counts []uint32
 	due    []uint32
-	marks  []uint64 // a bit set over the entries, all zero between uses
+	bitset []uint64 // one bit for each entry; all bits are zero between uses
 	seq    Sequence
 	table  []uint32
 }
 
 // extent describes the encoding of events. An event is a deadline of a class. The lowest idBits
 // bits hold the class number; the bits above hold the deadline minus begin, shifted right by shift.
-// Events are sorted by deadline, and events with equal deadlines by the first members of their
-// classes, unless the shift hides a difference between deadlines.
+// Comparing two events compares their deadlines and, if these are equal, the first members of their
+// classes. If the shift drops different bits of two deadlines, the order of their events may be
+// wrong.
 type extent struct {
 	begin  uint64
 	shift  int
@@ -33,7 +34,7 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	x := extent{begin: q.end, idBits: bits.Len(uint(len(q.classes) - 1))}
 	x.shift = max(0, bits.Len64(length)-(64-x.idBits))
 	events := s.events[:0]
-	for _, c := range q.due(s, length) {
+	for _, c := range q.dueClasses(s, length) {
 		before := len(events)
 		d, k := q.deadlines[c], &q.classes[c]
 		w, step, slack := uint64(k.weight), k.step, int64(k.slack)
@@ -57,25 +58,25 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	return x
 }
 
-// due returns the classes that have a deadline within length after q.end. It avoids branches that
-// processors often mispredict.
-func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
+// dueClasses returns the classes that have a deadline within length after q.end. It avoids branches
+// that processors often mispredict.
+func (q *Sequence) dueClasses(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)
 	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)
 	for c, d := range q.deadlines {
 		due[found] = uint32(c)
-		_, later := bits.Sub64(length, d-q.end, 0)
-		found += 1 - later
+		_, isLater := bits.Sub64(length, d-q.end, 0)
+		found += 1 - isLater
 	}
 	s.due = due
 	return due[:found]
 }
 
-const crowd = 32
+const largeBucket = 32
 
-// sort distributes s.events to about as many buckets as there are events, sorts each large bucket,
-// and then sorts all events by insertion. This usually takes linear time. With slices.Sort, a pick
-// would take 2.2 times as long for 10,000 entries with zipf weights, and 3.2 times as long for
+// sort distributes s.events to about as many buckets as there are events. It sorts each large
+// bucket, and then all events by insertion. This usually takes linear time. With slices.Sort, a
+// pick would take 2.2 times as long for 10,000 entries with zipf weights, and 3.2 times as long for
 // weights from 1 to 100 with random start points.
 func (s *Scratch) sort() {
 	n := len(s.events)
@@ -93,22 +94,22 @@ func (s *Scratch) sort() {
 	for _, e := range s.events {
 		counts[(e-lowest)>>shift]++
 	}
-	crowded, sum := false, uint32(0)
+	hasLargeBucket, sum := false, uint32(0)
 	for i, count := range counts {
-		crowded = crowded || count > crowd
+		hasLargeBucket = hasLargeBucket || count > largeBucket
 		counts[i] = sum
 		sum += count
 	}
 	sorted := slices.Grow(s.spare[:0], n)[:n]
 	for _, e := range s.events {
-		at := &counts[(e-lowest)>>shift]
-		sorted[*at] = e
-		*at++
+		next := &counts[(e-lowest)>>shift]
+		sorted[*next] = e
+		*next++
 	}
-	if crowded {
+	if hasLargeBucket {
 		begin := uint32(0)
 		for _, end := range counts {
-			if end-begin > crowd {
+			if end-begin > largeBucket {
 				slices.Sort(sorted[begin:end])
 			}
 			begin = end

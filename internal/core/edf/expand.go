@@ -7,32 +7,33 @@ import (
 )
 
 func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
-	if q.members == nil && (x.shift == 0 || !x.anyClose(s.events)) {
-		for _, e := range s.events { // the common case: each event is one pick, and events with equal deadlines are already in order
+	if q.members == nil && (x.shift == 0 || !x.anyEqualEncoded(s.events)) {
+		// In the common case, each event is one pick, and events with equal deadlines are in order.
+		for _, e := range s.events {
 			picks = append(picks, x.class(e))
 		}
 		return picks
 	}
 	for events := s.events; len(events) > 0; {
 		n := 1
-		for n < len(events) && x.close(events[0], events[n]) {
+		for n < len(events) && x.equalEncoded(events[0], events[n]) {
 			n++
 		}
 		if n == 1 {
 			picks = q.appendMembers(picks, x.class(events[0]))
 		} else {
-			picks = q.appendClose(picks, x, s, events[:n])
+			picks = q.appendEqual(picks, x, s, events[:n])
 		}
 		events = events[n:]
 	}
 	return picks
 }
 
-func (x extent) close(a, b uint64) bool { return a>>x.idBits == b>>x.idBits }
+func (x extent) equalEncoded(a, b uint64) bool { return a>>x.idBits == b>>x.idBits }
 
-func (x extent) anyClose(sorted []uint64) bool {
+func (x extent) anyEqualEncoded(sorted []uint64) bool {
 	for i := 1; i < len(sorted); i++ {
-		if x.close(sorted[i-1], sorted[i]) {
+		if x.equalEncoded(sorted[i-1], sorted[i]) {
 			return true
 		}
 	}
@@ -44,21 +45,22 @@ func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 		return append(picks, c)
 	}
 	members := q.members[q.bounds[c]:q.bounds[c+1]]
-	if len(members) == 1 { // the common case: entries with large weights, which get most of the picks, rarely share a class
+	if len(members) == 1 { // the common case: entries with large weights get most picks, and rarely share a class
 		return append(picks, members[0])
 	}
 	return append(picks, members...)
 }
 
-func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
+func (q *Sequence) appendEqual(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
-	// exact returns the deadline of an event, relative to begin. A class has at most one event with
-	// a given encoded deadline.
+	// exact returns the exact deadline of an event, relative to x.begin. It is the first deadline of
+	// the class that is not before the encoded one, because a class has at most one event with a given
+	// encoded deadline.
 	exact := func(e uint64) uint64 {
-		shown := e >> x.idBits << x.shift
-		return q.first(x.class(e), x.begin+shown-1) - x.begin
+		encoded := e >> x.idBits << x.shift
+		return q.nextDeadline(x.class(e), x.begin+encoded-1) - x.begin
 	}
 	slices.SortFunc(events, func(a, b uint64) int {
 		return cmp.Or(cmp.Compare(exact(a), exact(b)), cmp.Compare(a, b))
@@ -93,18 +95,18 @@ func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 		slices.Sort(offsets)
 		return
 	}
-	if len(s.marks) < words {
-		s.marks = make([]uint64, words)
+	if len(s.bitset) < words {
+		s.bitset = make([]uint64, words)
 	}
 	for _, o := range offsets {
-		s.marks[o/64] |= 1 << (o % 64)
+		s.bitset[o/64] |= 1 << (o % 64)
 	}
 	n := 0
-	for i, word := range s.marks[:words] {
+	for i, word := range s.bitset[:words] {
 		for ; word != 0; word &= word - 1 {
 			offsets[n] = uint32(64*i + bits.TrailingZeros64(word))
 			n++
 		}
-		s.marks[i] = 0
+		s.bitset[i] = 0
 	}
 }

@@ -2,15 +2,15 @@ package edf
 
 import "math/bits"
 
-// Left is the fraction of its interval 1/weight that an entry still waits until its next pick:
-// (deadline - now) · weight, in (0, 1], as a fixed-point number in which Full is 1. A Left has no
-// unit, so it keeps its meaning if the weight or the other entries change. Lefts can therefore
+// Left is the time until the next pick of an entry, as a fraction of its interval 1/weight:
+// (deadline - now) · weight. It is a fixed-point number in (0, 1], in which Full is 1. A Left has
+// no unit, so it keeps its meaning if the weight or the other entries change. Lefts can therefore
 // transfer a position from one scheduler to the next.
 //
-// Of the entries with the same deadline as the last pick, some may have been picked and others not.
-// To avoid a Left of 0 for the others, the Lefts of a position are measured from one unit of time
-// (2^-62 of a period; see the package comment) before that deadline. The Left of an entry that was
-// already picked then exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass
+// Several entries may have the same deadline as the last pick, and some of them may not have been
+// picked yet. To avoid a Left of 0 for these, the Lefts of a position are measured from one unit of
+// time (2^-62 of a period; see the package comment) before that deadline. The Left of an entry that
+// has been picked then exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass
 // such values on unchanged.
 type Left uint64
 
@@ -26,15 +26,15 @@ func RandomLeft(random func(n uint64) uint64) Left { return Left(random(uint64(F
 type Position struct {
 	now  uint64
 	last int
-	skip uint64 // number of picks of the sequence before this position; 0 unless it is a start
+	skip uint64 // number of picks before this position; set only in the position that New returns
 }
 
-// startOf returns the position that the Lefts of the entries describe. A Left above Full marks an
-// entry that was already picked at the next unit of time. carried reports whether these marks are
-// valid. They are if the entries that have them precede all others with that deadline, as in the
-// result of Lefts. This may not hold if weights or the order have changed. Lefts above Full then
-// count as Full.
-func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
+// startOf returns the start position that follows from the Lefts of the entries. A Left above Full
+// means that the entry has already been picked for its deadline in the next unit of time. valid
+// reports whether all such Lefts are possible: their entries must precede all other entries with
+// that deadline, as in the result of Lefts. After a change of the weights or of the order, valid
+// may be false, and Lefts above Full then count as Full.
+func startOf(entries []Entry, divisor uint64) (p Position, valid bool) {
 	p = Position{last: -1}
 	waiting := false
 	for i, e := range entries {
@@ -65,7 +65,7 @@ func (q *Sequence) Lefts(p Position, size int) []Left {
 }
 
 func (q *Sequence) leftOf(i int, p Position) Left {
-	c := q.of(i)
+	c := q.classAt(i)
 	left := Left(q.leftAt(c, p.now))
 	if i <= p.last && left <= Left(q.classes[c].weight) {
 		left += Full
@@ -73,8 +73,8 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 	return left
 }
 
-// After returns the position after the first taken picks of a stretch, as of one unit of time
-// before the deadline of the last of these picks.
+// After returns the position after the first taken picks of a stretch. The time of the position is
+// one unit before the deadline of the last of these picks.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}
@@ -84,15 +84,15 @@ func (q *Sequence) After(s Stretch, taken uint64) Position {
 		begin = (taken - 1) / q.period * q.period
 	}
 	last := s.Picks[taken-1]
-	times := uint64(0)
+	occurrences := uint64(0)
 	for _, p := range s.Picks[begin:taken] {
 		if p == last {
-			times++
+			occurrences++
 		}
 	}
-	c := q.of(int(last))
+	c := q.classAt(int(last))
 	// The deadline is first + (times - 1) intervals, rounded up, and now is one unit before it.
-	hi, lo := bits.Mul64(times-1, uint64(Full))
+	hi, lo := bits.Mul64(occurrences-1, uint64(Full))
 	lo, carry := bits.Add64(lo, q.leftAt(c, s.Begin)-1, 0)
 	units, _ := bits.Div64(hi+carry, lo, uint64(q.classes[c].weight))
 	return Position{now: s.Begin + units, last: int(last)}

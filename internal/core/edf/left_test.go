@@ -23,7 +23,7 @@ func TestRandomLeft(t *testing.T) {
 
 // Multiplying all weights by the same factor changes neither the start position nor the picks, even
 // if an entry is due at the next unit of time.
-func TestACommonFactorChangesNothing(t *testing.T) {
+func TestCommonFactorOfWeightsDoesNotChangePicks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 2_000 {
 		plain := make([]Entry, 1+r.IntN(4))
@@ -35,12 +35,12 @@ func TestACommonFactorChangesNothing(t *testing.T) {
 			scaled[i] = Entry{Weight: factor * plain[i].Weight, Left: left}
 		}
 		var s Scratch
-		one, start := New(plain, &s)
-		two, scaledStart := New(scaled, &s)
+		plainSequence, start := New(plain, &s)
+		scaledSequence, scaledStart := New(scaled, &s)
 		if start != scaledStart {
 			t.Fatalf("%v starts at %+v, and with factor %d at %+v", plain, start, factor, scaledStart)
 		}
-		if picks, scaledPicks := one.Next(50, &s).Picks, two.Next(50, &s).Picks; !slices.Equal(picks, scaledPicks) {
+		if picks, scaledPicks := plainSequence.Next(50, &s).Picks, scaledSequence.Next(50, &s).Picks; !slices.Equal(picks, scaledPicks) {
 			t.Fatalf("the picks of %v are %v, and with factor %d %v", plain, picks, factor, scaledPicks)
 		}
 	}

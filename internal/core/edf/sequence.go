@@ -11,8 +11,8 @@ import (
 // A class consists of the entries with the same weight and phase. Classes are numbered in the order
 // of their first members.
 type Sequence struct {
-	// deadlines contains the first deadline of each class that is not in a stretch yet. It is separate
-	// from classes, because computing a stretch reads every deadline but few other fields.
+	// deadlines contains the next deadline of each class: the first one after end. It is separate from
+	// classes, because computing a stretch reads every deadline but few other fields.
 	deadlines []uint64
 	classes   []class
 
@@ -23,22 +23,22 @@ type Sequence struct {
 	classOf []uint32
 
 	period uint64
-	end    uint64   // stretches contain all deadlines up to this time
-	cycle  []uint32 // picks since the beginning of the period, if the period is short enough to be reused
+	end    uint64   // the stretches computed so far contain all deadlines up to this time
+	cycle  []uint32 // picks since the beginning of the period, if the period is at most maxCycle
 }
 
 type class struct {
 	step   uint64 // 2^62 / weight, rounded down
 	weight uint32 // weight of the entries, divided by the greatest common divisor of all weights
-	slack  uint32 // how much the rounded deadline exceeds the exact one, times weight; less than weight
+	slack  uint32 // (rounded deadline - exact deadline) * weight; less than weight
 }
 
 func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
 
-// leftAt returns the Left of class c, in (0, Full], at a time when all its deadlines up to now have
-// been picked.
+// leftAt returns the Left of class c at the time now, in (0, Full], after the picks of all
+// deadlines up to now.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
@@ -46,7 +46,7 @@ func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 
 func inPeriod(left uint64) uint64 { return (left-1)&uint64(Full-1) + 1 }
 
-func (q *Sequence) first(c uint32, now uint64) uint64 {
+func (q *Sequence) nextDeadline(c uint32, now uint64) uint64 {
 	w := uint64(q.classes[c].weight)
 	return now + (q.leftAt(c, now)+w-1)/w
 }
@@ -59,7 +59,7 @@ func (q *Sequence) earliest() uint64 {
 	return q.end + wait
 }
 
-func (q *Sequence) of(i int) uint32 {
+func (q *Sequence) classAt(i int) uint32 {
 	if q.classOf == nil {
 		return uint32(i)
 	}
@@ -70,24 +70,24 @@ func (q *Sequence) of(i int) uint32 {
 // entries.
 func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	divisor := commonDivisor(entries)
-	start, carried := startOf(entries, divisor)
+	start, validLefts := startOf(entries, divisor)
 	table := s.classTable(len(entries))
 	q := &s.seq
 	q.reset()
 	for i, e := range entries {
 		w, left := e.weight()/divisor, e.left()
-		if carried || left <= Full {
+		if validLefts || left <= Full {
 			left = Left(inPeriod(uint64(left)))
 		} else {
 			left = Full
 		}
 		q.period += w
-		q.classOf = append(q.classOf, table.class(q, uint32(i), uint32(w), uint64(left)))
+		q.classOf = append(q.classOf, table.findOrAdd(q, uint32(i), uint32(w), uint64(left)))
 	}
 	return q.compact(), start
 }
 
-func (q *Sequence) add(w uint32, left uint64) uint32 {
+func (q *Sequence) addClass(w uint32, left uint64) uint32 {
 	d := (left + uint64(w) - 1) / uint64(w)
 	q.deadlines = append(q.deadlines, d)
 	q.classes = append(q.classes, class{
@@ -151,13 +151,13 @@ type classTable struct {
 	shift int
 }
 
-func (t classTable) class(q *Sequence, i, w uint32, left uint64) uint32 {
+func (t classTable) findOrAdd(q *Sequence, i, w uint32, left uint64) uint32 {
 	hash := (left ^ uint64(w)*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93
-	for at := hash >> t.shift; ; at = (at + 1) & uint64(len(t.slots)-1) {
-		number := t.slots[at]
+	for slot := hash >> t.shift; ; slot = (slot + 1) & uint64(len(t.slots)-1) {
+		number := t.slots[slot]
 		if number == 0 {
-			t.slots[at] = q.add(w, left) + 1
-			return t.slots[at] - 1
+			t.slots[slot] = q.addClass(w, left) + 1
+			return t.slots[slot] - 1
 		}
 		if c := number - 1; q.classes[c].weight == w && q.phase(c) == left {
 			return c

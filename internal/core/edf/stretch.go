@@ -14,8 +14,8 @@ const (
 	never    = ^uint64(0)
 )
 
-// FirstSize returns the number of picks to compute when a scheduler is created. It is small,
-// because it adds to the cost of a new scheduler.
+// FirstSize returns the number of picks to compute when a scheduler is created. It is small, so
+// that creating a scheduler is cheap.
 func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
 
 // LaterSize returns the number of picks in later stretches. It is large enough that visiting each
@@ -41,12 +41,12 @@ func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 		}
 		return next
 	}
-	for len(next.Picks) == 0 && !q.whole() {
+	for len(next.Picks) == 0 && !q.cycleIsComplete() {
 		next.Picks = q.stretch(min(q.length(size), uint64(Full)-q.end), s)
-		q.keep(next.Picks)
+		q.extendCycle(next.Picks)
 	}
-	if made := uint64(len(next.Picks)); made == 0 || made == q.period {
-		return q.cyclic()
+	if n := uint64(len(next.Picks)); n == 0 || n == q.period {
+		return q.cyclicStretch()
 	}
 	return next
 }
@@ -57,9 +57,9 @@ func (q *Sequence) length(size uint64) uint64 {
 	return length
 }
 
-// keep appends picks to the cycle. It keeps the first slice itself, so a stretch that is a whole
-// period is not copied.
-func (q *Sequence) keep(picks []uint32) {
+// extendCycle appends picks to the cycle. If the cycle is empty, it uses the slice itself, so a
+// stretch that is a whole period is not copied.
+func (q *Sequence) extendCycle(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks
 		return
@@ -67,9 +67,9 @@ func (q *Sequence) keep(picks []uint32) {
 	q.cycle = append(slices.Grow(q.cycle, int(q.period)-len(q.cycle)), picks...)
 }
 
-func (q *Sequence) whole() bool { return uint64(len(q.cycle)) == q.period }
+func (q *Sequence) cycleIsComplete() bool { return uint64(len(q.cycle)) == q.period }
 
-func (q *Sequence) cyclic() Stretch {
+func (q *Sequence) cyclicStretch() Stretch {
 	next := Stretch{Picks: q.cycle, Cyclic: true}
 	for len(next.Picks) < minCycle {
 		next.Picks = append(next.Picks, q.cycle...)
