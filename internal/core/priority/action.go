@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Action is an instruction to the policy, which executes the actions of an event in order, before
-// the next event.
+// Action is an instruction to the policy. The policy executes the actions that a method of Core
+// returns in order, before it calls the next method.
 type Action struct {
 	Kind Kind
 	// Child is the name of the child that the action applies to. It is "" for PublishEmpty and
 	// MakeStandby.
 	Child string
-	// After is the duration of the timer to start. In PublishTimeout, it is the time that the child
-	// had to connect.
+	// After is the duration of the timer to start. In PublishTimeout, it is the duration of the
+	// failover timer that has fired. Jitter is the upper limit of a random time that the policy adds.
 	After  time.Duration
 	Jitter time.Duration
 }
@@ -26,18 +26,18 @@ type Kind int
 const (
 	// Create builds a child. An Update follows.
 	Create Kind = iota
-	// Update passes a child its configuration and endpoints. The caller then calls Reported or Refused
-	// for each report of the child during the update, and finally Updated.
+	// Update passes a child its configuration and endpoints. The policy calls Reported or Refused for
+	// each report of the child during the update, and then Updated.
 	Update
 	Destroy
 	ExitIdle
 
-	// MakeStandby asks the caller to call StandbyDue after it has published the pending state. Calls
-	// then need not wait until a standby is created.
+	// MakeStandby asks the policy to publish its state and then to call StandbyDue, which creates a
+	// standby. Calls then do not wait for the creation.
 	MakeStandby
 
-	// StartFailover starts the failover timer of a child, and StopFailover stops it. When it fires,
-	// FailoverTimerFired must be called. The following pairs do the same for other timers.
+	// StartFailover starts the failover timer of a child, and StopFailover stops it. When the timer
+	// fires, the policy calls FailoverTimerFired. The following pairs do the same for other timers.
 	StartFailover
 	StopFailover
 	StartDeactivation

@@ -8,48 +8,47 @@ import (
 type child struct {
 	name string
 
-	reported State
-	tier     Tier
-	below    bool // too small a share of the child is READY (see weigh)
-	atMark   bool
-	lost     bool // the child reconnects, and was poor or not Usable when it lost its connections
-	// wellUntil orders children by their last good or small report: it is the value of Core.reports
-	// after that report.
-	wellUntil int
+	reported        State
+	tier            Tier
+	isBelowMinReady bool // too small a share of the child is READY (see checkMinReady)
+	enoughIfProven  bool // the READY share, including unproven endpoints, would be large enough
+	wasPoor         bool // the child is reconnecting, and was poor or not Usable when it lost its connections
+	// lastWellReport is the value of Core.reportCount at the child's last good or small report.
+	lastWellReport int
 	// seenReady means that the child was READY after its last failure.
 	seenReady bool
 	// seenReadyOrIdle means that the child was READY or IDLE after its last failure. An expired
 	// failover timer counts as a failure.
 	seenReadyOrIdle bool
 	// standby means that calls could already use another child when this one was created.
-	standby bool
-	late    bool
-	single  bool
+	standby          bool
+	isLateCandidate  bool // the child is skipped like a candidate (see becomesLateCandidate)
+	singleConnection bool // the child has at most one connection
 
 	// refused means that the child has refused its last update while it was neither READY nor IDLE,
-	// and has not reported since. It then counts as TRANSIENT_FAILURE, but the field reported and the
-	// timers stay the same.
+	// and has not reported since. The child then counts as TRANSIENT_FAILURE, but its timers and the
+	// field reported do not change.
 	refused bool
 
-	// failover is fired from the timer's expiry until the child reports a state other than CONNECTING.
-	// In the meantime, the child counts as TRANSIENT_FAILURE.
-	failover timer
-	given    time.Duration
+	// failover is the state of the failover timer. After the timer has fired, the child counts as
+	// TRANSIENT_FAILURE until it reports a state other than CONNECTING.
+	failover        timer
+	failoverTimeout time.Duration
 
 	deactivation timer
 	removed      bool // the deactivation timer runs because the child is no longer configured
 
-	// failback runs while a READY child waits to take over from a lower priority. It is fired when
-	// the wait is over.
-	failback timer
-	atOnce   bool
-	woken    bool
+	// failback is the state of the failback timer, which runs while a good child waits to take over
+	// from a lower priority. After the timer has fired, the child may take over.
+	failback           timer
+	skipsFailbackDelay bool // the child may take over without a failback delay
+	exitIdleSent       bool // ExitIdle was returned for the child after its last report
 
-	served bool
-	flaps  int   // number of failures since the child was last steady (see flap)
-	steady timer // runs while the child is in use after a failure; when it fires, the child is steady
+	wasGoodInUse bool  // the child was good while it was in use
+	flaps        int   // number of failures since the child was last steady (see flap)
+	steady       timer // runs while the child is in use after a failure; when it fires, the child is steady
 
-	headStart timer // runs while the child is a first near group that is neither READY nor IDLE
+	headStart timer // runs while the child is the first near group and neither READY nor IDLE
 }
 
 // connectivityState is connectivity_state() in A56's pseudo-code.
@@ -63,30 +62,29 @@ func (ch *child) connectivityState() State {
 // failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// track records a child's report and updates its timers (A56, "Child Connectivity State Tracking").
-func (c *Core) track(child *child, state State, tier Tier) {
-	before, refused, lost := child.reported, child.refused, child.small() || child.failing() || child.lost
-	if c.reports++; child.good() || child.small() {
-		child.wellUntil = c.reports
+// trackReport records a child's report and updates its timers (A56, "Child Connectivity State Tracking").
+func (c *Core) trackReport(child *child, state State, tier Tier) {
+	before, refused, wasPoor := child.reported, child.refused, child.isSmall() || child.isFailing() || child.wasPoor
+	if c.reportCount++; child.isGood() || child.isSmall() {
+		child.lastWellReport = c.reportCount
 	}
 	child.reported, child.refused = state, false
 	child.tier = tier
-	child.woken = false
-	c.weigh(child)
-	c.race(child)
-	if !child.good() {
+	child.exitIdleSent = false
+	c.checkMinReady(child)
+	c.updateHeadStart(child)
+	if !child.isGood() {
 		c.failWhileWaiting(child)
 	}
-	// The report that the child is not Usable may arrive only after the child has lost its
-	// connections.
+	// The child may report that it is not Usable only after it has lost its connections.
 	emptied := state == Connecting && child.seenReady && tier.Condition != Usable
-	child.lost = (lost || emptied) && (state == Connecting || state == Idle)
+	child.wasPoor = (wasPoor || emptied) && (state == Connecting || state == Idle)
 	switch state {
 	case Ready, Idle:
 		child.seenReadyOrIdle = true
 		if state == Ready {
 			child.seenReady = true
-			c.noCandidate(child)
+			c.removeCandidate(child)
 		}
 		c.stopFailover(child)
 	case TransientFailure:
@@ -97,38 +95,39 @@ func (c *Core) track(child *child, state State, tier Tier) {
 			c.startFailover(child)
 		}
 	}
-	if child == c.published && (refused || child.failover != fired) || slices.Contains(c.tried, child.name) {
-		c.stale = true
+	if child == c.published && (refused || child.failover != fired) || slices.Contains(c.trialChildren, child.name) {
+		c.mustPublish = true
 	}
 }
 
 func (c *Core) refuse(child *child) {
 	child.refused = true
 	if child == c.published {
-		c.stale = true
+		c.mustPublish = true
 	}
 }
 
 func (c *Core) expire(child *child) {
 	child.failover = fired
-	child.seenReadyOrIdle, child.seenReady, child.lost = false, false, false
+	child.seenReadyOrIdle, child.seenReady, child.wasPoor = false, false, false
 	if child == c.published && !child.refused {
-		c.stale = true
+		c.mustPublish = true
 	}
 }
 
 func (c *Core) createChild(name string) *child {
-	child := &child{name: name, reported: Connecting, single: slices.Contains(c.config.Single, name)}
-	c.do(Create, name)
+	child := &child{name: name, reported: Connecting, singleConnection: slices.Contains(c.config.Single, name)}
+	c.addAction(Create, name)
 	c.startFailover(child)
-	c.race(child)
+	c.updateHeadStart(child)
 	return child
 }
 
-// update adds the Update action of a child. It forgets that the child refused the previous update.
+// update adds the Update action of a child. If the child refused its previous update, this refusal
+// no longer counts.
 func (c *Core) update(child *child) {
 	child.refused = false
-	c.do(Update, child.name)
+	c.addAction(Update, child.name)
 }
 
 func (c *Core) destroy(child *child) {
@@ -138,18 +137,18 @@ func (c *Core) destroy(child *child) {
 	c.stopSteady(child)
 	c.stopHeadStart(child)
 	delete(c.children, child.name)
-	c.do(Destroy, child.name)
+	c.addAction(Destroy, child.name)
 }
 
 func (c *Core) startFailover(child *child) {
 	child.failover = running
-	child.given = c.config.FailoverTimeout
-	c.start(StartFailover, child, child.given)
+	child.failoverTimeout = c.config.FailoverTimeout
+	c.addTimer(StartFailover, child, child.failoverTimeout)
 }
 
 func (c *Core) stopFailover(child *child) {
 	if child.failover == running {
-		c.do(StopFailover, child.name)
+		c.addAction(StopFailover, child.name)
 	}
 	child.failover = stopped
 }
@@ -175,12 +174,12 @@ func (c *Core) deactivate(child *child, removed bool) {
 		return
 	}
 	child.deactivation = running
-	c.start(StartDeactivation, child, retention)
+	c.addTimer(StartDeactivation, child, retention)
 }
 
 func (c *Core) maybeReactivate(child *child) {
 	if child.deactivation == running {
-		c.do(StopDeactivation, child.name)
+		c.addAction(StopDeactivation, child.name)
 	}
 	child.deactivation = stopped
 }

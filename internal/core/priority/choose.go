@@ -3,30 +3,30 @@ package priority
 import "slices"
 
 // choosePriority chooses the priority in use. It uses A56's choice unless that child is poor (see
-// orderOfLastResorts). When it returns, one of these holds:
+// orderOfLastResorts). When it returns, one of these conditions holds:
 //
 //   - The choice is complete, and its priority is in use and published.
-//   - The choice has created a child, and waitingFor is set. Updated then starts the choice again,
-//     so that it considers what the child reported during its update.
+//   - The choice has created a child, and waitingFor is set. After the child's update, Updated
+//     starts the choice again, because the child may have reported a new state.
 //
-// Another call does nothing unless the state of a child or a timer has changed.
+// A second call has no effect unless the state of a child or of a timer has changed.
 func (c *Core) choosePriority() {
 	// If priority list is empty, report TRANSIENT_FAILURE.
 	if len(c.config.Priorities) == 0 {
 		c.publish(nil)
 		return
 	}
-	chosen, made := c.choiceOfA56()
-	if made {
+	chosen, created := c.choiceOfA56()
+	if created {
 		return
 	}
-	if c.comesLate(chosen) {
-		c.tier(chosen).late = true
+	if c.becomesLateCandidate(chosen) {
+		c.childAt(chosen).isLateCandidate = true
 		c.choosePriority()
 		return
 	}
 	row, priority := c.orderOfLastResorts(chosen)
-	if row != rowA56 && c.lookBelow(chosen, row, priority) {
+	if row != rowA56 && c.connectBelow(chosen, row, priority) {
 		return
 	}
 	state := c.stateOf(priority)
@@ -35,45 +35,45 @@ func (c *Core) choosePriority() {
 
 // choiceOfA56 is ChoosePriority in A56's pseudo-code ("Algorithm for Choosing a Priority"), in the
 // same order and with the same names. The failback delay and Config.FastFailover are additions. If
-// made is true, it has created a child and chosen nothing, and must be called again after that
-// child's update.
-func (c *Core) choiceOfA56() (chosen int, made bool) {
-	// aside is the first candidate that standsAside has skipped. lazy means that a skipped priority
-	// may still connect.
-	aside, lazy := none, false
+// created is true, it has created a child instead of choosing a priority, and must be called again
+// after the child's update.
+func (c *Core) choiceOfA56() (chosen int, created bool) {
+	// skippedCandidate is the first candidate that was skipped. skippedMayConnect means that a skipped
+	// priority may still become READY, so that no further child is created.
+	skippedCandidate, skippedMayConnect := none, false
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
-		if !ok && (lazy || c.heldBack(priority)) {
+		if !ok && (skippedMayConnect || c.isCreationDelayed(priority)) {
 			continue
 		}
 		if !ok {
 			// The child does not exist: create it.
-			c.makeChild(childName).standby = c.passed(priority)
+			c.makeChild(childName).standby = c.isBelowSkipped(priority)
 			return none, true
 		}
 		// The child exists: reactivate it if needed.
 		c.maybeReactivate(child)
 		// This check and the next two are not in the pseudo-code.
-		if c.failbackDelayed(priority, child) {
+		if c.isFailbackDelayed(priority, child) {
 			continue
 		}
-		if c.standsAside(priority) && child.connectivityState() != Ready && !child.poor() {
-			c.wake(child)
-			lazy = lazy || child.hasTime()
-			if aside == none && child.hasTime() && !c.passes(priority) {
-				aside = priority
+		if c.isSkippedCandidate(priority) && child.connectivityState() != Ready && !child.isPoor() {
+			c.exitIdle(child)
+			skippedMayConnect = skippedMayConnect || child.hasTime()
+			if skippedCandidate == none && child.hasTime() && !c.isSkipped(priority) {
+				skippedCandidate = priority
 			}
 			continue
 		}
-		if !child.poor() && c.passes(priority) {
-			c.wake(child)
-			lazy = lazy || c.candidates[childName] // it may still connect
+		if !child.isPoor() && c.isSkipped(priority) {
+			c.exitIdle(child)
+			skippedMayConnect = skippedMayConnect || c.candidates[childName]
 			continue
 		}
 		// If the child is READY or IDLE, use it. If its failover timer is pending, use it.
 		if child.connectivityState() == Ready || child.hasTime() {
-			return c.asideOf(aside, priority), false
+			return c.preferCandidate(skippedCandidate, priority), false
 		}
 	}
 	// No priority is READY or IDLE or has a pending failover timer: look for a priority in
@@ -99,7 +99,7 @@ func (c *Core) makeChild(name string) *child {
 func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	c.noteFlaps(priority)
 	c.currentPriority = priority
-	c.noCandidate(c.children[c.config.Priorities[priority]])
+	c.removeCandidate(c.children[c.config.Priorities[priority]])
 	// Deactivate lower priorities if needed.
 	if deactivateLowerPriorities {
 		for p := c.lastStandby(priority) + 1; p < len(c.config.Priorities); p++ {
@@ -118,19 +118,19 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 // publish adds the action that publishes the state of a child, unless that state is already
 // published. child is nil if there are no priorities.
 func (c *Core) publish(child *child) {
-	tried := c.onTrial(child)
-	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {
+	trials := c.findTrials(child)
+	if child == c.published && !c.mustPublish && slices.Equal(trials, c.trialChildren) {
 		return
 	}
-	c.published, c.tried, c.stale = child, tried, false
+	c.published, c.trialChildren, c.mustPublish = child, trials, false
 	switch {
 	case child == nil:
-		c.do(PublishEmpty, "")
+		c.addAction(PublishEmpty, "")
 	case child.refused:
-		c.do(PublishRefused, child.name)
+		c.addAction(PublishRefused, child.name)
 	case child.failover == fired:
-		c.start(PublishTimeout, child, child.given)
+		c.addTimer(PublishTimeout, child, child.failoverTimeout)
 	default:
-		c.do(Publish, child.name)
+		c.addAction(Publish, child.name)
 	}
 }

@@ -24,28 +24,28 @@ type Tier struct {
 	ReadyPart, UnprovenPart float64
 }
 
-// The methods below define the terms good, small, failing and poor.
+// The methods below define the terms good, small, failing and poor (see docs/tiers.md).
 
-// good reports whether a child is READY and has no problem.
-func (ch *child) good() bool {
-	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && !ch.below
+// isGood reports whether a child is READY and Usable, and a large enough share of it is READY.
+func (ch *child) isGood() bool {
+	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && !ch.isBelowMinReady
 }
 
-// small reports whether a child is READY, and its only problem is that too small a share of it is
-// READY.
-func (ch *child) small() bool {
-	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && ch.below
+// isSmall reports whether a child is READY and Usable, but too small a share of it is READY.
+func (ch *child) isSmall() bool {
+	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && ch.isBelowMinReady
 }
 
-// failing reports whether a child is READY, but calls to all of its endpoints fail.
-func (ch *child) failing() bool {
+// isFailing reports whether a child is READY, but calls to all of its endpoints fail.
+func (ch *child) isFailing() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
 }
 
-// poor reports whether a child is small or failing, or reconnects after it was. So is a child that
-// reconnects if calls to all of its endpoints had failed when it lost its connections.
-func (ch *child) poor() bool {
-	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
+// isPoor reports whether a child is small or failing, or was when it lost its connections and is
+// now reconnecting. A child is also poor if it is reconnecting after it has lost its connections
+// and calls to all of its endpoints had failed.
+func (ch *child) isPoor() bool {
+	return ch.isSmall() || ch.isFailing() || ch.wasPoor && ch.hasTime()
 }
 
 // hasTime reports whether calls may wait for a child to become READY: it is IDLE, or it is
@@ -54,46 +54,49 @@ func (ch *child) hasTime() bool {
 	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
 }
 
-// Poor reports whether a child is small or failing, and returns its Tier.
+// Poor reports whether a child is READY, but too small a share of it is READY or calls to all of
+// its endpoints fail. If so, Poor returns the child's Tier.
 func (c *Core) Poor(name string) (tier Tier, poor bool) {
-	if child, ok := c.children[name]; ok && (child.small() || child.failing()) {
+	if child, ok := c.children[name]; ok && (child.isSmall() || child.isFailing()) {
 		return child.tier, true
 	}
 	return Tier{}, false
 }
 
-// weigh records whether too small a share of a child is READY. After a share below MinReady, the
-// child needs MinReadyRecovery to count as large enough again. Otherwise, small changes would move
+// checkMinReady records whether too small a share of a child is READY. Once the share is less than
+// MinReady, it is too small until it reaches MinReadyRecovery. Otherwise, small changes would move
 // calls back and forth.
-func (c *Core) weigh(child *child) {
-	mark := c.config.MinReady
-	if child.below {
-		mark = max(mark, c.config.MinReadyRecovery)
+func (c *Core) checkMinReady(child *child) {
+	threshold := c.config.MinReady
+	if child.isBelowMinReady {
+		threshold = max(threshold, c.config.MinReadyRecovery)
 	}
-	child.below = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyPart < mark-rounding
-	child.atMark = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
+	child.isBelowMinReady = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyPart < threshold-rounding
+	child.enoughIfProven = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
 }
 
-// rounding is more than the rounding error of a share, and less than the share of one endpoint.
+// rounding is larger than the rounding error of a share, and smaller than the share of one
+// endpoint.
 const rounding = 1e-12
 
-// triable reports whether a few trial calls could show that a child has recovered. Either it is
-// half-open, or its READY share would suffice if the unproven endpoints were counted.
-func (ch *child) triable() bool {
-	return ch.failing() && ch.tier.Condition == HalfOpen || ch.small() && ch.atMark
+// needsTrial reports whether a few calls could show that a child has recovered. Either the child is
+// half-open, or its READY share would be large enough if the unproven endpoints were counted.
+func (ch *child) needsTrial() bool {
+	return ch.isFailing() && ch.tier.Condition == HalfOpen || ch.isSmall() && ch.enoughIfProven
 }
 
-// onTrial returns the children that get a few trial calls although they are not in use. Without
-// these calls, nothing could show that they have recovered. They are the triable children above the
-// child in use and, if that child is not good, also those below it that are not deactivated.
-func (c *Core) onTrial(inUse *child) []string {
+// findTrials returns the children that get a few calls although they are not in use. Without these
+// calls, nothing would show that they have recovered. A child above the child in use gets calls if
+// needsTrial is true for it. If the child in use is not good, the same applies to the children
+// below it. A deactivated child never gets calls.
+func (c *Core) findTrials(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {
 		child, ok := c.children[name]
-		if priority > c.currentPriority && inUse != nil && inUse.good() {
+		if priority > c.currentPriority && inUse != nil && inUse.isGood() {
 			break
 		}
-		if ok && child != inUse && child.deactivation != running && child.triable() {
+		if ok && child != inUse && child.deactivation != running && child.needsTrial() {
 			names = append(names, name)
 		}
 	}

@@ -44,8 +44,8 @@ type Config struct {
 	// It is 0 in A56.
 	WarmStandby int
 	// FastFailover means that calls do not wait for a child that has lost its connections if a lower
-	// priority is READY. It does not apply to the children in Single, which have at most one
-	// connection. It is false in A56.
+	// priority is READY. This does not apply to the children in Single, which have at most one
+	// connection each. FastFailover is false in A56.
 	FastFailover bool
 	Single       []string
 	// FailbackJitter is the upper limit of a random time that is added to each failback delay, so that
@@ -64,20 +64,20 @@ type Core struct {
 	children   map[string]*child
 	actions    []Action
 
-	// currentPriority is the index of the priority in use, or none. A choice does not change it before
-	// it ends, because the failback delay depends on it. An update changes it to the new index of the
-	// child in use.
-	currentPriority int
-	candidates      map[string]bool
-	waitingFor      *child // a child that the current choice has created; the choice continues after the child's update
-	standbyAsked    bool   // MakeStandby was returned, and StandbyDue has not been called since
+	// currentPriority is the index of the priority in use, or none. It does not change before a choice
+	// is complete, because the failback delay depends on it. An update changes it to the new index of
+	// the child in use.
+	currentPriority  int
+	candidates       map[string]bool // the children that calls do not wait for (see reorder)
+	waitingFor       *child          // a child that the current choice has created; the choice continues after the child's update
+	standbyRequested bool            // MakeStandby was returned, and StandbyDue has not been called since
 
-	published *child // the child in use; nil before the first publication and after PublishEmpty
-	tried     []string
-	reports   int
-	stale     bool
-	updating  bool
-	ofUpdate  bool
+	published          *child   // the child in use; nil before the first publication and after PublishEmpty
+	trialChildren      []string // the children that get a few calls although they are not in use
+	reportCount        int      // number of reports of all children
+	mustPublish        bool     // the published state is out of date
+	updating           bool     // BeginUpdate was called, and EndUpdate was not called since
+	isFirstAfterUpdate bool     // the current choice is the first one after an update
 }
 
 const none = -1
@@ -95,13 +95,15 @@ func (c *Core) InUse() string {
 	return c.published.name
 }
 
-// OnTrial returns the children that get trial calls although they are not in use, in priority
-// order. The caller must not modify the slice.
-func (c *Core) OnTrial() []string { return c.tried }
+// OnTrial returns the children that get a few calls although they are not in use, so that these
+// calls show whether they have recovered. The children are in priority order. The caller must not
+// modify the slice.
+func (c *Core) OnTrial() []string { return c.trialChildren }
 
-// State returns the state with which the choice counts a child, and whether the child exists. It is
-// TRANSIENT_FAILURE if the failover timer of the child has fired or the child has refused its
-// update. Otherwise it is the last reported state, or CONNECTING before the first report.
+// State returns the state that the choice of a priority assumes for a child, and whether the child
+// exists. The state is TRANSIENT_FAILURE if the failover timer of the child has fired or the child
+// has refused its update. Otherwise it is the last reported state, or CONNECTING before the first
+// report.
 func (c *Core) State(name string) (State, bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -110,10 +112,10 @@ func (c *Core) State(name string) (State, bool) {
 	return child.connectivityState(), true
 }
 
-// Given returns the duration of the child's last failover timer.
+// Given returns the duration of the last failover timer that was started for a child.
 func (c *Core) Given(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
-		return child.given
+		return child.failoverTimeout
 	}
 	return 0
 }
@@ -129,9 +131,9 @@ func (c *Core) BeginUpdate(config Config) []Action {
 		c.configured[name] = true
 	}
 	for _, name := range c.names() {
-		c.weigh(c.children[name])
-		c.race(c.children[name])
-		c.children[name].single = slices.Contains(config.Single, name)
+		c.checkMinReady(c.children[name])
+		c.updateHeadStart(c.children[name])
+		c.children[name].singleConnection = slices.Contains(config.Single, name)
 	}
 	c.reorder(before)
 	for _, name := range c.names() {
@@ -139,19 +141,20 @@ func (c *Core) BeginUpdate(config Config) []Action {
 			c.deactivate(c.children[name], true)
 		} else {
 			c.children[name].removed = false
-			if !c.children[name].good() {
+			if !c.children[name].isGood() {
 				c.stopFailback(c.children[name])
 			}
 			c.update(c.children[name])
 		}
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-// EndUpdate ends an update and chooses a priority, which is published even if it was in use before.
+// EndUpdate ends an update and chooses a priority. The priority is published even if it was already
+// in use.
 func (c *Core) EndUpdate() []Action {
-	c.updating, c.ofUpdate = false, true
-	c.stale = true
+	c.updating, c.isFirstAfterUpdate = false, true
+	c.mustPublish = true
 	return c.choose()
 }
 
@@ -172,7 +175,7 @@ func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	if !ok {
 		return nil
 	}
-	c.track(child, state, tier)
+	c.trackReport(child, state, tier)
 	return c.choose()
 }
 
@@ -206,7 +209,7 @@ func (c *Core) DeactivationTimerFired(name string) []Action {
 	}
 	child.deactivation = fired
 	c.destroy(child)
-	return c.take()
+	return c.takeActions()
 }
 
 // FailbackTimerFired is called when the timer of StartFailback fires.
@@ -224,28 +227,28 @@ func (c *Core) SteadyTimerFired(name string) []Action {
 	if child, ok := c.children[name]; ok && child.steady == running {
 		child.steady, child.flaps = stopped, 0
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-// choose makes a new choice. It does nothing during an update, and while a choice waits for the
-// update of a child that it has created.
+// choose chooses a priority, unless an update is in progress or an earlier choice waits for the
+// update of a child that it has created. It returns the pending actions.
 func (c *Core) choose() []Action {
 	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()
-		c.ofUpdate = c.ofUpdate && c.waitingFor != nil // if the choice is unfinished, Updated continues it
+		c.isFirstAfterUpdate = c.isFirstAfterUpdate && c.waitingFor != nil // if the choice is unfinished, Updated continues it
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-func (c *Core) do(kind Kind, name string) {
+func (c *Core) addAction(kind Kind, name string) {
 	c.actions = append(c.actions, Action{Kind: kind, Child: name})
 }
 
-func (c *Core) start(kind Kind, child *child, after time.Duration) {
+func (c *Core) addTimer(kind Kind, child *child, after time.Duration) {
 	c.actions = append(c.actions, Action{Kind: kind, Child: child.name, After: after})
 }
 
-func (c *Core) take() []Action {
+func (c *Core) takeActions() []Action {
 	actions := c.actions
 	c.actions = nil
 	return actions

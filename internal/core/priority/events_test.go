@@ -7,15 +7,15 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// Events of a child that does not exist must have no effect, nor must timers that fire although
-// they were stopped.
+// An event of a child that does not exist must have no effect. A timer that fires although it was
+// stopped must not have any effect either.
 func TestLateEventsHaveNoEffect(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
 	c.EndUpdate()
 	c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
 	c.Updated("a")
-	for event, late := range map[string]func(string) []core.Action{
+	for event, fire := range map[string]func(string) []core.Action{
 		"FailoverTimerFired":     c.FailoverTimerFired,
 		"DeactivationTimerFired": c.DeactivationTimerFired,
 		"FailbackTimerFired":     c.FailbackTimerFired,
@@ -23,7 +23,7 @@ func TestLateEventsHaveNoEffect(t *testing.T) {
 		"Updated":                c.Updated,
 	} {
 		for _, name := range []string{"a", "gone"} {
-			if actions := late(name); len(actions) > 0 {
+			if actions := fire(name); len(actions) > 0 {
 				t.Errorf("%s of %s returned %v, want no actions", event, name, actions)
 			}
 		}

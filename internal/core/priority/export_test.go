@@ -2,7 +2,7 @@ package priority
 
 func (c *Core) ChooseAgain() []Action { return c.choose() }
 
-func (c *Core) Higher(name string) bool {
+func (c *Core) HasUsableHigher(name string) bool {
 	for i, p := range c.config.Priorities {
 		if p == name {
 			return false
@@ -11,20 +11,20 @@ func (c *Core) Higher(name string) bool {
 		if child == nil {
 			continue
 		}
-		if !child.poor() && c.passes(i) {
+		if !child.isPoor() && c.isSkipped(i) {
 			continue
 		}
-		if child.good() || child.hasTime() {
+		if child.isGood() || child.hasTime() {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *Core) Waits(name string) bool {
+func (c *Core) WaitsForFailback(name string) bool {
 	for _, p := range c.config.Priorities[:max(c.currentPriority, 0)] {
 		if p == name {
-			return c.children[p].good()
+			return c.children[p].isGood()
 		}
 	}
 	return false

@@ -15,23 +15,24 @@ func (c *Core) failbackDelay(child *child) time.Duration {
 	return delay
 }
 
-// noteFlaps is called when a priority is chosen. If the calls leave a priority that was good while
-// it was in use, it counts a flap of that priority. For the chosen one, it starts the steady timer.
-// If the chosen one is higher, endFailback resets the count of the one that was left.
+// noteFlaps is called when a priority is chosen. If the previous priority was good while it was in
+// use, noteFlaps counts a flap of that priority. If the chosen priority has flapped, noteFlaps
+// starts its steady timer. If the chosen priority is higher than the previous one, endFailback
+// resets the number of flaps of the previous one.
 func (c *Core) noteFlaps(priority int) {
 	if previous := c.currentPriority; previous != none && previous != priority {
-		if left, ok := c.children[c.config.Priorities[previous]]; ok {
-			if left.served {
-				c.flap(left)
+		if previousChild, ok := c.children[c.config.Priorities[previous]]; ok {
+			if previousChild.wasGoodInUse {
+				c.flap(previousChild)
 			}
-			left.served = false
+			previousChild.wasGoodInUse = false
 		}
 	}
 	child := c.children[c.config.Priorities[priority]]
-	child.served = child.served || child.good()
-	if child.served && child.flaps > 0 && child.steady == stopped && c.config.MaxFailbackDelay > 0 {
+	child.wasGoodInUse = child.wasGoodInUse || child.isGood()
+	if child.wasGoodInUse && child.flaps > 0 && child.steady == stopped && c.config.MaxFailbackDelay > 0 {
 		child.steady = running
-		c.start(StartSteady, child, c.config.MaxFailbackDelay)
+		c.addTimer(StartSteady, child, c.config.MaxFailbackDelay)
 	}
 }
 
@@ -53,12 +54,12 @@ func (c *Core) flap(child *child) {
 
 func (c *Core) forgetFlaps(child *child) {
 	c.stopSteady(child)
-	child.flaps, child.served = 0, false
+	child.flaps, child.wasGoodInUse = 0, false
 }
 
 func (c *Core) stopSteady(child *child) {
 	if child.steady == running {
-		c.do(StopSteady, child.name)
+		c.addAction(StopSteady, child.name)
 	}
 	child.steady = stopped
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestCoreStandsAlone(t *testing.T) {
+func TestCoreImportsOnlyTheStandardLibrary(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

@@ -23,15 +23,15 @@ func TestModel(t *testing.T) {
 	defer func() { t.Logf("%d steps", total) }()
 	rapid.Check(t, func(t *rapid.T) {
 		steps := scenario.Steps().Draw(t, "steps")
-		w := newWatch()
+		w := newInvariants()
 		got := scenario.Apply(w.target, steps, w.check)
 		want := scenario.Expect(steps)
 		total += len(want)
 		if diff := scenario.Compare(steps, got, want); diff != "" {
 			t.Fatal(diff)
 		}
-		if len(w.exist) > 0 {
-			w.fail("never destroyed: %v", w.exist)
+		if len(w.existing) > 0 {
+			w.fail("never destroyed: %v", w.existing)
 		}
 		if len(w.failures) > 0 {
 			t.Fatalf("%v\nin %v", w.failures, steps)
@@ -39,35 +39,35 @@ func TestModel(t *testing.T) {
 	})
 }
 
-type watch struct {
+type invariants struct {
 	target   *target
-	exist    map[string]bool
+	existing map[string]bool
 	inactive map[string]deactivation
 	failures []string
 }
 
 type deactivation struct{ since, retention time.Duration }
 
-func newWatch() *watch {
-	w := &watch{target: newTarget(), exist: map[string]bool{}, inactive: map[string]deactivation{}}
+func newInvariants() *invariants {
+	w := &invariants{target: newTarget(), existing: map[string]bool{}, inactive: map[string]deactivation{}}
 	w.target.observe = w.observe
 	return w
 }
 
-func (w *watch) fail(format string, args ...any) {
+func (w *invariants) fail(format string, args ...any) {
 	w.failures = append(w.failures, fmt.Sprintf(format, args...))
 }
 
-func (w *watch) observe(a core.Action) {
+func (w *invariants) observe(a core.Action) {
 	switch a.Kind {
 	case core.Create:
-		if w.exist[a.Child] {
+		if w.existing[a.Child] {
 			w.fail("%s was created twice", a.Child)
 		}
-		if w.target.core.Higher(a.Child) && !w.target.core.Standby(a.Child) {
+		if w.target.core.HasUsableHigher(a.Child) && !w.target.core.Standby(a.Child) {
 			w.fail("%s was created although a higher one can be used", a.Child)
 		}
-		w.exist[a.Child] = true
+		w.existing[a.Child] = true
 	case core.StartDeactivation:
 		w.inactive[a.Child] = deactivation{w.target.now, a.After}
 	case core.StopDeactivation:
@@ -76,7 +76,7 @@ func (w *watch) observe(a core.Action) {
 		if d, ok := w.inactive[a.Child]; ok && w.target.now != d.since+d.retention {
 			w.fail("%s was destroyed after %v, not %v", a.Child, w.target.now-d.since, d.retention)
 		}
-		delete(w.exist, a.Child)
+		delete(w.existing, a.Child)
 		delete(w.inactive, a.Child)
 	case core.Publish, core.PublishTimeout, core.PublishEmpty:
 		if w.target.inUpdate {
@@ -88,7 +88,7 @@ func (w *watch) observe(a core.Action) {
 	}
 }
 
-func (w *watch) check(scenario.Step) {
+func (w *invariants) check(scenario.Step) {
 	before := w.target.core.InUse()
 	if actions := w.target.core.ChooseAgain(); len(actions) > 0 {
 		w.fail("choosing again returns %v", actions)
@@ -100,14 +100,14 @@ func (w *watch) check(scenario.Step) {
 		w.fail("%q is in use and deactivated", before)
 	}
 	for _, timer := range w.target.timers {
-		if !w.exist[timer.child] {
+		if !w.existing[timer.child] {
 			w.fail("a timer of %q runs after it was destroyed", timer.child)
 		}
-		if timer.kind == core.StartFailback && !w.target.core.Waits(timer.child) {
+		if timer.kind == core.StartFailback && !w.target.core.WaitsForFailback(timer.child) {
 			w.fail("%q has a failback timer but does not wait for failback", timer.child)
 		}
 	}
-	for name := range w.exist {
+	for name := range w.existing {
 		if _, ok := w.target.core.State(name); !ok {
 			w.fail("%q was removed without a Destroy", name)
 		}
@@ -122,10 +122,10 @@ func TestLateTimers(t *testing.T) {
 	c.EndUpdate()
 	c.Updated("a")
 	c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
-	for name, fired := range map[string]func(string) []core.Action{
+	for name, fire := range map[string]func(string) []core.Action{
 		"failover": c.FailoverTimerFired, "deactivation": c.DeactivationTimerFired, "failback": c.FailbackTimerFired,
 	} {
-		if actions := fired("a"); len(actions) > 0 {
+		if actions := fire("a"); len(actions) > 0 {
 			t.Errorf("the late %s timer returned %v", name, actions)
 		}
 		if state, _ := c.State("a"); state != core.Ready {
@@ -134,17 +134,17 @@ func TestLateTimers(t *testing.T) {
 	}
 }
 
-// A child with a READY share of exactly MinReady is large enough, whatever the rounding errors.
-// Here, a locality of weight 1 and seven tenths of one of weight 2 are READY.
-func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
-	for _, reported := range []core.State{core.Connecting, core.Ready} {
+// A child with a READY share of exactly MinReady is large enough, despite rounding errors. In this
+// test, a locality of weight 1 and seven tenths of a locality of weight 2 are READY.
+func TestChildAtMinReadyIsNotPoor(t *testing.T) {
+	for _, previous := range []core.State{core.Connecting, core.Ready} {
 		config := scenario.DefaultConfig("a", "b")
 		config.MinReady, config.MinReadyRecovery = 0.8, 0.8
 		c := core.New()
 		c.BeginUpdate(config)
 		c.EndUpdate()
 		c.Updated("a")
-		c.Reported("a", reported, core.Tier{ReadyPart: 0.5})
+		c.Reported("a", previous, core.Tier{ReadyPart: 0.5})
 		sevenTenths, whole := 0.7, 1.0
 		c.Reported("a", core.Ready, core.Tier{ReadyPart: (1*whole + 2*sevenTenths) / 3})
 		if tier, poor := c.Poor("a"); poor {

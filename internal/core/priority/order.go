@@ -7,57 +7,57 @@ import "slices"
 type row int
 
 const (
-	rowA56     row = 1 + iota // A56's choice, unless it is poor
-	rowWaits                  // the priority in use, if it reconnects and was not poor
-	rowGood                   // the highest good priority
-	rowSmall                  // the highest small priority
-	rowWaitsOn                // the priority in use, if it reconnects
-	rowFailing                // the failing priority that was the last to be good or small
-	rowNothing                // A56's choice, although it is poor
+	rowA56      row = 1 + iota // A56's choice, unless it is poor
+	rowWaitGood                // the priority in use, if it is reconnecting and was not poor
+	rowGood                    // the highest good priority
+	rowSmall                   // the highest small priority
+	rowWaitPoor                // the priority in use, if it is reconnecting and was poor
+	rowFailing                 // the failing priority that was good or small most recently
+	rowPoor                    // A56's choice, although it is poor
 )
 
 // orderOfLastResorts returns the first row that applies, and the priority that gets the calls.
 //
-// If chosen, the result of choiceOfA56, is not poor, it gets the calls. Otherwise, the highest good
-// priority gets them or, if there is none, the highest small one. There is one exception: while the
-// priority in use reconnects, calls wait for it, unless it was poor before. The exception ends when
-// a higher priority is good or small, or when Config.FastFailover skips the one in use. If no
-// priority is good or small, the last three rows decide.
+// chosen is the result of choiceOfA56. If it is not poor, it gets the calls. Otherwise, the highest
+// good priority gets them or, if no priority is good, the highest small one. There is one
+// exception: while the priority in use reconnects, calls wait for it, unless it was poor before.
+// The exception ends when a higher priority is good or small, or when Config.FastFailover skips the
+// priority in use. If no priority is good or small, the last three rows decide.
 func (c *Core) orderOfLastResorts(chosen int) (row, int) {
-	goods, smalls := c.highest((*child).good), c.highest((*child).small)
-	reconnecting, failed := c.reconnecting(), c.lastWell()
+	highestGood, highestSmall := c.highest((*child).isGood), c.highest((*child).isSmall)
+	reconnecting, lastFailing := c.reconnecting(), c.lastWellFailing()
 	switch {
-	case !c.tier(chosen).poor():
+	case !c.childAt(chosen).isPoor():
 		return rowA56, chosen
-	case reconnecting != none && !c.tier(reconnecting).lost && !above(goods, reconnecting) && !above(smalls, reconnecting) &&
-		!c.passes(reconnecting):
+	case reconnecting != none && !c.childAt(reconnecting).wasPoor && !isAbove(highestGood, reconnecting) && !isAbove(highestSmall, reconnecting) &&
+		!c.isSkipped(reconnecting):
 		// A56 also waits here. The wait is unnecessary if a higher priority can take the calls.
-		return rowWaits, reconnecting
-	case goods != none:
-		return rowGood, goods
-	case smalls != none:
-		// Some endpoints respond. That is better than waiting, and better than errors.
-		return rowSmall, smalls
+		return rowWaitGood, reconnecting
+	case highestGood != none:
+		return rowGood, highestGood
+	case highestSmall != none:
+		// Some endpoints of this priority respond. That is better than waiting or errors.
+		return rowSmall, highestSmall
 	case reconnecting != none:
 		// No priority responds. Waiting for a reconnection usually takes milliseconds, and the failover
 		// timer limits it.
-		return rowWaitsOn, reconnecting
-	case failed != none:
+		return rowWaitPoor, reconnecting
+	case lastFailing != none:
 		// The result stays the same until a priority recovers, so calls do not move back and forth.
-		return rowFailing, failed
+		return rowFailing, lastFailing
 	default:
-		return rowNothing, chosen
+		return rowPoor, chosen
 	}
 }
 
-func above(tier, other int) bool { return tier != none && tier < other }
+func isAbove(priority, other int) bool { return priority != none && priority < other }
 
-func (c *Core) tier(priority int) *child { return c.children[c.config.Priorities[priority]] }
+func (c *Core) childAt(priority int) *child { return c.children[c.config.Priorities[priority]] }
 
-func (c *Core) highest(is func(*child) bool) int {
+func (c *Core) highest(matches func(*child) bool) int {
 	return slices.IndexFunc(c.config.Priorities, func(name string) bool {
 		child, ok := c.children[name]
-		return ok && is(child)
+		return ok && matches(child)
 	})
 }
 
@@ -69,37 +69,37 @@ func (c *Core) reconnecting() int {
 	})
 }
 
-// lastWell returns the failing priority that was good or small most recently. If none has ever been
-// good or small, it returns the highest failing priority.
-func (c *Core) lastWell() int {
-	last := c.highest((*child).failing)
+// lastWellFailing returns the failing priority that was good or small most recently. If no failing
+// priority has ever been good or small, it returns the highest one.
+func (c *Core) lastWellFailing() int {
+	last := c.highest((*child).isFailing)
 	for priority, name := range c.config.Priorities {
-		if child, ok := c.children[name]; ok && child.failing() && child.wellUntil > c.tier(last).wellUntil {
+		if child, ok := c.children[name]; ok && child.isFailing() && child.lastWellReport > c.childAt(last).lastWellReport {
 			last = priority
 		}
 	}
 	return last
 }
 
-// lookBelow connects priorities to which calls could move, from first on. It makes IDLE ones
-// connect. It creates the next missing one, unless a higher one may still become READY; made
-// reports whether it has. In rowWaits and rowGood, it stops at the chosen priority, because no
-// lower one is needed.
-func (c *Core) lookBelow(first int, row row, chosen int) (made bool) {
+// connectBelow connects the priorities to which calls could move, beginning with first. It makes
+// IDLE priorities connect. It creates the next missing priority, unless a higher one may still
+// become READY; created reports whether it has created one. In rowWaitGood and rowGood, it stops at
+// the chosen priority, because no lower priority is needed.
+func (c *Core) connectBelow(first int, row row, chosen int) (created bool) {
 	last := len(c.config.Priorities) - 1
-	if row == rowWaits || row == rowGood {
+	if row == rowWaitGood || row == rowGood {
 		last = chosen
 	}
-	goods, waited := c.highest((*child).good), c.highest((*child).hasTime)
+	highestGood, highestConnecting := c.highest((*child).isGood), c.highest((*child).hasTime)
 	for priority := first; priority <= last; priority++ {
 		name := c.config.Priorities[priority]
 		child, ok := c.children[name]
 		switch {
 		case ok:
 			c.maybeReactivate(child)
-			c.wake(child)
-		case !above(waited, priority):
-			c.makeChild(name).standby = goods != none
+			c.exitIdle(child)
+		case !isAbove(highestConnecting, priority):
+			c.makeChild(name).standby = highestGood != none
 			return true
 		}
 	}

@@ -7,10 +7,10 @@ import "slices"
 func (c *Core) lastStandby(inUse int) int {
 	last, numbers := inUse, 0
 	for p := inUse + 1; p < len(c.config.Priorities); p++ {
-		if c.number(p) != c.number(p-1) {
+		if c.groupOf(p) != c.groupOf(p-1) {
 			numbers++
 		}
-		if numbers > c.config.WarmStandby || c.config.WarmStandby == 0 && !c.late(inUse) {
+		if numbers > c.config.WarmStandby || c.config.WarmStandby == 0 && !c.isHeadStartOver(inUse) {
 			break
 		}
 		last = p
@@ -18,8 +18,8 @@ func (c *Core) lastStandby(inUse int) int {
 	return last
 }
 
-// keepStandbys keeps standbys from being destroyed if the priority in use is READY, or if its head
-// start is over. It makes IDLE standbys connect, unless the priority in use is IDLE itself.
+// keepStandbys stops the deactivation timers of the standbys if the priority in use is READY, or if
+// its head start is over. It makes IDLE standbys connect, unless the priority in use is IDLE, too.
 //
 // The failover timer of a standby works as in A56: if it fires before calls need the standby, the
 // standby has failed.
@@ -30,40 +30,40 @@ func (c *Core) keepStandbys(inUse int) {
 		if !ok {
 			continue
 		}
-		if state == Ready || c.hastens(inUse, inUse+1+i) {
+		if state == Ready || c.isStandbyUrgent(inUse, inUse+1+i) {
 			c.maybeReactivate(child)
 		}
 		if state != Idle && child.deactivation != running {
-			c.wake(child)
+			c.exitIdle(child)
 		}
 	}
 }
 
 func (c *Core) askForStandbys(inUse int) {
-	if c.missingStandby(inUse) != "" && !c.standbyAsked {
-		c.standbyAsked = true
-		c.do(MakeStandby, "")
+	if c.missingStandby(inUse) != "" && !c.standbyRequested {
+		c.standbyRequested = true
+		c.addAction(MakeStandby, "")
 	}
 }
 
-// StandbyDue is the event that MakeStandby requests. It creates one standby. The choice after the
-// standby's update requests the next one.
+// StandbyDue is called after a MakeStandby action, when the policy has published its state. It
+// creates one standby. After the update of this standby, Core requests the next standby.
 func (c *Core) StandbyDue() []Action {
-	c.standbyAsked = false
+	c.standbyRequested = false
 	if c.updating || c.waitingFor != nil || c.currentPriority == none {
 		return nil
 	}
 	if name := c.missingStandby(c.currentPriority); name != "" {
 		c.makeChild(name).standby = true
 	}
-	return c.take()
+	return c.takeActions()
 }
 
 // missingStandby returns the name of the next standby to create, or "". Standbys are created when
 // the priority in use is READY, or when its head start is over.
 func (c *Core) missingStandby(inUse int) string {
 	for i, childName := range c.standbys(inUse) {
-		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.hastens(inUse, inUse+1+i)) {
+		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.isStandbyUrgent(inUse, inUse+1+i)) {
 			return childName
 		}
 	}
@@ -80,45 +80,45 @@ func (c *Core) Standby(name string) bool {
 		return false
 	}
 	i := slices.Index(c.standbys(c.currentPriority), name)
-	return i >= 0 && (c.stateOf(c.currentPriority) == Ready || c.hastens(c.currentPriority, c.currentPriority+1+i))
+	return i >= 0 && (c.stateOf(c.currentPriority) == Ready || c.isStandbyUrgent(c.currentPriority, c.currentPriority+1+i))
 }
 
 func (c *Core) standbys(inUse int) []string {
 	return c.config.Priorities[inUse+1 : c.lastStandby(inUse)+1]
 }
 
-// wake makes an IDLE child connect, at most once after each report of the child.
-func (c *Core) wake(child *child) {
-	if child.connectivityState() == Idle && !child.woken {
-		child.woken = true
-		c.do(ExitIdle, child.name)
+// exitIdle makes an IDLE child connect. It adds at most one action after each report of the child.
+func (c *Core) exitIdle(child *child) {
+	if child.connectivityState() == Idle && !child.exitIdleSent {
+		child.exitIdleSent = true
+		c.addAction(ExitIdle, child.name)
 	}
 }
 
-// passes reports whether Config.FastFailover skips a priority because a lower one is good or small.
-// A priority is skipped if it reconnects, if it is a standby that was never connected, or if it is
-// IDLE and below a skipped one. standsAside decides whether candidates are skipped.
-func (c *Core) passes(priority int) bool {
-	child := c.tier(priority)
-	return c.config.FastFailover && c.readyBelow(priority) &&
-		(child.hasLost() || child.connectivityState() == Idle && c.passed(priority))
+// isSkipped reports whether Config.FastFailover skips a priority because a lower priority is good
+// or small. A priority is skipped if it is reconnecting, if it is a standby that was never
+// connected, or if it is IDLE and below a skipped priority. For candidates, see isSkippedCandidate.
+func (c *Core) isSkipped(priority int) bool {
+	child := c.childAt(priority)
+	return c.config.FastFailover && c.hasUsableBelow(priority) &&
+		(child.isReconnecting() || child.connectivityState() == Idle && c.isBelowSkipped(priority))
 }
 
-func (c *Core) passed(priority int) bool {
-	return c.config.FastFailover && c.readyBelow(priority) && above(c.highest((*child).hasLost), priority)
+func (c *Core) isBelowSkipped(priority int) bool {
+	return c.config.FastFailover && c.hasUsableBelow(priority) && isAbove(c.highest((*child).isReconnecting), priority)
 }
 
-// hasLost reports whether a child is connecting because it has lost its connections, or is a
-// standby that was never connected. A child with a single connection does not count. A server may
-// close this connection gracefully, and the child is then usually connected again one handshake
+// isReconnecting reports whether a child is connecting because it has lost its connections, or is a
+// standby that was never connected. It returns false for a child with a single connection: if the
+// server closes this connection gracefully, the child is usually connected again one handshake
 // later.
-func (ch *child) hasLost() bool {
-	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.single || ch.standby && !ch.seenReadyOrIdle)
+func (ch *child) isReconnecting() bool {
+	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.singleConnection || ch.standby && !ch.seenReadyOrIdle)
 }
 
-func (c *Core) readyBelow(priority int) bool {
+func (c *Core) hasUsableBelow(priority int) bool {
 	for _, name := range c.config.Priorities[priority+1:] {
-		if lower, ok := c.children[name]; ok && (lower.good() || lower.small()) {
+		if lower, ok := c.children[name]; ok && (lower.isGood() || lower.isSmall()) {
 			return true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // An update removes all priorities while a standby is requested. The standby must not be created.
-func TestNoStandbyOfPrioritiesThatAreGone(t *testing.T) {
+func TestNoStandbyAfterAllPrioritiesAreRemoved(t *testing.T) {
 	config := scenario.DefaultConfig("a", "b")
 	config.WarmStandby = 1
 	c := core.New()

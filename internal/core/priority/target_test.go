@@ -13,18 +13,18 @@ import (
 )
 
 type target struct {
-	core     *core.Core
-	children map[string]*fakeChild
-	script   map[string][]scenario.Reaction
-	update   scenario.Update
-	errors   []string
-	standby  bool
-	inside   bool
+	core             *core.Core
+	children         map[string]*fakeChild
+	script           map[string][]scenario.Reaction
+	update           scenario.Update
+	errors           []string
+	standbyRequested bool
+	inChildUpdate    bool
 
 	now    time.Duration
 	timers []*fakeTimer
 
-	log    []string
+	lines  []string
 	failed bool
 	closed bool
 
@@ -35,14 +35,14 @@ type target struct {
 type fakeChild struct {
 	updated  bool
 	reported *scenario.Report
-	last     error
+	lastErr  error
 	refused  bool
 }
 
 type fakeTimer struct {
-	kind  core.Kind
-	child string
-	at    time.Duration
+	kind     core.Kind
+	child    string
+	deadline time.Duration
 }
 
 func newTarget() *target {
@@ -50,7 +50,7 @@ func newTarget() *target {
 }
 
 func (t *target) write(format string, args ...any) {
-	t.log = append(t.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	t.lines = append(t.lines, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
 func (t *target) Script(s map[string][]scenario.Reaction) { t.script = s }
@@ -61,10 +61,10 @@ func (t *target) Update(u scenario.Update) {
 	}
 	t.errors = nil
 	t.update, t.inUpdate = u, true
-	t.act(t.core.BeginUpdate(u.Config))
+	t.execute(t.core.BeginUpdate(u.Config))
 	t.inUpdate = false
-	t.act(t.core.EndUpdate())
-	t.settle()
+	t.execute(t.core.EndUpdate())
+	t.createStandbys()
 	if !t.failed {
 		return
 	}
@@ -82,28 +82,28 @@ func (t *target) Report(child string, r scenario.Report) {
 	}
 	c.reported, c.refused = &r, false
 	if r.State == core.TransientFailure {
-		c.last = r.Err()
+		c.lastErr = r.Err()
 	}
-	t.act(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyPart: r.ReadyPart, UnprovenPart: r.Unproven}))
-	if !t.inside {
-		t.settle()
+	t.execute(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyPart: r.ReadyPart, UnprovenPart: r.Unproven}))
+	if !t.inChildUpdate {
+		t.createStandbys()
 	}
 }
 
-func (t *target) settle() {
-	for t.standby {
-		t.standby = false
-		t.act(t.core.StandbyDue())
+func (t *target) createStandbys() {
+	for t.standbyRequested {
+		t.standbyRequested = false
+		t.execute(t.core.StandbyDue())
 	}
 }
 
 func (t *target) refuse(child string, err error) {
 	text := fmt.Sprintf("priority: child %q refused its update: %v", child, err)
 	t.errors = append(t.errors, text)
-	t.children[child].last = errors.New(text)
+	t.children[child].lastErr = errors.New(text)
 	counts, actions := t.core.Refused(child)
 	t.children[child].refused = counts
-	t.act(actions)
+	t.execute(actions)
 }
 
 func (t *target) updateChild(name string) {
@@ -118,8 +118,8 @@ func (t *target) updateChild(name string) {
 		}
 	}
 	t.write("%s %s %s", verb, name, strings.Join(endpoints, " "))
-	before, refused := t.inside, c.refused
-	t.inside, c.refused = true, false
+	before, refused := t.inChildUpdate, c.refused
+	t.inChildUpdate, c.refused = true, false
 	accepted := true
 	for _, r := range t.script[name] {
 		if r.Err == nil {
@@ -131,13 +131,13 @@ func (t *target) updateChild(name string) {
 		break
 	}
 	if refused && accepted && c.reported != nil && c.reported.State == core.TransientFailure {
-		c.last = c.reported.Err() // the refusal is over, so calls get the child's own error again
+		c.lastErr = c.reported.Err() // the refusal is over, so calls get the child's own error again
 	}
-	t.inside = before
-	t.act(t.core.Updated(name))
+	t.inChildUpdate = before
+	t.execute(t.core.Updated(name))
 }
 
-func (t *target) act(actions []core.Action) {
+func (t *target) execute(actions []core.Action) {
 	for _, a := range actions {
 		if t.observe != nil {
 			t.observe(a)
@@ -149,7 +149,7 @@ func (t *target) act(actions []core.Action) {
 		case core.Update:
 			t.updateChild(a.Child)
 		case core.MakeStandby:
-			t.standby = true
+			t.standbyRequested = true
 		case core.Destroy:
 			delete(t.children, a.Child)
 			t.write("destroy %s", a.Child)
@@ -166,9 +166,9 @@ func (t *target) act(actions []core.Action) {
 		case core.Publish:
 			t.publish(a.Child, c)
 		case core.PublishRefused:
-			t.fail(c.last)
+			t.fail(c.lastErr)
 		case core.PublishTimeout:
-			t.fail(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.last})
+			t.fail(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.lastErr})
 		case core.PublishEmpty:
 			t.fail(core.ErrEmpty)
 		}
@@ -195,7 +195,7 @@ func (t *target) Advance(d time.Duration) {
 	for {
 		i := -1
 		for j, tm := range t.timers {
-			if tm.at <= end && (i < 0 || tm.at < t.timers[i].at) {
+			if tm.deadline <= end && (i < 0 || tm.deadline < t.timers[i].deadline) {
 				i = j
 			}
 		}
@@ -205,16 +205,16 @@ func (t *target) Advance(d time.Duration) {
 		}
 		tm := t.timers[i]
 		t.timers = slices.Delete(t.timers, i, i+1)
-		t.now = tm.at
-		fired := map[core.Kind]func(string) []core.Action{
+		t.now = tm.deadline
+		fire := map[core.Kind]func(string) []core.Action{
 			core.StartFailover:     t.core.FailoverTimerFired,
 			core.StartDeactivation: t.core.DeactivationTimerFired,
 			core.StartFailback:     t.core.FailbackTimerFired,
 			core.StartSteady:       t.core.SteadyTimerFired,
 			core.StartHeadStart:    t.core.HeadStartTimerFired,
 		}[tm.kind]
-		t.act(fired(tm.child))
-		t.settle()
+		t.execute(fire(tm.child))
+		t.createStandbys()
 	}
 }
 
@@ -248,12 +248,12 @@ func (t *target) Close() {
 		if t.observe != nil {
 			t.observe(core.Action{Kind: core.StopDeactivation, Child: name})
 		}
-		t.act([]core.Action{{Kind: core.Destroy, Child: name}})
+		t.execute([]core.Action{{Kind: core.Destroy, Child: name}})
 	}
 }
 
 func (t *target) Take() []string {
-	log := t.log
-	t.log = nil
+	log := t.lines
+	t.lines = nil
 	return log
 }
