@@ -12,7 +12,7 @@ func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	// less than minimum_hosts, stop.
 	var rates []float64
 	for _, e := range c.endpoints {
-		if enough(e, config.RequestVolume) {
+		if hasVolume(e, config.RequestVolume) {
 			rates = append(rates, rate(e.Successes, e.calls()))
 		}
 	}
@@ -25,12 +25,12 @@ func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	for _, e := range c.endpoints {
 		// If the percentage of ejected addresses is greater than max_ejection_percent,
 		// stop.
-		if c.full() {
+		if c.limitReached() {
 			return
 		}
 		// If the address's total request volume is less than request_volume, continue
 		// to the next address.
-		if e.ejected || !enough(e, config.RequestVolume) {
+		if e.ejected || !hasVolume(e, config.RequestVolume) {
 			continue
 		}
 		// If the address's success rate is less than (mean - stdev * (stdev_factor /
@@ -50,12 +50,12 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	for _, e := range c.endpoints {
 		// If the percentage of ejected addresses is greater than max_ejection_percent,
 		// stop.
-		if c.full() {
+		if c.limitReached() {
 			return
 		}
 		// If the address's total request volume is less than request_volume, continue
 		// to the next address.
-		if e.ejected || !enough(e, config.RequestVolume) {
+		if e.ejected || !hasVolume(e, config.RequestVolume) {
 			continue
 		}
 		// If the address's failure percentage is greater than threshold, then choose a
@@ -67,29 +67,30 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 }
 
 // Failed ejects an endpoint after consecutive failures, like Envoy. The policy counts the failures,
-// and calls Failed when the count reaches the limit. It resets the count after that call of Failed,
-// when a call succeeds that began after the first failure, and at each Sweep while the endpoint is
-// ejected. If a call fails during an ejection, it began before the ejection, so it is ignored.
+// and calls Failed when their number reaches the limit. The policy then resets the count. It also
+// resets the count when a call succeeds that began after the first of the failures, and at each
+// Sweep while the endpoint is ejected. Failed ignores an ejected endpoint, because the failed calls
+// began before the ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
-	if config == nil || !e.present || e.ejected || c.full() {
+	if config == nil || !e.present || e.ejected || c.limitReached() {
 		return
 	}
 	c.eject(e, now, config.EnforcementPercentage, ConsecutiveFailures)
-	c.settle()
+	c.updatePhase()
 }
 
-// enough reports whether an endpoint had at least volume calls. An endpoint without calls never has
-// enough, because it has no rate.
-func enough[T any](e *Endpoint[T], volume uint32) bool {
+// hasVolume reports whether an endpoint had at least volume calls. It returns false for an endpoint
+// without calls, which has no success rate.
+func hasVolume[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }
 
-// rounding is larger than the rounding error of a rate. Without it, one of several equal rates
-// could count as an outlier.
+// rounding is larger than the rounding error of a success rate. Without it, one of several equal
+// rates could count as an outlier.
 const rounding = 1e-12
 
-func rate(part, of uint64) float64 { return float64(part) / float64(of) }
+func rate(n, total uint64) float64 { return float64(n) / float64(total) }
 
 func meanAndStdev(values []float64) (mean, stdev float64) {
 	for _, v := range values {

@@ -13,7 +13,7 @@ package outlierdetection
 import "time"
 
 // Config is the part of the configuration that this package needs (A50, "LB Policy Config"). An
-// algorithm that is nil does not run.
+// algorithm whose field is nil does not run.
 type Config struct {
 	Interval           time.Duration
 	BaseEjectionTime   time.Duration
@@ -25,8 +25,8 @@ type Config struct {
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
 	// ReportEmptied makes the policy report to its parent that no usable endpoint is left, so that the
-	// parent can use another priority (see Phase). After its ejection, an endpoint must then answer a
-	// call before it counts as usable again (see Unproven).
+	// parent can use another priority (see Phase). If it is set, an endpoint must answer a call after
+	// its ejection before it counts as usable again (see Unproven).
 	ReportEmptied bool
 }
 
@@ -69,20 +69,20 @@ type Endpoint[T any] struct {
 	// a connection is lost. The policy sets it before it calls Failed or Sweep.
 	Unavailable bool
 
-	// There may be tens of thousands of endpoints. Small fields are side by side to save memory.
-	present    bool
-	connection Connection
-	ejected    bool // A50's ejection timestamp is set
-	by         Algorithm
-	ended      bool // the ejection followed a call that ended with UNAVAILABLE
-	lost       bool // ended is set, and the connection of that call is lost
-	unproven   bool
-	told       bool
-	index      int32
-	doubt      int32 // index in Core.doubted plus 1; 0 if the endpoint is not in it
-	epoch      uint64
-	multiplier int64 // A50's ejection time multiplier
-	ejectedAt  time.Time
+	// There may be tens of thousands of endpoints. Small fields are next to each other to save memory.
+	present            bool
+	connection         Connection
+	ejected            bool // A50's ejection timestamp is set
+	algorithm          Algorithm
+	endedByUnavailable bool // the call that caused the ejection ended with UNAVAILABLE
+	connectionLost     bool // the call that caused the ejection ended with UNAVAILABLE, and its connection is lost
+	unproven           bool
+	visiblyEjected     bool // the child policy sees the endpoint as ejected
+	index              int32
+	doubtedIndex       int32 // index in Core.doubted plus 1; 0 if the endpoint is not in this list
+	epoch              uint64
+	multiplier         int64 // A50's ejection time multiplier
+	ejectedAt          time.Time
 }
 
 // Ejected reports whether the endpoint is ejected. The ejection may be hidden from the child policy
@@ -90,10 +90,10 @@ type Endpoint[T any] struct {
 func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
 // Told reports whether the child policy sees the endpoint as ejected.
-func (e *Endpoint[T]) Told() bool { return e.told }
+func (e *Endpoint[T]) Told() bool { return e.visiblyEjected }
 
 // By returns the algorithm that ejected the endpoint.
-func (e *Endpoint[T]) By() Algorithm { return e.by }
+func (e *Endpoint[T]) By() Algorithm { return e.algorithm }
 
 func (e *Endpoint[T]) calls() uint64 { return e.Successes + e.Failures }
 
@@ -113,16 +113,16 @@ func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Outcome lists the changes, in order.
+// Outcome lists what has changed since the last call of Take, in order.
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
-	// Doubts holds the endpoints for which Epoch, Doubted or Unproven may return another value than
-	// before.
+	// Doubts contains the endpoints for which the result of Epoch, Doubted or Unproven may have
+	// changed.
 	Doubts []*Endpoint[T]
 }
 
-// Change is an ejection, or the end of one, that the child policy must see.
+// Change is the beginning or the end of an ejection, of which the policy must notify its child.
 type Change[T any] struct {
 	Endpoint *Endpoint[T]
 	Ejected  bool
@@ -136,27 +136,27 @@ type Ejection[T any] struct {
 
 // Core is the state of one policy.
 type Core[T any] struct {
-	config    Config
-	random    func() uint32
-	endpoints []*Endpoint[T]
-	doubted   []*Endpoint[T] // all endpoints whose Doubted is true, in any order
-	counts    counts
-	tells     bool           // the child policy sees ejections (see Phase)
-	touched   []*Endpoint[T] // endpoints whose Told may have to change
-	started   time.Time      // A50's timer start timestamp, or zero
-	phase     Phase
-	outcome   Outcome[T]
-	looked    int // number of endpoints that tell has visited; a test limits it
+	config         Config
+	random         func() uint32
+	endpoints      []*Endpoint[T]
+	doubted        []*Endpoint[T] // all endpoints whose Doubted is true, in any order
+	counts         counts
+	showsEjections bool           // the child policy sees ejections (see Phase)
+	changed        []*Endpoint[T] // endpoints for which the result of Told may have to change
+	started        time.Time      // A50's timer start timestamp, or zero
+	phase          Phase
+	outcome        Outcome[T]
+	visited        int // number of endpoints that updateVisible has visited, for a test
 }
 
 type counts struct {
-	ejected    int
-	unproven   int
-	connecting int
-	returning  int // reconnecting; they were ejected because calls ended with their connection
-	connected  int
-	lost       int // connected again; they were ejected because calls ended with their earlier connection
-	sound      int
+	ejected      int
+	unproven     int
+	connecting   int
+	reconnecting int // reconnecting endpoints that were ejected because calls ended with their connection
+	connected    int
+	reconnected  int // reconnected endpoints that were ejected because calls ended with their connection
+	sound        int
 }
 
 // New returns a core without endpoints. random must return integers in [0, 100).
@@ -169,8 +169,8 @@ func (c *Core[T]) NoOp() bool { return c.config.NoOp() }
 func (c *Core[T]) Endpoints() []*Endpoint[T] { return c.endpoints }
 
 // Update sets the configuration and the endpoints (A50, "Outlier Detection Behavior"). An endpoint
-// that stays in the list must have the same pointer as before. reset reports whether the policy
-// must clear all its counters.
+// that was already in the list must have the same pointer as before. reset reports whether the
+// policy must clear all its counters.
 func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time) (reset bool) {
 	c.config = config
 	for _, e := range c.endpoints {
@@ -181,40 +181,40 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	}
 	for _, e := range c.endpoints {
 		if !e.present {
-			c.forget(e)
+			c.clearEjection(e)
 		}
 	}
 	c.endpoints, c.counts, c.doubted = endpoints, counts{}, nil
 	for _, e := range endpoints {
-		e.doubt = 0
-		c.count(e, 1)
-		c.list(e)
+		e.doubtedIndex = 0
+		c.addToCounts(e, 1)
+		c.updateDoubted(e)
 	}
 	switch {
 	case config.NoOp():
 		c.started = time.Time{}
 		for _, e := range endpoints {
-			c.forget(e)
+			c.clearEjection(e)
 		}
 	case c.started.IsZero():
 		c.started, reset = now, true
 	}
 	if !config.ReportEmptied {
 		for _, e := range endpoints {
-			c.set(e, e.ejected, false)
+			c.setStatus(e, e.ejected, false)
 		}
 	}
-	c.settle()
+	c.updatePhase()
 	return reset
 }
 
-func (c *Core[T]) forget(e *Endpoint[T]) {
-	c.set(e, false, false)
+func (c *Core[T]) clearEjection(e *Endpoint[T]) {
+	c.setStatus(e, false, false)
 	e.multiplier = 0
 }
 
-// Next returns the time of the next Sweep. runs is false if there is none.
-func (c *Core[T]) Next() (at time.Time, runs bool) {
+// Next returns the time at which the policy must call Sweep. runs is false if no Sweep is needed.
+func (c *Core[T]) Next() (next time.Time, ok bool) {
 	if c.started.IsZero() {
 		return time.Time{}, false
 	}
@@ -233,44 +233,44 @@ func (c *Core[T]) Sweep(now time.Time) {
 	if c.config.FailurePercentageEjection != nil {
 		c.failurePercentage(c.config.FailurePercentageEjection)
 	}
-	byTime := c.phase == Usable || c.judge(now)
+	mayExpire := c.phase == Usable || c.checkRecovery(now)
 	for _, e := range c.endpoints {
 		switch {
 		case !e.ejected && !e.unproven && e.multiplier > 0:
 			e.multiplier--
-		case e.ejected && byTime && now.After(c.EjectedUntil(e)):
-			c.set(e, false, c.config.ReportEmptied)
+		case e.ejected && mayExpire && now.After(c.EjectedUntil(e)):
+			c.setStatus(e, false, c.config.ReportEmptied)
 		}
 	}
-	c.settle()
+	c.updatePhase()
 }
 
-func (c *Core[T]) count(e *Endpoint[T], by int) {
+func (c *Core[T]) addToCounts(e *Endpoint[T], delta int) {
 	if !e.present {
 		return
 	}
 	if e.ejected {
-		c.counts.ejected += by
+		c.counts.ejected += delta
 	}
 	if e.unproven {
-		c.counts.unproven += by
+		c.counts.unproven += delta
 	}
 	switch e.connection {
 	case Connecting:
-		c.counts.connecting += by
-		if e.ejected && e.lost {
-			c.counts.returning += by
+		c.counts.connecting += delta
+		if e.ejected && e.connectionLost {
+			c.counts.reconnecting += delta
 		}
 	case Connected:
-		c.counts.connected += by
-		if e.ejected && e.lost {
-			c.counts.lost += by
+		c.counts.connected += delta
+		if e.ejected && e.connectionLost {
+			c.counts.reconnected += delta
 		}
 	case Broken, Absent:
 		return
 	}
 	if !e.ejected && !e.unproven {
-		c.counts.sound += by
+		c.counts.sound += delta
 	}
 }
 

@@ -9,37 +9,38 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-func never() uint32 { return 0 }
+func drawZero() uint32 { return 0 }
 
 // The policy may call Failed for an endpoint that was just removed. This must not eject anything.
-func TestFailuresOfARemovedEndpoint(t *testing.T) {
-	c := core.New[string](never)
+func TestFailureOfRemovedEndpoint(t *testing.T) {
+	c := core.New[string](drawZero)
 	config := outlierscenario.Default()
 	config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
-	removed, stays := &core.Endpoint[string]{}, &core.Endpoint[string]{}
-	c.Update(config, []*core.Endpoint[string]{removed, stays}, time.Unix(0, 0))
-	c.Update(config, []*core.Endpoint[string]{stays}, time.Unix(1, 0))
+	removed, kept := &core.Endpoint[string]{}, &core.Endpoint[string]{}
+	c.Update(config, []*core.Endpoint[string]{removed, kept}, time.Unix(0, 0))
+	c.Update(config, []*core.Endpoint[string]{kept}, time.Unix(1, 0))
 	if c.Failed(removed, time.Unix(2, 0)); removed.Ejected() {
 		t.Error("an endpoint that was removed is ejected")
 	}
-	if c.Failed(stays, time.Unix(2, 0)); !stays.Ejected() {
+	if c.Failed(kept, time.Unix(2, 0)); !kept.Ejected() {
 		t.Error("the remaining endpoint is not ejected")
 	}
 }
 
-// If baseEjectionTime times the multiplier overflows, the ejection lasts for the maximum time.
+// If baseEjectionTime multiplied by the multiplier overflows, the ejection lasts for the maximum
+// time.
 func TestLongEjectionTimes(t *testing.T) {
-	c := core.New[string](never)
+	c := core.New[string](drawZero)
 	config := outlierscenario.Default()
 	config.BaseEjectionTime = time.Second
 	config.FailurePercentageEjection = &core.FailurePercentageEjection{Threshold: 50, EnforcementPercentage: 100}
 	e := &core.Endpoint[string]{}
 	list := []*core.Endpoint[string]{e}
-	sweep := func(at time.Duration, failures uint64, ejected bool) {
+	sweep := func(elapsed time.Duration, failures uint64, ejected bool) {
 		t.Helper()
 		e.Failures = failures
-		if c.Sweep(time.Unix(0, 0).Add(at)); e.Ejected() != ejected {
-			t.Fatalf("at %v: ejected is %v, want %v", at, e.Ejected(), ejected)
+		if c.Sweep(time.Unix(0, 0).Add(elapsed)); e.Ejected() != ejected {
+			t.Fatalf("at %v: ejected is %v, want %v", elapsed, e.Ejected(), ejected)
 		}
 	}
 	c.Update(config, list, time.Unix(0, 0))
@@ -56,10 +57,10 @@ func TestLongEjectionTimes(t *testing.T) {
 	}
 }
 
-// NoneConnects must not change the number of unproven endpoints: the one that is connecting was
-// counted before. The other endpoint is then no longer sound.
+// NoneConnects must count an unproven endpoint that is connecting only once. It makes the other
+// endpoint, which is connecting, too, count as failed, so no sound endpoint is left.
 func TestNoneConnects(t *testing.T) {
-	c := core.New[string](never)
+	c := core.New[string](drawZero)
 	config := outlierscenario.Default()
 	config.MaxEjectionPercent, config.ReportEmptied = 100, true
 	config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}

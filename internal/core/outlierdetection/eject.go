@@ -16,27 +16,27 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 	return min(base*time.Duration(e.multiplier), longest)
 }
 
-// EjectedUntil returns the time at which the ejection of an endpoint expires. The first Sweep
-// after it ends the ejection, unless no sound endpoint is left (see Phase).
+// EjectedUntil returns the time at which the ejection of an endpoint expires. The first Sweep after
+// this time ends the ejection, unless no sound endpoint is left (see Phase).
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return e.ejectedAt.Add(c.ejectionTime(e))
 }
 
 // eject ejects an endpoint with the given probability (A50, "Ejection and Un-ejection").
-func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uint32, by Algorithm) {
+func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uint32, algorithm Algorithm) {
 	if c.random() >= enforcementPercentage {
 		return
 	}
-	e.ended, e.lost = e.Unavailable, e.Unavailable && e.connection != Connected
-	c.set(e, true, false)
-	e.ejectedAt, e.by = now, by
+	e.endedByUnavailable, e.connectionLost = e.Unavailable, e.Unavailable && e.connection != Connected
+	c.setStatus(e, true, false)
+	e.ejectedAt, e.algorithm = now, algorithm
 	e.multiplier++
-	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, by})
+	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, algorithm})
 }
 
-// full reports whether the limit that A50 calls "the maximum % of an address list that can be
-// ejected" is reached. A single endpoint may always be ejected.
-func (c *Core[T]) full() bool {
+// limitReached reports whether the limit that A50 calls "the maximum % of an address list that can
+// be ejected" is reached. One endpoint may always be ejected.
+func (c *Core[T]) limitReached() bool {
 	ejected := c.counts.ejected
 	return ejected > 0 && uint64(ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))
 }

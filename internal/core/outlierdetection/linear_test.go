@@ -8,12 +8,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An ejection visits only the endpoint itself. The exception is the ejection of the last sound
-// endpoint, which visits all ejected ones.
-func TestAnEjectionIsLinear(t *testing.T) {
+// An ejection must visit only the ejected endpoint. The only exception is the ejection of the last
+// sound endpoint, which visits all ejected endpoints.
+func TestEjectionsTakeLinearTime(t *testing.T) {
 	const n = 1000
 	for _, emptied := range []bool{false, true} {
-		c := core.New[string](never)
+		c := core.New[string](drawZero)
 		config := outlierscenario.Default()
 		config.MaxEjectionPercent, config.ReportEmptied = 100, emptied
 		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
@@ -26,16 +26,16 @@ func TestAnEjectionIsLinear(t *testing.T) {
 			c.Connection(e, core.Connected)
 		}
 		before := c.Looked()
-		told := 0
+		changes := 0
 		for _, e := range list {
 			c.Failed(e, time.Unix(1, 0))
-			told += len(c.Take().Changes)
+			changes += len(c.Take().Changes)
 		}
-		if looked := c.Looked() - before; looked > 3*n {
-			t.Errorf("emptied=%v: visited %d endpoints for %d ejections", emptied, looked, n)
+		if visited := c.Looked() - before; visited > 3*n {
+			t.Errorf("emptied=%v: visited %d endpoints for %d ejections", emptied, visited, n)
 		}
-		if want := map[bool]int{false: n, true: 2 * (n - 1)}[emptied]; told != want {
-			t.Errorf("emptied=%v: the children received %d changes, want %d", emptied, told, want)
+		if want := map[bool]int{false: n, true: 2 * (n - 1)}[emptied]; changes != want {
+			t.Errorf("emptied=%v: the children received %d changes, want %d", emptied, changes, want)
 		}
 	}
 }

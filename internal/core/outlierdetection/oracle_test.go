@@ -22,17 +22,17 @@ type oracle struct {
 }
 
 type entry struct {
-	active, inactive bucket
-	row              int
-	ejection         *time.Time
-	multiplier       int
+	active, inactive    bucket
+	consecutiveFailures int
+	ejection            *time.Time
+	multiplier          int
 }
 
 type bucket struct{ successes, failures int }
 
 func (b bucket) total() int { return b.successes + b.failures }
 
-func (o *oracle) unset() bool {
+func (o *oracle) isNoOp() bool {
 	return o.config.SuccessRateEjection == nil && o.config.FailurePercentageEjection == nil && o.config.ConsecutiveFailuresEjection == nil
 }
 
@@ -47,43 +47,43 @@ func (o *oracle) update(config core.Config, list []string) {
 		if !slices.Contains(list, address) {
 			delete(o.entries, address)
 		}
-		if o.unset() {
+		if o.isNoOp() {
 			e.ejection, e.multiplier = nil, 0
 		}
 	}
 	switch {
-	case o.unset():
+	case o.isNoOp():
 		o.timerStart = nil
 	case o.timerStart == nil:
 		now := o.now
 		o.timerStart = &now
 		for _, e := range o.entries {
-			e.active, e.row = bucket{}, 0
+			e.active, e.consecutiveFailures = bucket{}, 0
 		}
 	}
 }
 
 func (o *oracle) call(address string, ok bool) {
 	e := o.entries[address]
-	if o.unset() {
+	if o.isNoOp() {
 		return
 	}
 	if ok {
 		e.active.successes++
-		e.row = 0
+		e.consecutiveFailures = 0
 		return
 	}
 	e.active.failures++
-	e.row++
-	if c := o.config.ConsecutiveFailuresEjection; c != nil && e.row >= int(c.Failures) {
-		e.row = 0
-		if e.ejection == nil && !o.tooMany() && o.random() < c.EnforcementPercentage {
+	e.consecutiveFailures++
+	if c := o.config.ConsecutiveFailuresEjection; c != nil && e.consecutiveFailures >= int(c.Failures) {
+		e.consecutiveFailures = 0
+		if e.ejection == nil && !o.limitReached() && o.random() < c.EnforcementPercentage {
 			o.eject(e, o.now)
 		}
 	}
 }
 
-func (o *oracle) tooMany() bool {
+func (o *oracle) limitReached() bool {
 	ejected := 0
 	for _, e := range o.entries {
 		if e.ejection != nil {
@@ -93,29 +93,29 @@ func (o *oracle) tooMany() bool {
 	return ejected > 0 && float64(ejected+1)/float64(len(o.entries)) > float64(o.config.MaxEjectionPercent)/100
 }
 
-func (o *oracle) eject(e *entry, at time.Time) {
-	e.ejection = &at
+func (o *oracle) eject(e *entry, now time.Time) {
+	e.ejection = &now
 	e.multiplier++
 }
 
 func (o *oracle) advance(d time.Duration) {
 	end := o.now.Add(d)
 	for o.timerStart != nil {
-		at := o.timerStart.Add(o.config.Interval)
-		if at.Before(o.now) {
-			at = o.now
+		due := o.timerStart.Add(o.config.Interval)
+		if due.Before(o.now) {
+			due = o.now
 		}
-		if at.After(end) {
+		if due.After(end) {
 			break
 		}
-		o.now = at
+		o.now = due
 		o.timer()
 	}
 	o.now = end
 }
 
-// timer follows the steps that gRFC A50 lists for the interval timer. successRate and
-// failurePercentage follow the steps of the two algorithms.
+// timer follows the steps that gRFC A50 lists for the interval timer. The methods successRate and
+// failurePercentage follow the steps of its two algorithms.
 func (o *oracle) timer() {
 	start := o.now
 	o.timerStart = &start
@@ -136,9 +136,9 @@ func (o *oracle) timer() {
 			}
 			continue
 		}
-		after := e.ejection.Add(min(o.config.BaseEjectionTime*time.Duration(e.multiplier), max(o.config.BaseEjectionTime, o.config.MaxEjectionTime)))
-		if o.now.After(after) {
-			e.ejection, e.row = nil, 0 // the ejection is over; e.row can only count calls that began before it
+		end := e.ejection.Add(min(o.config.BaseEjectionTime*time.Duration(e.multiplier), max(o.config.BaseEjectionTime, o.config.MaxEjectionTime)))
+		if o.now.After(end) {
+			e.ejection, e.consecutiveFailures = nil, 0 // the counted failures are of calls that began before the ejection
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (o *oracle) successRate(start time.Time) {
 		squares += (rate - mean) * (rate - mean) / float64(len(rates))
 	}
 	for _, address := range o.order {
-		if o.tooMany() {
+		if o.limitReached() {
 			return
 		}
 		rate, ok := rates[address]
@@ -170,8 +170,8 @@ func (o *oracle) successRate(start time.Time) {
 			continue
 		}
 		// The core adds up the rates in another order, so the sums may differ by rounding.
-		least := mean - math.Sqrt(squares)*float64(config.StdevFactor)/1000
-		if rate < least-1e-9 && o.random() < config.EnforcementPercentage {
+		threshold := mean - math.Sqrt(squares)*float64(config.StdevFactor)/1000
+		if rate < threshold-1e-9 && o.random() < config.EnforcementPercentage {
 			o.eject(o.entries[address], start)
 		}
 	}
@@ -184,7 +184,7 @@ func (o *oracle) failurePercentage(start time.Time) {
 	}
 	for _, address := range o.order {
 		e := o.entries[address]
-		if o.tooMany() {
+		if o.limitReached() {
 			return
 		}
 		n := e.inactive.total()

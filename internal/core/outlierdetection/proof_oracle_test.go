@@ -12,60 +12,60 @@ import (
 // proofOracle is a simple implementation of the rules for ReportEmptied in docs/a50.md. Endpoints
 // are ejected only after failures in a row.
 type proofOracle struct {
-	config core.Config
-	order  []string
-	of     map[string]*doubtful
-	now    time.Time
-	sweep  time.Time
-	phase  string
-	tick   int
+	config    core.Config
+	order     []string
+	endpoints map[string]*modelEndpoint
+	now       time.Time
+	nextSweep time.Time
+	phase     string
+	tick      int
 }
 
-type doubtful struct {
-	connection        string
-	ejected, unproven bool
-	ejectedAt         time.Time
-	multiplier        int
-	row, rowBegan     int
-	epoch             int // only calls that begin after this tick count as proof
-	lastLost          bool
-	byLoss, gone      bool
-	calls             []*underWay
-	answers, refusals int
+type modelEndpoint struct {
+	connection                        string
+	ejected, unproven                 bool
+	ejectedAt                         time.Time
+	multiplier                        int
+	consecutiveFailures, firstFailure int
+	epoch                             int // only calls that began after this tick show whether the endpoint has recovered
+	lastCallLost                      bool
+	ejectedByLoss, connectionLost     bool
+	calls                             []*modelCall
+	answers, refusals                 int
 }
 
-type underWay struct {
-	began    int
-	at       time.Time
-	deadline bool
-	counted  bool
-	doubted  bool
+type modelCall struct {
+	began             int
+	start             time.Time
+	deadline          bool
+	countedAsAnswer   bool
+	ejectedOrUnproven bool
 }
 
-func (o *proofOracle) sound(d *doubtful) bool {
+func (o *proofOracle) isSound(d *modelEndpoint) bool {
 	return !d.ejected && !d.unproven && d.connection != "broken"
 }
 
-// settle computes the phase from two sentences of docs/a50.md. The priority is "not emptied while
+// updatePhase computes the phase from two sentences of docs/a50.md. The priority is "not emptied while
 // an endpoint that is neither ejected nor unproven connects and has not failed". Without a
 // connected endpoint, it is emptied only if an endpoint reconnects that was "ejected by calls that
 // ended with its connection".
-func (o *proofOracle) settle() {
+func (o *proofOracle) updatePhase() {
 	var sound, doubted, connected, lost, returning int
-	for _, d := range o.of {
-		if o.sound(d) {
+	for _, d := range o.endpoints {
+		if o.isSound(d) {
 			sound++
 		}
 		if d.ejected || d.unproven {
 			doubted++
 		}
-		byLoss := d.ejected && d.byLoss && d.gone
-		if d.connection == "connecting" && byLoss {
+		lostConnection := d.ejected && d.ejectedByLoss && d.connectionLost
+		if d.connection == "connecting" && lostConnection {
 			returning++
 		}
 		if d.connection == "connected" {
 			connected++
-			if byLoss {
+			if lostConnection {
 				lost++
 			}
 		}
@@ -75,9 +75,9 @@ func (o *proofOracle) settle() {
 		o.phase = "usable"
 	case connected+returning > 0 && o.phase == "usable":
 		o.phase = "emptied"
-		for _, d := range o.of {
+		for _, d := range o.endpoints {
 			if d.ejected || d.unproven {
-				o.renew(d)
+				o.startEpoch(d)
 			}
 		}
 	}
@@ -86,54 +86,54 @@ func (o *proofOracle) settle() {
 	}
 }
 
-func (o *proofOracle) renew(d *doubtful) {
+func (o *proofOracle) startEpoch(d *modelEndpoint) {
 	d.epoch, d.answers, d.refusals = o.tick, 0, 0
 }
 
 func (o *proofOracle) begin(name string, deadline bool) {
 	o.tick++
-	d := o.of[name]
-	d.calls = append(d.calls, &underWay{began: o.tick, at: o.now, deadline: deadline, doubted: d.ejected || d.unproven})
+	d := o.endpoints[name]
+	d.calls = append(d.calls, &modelCall{began: o.tick, start: o.now, deadline: deadline, ejectedOrUnproven: d.ejected || d.unproven})
 }
 
 func (o *proofOracle) end(name, how string) {
 	o.tick++
-	d := o.of[name]
+	d := o.endpoints[name]
 	c := d.calls[0]
 	d.calls = d.calls[1:]
 	switch how {
 	case "ok", "cancelled":
-		if c.began > d.rowBegan {
-			d.row = 0
+		if c.began > d.firstFailure {
+			d.consecutiveFailures = 0
 		}
 		o.answered(d, c)
 	case "failed", "lost":
-		if c.doubted && c.began > d.epoch {
+		if c.ejectedOrUnproven && c.began > d.epoch {
 			d.refusals++
 		}
-		d.lastLost = how == "lost"
-		if d.row++; d.row == 1 {
-			d.rowBegan = o.tick
+		d.lastCallLost = how == "lost"
+		if d.consecutiveFailures++; d.consecutiveFailures == 1 {
+			d.firstFailure = o.tick
 		}
-		if d.row == int(o.config.ConsecutiveFailuresEjection.Failures) {
-			d.row = 0
+		if d.consecutiveFailures == int(o.config.ConsecutiveFailuresEjection.Failures) {
+			d.consecutiveFailures = 0
 			if !d.ejected {
 				o.eject(d)
 			}
 		}
 	}
-	o.settle()
+	o.updatePhase()
 }
 
-func (o *proofOracle) eject(d *doubtful) {
+func (o *proofOracle) eject(d *modelEndpoint) {
 	d.ejected, d.unproven, d.ejectedAt = true, false, o.now
 	d.multiplier++
-	d.byLoss, d.gone = d.lastLost, d.connection != "connected"
-	o.renew(d)
+	d.ejectedByLoss, d.connectionLost = d.lastCallLost, d.connection != "connected"
+	o.startEpoch(d)
 }
 
-func (o *proofOracle) answered(d *doubtful, c *underWay) {
-	if !c.doubted || c.began <= d.epoch || !d.ejected && !d.unproven {
+func (o *proofOracle) answered(d *modelEndpoint, c *modelCall) {
+	if !c.ejectedOrUnproven || c.began <= d.epoch || !d.ejected && !d.unproven {
 		return
 	}
 	d.answers++
@@ -142,36 +142,36 @@ func (o *proofOracle) answered(d *doubtful, c *underWay) {
 
 func (o *proofOracle) connect(name, how string) {
 	o.tick++
-	d := o.of[name]
-	now := map[string]string{"connect": "connected", "disconnect": "connecting", "refuse": "broken"}[how]
-	if d.connection == "broken" && now == "connecting" {
+	d := o.endpoints[name]
+	connection := map[string]string{"connect": "connected", "disconnect": "connecting", "refuse": "broken"}[how]
+	if d.connection == "broken" && connection == "connecting" {
 		return
 	}
-	if d.connection == "connected" && now != "connected" && d.ejected {
-		d.gone = true // the endpoint was ejected because of calls on this connection
+	if d.connection == "connected" && connection != "connected" && d.ejected {
+		d.connectionLost = true // the calls that caused the ejection were on this connection
 	}
-	if d.connection == "broken" && now == "connected" && o.phase != "usable" && !d.ejected && !d.unproven {
+	if d.connection == "broken" && connection == "connected" && o.phase != "usable" && !d.ejected && !d.unproven {
 		d.unproven = true
-		o.renew(d)
+		o.startEpoch(d)
 	}
-	d.connection = now
-	o.settle()
+	d.connection = connection
+	o.updatePhase()
 }
 
 func (o *proofOracle) advance(d time.Duration) {
 	for end := o.now.Add(d); o.now.Before(end); {
 		o.now = o.now.Add(time.Second / 2)
 		o.tick++
-		if o.now.Equal(o.sweep) {
+		if o.now.Equal(o.nextSweep) {
 			o.timer()
-			o.sweep = o.now.Add(o.config.Interval)
+			o.nextSweep = o.now.Add(o.config.Interval)
 		}
 		for _, name := range o.order {
-			for _, c := range o.of[name].calls {
-				if !c.deadline && !c.counted && o.now.Sub(c.at) == o.config.Interval {
-					c.counted = true
-					o.answered(o.of[name], c)
-					o.settle()
+			for _, c := range o.endpoints[name].calls {
+				if !c.deadline && !c.countedAsAnswer && o.now.Sub(c.start) == o.config.Interval {
+					c.countedAsAnswer = true
+					o.answered(o.endpoints[name], c)
+					o.updatePhase()
 				}
 			}
 		}
@@ -179,43 +179,43 @@ func (o *proofOracle) advance(d time.Duration) {
 }
 
 func (o *proofOracle) timer() {
-	byTime := o.phase == "usable"
-	for _, d := range o.of {
+	mayExpire := o.phase == "usable"
+	for _, d := range o.endpoints {
 		if d.ejected {
-			d.row = 0
+			d.consecutiveFailures = 0
 		}
 	}
 	switch o.phase {
 	case "emptied":
 		o.phase = "half-open"
 	case "half-open": // docs/a50.md: "comes back with the endpoints that answered, however few"
-		for _, d := range o.of {
+		for _, d := range o.endpoints {
 			switch {
 			case d.answers > 0 && 10*d.refusals <= d.answers+d.refusals:
 				d.ejected, d.unproven = false, false
 			case d.ejected && d.answers+d.refusals > 0:
 				d.ejectedAt = o.now
 			}
-			byTime = byTime || o.sound(d)
+			mayExpire = mayExpire || o.isSound(d)
 		}
 	}
-	for _, d := range o.of {
+	for _, d := range o.endpoints {
 		d.answers, d.refusals = 0, 0
-		if d.ejected && byTime && o.now.After(d.ejectedAt.Add(min(o.config.BaseEjectionTime*time.Duration(d.multiplier), o.config.MaxEjectionTime))) {
+		if d.ejected && mayExpire && o.now.After(d.ejectedAt.Add(min(o.config.BaseEjectionTime*time.Duration(d.multiplier), o.config.MaxEjectionTime))) {
 			d.ejected, d.unproven = false, true
 		} else if !d.ejected && !d.unproven && d.multiplier > 0 {
 			d.multiplier--
 		}
 	}
-	o.settle()
+	o.updatePhase()
 }
 
 func (o *proofOracle) String() string {
 	var all []string
-	told := slices.ContainsFunc(o.order, func(name string) bool { return o.sound(o.of[name]) })
+	anySound := slices.ContainsFunc(o.order, func(name string) bool { return o.isSound(o.endpoints[name]) })
 	for _, name := range o.order {
-		d := o.of[name]
-		all = append(all, fmt.Sprintf("%s ejected=%v told=%v unproven=%v multiplier=%d", name, d.ejected, d.ejected && told, d.unproven, d.multiplier))
+		d := o.endpoints[name]
+		all = append(all, fmt.Sprintf("%s ejected=%v told=%v unproven=%v multiplier=%d", name, d.ejected, d.ejected && anySound, d.unproven, d.multiplier))
 	}
 	return strings.Join(append(all, o.phase), ", ")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-func TestAgainstTheOracleOfProofs(t *testing.T) {
+func TestAgainstProofOracle(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -22,20 +22,20 @@ func TestAgainstTheOracleOfProofs(t *testing.T) {
 		config.MaxEjectionPercent, config.ReportEmptied = 100, true
 		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: uint32(1 + r.IntN(3)), EnforcementPercentage: 100}
 		names := []string{"a", "b", "c"}[:1+r.IntN(3)]
-		ours := newAlone(never)
-		ours.Update(config, names)
-		want := &proofOracle{config: config, order: names, of: map[string]*doubtful{}, now: ours.now, sweep: ours.now.Add(config.Interval), phase: "usable"}
+		target := newCoreTarget(drawZero)
+		target.Update(config, names)
+		want := &proofOracle{config: config, order: names, endpoints: map[string]*modelEndpoint{}, now: target.now, nextSweep: target.now.Add(config.Interval), phase: "usable"}
 		for _, name := range names {
-			want.of[name] = &doubtful{connection: "connected"}
+			want.endpoints[name] = &modelEndpoint{connection: "connected"}
 		}
 		var history []string
 		for range 150 {
-			history = append(history, randomEvent(r, ours, want))
-			if ours.String() != want.String() {
-				t.Fatalf("seed %d:\n%s\nwant\n%s\nafter\n%s", seed, ours, want, strings.Join(history, "\n"))
+			history = append(history, randomEvent(r, target, want))
+			if target.String() != want.String() {
+				t.Fatalf("seed %d:\n%s\nwant\n%s\nafter\n%s", seed, target, want, strings.Join(history, "\n"))
 			}
-			if doubted := ours.doubted(); ours.core.Listed() != doubted {
-				t.Fatalf("seed %d: %d endpoints are kept as doubted, want %d", seed, ours.core.Listed(), doubted)
+			if doubted := target.doubted(); target.core.Listed() != doubted {
+				t.Fatalf("seed %d: %d endpoints are kept as doubted, want %d", seed, target.core.Listed(), doubted)
 			}
 			seen[want.phase]++
 			seen["unproven"] += strings.Count(want.String(), "unproven=true")
@@ -46,43 +46,43 @@ func TestAgainstTheOracleOfProofs(t *testing.T) {
 	}
 }
 
-func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
+func randomEvent(r *rand.Rand, target *coreTarget, want *proofOracle) string {
 	name := want.order[r.IntN(len(want.order))]
-	switch what := r.IntN(10); {
-	case what < 3:
+	switch kind := r.IntN(10); {
+	case kind < 3:
 		deadline := r.IntN(2) == 0
-		half := time.Second / 2
-		for _, d := range []time.Duration{half, half} {
-			ours.Advance(d)
+		pause := time.Second / 2
+		for _, d := range []time.Duration{pause, pause} {
+			target.Advance(d)
 			want.advance(d)
-			if d == half {
-				half = 0
-				ours.Begin(name, deadline)
+			if d == pause {
+				pause = 0
+				target.Begin(name, deadline)
 				want.begin(name, deadline)
 			}
 		}
 		return fmt.Sprintf("begin %s deadline=%v", name, deadline)
-	case what < 7 && len(want.of[name].calls) > 0:
+	case kind < 7 && len(want.endpoints[name].calls) > 0:
 		how := []string{"ok", "failed", "lost", "cancelled", "dropped", "failed", "lost"}[r.IntN(7)]
-		n := 1 + r.IntN(len(want.of[name].calls))
+		n := 1 + r.IntN(len(want.endpoints[name].calls))
 		for range n {
-			ours.End(name, how)
+			target.End(name, how)
 			want.end(name, how)
 		}
 		return fmt.Sprintf("end %s %s=%d", name, how, n)
-	case what < 8:
+	case kind < 8:
 		d := time.Duration(1+r.IntN(8)) * time.Second
-		ours.Advance(d)
+		target.Advance(d)
 		want.advance(d)
 		return fmt.Sprintf("advance %v", d)
 	}
 	how := []string{"connect", "connect", "disconnect", "refuse"}[r.IntN(4)]
-	ours.Connect(name, how)
+	target.Connect(name, how)
 	want.connect(name, how)
 	return how + " " + name
 }
 
-func (a *alone) doubted() (n int) {
+func (a *coreTarget) doubted() (n int) {
 	for _, e := range a.core.Endpoints() {
 		if e.Doubted() {
 			n++
@@ -91,7 +91,7 @@ func (a *alone) doubted() (n int) {
 	return n
 }
 
-func (a *alone) String() string {
+func (a *coreTarget) String() string {
 	var all []string
 	for _, e := range a.core.Endpoints() {
 		all = append(all, fmt.Sprintf("%s ejected=%v told=%v unproven=%v multiplier=%d", e.Attached.name, e.Ejected(), e.Told(), e.Unproven(), e.Multiplier()))

@@ -40,46 +40,46 @@ func randomList(r *rand.Rand) []string {
 	return all[:r.IntN(len(all)+1)]
 }
 
-// The core and the oracle draw from equal random sequences. If one of them draws once too often,
-// their ejections differ.
+// The core and the oracle use equal sequences of random numbers. If one of them uses a number too
+// many, their ejections differ.
 func TestAgainstTheOracle(t *testing.T) {
 	ejections := 0
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		drawn := func() func() uint32 {
+		newRandom := func() func() uint32 {
 			numbers := rand.New(rand.NewPCG(seed, 1))
 			return func() uint32 { return numbers.Uint32N(100) }
 		}
-		ours := newAlone(drawn())
-		want := &oracle{entries: map[string]*entry{}, now: ours.now, random: drawn()}
+		target := newCoreTarget(newRandom())
+		want := &oracle{entries: map[string]*entry{}, now: target.now, random: newRandom()}
 		var history []string
 		for range 60 {
 			switch step := r.IntN(10); {
 			case step == 0 || len(history) == 0:
 				config, list := randomConfig(r), randomList(r)
-				ours.Update(config, list)
+				target.Update(config, list)
 				want.update(config, list)
 				want.advance(0)
 				history = append(history, fmt.Sprintf("update %v %+v", list, config))
 			case step < 7 && len(want.order) > 0:
 				address := want.order[r.IntN(len(want.order))]
 				ok, fail := r.IntN(8), r.IntN(8)
-				ours.calls(address, ok, "ok")
+				target.calls(address, ok, "ok")
 				for range ok {
 					want.call(address, true)
 				}
-				ours.calls(address, fail, "failed")
+				target.calls(address, fail, "failed")
 				for range fail {
 					want.call(address, false)
 				}
 				history = append(history, fmt.Sprintf("calls %s ok=%d failed=%d", address, ok, fail))
 			default:
 				d := time.Duration(1+r.IntN(25)) * time.Second
-				ours.Advance(d)
+				target.Advance(d)
 				want.advance(d)
 				history = append(history, fmt.Sprintf("advance %v", d))
 			}
-			if got := ours.ejected(); got != want.ejected() {
+			if got := target.ejected(); got != want.ejected() {
 				t.Fatalf("seed %d: ejected %q, want %q, after\n%s", seed, got, want.ejected(), strings.Join(history, "\n"))
 			}
 			ejections += strings.Count(want.ejected(), "*")
@@ -90,7 +90,7 @@ func TestAgainstTheOracle(t *testing.T) {
 	}
 }
 
-func (a *alone) ejected() string {
+func (a *coreTarget) ejected() string {
 	var all []string
 	for _, e := range a.core.Endpoints() {
 		if e.Ejected() {

@@ -10,80 +10,80 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// alone runs the scenarios on the core only. Package outlierdetection runs the same scenarios on
-// the whole policy.
-type alone struct {
-	core   *core.Core[counted]
-	config core.Config
-	known  map[string]*core.Endpoint[counted]
-	now    time.Time
-	phase  core.Phase
-	lines  []string
+// coreTarget runs the scenarios on the core. The tests of the policy, in the package
+// outlierdetection, run the same scenarios on the whole policy.
+type coreTarget struct {
+	core      *core.Core[stats]
+	config    core.Config
+	endpoints map[string]*core.Endpoint[stats]
+	now       time.Time
+	phase     core.Phase
+	lines     []string
 
-	unproven map[*core.Endpoint[counted]]bool
+	unproven map[*core.Endpoint[stats]]bool
 }
 
-type counted struct {
-	name                     string
-	successes, failures, row uint64
-	answers, refusals        uint64
-	began                    int
-	rowBegan                 int
-	unavailable              bool
-	calls                    []*call
+type stats struct {
+	name                                     string
+	successes, failures, consecutiveFailures uint64
+	answers, refusals                        uint64
+	began                                    int
+	firstFailure                             int
+	unavailable                              bool
+	calls                                    []*call
 }
 
 type call struct {
 	number   int
 	epoch    uint64
 	doubted  bool
-	counts   time.Time // when the call counts as answered, or zero if never
-	endpoint *core.Endpoint[counted]
+	countsAt time.Time // when the call counts as answered although it has not ended, or zero if never
+	endpoint *core.Endpoint[stats]
 }
 
-func newAlone(random func() uint32) *alone {
-	return &alone{core: core.New[counted](random), known: map[string]*core.Endpoint[counted]{}, now: time.Unix(1000, 0), unproven: map[*core.Endpoint[counted]]bool{}}
+func newCoreTarget(random func() uint32) *coreTarget {
+	return &coreTarget{core: core.New[stats](random), endpoints: map[string]*core.Endpoint[stats]{}, now: time.Unix(1000, 0), unproven: map[*core.Endpoint[stats]]bool{}}
 }
 
-func (a *alone) Update(config core.Config, endpoints []string) {
+func (a *coreTarget) Update(config core.Config, endpoints []string) {
 	a.config = config
-	known := map[string]*core.Endpoint[counted]{}
-	var list []*core.Endpoint[counted]
-	var fresh []*core.Endpoint[counted]
+	kept := map[string]*core.Endpoint[stats]{}
+	var list []*core.Endpoint[stats]
+	var added []*core.Endpoint[stats]
 	for _, name := range endpoints {
-		e := a.known[name]
+		e := a.endpoints[name]
 		if e == nil {
-			e = &core.Endpoint[counted]{Attached: counted{name: name}}
-			fresh = append(fresh, e)
+			e = &core.Endpoint[stats]{Attached: stats{name: name}}
+			added = append(added, e)
 		}
-		known[name] = e
+		kept[name] = e
 		list = append(list, e)
 	}
-	a.known = known
+	a.endpoints = kept
 	if a.core.Update(config, list, a.now) {
 		for _, e := range list {
-			e.Attached = counted{name: e.Attached.name, calls: e.Attached.calls, began: e.Attached.began}
+			e.Attached = stats{name: e.Attached.name, calls: e.Attached.calls, began: e.Attached.began}
 		}
 	}
-	a.settle()
-	for _, e := range fresh {
+	a.applyOutcome()
+	for _, e := range added {
 		a.Connect(e.Attached.name, "connect")
 	}
 	a.Advance(0) // the timer may already be due
 }
 
-func (a *alone) Begin(endpoint string, deadline bool) {
-	e := a.known[endpoint]
+func (a *coreTarget) Begin(endpoint string, deadline bool) {
+	e := a.endpoints[endpoint]
 	e.Attached.began++
 	c := &call{number: e.Attached.began, epoch: e.Epoch(), doubted: e.Doubted() && a.config.ReportEmptied, endpoint: e}
 	if c.doubted && !deadline {
-		c.counts = a.now.Add(a.config.Interval)
+		c.countsAt = a.now.Add(a.config.Interval)
 	}
 	e.Attached.calls = append(e.Attached.calls, c)
 }
 
-func (a *alone) End(endpoint, how string) {
-	e := a.known[endpoint]
+func (a *coreTarget) End(endpoint, how string) {
+	e := a.endpoints[endpoint]
 	s := &e.Attached
 	c := s.calls[0]
 	s.calls = s.calls[1:]
@@ -92,75 +92,75 @@ func (a *alone) End(endpoint, how string) {
 	}
 	if how == "ok" || how == "cancelled" {
 		s.successes++
-		if c.number > s.rowBegan {
-			s.row = 0
+		if c.number > s.firstFailure {
+			s.consecutiveFailures = 0
 		}
 		a.answered(c)
 		return
 	}
 	s.failures++
 	s.unavailable = how == "lost"
-	if a.current(c) {
+	if a.isCurrent(c) {
 		s.refusals++
 	}
-	if s.row++; s.row == 1 {
-		s.rowBegan = s.began
+	if s.consecutiveFailures++; s.consecutiveFailures == 1 {
+		s.firstFailure = s.began
 	}
-	if config := a.config.ConsecutiveFailuresEjection; config != nil && s.row >= uint64(config.Failures) {
-		s.row = 0
+	if config := a.config.ConsecutiveFailuresEjection; config != nil && s.consecutiveFailures >= uint64(config.Failures) {
+		s.consecutiveFailures = 0
 		e.Unavailable = s.unavailable
 		a.core.Failed(e, a.now)
-		a.settle()
+		a.applyOutcome()
 	}
 }
 
-func (a *alone) current(c *call) bool {
-	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Attached.name] == c.endpoint
+func (a *coreTarget) isCurrent(c *call) bool {
+	return c.doubted && c.epoch == c.endpoint.Epoch() && a.endpoints[c.endpoint.Attached.name] == c.endpoint
 }
 
-func (a *alone) answered(c *call) {
-	if a.current(c) {
+func (a *coreTarget) answered(c *call) {
+	if a.isCurrent(c) {
 		c.endpoint.Attached.answers++
 		a.core.Answered(c.endpoint)
-		a.settle()
+		a.applyOutcome()
 	}
 }
 
-func (a *alone) Connect(endpoint, how string) {
-	e := a.known[endpoint]
+func (a *coreTarget) Connect(endpoint, how string) {
+	e := a.endpoints[endpoint]
 	if how == "connect" && e.Told() && !e.IsConnected() {
 		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child policy is notified before the core
 	}
 	a.core.Connection(e, map[string]core.Connection{"connect": core.Connected, "disconnect": core.Connecting, "refuse": core.Broken}[how])
-	a.settle()
+	a.applyOutcome()
 }
 
-func (a *alone) Advance(d time.Duration) {
+func (a *coreTarget) Advance(d time.Duration) {
 	end := a.now.Add(d)
 	for {
-		at, runs := a.core.Next()
-		if runs && at.Before(a.now) {
-			at = a.now
+		sweepTime, ok := a.core.Next()
+		if ok && sweepTime.Before(a.now) {
+			sweepTime = a.now
 		}
-		if c := a.longest(); c != nil && (!runs || c.counts.Before(at)) && !c.counts.After(end) {
-			a.now = c.counts
-			c.counts = time.Time{}
+		if c := a.nextCounted(); c != nil && (!ok || c.countsAt.Before(sweepTime)) && !c.countsAt.After(end) {
+			a.now = c.countsAt
+			c.countsAt = time.Time{}
 			a.answered(c)
 			continue
 		}
-		if !runs || at.After(end) {
+		if !ok || sweepTime.After(end) {
 			break
 		}
-		a.now = at
+		a.now = sweepTime
 		a.sweep()
 	}
 	a.now = end
 }
 
-func (a *alone) longest() (next *call) {
+func (a *coreTarget) nextCounted() (next *call) {
 	for _, e := range a.core.Endpoints() {
 		for _, c := range e.Attached.calls {
-			if !c.counts.IsZero() && (next == nil || c.counts.Before(next.counts)) {
+			if !c.countsAt.IsZero() && (next == nil || c.countsAt.Before(next.countsAt)) {
 				next = c
 			}
 		}
@@ -168,20 +168,20 @@ func (a *alone) longest() (next *call) {
 	return next
 }
 
-func (a *alone) sweep() {
+func (a *coreTarget) sweep() {
 	for _, e := range a.core.Endpoints() {
 		s := &e.Attached
 		e.Successes, e.Failures, e.Answers, e.Refusals, e.Unavailable = s.successes, s.failures, s.answers, s.refusals, s.unavailable
 		s.successes, s.failures, s.answers, s.refusals = 0, 0, 0, 0
 		if e.Ejected() {
-			s.row = 0
+			s.consecutiveFailures = 0
 		}
 	}
 	a.core.Sweep(a.now)
-	a.settle()
+	a.applyOutcome()
 }
 
-func (a *alone) settle() {
+func (a *coreTarget) applyOutcome() {
 	outcome := a.core.Take()
 	for _, e := range outcome.Doubts {
 		e.Attached.answers, e.Attached.refusals = 0, 0
@@ -202,7 +202,7 @@ func (a *alone) settle() {
 	}
 }
 
-func (a *alone) Take() []string {
+func (a *coreTarget) Take() []string {
 	lines := a.lines
 	a.lines = nil
 	for _, e := range a.core.Endpoints() {
@@ -216,7 +216,7 @@ func (a *alone) Take() []string {
 	return lines
 }
 
-func (a *alone) calls(endpoint string, n int, how string) {
+func (a *coreTarget) calls(endpoint string, n int, how string) {
 	for range n {
 		a.Begin(endpoint, true)
 		a.End(endpoint, how)
@@ -225,6 +225,6 @@ func (a *alone) calls(endpoint string, n int, how string) {
 
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		outlierscenario.Run(t, path, func(d *outlierscenario.Draw) outlierscenario.Target { return newAlone(d.Next) })
+		outlierscenario.Run(t, path, func(d *outlierscenario.Draw) outlierscenario.Target { return newCoreTarget(d.Next) })
 	})
 }
