@@ -2,12 +2,12 @@
 // cluster that is not an aggregate is a single mechanism. An aggregate has the mechanisms of its
 // children, in order, recursively.
 //
-//	A names B and C, C names D, B and E   ->   B, D, E
+//	A has the children B and C, C has the children D, B and E   ->   B, D, E
 //
 // "If an underlying cluster appears more than once in the list of clusters, only one discovery
 // mechanism entry should be created for it, in the earliest position in the list in which it is
 // seen." A cluster that cannot be resolved becomes an entry with an error, so that the other
-// clusters can be used. In this, the package differs from gRFC A37, which lets the whole list fail.
+// clusters can be used. This differs from gRFC A37, in which the whole list fails.
 package clusters
 
 import (
@@ -25,12 +25,12 @@ const (
 	MaxClusters = 256
 )
 
-// Cluster describes a cluster, as far as it is known.
+// Cluster describes what is known about a cluster. The cluster is an aggregate if it has Children.
 type Cluster struct {
 	Children []string
-	// Err is the reason why the cluster cannot be used. If it is set, Children are ignored.
+	// Err is the reason why the cluster cannot be used. If Err is set, Children is ignored.
 	Err     error
-	Waiting bool
+	Waiting bool // the cluster has not been received yet
 }
 
 // Entry is one discovery mechanism of a resolved cluster.
@@ -41,86 +41,88 @@ type Entry struct {
 	Parent string
 	Index  int
 	Err    error
-	// Waiting means that the cluster has not been received yet. Once it has been, it may turn out to
-	// be an aggregate and become several entries.
+	// Waiting means that the cluster has not been received yet. When it is received, it may turn out
+	// to be an aggregate and be replaced by several entries.
 	Waiting bool
 }
 
-// Resolve returns the discovery mechanisms of the cluster named first; there is at least one. asked
-// lists the names that Resolve passed to find, in order.
-func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
-	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
+// Resolve returns the discovery mechanisms of the cluster with the name first. The list has at
+// least one entry. lookup returns a cluster by its name. lookedUp contains the names that Resolve
+// has passed to lookup, in order.
+func Resolve(first string, lookup func(name string) Cluster) (list []Entry, lookedUp []string) {
+	r := resolution{lookup: lookup, visited: make(map[string]*visitedCluster), tooDeep: make(map[string]int), listed: make(map[string]bool), omitted: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
 	for i, e := range r.list {
-		if !r.gone[i] {
+		if !r.omitted[i] {
 			list = append(list, e)
 		}
 	}
-	return list, r.asked
+	return list, r.lookedUp
 }
 
 type resolution struct {
-	find   func(string) Cluster
-	list   []Entry
-	asked  []string
-	seen   map[string]*place
-	deep   map[string]int // clusters that are too deep on all paths so far, and the indexes of their errors in list
-	gone   map[int]bool   // indexes in list of errors to omit, because the cluster was later found on a shorter path
-	listed map[string]bool
-	full   bool
+	lookup       func(string) Cluster
+	list         []Entry
+	lookedUp     []string
+	visited      map[string]*visitedCluster
+	tooDeep      map[string]int // the index in list of each cluster that is too deep on all paths so far
+	omitted      map[int]bool   // indexes of entries of list to omit, because a shorter path to the cluster was found later
+	listed       map[string]bool
+	limitReached bool // the error about more than MaxClusters clusters is in list
 }
 
-type place struct {
+type visitedCluster struct {
 	Cluster
-	depth int
-	cut   bool
+	depth     int
+	truncated bool
 }
 
-// visit adds the discovery mechanisms of e's cluster. way is the path from the first cluster to e.
-// cut reports whether a descendant was left out because its path is too long.
-func (r *resolution) visit(e Entry, way []string) (cut bool) {
-	if slices.Contains(way, e.Name) {
-		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))
+// visit adds the discovery mechanisms of e's cluster. path contains the clusters from the first one
+// to e's parent. truncated reports whether a descendant was omitted because its path is too long or
+// contains a cycle.
+func (r *resolution) visit(e Entry, path []string) (truncated bool) {
+	if slices.Contains(path, e.Name) {
+		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), formatPath(path, e.Name))
 		r.add(e)
 		return true
 	}
-	at := r.seen[e.Name]
-	switch _, deep := r.deep[e.Name]; {
-	case at != nil && (!at.cut || len(way) >= at.depth):
-		return at.cut
-	case deep && len(way) == MaxDepth:
+	cluster := r.visited[e.Name]
+	switch _, isTooDeep := r.tooDeep[e.Name]; {
+	case cluster != nil && (!cluster.truncated || len(path) >= cluster.depth):
+		return cluster.truncated
+	case isTooDeep && len(path) == MaxDepth:
 		return true
-	case at == nil && !deep && len(r.seen)+len(r.deep) >= MaxClusters:
-		if !r.full {
-			r.full = true
-			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, show(way, e.Name))
+	case cluster == nil && !isTooDeep && len(r.visited)+len(r.tooDeep) >= MaxClusters:
+		if !r.limitReached {
+			r.limitReached = true
+			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, formatPath(path, e.Name))
 			r.add(e)
 		}
 		return false
-	case len(way) == MaxDepth:
-		e.Err = fmt.Errorf("cluster %s is number %d on its way, want at most %d: %s", quote(e.Name), MaxDepth+1, MaxDepth, show(way, e.Name))
-		r.deep[e.Name] = len(r.list)
+	case len(path) == MaxDepth:
+		e.Err = fmt.Errorf("cluster %s is number %d on its way, want at most %d: %s", quote(e.Name), MaxDepth+1, MaxDepth, formatPath(path, e.Name))
+		r.tooDeep[e.Name] = len(r.list)
 		r.list = append(r.list, e)
 		return true
-	case at == nil:
-		r.asked = append(r.asked, e.Name)
-		at = &place{Cluster: r.find(e.Name)}
-		r.seen[e.Name] = at
-		if i, deep := r.deep[e.Name]; deep {
-			r.gone[i] = true
-			delete(r.deep, e.Name)
+	case cluster == nil:
+		r.lookedUp = append(r.lookedUp, e.Name)
+		cluster = &visitedCluster{Cluster: r.lookup(e.Name)}
+		r.visited[e.Name] = cluster
+		if i, isTooDeep := r.tooDeep[e.Name]; isTooDeep {
+			r.omitted[i] = true
+			delete(r.tooDeep, e.Name)
 		}
 	}
-	at.depth, at.cut = len(way), false
-	if at.Err == nil && len(at.Children) > 0 {
-		way = append(way, e.Name)
-		for i, child := range at.Children {
-			at.cut = r.visit(Entry{Name: child, Parent: e.Name, Index: i}, way) || at.cut
+	cluster.depth, cluster.truncated = len(path), false
+	if cluster.Err == nil && len(cluster.Children) > 0 {
+		path = append(path, e.Name)
+		for i, child := range cluster.Children {
+			cluster.truncated = r.visit(Entry{Name: child, Parent: e.Name, Index: i}, path) || cluster.truncated
 		}
-		return at.cut
+		return cluster.truncated
 	}
-	if e.Waiting = at.Waiting; at.Err != nil {
-		e.Err = fmt.Errorf("cluster %s%s: %w", quote(e.Name), by(way), at.Err)
+	if e.Waiting = cluster.Waiting; cluster.Err != nil {
+		e.Err = fmt.Errorf("cluster %s%s: %w", quote(e.Name), namedBy(path), cluster.Err)
 	}
 	r.add(e)
 	return false
@@ -133,28 +135,28 @@ func (r *resolution) add(e Entry) {
 	}
 }
 
-func show(way []string, name string) string {
+func formatPath(path []string, name string) string {
 	var names []string
-	for _, n := range append(slices.Clone(way), name) {
-		names = append(names, cut(n))
+	for _, n := range append(slices.Clone(path), name) {
+		names = append(names, truncate(n))
 	}
 	return strings.Join(names, " -> ")
 }
 
-func by(way []string) string {
-	if len(way) == 0 {
+func namedBy(path []string) string {
+	if len(path) == 0 {
 		return ""
 	}
-	last := len(way) - 1
-	return " (named by " + show(way[:last], way[last]) + ")"
+	last := len(path) - 1
+	return " (named by " + formatPath(path[:last], path[last]) + ")"
 }
 
-func quote(name string) string { return fmt.Sprintf("%q", cut(name)) }
+func quote(name string) string { return fmt.Sprintf("%q", truncate(name)) }
 
-func cut(name string) string {
-	const most = 100
-	if len(name) <= most {
+func truncate(name string) string {
+	const maxLen = 100
+	if len(name) <= maxLen {
 		return name
 	}
-	return strings.ToValidUTF8(name[:most], "") + "…"
+	return strings.ToValidUTF8(name[:maxLen], "") + "…"
 }

@@ -19,11 +19,11 @@ func TestScenarios(t *testing.T) {
 		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
 			graph := make(map[string]Cluster)
 			for line := range strings.Lines(d.Input) {
-				name, rest, aggregate := strings.Cut(strings.TrimSpace(line), ":")
+				name, children, isAggregate := strings.Cut(strings.TrimSpace(line), ":")
 				name, problem, _ := strings.Cut(name, " ")
 				switch {
-				case aggregate:
-					graph[name] = Cluster{Children: strings.Fields(rest)}
+				case isAggregate:
+					graph[name] = Cluster{Children: strings.Fields(children)}
 				case problem == "?":
 					graph[name] = Cluster{Waiting: true}
 				case problem != "":
@@ -32,7 +32,7 @@ func TestScenarios(t *testing.T) {
 					graph[name] = Cluster{}
 				}
 			}
-			list, asked := Resolve(d.CmdArgs[0].Key, func(name string) Cluster {
+			list, lookedUp := Resolve(d.CmdArgs[0].Key, func(name string) Cluster {
 				if c, ok := graph[name]; ok {
 					return c
 				}
@@ -49,7 +49,7 @@ func TestScenarios(t *testing.T) {
 					fmt.Fprintf(&b, "%s\n", e.Name)
 				}
 			}
-			fmt.Fprintf(&b, "asked for %s\n", strings.Join(asked, " "))
+			fmt.Fprintf(&b, "asked for %s\n", strings.Join(lookedUp, " "))
 			return b.String()
 		})
 	})
@@ -66,7 +66,7 @@ func TestDepth(t *testing.T) {
 			return Cluster{Children: []string{fmt.Sprintf("c%d", n+1), fmt.Sprintf("c%d-leaf", n)}}
 		}
 	}
-	leaf := func(find func(string) Cluster) func(string) Cluster {
+	withLeaves := func(find func(string) Cluster) func(string) Cluster {
 		return func(name string) Cluster {
 			if strings.HasSuffix(name, "-leaf") {
 				return Cluster{}
@@ -74,11 +74,11 @@ func TestDepth(t *testing.T) {
 			return find(name)
 		}
 	}
-	list, _ := Resolve("c1", leaf(chain(16)))
+	list, _ := Resolve("c1", withLeaves(chain(16)))
 	if list[0].Name != "c16" || list[0].Err != nil || len(list) != 16 {
 		t.Errorf("a chain of 16 clusters: list %v, want the last first", list)
 	}
-	list, asked := Resolve("c1", leaf(chain(17)))
+	list, lookedUp := Resolve("c1", withLeaves(chain(17)))
 	if list[0].Name != "c17" || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), "number 17 on its way, want at most 16: c1 -> c2 -> ") {
 		t.Errorf("the 17th cluster in a chain: %v, want an error with the path", list[0])
 	}
@@ -87,14 +87,15 @@ func TestDepth(t *testing.T) {
 			t.Errorf("entry %d: %v, want no error", i+2, e)
 		}
 	}
-	if slices.Contains(asked, "c17") {
+	if slices.Contains(lookedUp, "c17") {
 		t.Error("the 17th cluster was requested")
 	}
 }
 
-// leaf and below are 17th on the path that is visited first. They must be listed, because another
-// path is short enough.
-func TestTooDeepAtTheFirstPlace(t *testing.T) {
+// The clusters leaf and inner are too deep on the path that is visited first. They must be listed
+// nevertheless, because another path to each of them is short enough. The cluster below is on no
+// shorter path, so it must be an error.
+func TestTooDeepOnFirstPath(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
 	for n := 2; n < 16; n++ {
 		graph[fmt.Sprintf("c%d", n)] = Cluster{Children: []string{fmt.Sprintf("c%d", n+1)}}
@@ -102,7 +103,7 @@ func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	graph["c15"] = Cluster{Children: []string{"c16", "aggregate"}}
 	graph["aggregate"] = Cluster{Children: []string{"inner"}}
 	graph["inner"] = Cluster{Children: []string{"lowest"}}
-	list, asked := Resolve("first", func(name string) Cluster { return graph[name] })
+	list, lookedUp := Resolve("first", func(name string) Cluster { return graph[name] })
 	var got []string
 	for _, e := range list {
 		got = append(got, fmt.Sprint(e.Name, e.Err != nil))
@@ -110,14 +111,14 @@ func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	if want := "[belowtrue leaffalse lowestfalse]"; fmt.Sprint(got) != want {
 		t.Errorf("names and whether they have errors: %v, want %s", got, want)
 	}
-	if len(asked) != 20 {
-		t.Errorf("requested %d clusters, want each once: %v", len(asked), asked)
+	if len(lookedUp) != 20 {
+		t.Errorf("requested %d clusters, want each once: %v", len(lookedUp), lookedUp)
 	}
 }
 
-// The path that is visited first ends above leaf, because it is too long. A shorter path to the
-// same cluster follows, so leaf must be listed.
-func TestTooDeepBelowTheFirstChild(t *testing.T) {
+// The path that is visited first is too long to reach the cluster leaf. It must be listed
+// nevertheless, because a shorter path to it is visited later.
+func TestTooDeepOnFirstPathToAncestor(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
 	for n := 2; n < 14; n++ {
 		graph[fmt.Sprintf("c%d", n)] = Cluster{Children: []string{fmt.Sprintf("c%d", n+1)}}
@@ -138,22 +139,22 @@ func TestWidth(t *testing.T) {
 	for i := range 10_000 {
 		children = append(children, fmt.Sprint(i))
 	}
-	list, asked := Resolve("wide", func(name string) Cluster {
+	list, lookedUp := Resolve("wide", func(name string) Cluster {
 		if name == "wide" {
 			return Cluster{Children: children}
 		}
 		return Cluster{}
 	})
-	if len(asked) != MaxClusters || len(list) != MaxClusters {
-		t.Fatalf("requested %d clusters, listed %d", len(asked), len(list))
+	if len(lookedUp) != MaxClusters || len(list) != MaxClusters {
+		t.Fatalf("requested %d clusters, listed %d", len(lookedUp), len(list))
 	}
 	if last := list[len(list)-1]; last.Err == nil || !strings.Contains(last.Err.Error(), "more than 256 clusters") || last.Name != "255" || last.Parent != "wide" || last.Index != 255 {
 		t.Errorf("last entry %+v, want an error for the first omitted cluster", last)
 	}
 }
 
-// Clusters that are omitted because of MaxDepth count towards MaxClusters, too.
-func TestWidthBeyondTheDepth(t *testing.T) {
+// Clusters that are omitted because of MaxDepth must count towards MaxClusters, too.
+func TestTooDeepClustersCountTowardsMaxClusters(t *testing.T) {
 	var children []string
 	for i := range 10_000 {
 		children = append(children, fmt.Sprint(i))
@@ -165,22 +166,22 @@ func TestWidthBeyondTheDepth(t *testing.T) {
 		}
 		return Cluster{Children: []string{fmt.Sprintf("c%d", n+1)}}
 	})
-	if want := MaxClusters - 16 + 1; len(list) != want { // the last entry is the error for the omitted ones
+	if want := MaxClusters - 16 + 1; len(list) != want { // the last entry is the error for the omitted clusters
 		t.Errorf("listed %d clusters, want %d", len(list), want)
 	}
 }
 
-func TestLongNamesAreCut(t *testing.T) {
+func TestTruncateLongNames(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for name, want := range map[string]string{long: long, long + "y": long + "…", long[:99] + "é": long[:99] + "…"} {
-		if got := cut(name); got != want {
+		if got := truncate(name); got != want {
 			t.Errorf("%d bytes became %q, want %q", len(name), got, want)
 		}
 	}
 }
 
-// A cluster that is too deep on one path and not on another counts once towards MaxClusters.
-func TestWidthOfWhatWasTooDeepAtFirst(t *testing.T) {
+// A cluster that is too deep on one path, but not on another, counts once towards MaxClusters.
+func TestClusterOnTwoPathsCountsOnce(t *testing.T) {
 	var children []string
 	for i := range 120 {
 		children = append(children, fmt.Sprint("leaf", i))

@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
-	name := way[len(way)-1]
-	if slices.Contains(way[:len(way)-1], name) {
+func paths(graph map[string]Cluster, path []string) (ends []string, hasCycle bool) {
+	name := path[len(path)-1]
+	if slices.Contains(path[:len(path)-1], name) {
 		return nil, true
 	}
-	if len(way) > MaxDepth {
+	if len(path) > MaxDepth {
 		return nil, false
 	}
 	children := graph[name].Children
@@ -22,10 +22,10 @@ func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) 
 		return []string{name}, false
 	}
 	for _, child := range children {
-		found, round := paths(graph, append(slices.Clone(way), child))
-		ends, circle = append(ends, found...), circle || round
+		found, cycleBelow := paths(graph, append(slices.Clone(path), child))
+		ends, hasCycle = append(ends, found...), hasCycle || cycleBelow
 	}
-	return ends, circle
+	return ends, hasCycle
 }
 
 func TestAgainstAllPaths(t *testing.T) {
@@ -44,24 +44,24 @@ func TestAgainstAllPaths(t *testing.T) {
 			}
 			graph[name] = c
 		}
-		times := make(map[string]int)
-		list, asked := Resolve("a", func(name string) Cluster {
-			times[name]++
+		lookups := make(map[string]int)
+		list, lookedUp := Resolve("a", func(name string) Cluster {
+			lookups[name]++
 			return graph[name]
 		})
-		ends, circle := paths(graph, []string{"a"})
+		ends, hasCycle := paths(graph, []string{"a"})
 		var want, got []string
 		for _, end := range ends {
 			if !slices.Contains(want, end) {
 				want = append(want, end)
 			}
 		}
-		loops := 0
+		cycles := 0
 		for _, e := range list {
 			c := graph[e.Name]
 			switch {
 			case len(c.Children) > 0 && c.Err == nil:
-				loops++
+				cycles++
 				if e.Err == nil || e.Waiting {
 					t.Fatalf("the aggregate %s is an entry: %+v", e.Name, e)
 				}
@@ -77,13 +77,13 @@ func TestAgainstAllPaths(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("list %v, want %v", got, want)
 		}
-		if circle != (loops > 0) {
-			t.Fatalf("%d loops, want some: %v", loops, circle)
+		if hasCycle != (cycles > 0) {
+			t.Fatalf("%d loops, want some: %v", cycles, hasCycle)
 		}
-		if len(list) == 0 || len(asked) != len(times) {
-			t.Fatalf("%d entries, requested %v, counted %v", len(list), asked, times)
+		if len(list) == 0 || len(lookedUp) != len(lookups) {
+			t.Fatalf("%d entries, requested %v, counted %v", len(list), lookedUp, lookups)
 		}
-		for name, n := range times {
+		for name, n := range lookups {
 			if n != 1 {
 				t.Fatalf("requested %s %d times", name, n)
 			}
@@ -100,8 +100,8 @@ func FuzzGraph(f *testing.F) {
 			fmt.Sscan(name, &n)
 			var children []string
 			for i := range int(width) {
-				if at := n*int(width) + i; at >= 0 && at < len(bytes) {
-					children = append(children, fmt.Sprint(at/int(width)+int(bytes[at])-3))
+				if offset := n*int(width) + i; offset >= 0 && offset < len(bytes) {
+					children = append(children, fmt.Sprint(offset/int(width)+int(bytes[offset])-3))
 				}
 			}
 			return Cluster{Children: children}
@@ -133,11 +133,11 @@ func TestDepthAgainstAllPaths(t *testing.T) {
 			}
 			graph[name] = c
 		}
-		above := rapid.IntRange(10, 15).Draw(t, "above")
-		for n := range above {
+		chain := rapid.IntRange(10, 15).Draw(t, "above")
+		for n := range chain {
 			graph[fmt.Sprint(n)] = Cluster{Children: []string{fmt.Sprint(n + 1), rapid.SampledFrom(names).Draw(t, "beside")}}
 		}
-		graph[fmt.Sprint(above)] = Cluster{Children: names}
+		graph[fmt.Sprint(chain)] = Cluster{Children: names}
 		ends, _ := paths(graph, []string{"0"})
 		var want, got []string
 		for _, end := range ends {

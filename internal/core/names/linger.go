@@ -2,9 +2,9 @@ package names
 
 import "slices"
 
-// Lingering keeps values that are missing from a few answers. Some DNS servers return only a part
-// of a name's addresses in each answer. Without Lingering, the client would then close good
-// connections. It is not safe for concurrent use.
+// Lingering keeps values that are missing from a few consecutive answers. Some DNS servers return
+// only some of a name's addresses in each answer. Without Lingering, the client would close good
+// connections to the missing addresses. Lingering is not safe for concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
@@ -13,16 +13,16 @@ type item[K comparable, V any] struct {
 	misses int // number of consecutive answers without the value
 }
 
-// Next adds an answer and returns the current values. A value is dropped when after answers in a
-// row do not contain it. Values keep their position, and new ones are appended.
+// Next adds an answer and returns the current values. It drops a value that the last maxMisses
+// answers do not contain. The other values keep their order, and new values are appended.
 //
 //	after 2:  a b  ->  a b
 //	          c b  ->  a b c   first answer without a
 //	          b c  ->  b c     second answer without a
-func (s *Lingering[K, V]) Next(after int, answer []V, key func(V) K) []V {
+func (s *Lingering[K, V]) Next(maxMisses int, answer []V, key func(V) K) []V {
 	latest := make(map[K]V, len(answer))
 	for _, v := range answer {
-		if _, twice := latest[key(v)]; !twice {
+		if _, duplicate := latest[key(v)]; !duplicate {
 			latest[key(v)] = v
 		}
 	}
@@ -35,7 +35,7 @@ func (s *Lingering[K, V]) Next(after int, answer []V, key func(V) K) []V {
 			it.misses++
 		}
 	}
-	s.items = slices.DeleteFunc(s.items, func(it item[K, V]) bool { return it.misses >= after })
+	s.items = slices.DeleteFunc(s.items, func(it item[K, V]) bool { return it.misses >= maxMisses })
 	for _, v := range answer {
 		if _, isNew := latest[key(v)]; isNew {
 			s.items = append(s.items, item[K, V]{key: key(v), value: v})
@@ -48,7 +48,7 @@ func (s *Lingering[K, V]) Next(after int, answer []V, key func(V) K) []V {
 // Clone returns an independent copy.
 func (s *Lingering[K, V]) Clone() Lingering[K, V] { return Lingering[K, V]{slices.Clone(s.items)} }
 
-// Values returns the kept values in order.
+// Values returns the current values in order.
 func (s *Lingering[K, V]) Values() []V {
 	values := make([]V, len(s.items))
 	for i, it := range s.items {

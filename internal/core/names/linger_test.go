@@ -10,8 +10,8 @@ import (
 
 func TestNext(t *testing.T) {
 	for _, test := range []struct {
-		after int
-		steps string // "ANSWER->VALUES": an answer and the values after it
+		maxMisses int
+		steps     string // "ANSWER->VALUES": an answer and the values after it
 	}{
 		{1, "ab->ab; cb->bc; b->b; ->"},
 		{2, "ab->ab; cb->abc; bc->bc; ->bc; c->c"},
@@ -21,9 +21,9 @@ func TestNext(t *testing.T) {
 		var s Lingering[rune, rune]
 		for step := range strings.SplitSeq(test.steps, "; ") {
 			answer, want, _ := strings.Cut(step, "->")
-			got := string(s.Next(test.after, []rune(answer), func(r rune) rune { return r }))
+			got := string(s.Next(test.maxMisses, []rune(answer), func(r rune) rune { return r }))
 			if got != want {
-				t.Errorf("after %d, %s: got %q after %q, want %q", test.after, test.steps, got, answer, want)
+				t.Errorf("after %d, %s: got %q after %q, want %q", test.maxMisses, test.steps, got, answer, want)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestNextKeepsTheLatestValue(t *testing.T) {
 func TestNextAgainstTheHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		after := 1 + r.IntN(4)
+		maxMisses := 1 + r.IntN(4)
 		var s Lingering[int, int]
 		var history [][]int
 		for range 50 {
@@ -52,13 +52,13 @@ func TestNextAgainstTheHistory(t *testing.T) {
 			}
 			history = append(history, answer)
 			var want []int
-			for _, a := range history[max(0, len(history)-after):] {
+			for _, a := range history[max(0, len(history)-maxMisses):] {
 				want = append(want, a...)
 			}
 			slices.Sort(want)
-			got := slices.Sorted(slices.Values(s.Next(after, answer, func(v int) int { return v })))
+			got := slices.Sorted(slices.Values(s.Next(maxMisses, answer, func(v int) int { return v })))
 			if !slices.Equal(got, slices.Compact(want)) {
-				t.Fatalf("seed %d, after %d, %v: got %v, want %v", seed, after, history, got, want)
+				t.Fatalf("seed %d, after %d, %v: got %v, want %v", seed, maxMisses, history, got, want)
 			}
 		}
 	}

@@ -2,12 +2,13 @@
 // a STRICT_DNS cluster, or the hosts of SRV records. Its types are not safe for concurrent use.
 // Callers pass the current time.
 //
-//   - An answer waits until each name has a result, but at most for Hold.
+//   - An answer waits until each name has a result, but no longer than Hold.
 //   - A name whose lookup fails keeps its last addresses.
-//   - A name also keeps the time at which its addresses were last known to be valid, so that
-//     unconfirmed addresses expire.
-//   - Before the first answer, the names fail if no lookup has succeeded. Later, they fail if the
-//     last lookup of every name has failed; the last good answer then stays in use.
+//   - A name also keeps the time at which its addresses were last known to be valid, so that the
+//     addresses can expire.
+//   - Before the first answer, the set reports an error if no lookup has succeeded. Later, it
+//     reports an error if the last lookup of every name has failed; the last good answer then stays
+//     in use.
 package names
 
 import (
@@ -28,11 +29,11 @@ type Name struct {
 	Held
 	Err error
 
-	heard bool
+	hasResult bool
 }
 
-// Held records when the addresses of a name were last known to be valid. Until is zero if they
-// still are.
+// Held records when the addresses of a name were last known to be valid. Until is zero while the
+// last lookup of the name has succeeded.
 type Held struct{ Until time.Time }
 
 // Lose records a failed lookup at the time now.
@@ -44,97 +45,100 @@ func (h *Held) Lose(now time.Time) {
 
 // Set is the state of several names whose addresses form one answer.
 type Set struct {
-	names  []Name
-	beside bool // the answer also contains addresses without a name, such as those given literally
+	names       []Name
+	hasLiterals bool // the answer also contains addresses that need no lookup, such as IP addresses
 
-	unheard int
-	flawed  int
-	late    bool
-	passed  bool
+	pendingCount int  // number of names whose first lookup has not ended
+	failedCount  int  // number of names whose last lookup has failed
+	holdIsOver   bool // Hold is over
+	hasAnswered  bool // an answer has been passed on
 }
 
-// New returns a set in which no name has a result. names may contain addresses from an earlier set.
-// beside means that the answer also contains addresses without a name, which need no lookup.
-func New(names []Name, beside bool) *Set {
-	return &Set{names: names, beside: beside, unheard: len(names)}
+// New returns a set in which no name has a result. The names may contain addresses from an earlier
+// set. hasLiterals means that the answer also contains addresses that need no lookup.
+func New(names []Name, hasLiterals bool) *Set {
+	return &Set{names: names, hasLiterals: hasLiterals, pendingCount: len(names)}
 }
 
-// Found records the addresses of a name. It reports whether the state changed.
+// Found records the addresses that a lookup of name i has returned. It reports whether the state of
+// the name has changed.
 func (s *Set) Found(i int, addresses []string) bool {
-	return s.hear(i, Name{Addresses: addresses, heard: true})
+	return s.record(i, Name{Addresses: addresses, hasResult: true})
 }
 
-// Failed records a failed lookup. It reports whether the state changed.
+// Failed records that a lookup of name i has failed. It reports whether the state of the name has
+// changed.
 func (s *Set) Failed(i int, err error, now time.Time) bool {
 	n := s.names[i]
 	n.Lose(now)
-	n.Err, n.heard = err, true
-	return s.hear(i, n)
+	n.Err, n.hasResult = err, true
+	return s.record(i, n)
 }
 
-func (s *Set) hear(i int, n Name) (news bool) {
+func (s *Set) record(i int, n Name) (changed bool) {
 	last := s.names[i]
 	s.names[i] = n
-	if !last.heard {
-		s.unheard--
+	if !last.hasResult {
+		s.pendingCount--
 	}
 	if last.Err != nil {
-		s.flawed--
+		s.failedCount--
 	}
 	if n.Err != nil {
-		s.flawed++
+		s.failedCount++
 	}
 	return !last.equal(n)
 }
 
-// equal does not compare Held, which follows from the other fields.
+// equal reports whether two states of a name are equal. It does not compare Held, because Held
+// changes only if another field does.
 func (n Name) equal(other Name) bool {
-	same := n.heard == other.heard && slices.Equal(n.Addresses, other.Addresses)
+	same := n.hasResult == other.hasResult && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
 }
 
-// Late is called when Hold is over. It reports whether the lookup of any name has not ended.
+// Late is called when the time Hold is over. It reports whether some name has no result yet.
 func (s *Set) Late() bool {
-	s.late = true
-	return s.unheard > 0
+	s.holdIsOver = true
+	return s.pendingCount > 0
 }
 
-// Ready reports whether it is time to pass on an answer or an error. Before Late, each name needs a
-// result. After it, one result or one address without a name suffices.
+// Ready reports whether it is time to pass on an answer or an error. Before Late is called, each
+// name needs a result. Afterwards, one result suffices, and none is needed if hasLiterals is set.
 func (s *Set) Ready() bool {
-	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
+	return s.pendingCount == 0 || s.holdIsOver && (s.pendingCount < len(s.names) || s.hasLiterals)
 }
 
-// Fails reports whether to pass on an error instead of an answer. some reports whether the answer
-// would contain an endpoint.
-func (s *Set) Fails(some bool) bool {
-	well := s.beside || s.unheard+s.flawed < len(s.names)
-	if !some || !s.passed && !well || s.passed && s.flawed == len(s.names) {
+// Fails reports whether to pass on an error instead of an answer. hasEndpoints means that the
+// answer would contain at least one endpoint.
+func (s *Set) Fails(hasEndpoints bool) bool {
+	anySuccess := s.hasLiterals || s.pendingCount+s.failedCount < len(s.names)
+	if !hasEndpoints || !s.hasAnswered && !anySuccess || s.hasAnswered && s.failedCount == len(s.names) {
 		return true
 	}
-	s.passed = true
+	s.hasAnswered = true
 	return false
 }
 
 // Names returns the names in the order that New received.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws describes the failed lookups, or is "" if there are none. called returns the text by which
-// users know the name with index i.
-func (s *Set) Flaws(called func(i int) string) string {
+// Flaws describes the failed lookups. It returns "" if no lookup has failed. title returns the text
+// that denotes name i in the description.
+func (s *Set) Flaws(title func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {
-		if n.Err != nil && len(flaws) < mostFlaws {
-			flaws = append(flaws, called(i)+": "+n.Err.Error())
+		if n.Err != nil && len(flaws) < maxFlaws {
+			flaws = append(flaws, title(i)+": "+n.Err.Error())
 		}
 	}
-	return join(flaws, s.flawed)
+	return join(flaws, s.failedCount)
 }
 
-const mostFlaws = 4
+const maxFlaws = 4
 
-// Flaws combines the errors of lookups. It sorts them, because lookups end in any order, and
-// removes duplicates.
+// Flaws combines the errors of several lookups. It removes duplicates, and sorts the errors because
+// lookups may end in any order.
 func Flaws(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {
@@ -147,11 +151,11 @@ func Flaws(flaws []error) error {
 	case 1:
 		return flaws[0]
 	}
-	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
+	return errors.New(join(texts[:min(len(texts), maxFlaws)], len(texts)))
 }
 
-func join(flaws []string, of int) string {
-	if more := of - len(flaws); more > 0 {
+func join(flaws []string, total int) string {
+	if more := total - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(flaws, "; ")

@@ -16,125 +16,125 @@ var (
 )
 
 type event struct {
-	name      int
-	late      bool
-	addresses []string
-	err       error
-	at        time.Time
-	passed    bool
+	name       int
+	holdIsOver bool
+	addresses  []string
+	err        error
+	time       time.Time
+	answered   bool
 }
 
-// history is the oracle. It keeps all events, and derives the expected answer from them by the
-// rules in the package comment.
+// history is the oracle. It keeps all events, and derives the expected answer from them according
+// to the rules in the package comment.
 type history struct {
-	remembered []Name
-	beside     bool
-	events     []event
+	initial     []Name
+	hasLiterals bool
+	events      []event
 }
 
-func (h *history) last(name int) (last, answered *event) {
+func (h *history) last(name int) (last, lastSuccess *event) {
 	for i := range h.events {
-		if e := &h.events[i]; !e.late && e.name == name {
+		if e := &h.events[i]; !e.holdIsOver && e.name == name {
 			if last = e; e.err == nil {
-				answered = e
+				lastSuccess = e
 			}
 		}
 	}
-	return last, answered
+	return last, lastSuccess
 }
 
 func (h *history) addresses(name int) ([]string, time.Time) {
-	addresses, until := h.remembered[name].Addresses, h.remembered[name].Until
-	if _, answered := h.last(name); answered != nil {
-		addresses, until = answered.addresses, time.Time{}
+	addresses, until := h.initial[name].Addresses, h.initial[name].Until
+	if _, lastSuccess := h.last(name); lastSuccess != nil {
+		addresses, until = lastSuccess.addresses, time.Time{}
 	}
 	for _, e := range h.events {
 		switch {
-		case e.late || e.name != name:
+		case e.holdIsOver || e.name != name:
 		case e.err == nil:
 			until = time.Time{}
 		case until.IsZero():
-			until = e.at
+			until = e.time
 		}
 	}
 	return addresses, until
 }
 
-func (h *history) counts() (heard, well, flawed int, late, passed bool) {
-	for i := range h.remembered {
+func (h *history) counts() (withResult, succeeded, failed int, holdIsOver, answered bool) {
+	for i := range h.initial {
 		switch last, _ := h.last(i); {
 		case last == nil:
 			continue
 		case last.err == nil:
-			well++
+			succeeded++
 		default:
-			flawed++
+			failed++
 		}
-		heard++
+		withResult++
 	}
 	for _, e := range h.events {
-		late, passed = late || e.late, passed || e.passed
+		holdIsOver, answered = holdIsOver || e.holdIsOver, answered || e.answered
 	}
-	return heard, well, flawed, late, passed
+	return withResult, succeeded, failed, holdIsOver, answered
 }
 
 func (h *history) ready() bool {
-	heard, _, _, late, _ := h.counts()
-	return heard == len(h.remembered) || late && (heard > 0 || h.beside)
+	withResult, _, _, holdIsOver, _ := h.counts()
+	return withResult == len(h.initial) || holdIsOver && (withResult > 0 || h.hasLiterals)
 }
 
-func (h *history) fails(some bool) bool {
-	_, well, flawed, _, passed := h.counts()
-	if passed {
-		return !some || flawed == len(h.remembered)
+func (h *history) fails(hasEndpoints bool) bool {
+	_, succeeded, failed, _, answered := h.counts()
+	if answered {
+		return !hasEndpoints || failed == len(h.initial)
 	}
-	return !some || well == 0 && !h.beside
+	return !hasEndpoints || succeeded == 0 && !h.hasLiterals
 }
 
-func (h *history) news() bool {
-	now := h.events[len(h.events)-1]
-	before := history{h.remembered, h.beside, h.events[:len(h.events)-1]}
-	if now.late {
-		heard, _, _, _, _ := before.counts()
-		return heard < len(h.remembered)
+func (h *history) changed() bool {
+	latest := h.events[len(h.events)-1]
+	before := history{h.initial, h.hasLiterals, h.events[:len(h.events)-1]}
+	if latest.holdIsOver {
+		withResult, _, _, _, _ := before.counts()
+		return withResult < len(h.initial)
 	}
-	last, _ := before.last(now.name)
-	a, u := before.addresses(now.name)
-	b, v := h.addresses(now.name)
-	return last == nil || fmt.Sprint(a, u, last.err) != fmt.Sprint(b, v, now.err)
+	last, _ := before.last(latest.name)
+	a, u := before.addresses(latest.name)
+	b, v := h.addresses(latest.name)
+	return last == nil || fmt.Sprint(a, u, last.err) != fmt.Sprint(b, v, latest.err)
 }
 
 func TestAgainstTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{remembered: make([]Name, rapid.IntRange(1, 3).Draw(t, "names")), beside: rapid.Bool().Draw(t, "beside")}
-		for i := range h.remembered {
+		h := &history{initial: make([]Name, rapid.IntRange(1, 3).Draw(t, "names")), hasLiterals: rapid.Bool().Draw(t, "beside")}
+		for i := range h.initial {
 			if rapid.Bool().Draw(t, "remembered") {
 				until := rapid.SampledFrom([]time.Time{{}, start.Add(-time.Minute)}).Draw(t, "until")
-				h.remembered[i] = Name{Addresses: []string{"x"}, Held: Held{until}}
+				h.initial[i] = Name{Addresses: []string{"x"}, Held: Held{until}}
 			}
 		}
-		s := New(append([]Name(nil), h.remembered...), h.beside)
+		s := New(append([]Name(nil), h.initial...), h.hasLiterals)
 		now := start
 		for range rapid.IntRange(1, 12).Draw(t, "events") {
 			now = now.Add(time.Second)
-			e := event{name: rapid.IntRange(0, len(h.remembered)-1).Draw(t, "name"), at: now}
-			var news bool
+			e := event{name: rapid.IntRange(0, len(h.initial)-1).Draw(t, "name"), time: now}
+			var changed bool
 			switch rapid.IntRange(0, 4).Draw(t, "what") {
 			case 0:
-				e.late = true
+				e.holdIsOver = true
 				h.events = append(h.events, e)
-				news = s.Late()
+				changed = s.Late()
 			case 1, 2:
 				e.addresses = []string{rapid.SampledFrom([]string{"x", "y"}).Draw(t, "address")}
 				h.events = append(h.events, e)
-				news = s.Found(e.name, e.addresses)
+				changed = s.Found(e.name, e.addresses)
 			default:
 				e.err = rapid.SampledFrom([]error{errDown, errors.New("no such host")}).Draw(t, "error")
 				h.events = append(h.events, e)
-				news = s.Failed(e.name, e.err, now)
+				changed = s.Failed(e.name, e.err, now)
 			}
-			if news != h.news() || s.Ready() != h.ready() {
-				t.Fatalf("news %v and ready %v, want %v and %v", news, s.Ready(), h.news(), h.ready())
+			if changed != h.changed() || s.Ready() != h.ready() {
+				t.Fatalf("news %v and ready %v, want %v and %v", changed, s.Ready(), h.changed(), h.ready())
 			}
 			for i, n := range s.Names() {
 				addresses, until := h.addresses(i)
@@ -143,12 +143,12 @@ func TestAgainstTheOracle(t *testing.T) {
 				}
 			}
 			if s.Ready() {
-				some := rapid.Bool().Draw(t, "some")
-				want := h.fails(some)
-				if got := s.Fails(some); got != want {
+				hasEndpoints := rapid.Bool().Draw(t, "some")
+				want := h.fails(hasEndpoints)
+				if got := s.Fails(hasEndpoints); got != want {
 					t.Fatalf("the names fail: %v, want %v", got, want)
 				}
-				h.events[len(h.events)-1].passed = !want
+				h.events[len(h.events)-1].answered = !want
 			}
 		}
 	})
@@ -156,15 +156,15 @@ func TestAgainstTheOracle(t *testing.T) {
 
 func TestFlaws(t *testing.T) {
 	s := New(make([]Name, 6), false)
-	called := func(i int) string { return string(rune('a' + i)) }
-	if got := s.Flaws(called); got != "" {
+	title := func(i int) string { return string(rune('a' + i)) }
+	if got := s.Flaws(title); got != "" {
 		t.Errorf("without errors: %q", got)
 	}
 	for i := range 6 {
 		s.Failed(i, errDown, start)
 	}
 	s.Found(1, []string{"x"})
-	if got, want := s.Flaws(called), "a: server misbehaving; c: server misbehaving; d: server misbehaving; e: server misbehaving; and 1 more"; got != want {
+	if got, want := s.Flaws(title), "a: server misbehaving; c: server misbehaving; d: server misbehaving; e: server misbehaving; and 1 more"; got != want {
 		t.Errorf("flaws %q, want %q", got, want)
 	}
 	var list []error
@@ -176,7 +176,7 @@ func TestFlaws(t *testing.T) {
 			t.Errorf("%d errors: %q, want %q", n, got, want)
 		}
 	}
-	if one := []error{errDown, errDown}; Flaws(one) != errDown {
-		t.Errorf("duplicate errors: %v, want the first", Flaws(one))
+	if duplicates := []error{errDown, errDown}; Flaws(duplicates) != errDown {
+		t.Errorf("duplicate errors: %v, want the first", Flaws(duplicates))
 	}
 }
