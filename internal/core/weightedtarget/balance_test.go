@@ -11,23 +11,23 @@ import (
 	"pgregory.net/rapid"
 )
 
-type byZone struct {
+type zoneTest struct {
 	Core
 	names []string
-	did   []string
+	log   []string
 }
 
 // update parses zones and updates the core. In "a=3 b=2+1 c=1x4", zone a has one child of capacity
-// 3, zone b has the children b and b1 of 2 and 1, and zone c has 4 callers instead of 1. The client
-// is in the first zone.
-func (c *byZone) update(zones string) {
+// 3, zone b has two children, b of capacity 2 and b1 of capacity 1, and zone c has 4 callers
+// instead of 1. The client is in the first zone.
+func (c *zoneTest) update(zones string) {
 	b := &Balance{}
 	c.names = nil
 	for zone := range strings.FieldsSeq(zones) {
 		name, rest, _ := strings.Cut(zone, "=")
-		sizes, callers, some := strings.Cut(rest, "x")
+		sizes, callers, hasCallers := strings.Cut(rest, "x")
 		z := Zone{Callers: 1, Capacities: make(map[string]float64)}
-		if some {
+		if hasCallers {
 			fmt.Sscan(callers, &z.Callers)
 		}
 		for i, size := range strings.Split(sizes, "+") {
@@ -40,20 +40,20 @@ func (c *byZone) update(zones string) {
 		b.Zones = append(b.Zones, z)
 	}
 	c.SetBalance(b)
-	c.act(c.Update(c.names, 0))
-	c.act(c.Rebalance())
+	c.record(c.Update(c.names, 0))
+	c.record(c.Rebalance())
 	c.Publish()
 }
 
-func (c *byZone) act(actions []Action) {
+func (c *zoneTest) record(actions []Action) {
 	for _, a := range actions {
 		if a.Kind != Update {
-			c.did = append(c.did, [...]string{Create: "create", Retain: "keep", Return: "take", Destroy: "destroy"}[a.Kind]+" "+a.Child)
+			c.log = append(c.log, [...]string{Create: "create", Retain: "keep", Return: "take", Destroy: "destroy"}[a.Kind]+" "+a.Child)
 		}
 	}
 }
 
-func (c *byZone) report(text string) {
+func (c *zoneTest) report(text string) {
 	var name, state string
 	failed := 0.0
 	fmt.Sscan(text, &name, &state, &failed)
@@ -61,13 +61,13 @@ func (c *byZone) report(text string) {
 	if state == "READY" {
 		c.SetFailedPart(name, failed)
 	}
-	c.act(c.Rebalance())
+	c.record(c.Rebalance())
 	if c.Stale() {
 		c.Publish()
 	}
 }
 
-func (c *byZone) state() string {
+func (c *zoneTest) state() string {
 	text := c.State().String()
 	sum := 0.0
 	for _, name := range c.In(c.State()) {
@@ -76,16 +76,16 @@ func (c *byZone) state() string {
 	for _, name := range c.In(c.State()) {
 		text += fmt.Sprintf(" %s %.3g", name, 100*float64(c.Weight(name, 1))/sum)
 	}
-	if len(c.did) > 0 {
-		text += "; " + strings.Join(c.did, ", ")
+	if len(c.log) > 0 {
+		text += "; " + strings.Join(c.log, ", ")
 	}
-	c.did = nil
+	c.log = nil
 	return text
 }
 
 func TestBalanceFollowsFailures(t *testing.T) {
-	c := &byZone{}
-	for i, step := range []struct{ do, want string }{
+	c := &zoneTest{}
+	for i, step := range []struct{ event, want string }{
 		{"update a=3 b=2 c=1", "CONNECTING a 100; create a"},
 		{"a READY 0.6667", "READY a 100; create b"}, // U of a is 1/4 and L is 1/3, so 3/4 of the calls stay; b has spare capacity and connects
 		{"b READY", "READY a 75 b 25"},
@@ -111,22 +111,22 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"update a=1x0 b=2 c=3", "READY a 100; keep c"}, // no other zone has spare capacity
 		{"update a=0 b=2 c=3", "READY c 100; keep a, create b, take c"},
 	} {
-		switch what, rest, _ := strings.Cut(step.do, " "); what {
+		switch verb, rest, _ := strings.Cut(step.event, " "); verb {
 		case "update":
 			c.update(rest)
 		case "end":
-			c.act(c.RetentionEnded(rest))
+			c.record(c.RetentionEnded(rest))
 		default:
-			c.report(step.do)
+			c.report(step.event)
 		}
 		if got := c.state(); got != step.want {
-			t.Errorf("step %d, %s:\n     %s\nwant %s", i, step.do, got, step.want)
+			t.Errorf("step %d, %s:\n     %s\nwant %s", i, step.event, got, step.want)
 		}
 	}
 }
 
 func TestBalanceInSteps(t *testing.T) {
-	c := &byZone{}
+	c := &zoneTest{}
 	c.update("a=100 b=100 c=100")
 	for _, step := range []struct {
 		failed string
@@ -146,26 +146,26 @@ func TestBalanceInSteps(t *testing.T) {
 			t.Errorf("%s of a has failed: %.2f %% stay, want %v", step.failed, got, step.want)
 		}
 	}
-	c = &byZone{}
+	c = &zoneTest{}
 	c.update("a=32 b=32")
 	c.report("a READY 0.06060606060606061") // 2/33, so that U of a is 31/64: it has changed by exactly one Step
-	if got := c.balanced.parts[0]; math.Abs(got-31./64) > 1e-9 {
+	if got := c.balanced.zoneShares[0]; math.Abs(got-31./64) > 1e-9 {
 		t.Errorf("the shares were computed for U = %v of a, want 31/64", got)
 	}
-	c = &byZone{} // A zone with capacity always has a share, however small.
+	c = &zoneTest{} // A zone with capacity always has a share, however small.
 	c.update("a=1 b=100 c=100")
 	for _, state := range []string{"READY", "TRANSIENT_FAILURE", "READY"} {
 		c.report("a " + state)
-		if _, share := c.balanced.weights["a"]; share != (state == "READY") {
-			t.Errorf("a is %s: has a share = %v", state, share)
+		if _, hasShare := c.balanced.weights["a"]; hasShare != (state == "READY") {
+			t.Errorf("a is %s: has a share = %v", state, hasShare)
 		}
 	}
 }
 
-// While a child with a share is connecting, its calls go to READY reserves, in proportion to the
-// capacity that has not failed.
-func TestReservesStandIn(t *testing.T) {
-	c := &byZone{}
+// While the only child with a share is connecting, calls must go to the READY reserves, in
+// proportion to their remaining capacity.
+func TestReservesReceiveCallsOfConnectingChild(t *testing.T) {
+	c := &zoneTest{}
 	c.update("a=1 b=1+1 c=4")
 	c.report("a READY")
 	c.report("c READY")
@@ -182,12 +182,13 @@ func TestReservesStandIn(t *testing.T) {
 	}
 }
 
-// TestBalanceAtRandom runs random schedules. No call may wait or fail while a child is READY, no
-// share may be out of date by more than one Step, and no failed reserve may be destroyed.
-func TestBalanceAtRandom(t *testing.T) {
+// TestBalanceWithRandomSchedules runs random schedules of events. No call may wait or fail while a
+// child is READY, no share may be out of date by more than one Step, and no failed reserve may be
+// destroyed.
+func TestBalanceWithRandomSchedules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &byZone{}
-		draw := func() string {
+		c := &zoneTest{}
+		drawZones := func() string {
 			var zones []string
 			for _, zone := range []string{"a", "b", "c"} {
 				text := fmt.Sprint(zone, "=", rapid.IntRange(0, 4).Draw(t, "capacity"))
@@ -198,16 +199,16 @@ func TestBalanceAtRandom(t *testing.T) {
 			}
 			return strings.Join(zones, " ")
 		}
-		c.update(draw())
+		c.update(drawZones())
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"a", "a1", "b", "b1", "c", "c1"}).Draw(t, "child")
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
-				c.update(draw())
+				c.update(drawZones())
 			case 1:
-				failed := c.children[name] != nil && (c.children[name].counts() == TransientFailure || c.children[name].failed > 0)
+				failed := c.children[name] != nil && (c.children[name].effectiveState() == TransientFailure || c.children[name].failedShare > 0)
 				before := c.State()
-				if c.act(c.RetentionEnded(name)); failed && c.children[name] == nil {
+				if c.record(c.RetentionEnded(name)); failed && c.children[name] == nil {
 					t.Fatalf("%s had failed, but was destroyed", name)
 				}
 				if after := c.State(); after != before {
@@ -218,7 +219,7 @@ func TestBalanceAtRandom(t *testing.T) {
 				c.report(fmt.Sprint(name, " ", rapid.SampledFrom(states).Draw(t, "state"), " ", float64(rapid.IntRange(0, 3).Draw(t, "failed"))/4))
 			}
 			for _, child := range c.children {
-				if !child.retained && child.counts() == Ready && c.State() != Ready {
+				if !child.retained && child.effectiveState() == Ready && c.State() != Ready {
 					t.Fatalf("a child is READY, but the policy is %v", c.State())
 				}
 			}
@@ -227,30 +228,30 @@ func TestBalanceAtRandom(t *testing.T) {
 	})
 }
 
-func (c *byZone) check(t *rapid.T) {
-	now, all := make([]float64, 3), make([]float64, 3)
+func (c *zoneTest) check(t *rapid.T) {
+	remaining, all := make([]float64, 3), make([]float64, 3)
 	callers := make([]float64, 3)
 	for i, zone := range c.balanced.Zones {
 		callers[i] = zone.Callers
 		for name, capacity := range zone.Capacities {
 			all[i] += capacity
 			if child := c.children[name]; child == nil {
-				now[i] += capacity
-			} else if child.counts() != TransientFailure {
-				now[i] += capacity * (1 - child.failed)
+				remaining[i] += capacity
+			} else if child.effectiveState() != TransientFailure {
+				remaining[i] += capacity * (1 - child.failedShare)
 			}
 		}
 	}
-	if now[0]+now[1]+now[2] == 0 {
-		now = all
+	if remaining[0]+remaining[1]+remaining[2] == 0 {
+		remaining = all
 	}
-	sum := now[0] + now[1] + now[2]
-	for i := range now {
-		if now[i] /= max(sum, 1e-100); math.Abs(now[i]-c.balanced.parts[i]) > 1./64 || (now[i] == 0) != (c.balanced.parts[i] == 0) {
-			t.Fatalf("U of zone %d is %v, but the shares were computed for %v", i, now[i], c.balanced.parts[i])
+	sum := remaining[0] + remaining[1] + remaining[2]
+	for i := range remaining {
+		if remaining[i] /= max(sum, 1e-100); math.Abs(remaining[i]-c.balanced.zoneShares[i]) > 1./64 || (remaining[i] == 0) != (c.balanced.zoneShares[i] == 0) {
+			t.Fatalf("U of zone %d is %v, but the shares were computed for %v", i, remaining[i], c.balanced.zoneShares[i])
 		}
 	}
-	want := Shares(c.balanced.parts, callers, 0)
+	want := Shares(c.balanced.zoneShares, callers, 0)
 	for i, zone := range c.balanced.Zones {
 		got := 0.0
 		for name := range zone.Capacities {

@@ -2,7 +2,8 @@
 // connectivity states (gRFC A28). It is a state machine without goroutines, a clock or gRPC
 // types. Its inputs are events, and its outputs are actions:
 //
-//	update to b and c, retention 60s  ->  retain a for 60s, update b, create c, update c
+//	update from a and b to b and c, retention 60s  ->  retain a for 60s, update b,
+//	                                                   create c, update c
 package weightedtarget
 
 import (
@@ -41,33 +42,33 @@ type Kind int
 const (
 	Create Kind = iota // create a child; an Update follows
 	Update
-	Retain // keep a child without calls, and call RetentionEnded when the time After has passed
-	Return // stop the timer of a retained child, which is in use again
+	Retain // send no calls to a child, and call RetentionEnded after the time After
+	Return // stop the timer of a retained child, because the child is in use again
 	Destroy
 )
 
 // Core is the state of one policy. The zero value is ready to use.
 type Core struct {
-	children  map[string]*child
-	published State
-	stale     bool
-	balanced  balanced
+	children    map[string]*child
+	published   State
+	mustPublish bool
+	balanced    balanced
 }
 
 type child struct {
-	state    State // the state with which the choice counts the child, unless refused is set
-	refused  bool  // the child has refused its last update and has not reported since
-	retained bool
-	woken    bool // Wake has returned the child since its last report
-	reserve  bool
-	failed   float64
+	state        State // the last state that counts for the aggregation (see Report)
+	refused      bool  // the child has refused its last update and has not reported since
+	retained     bool  // the child is no longer configured, and its retention time is not over
+	wakeReturned bool  // Wake has returned the child since its last report
+	reserve      bool  // the child has no share of the calls (see SetBalance)
+	failedShare  float64
 }
 
-// out reports whether the child receives no calls as long as other children are READY, because it
+// isInactive reports whether the child receives no calls while other children are READY, because it
 // is retained or a reserve.
-func (ch *child) out() bool { return ch.retained || ch.reserve }
+func (ch *child) isInactive() bool { return ch.retained || ch.reserve }
 
-func (ch *child) counts() State {
+func (ch *child) effectiveState() State {
 	if ch.refused {
 		return TransientFailure
 	}
@@ -75,12 +76,12 @@ func (ch *child) counts() State {
 }
 
 // Update sets the configured children. A child that is no longer configured is destroyed after the
-// time retention. The policy must publish after an update.
+// retention time. The policy must call Publish after an update.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
 	}
-	c.stale = true
+	c.mustPublish = true
 	configured := make(map[string]bool, len(names))
 	for _, name := range names {
 		configured[name] = true
@@ -122,34 +123,34 @@ func (c *Core) configure(name string) (actions []Action) {
 func (c *Core) RetentionEnded(name string) []Action {
 	child, ok := c.children[name]
 	switch {
-	case !ok || !child.out():
+	case !ok || !child.isInactive():
 		return nil
 	case child.reserve:
-		return c.reserveEnded(name)
+		return c.reserveRetentionEnded(name)
 	}
 	delete(c.children, name)
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report records a child's report. counts is false if the child keeps its previous state for the
-// aggregation. This is the case for CONNECTING after a failure: otherwise, calls would wait for a
-// child that never connects.
+// Report records the state that a child reports. counts is false if the aggregation continues to
+// use the previous state of the child. This is the case for CONNECTING after a failure: otherwise,
+// calls would wait for a child that never connects.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
 		return false
 	}
-	child.woken = false
+	child.wakeReturned = false
 	counts = child.state != TransientFailure || state != Connecting
 	if !counts && !child.refused {
 		return false
 	}
-	before := child.counts()
+	before := child.effectiveState()
 	child.refused = false
 	if counts {
 		child.state = state
 	}
-	c.changed(child, before)
+	c.stateChanged(child, before)
 	return counts
 }
 
@@ -157,49 +158,50 @@ func (c *Core) Report(name string, state State) (counts bool) {
 // report or update.
 func (c *Core) Refuse(name string) {
 	if child, ok := c.children[name]; ok {
-		before := child.counts()
+		before := child.effectiveState()
 		child.refused = true
-		c.changed(child, before)
+		c.stateChanged(child, before)
 	}
 }
 
-func (c *Core) changed(child *child, before State) {
-	now := child.counts()
-	// A child that fails or recovers changes the READY share, which is published with the state.
-	failure := before != now && (before == TransientFailure || now == TransientFailure)
-	if !child.retained && (before == c.published || now == c.published || failure || c.State() != c.published) {
-		c.stale = true
+func (c *Core) stateChanged(child *child, before State) {
+	after := child.effectiveState()
+	// A child that fails or recovers changes the share of READY endpoints, which is published with the
+	// state.
+	failure := before != after && (before == TransientFailure || after == TransientFailure)
+	if !child.retained && (before == c.published || after == c.published || failure || c.State() != c.published) {
+		c.mustPublish = true
 	}
 }
 
 // Stale reports whether the state must be published again.
-func (c *Core) Stale() bool { return c.stale }
+func (c *Core) Stale() bool { return c.mustPublish }
 
 // Publish returns the state to publish, and records it as published.
 func (c *Core) Publish() State {
-	c.published, c.stale = c.State(), false
+	c.published, c.mustPublish = c.State(), false
 	return c.published
 }
 
-// State returns the state of the policy by the usual precedence: READY, CONNECTING, IDLE,
-// TRANSIENT_FAILURE. Retained children do not count, and reserves count only if they are READY.
+// State returns the state of the policy: the first of READY, CONNECTING, IDLE and TRANSIENT_FAILURE
+// that any child is in. Retained children do not count, and reserves count only if they are READY.
 func (c *Core) State() State {
-	all := TransientFailure
+	aggregate := TransientFailure
 	for _, child := range c.children {
-		if !child.out() || child.reserve && child.counts() == Ready {
-			all = min(all, child.counts())
+		if !child.isInactive() || child.reserve && child.effectiveState() == Ready {
+			aggregate = min(aggregate, child.effectiveState())
 		}
 	}
-	return all
+	return aggregate
 }
 
-// In returns the sorted names of the configured children whose state is the given one. If no child
-// with a share is READY, In(Ready) returns the READY reserves.
+// In returns the names of the configured children that are in the given state, sorted. Reserves are
+// omitted, but if no other child is READY, In(Ready) returns the READY reserves.
 func (c *Core) In(state State) []string {
 	var names, reserves []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
 		switch child := c.children[name]; {
-		case child.counts() != state || child.retained:
+		case child.effectiveState() != state || child.retained:
 		case child.reserve:
 			reserves = append(reserves, name)
 		default:
@@ -212,22 +214,22 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the IDLE children that the policy must make connect, sorted. They receive no call
-// that would make them connect while another child is READY or CONNECTING. Wake returns a child at
-// most once after each of its reports.
+// Wake returns the names of the IDLE children that the policy must make connect, sorted. While
+// another child is READY or CONNECTING, an IDLE child receives no call that would make it connect.
+// Wake returns a child at most once after each of its reports.
 func (c *Core) Wake() []string {
-	if all := c.State(); all != Ready && all != Connecting {
+	if aggregate := c.State(); aggregate != Ready && aggregate != Connecting {
 		return nil
 	}
-	idle := slices.DeleteFunc(c.In(Idle), func(name string) bool { return c.children[name].woken })
+	idle := slices.DeleteFunc(c.In(Idle), func(name string) bool { return c.children[name].wakeReturned })
 	for _, name := range idle {
-		c.children[name].woken = true
+		c.children[name].wakeReturned = true
 	}
 	return idle
 }
 
-// CountsAs returns the state with which the aggregation counts an existing child.
-func (c *Core) CountsAs(name string) State { return c.children[name].counts() }
+// CountsAs returns the state that the aggregation uses for an existing child.
+func (c *Core) CountsAs(name string) State { return c.children[name].effectiveState() }
 
 // Has reports whether a child is configured.
 func (c *Core) Has(name string) bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// runner runs the scenarios on the core only. Package weightedtarget runs the same scenarios on the
-// whole policy.
+// runner runs the scenarios on the core. The tests of the policy, in the package weightedtarget at
+// the root, run the same scenarios on the whole policy.
 type runner struct {
 	core    Core
 	weights map[string]string
@@ -24,12 +24,12 @@ var stateNames = map[string]State{"READY": Ready, "CONNECTING": Connecting, "IDL
 func (r *runner) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "update":
-		wanted := map[string]string{}
+		weights := map[string]string{}
 		for _, arg := range d.CmdArgs {
-			wanted[arg.Key] = arg.Vals[0]
+			weights[arg.Key] = arg.Vals[0]
 		}
-		r.core.Update(slices.Collect(maps.Keys(wanted)), 0)
-		r.weights = wanted
+		r.core.Update(slices.Collect(maps.Keys(weights)), 0)
+		r.weights = weights
 	case "report":
 		r.core.Report(d.CmdArgs[0].Key, stateNames[d.CmdArgs[1].Key])
 	default:
@@ -64,7 +64,7 @@ func TestScenarios(t *testing.T) {
 // oracle is a simple implementation of gRFC A28, which computes the result from the whole history.
 func oracle(history []step) (State, []string) {
 	reported, configured, refused := map[string]State{}, map[string]bool{}, map[string]bool{}
-	forget := func(name string) {
+	remove := func(name string) {
 		delete(reported, name)
 		delete(configured, name)
 		delete(refused, name)
@@ -79,11 +79,11 @@ func oracle(history []step) (State, []string) {
 			configured[s.name] = s.what == "add"
 			for name := range reported {
 				if !configured[name] && !s.retain {
-					forget(name)
+					remove(name)
 				}
 			}
 		case s.what == "expire" && !configured[s.name]:
-			forget(s.name)
+			remove(s.name)
 		case s.what == "refuse" && exists:
 			refused[s.name] = true
 		case s.what == "report" && exists:
@@ -94,14 +94,14 @@ func oracle(history []step) (State, []string) {
 		}
 	}
 	for _, state := range []State{Ready, Connecting, Idle, TransientFailure} {
-		var in []string
+		var members []string
 		for _, name := range slices.Sorted(maps.Keys(reported)) {
 			if configured[name] && (reported[name] == state && !refused[name] || refused[name] && state == TransientFailure) {
-				in = append(in, name)
+				members = append(members, name)
 			}
 		}
-		if len(in) > 0 {
-			return state, in
+		if len(members) > 0 {
+			return state, members
 		}
 	}
 	return TransientFailure, nil
@@ -142,9 +142,9 @@ func TestAgainstTheOracle(t *testing.T) {
 				core.Report(s.name, s.state)
 			}
 			history = append(history, s)
-			want, in := oracle(history)
-			if got := core.State(); got != want || !slices.Equal(core.In(got), in) {
-				t.Fatalf("seed %d: state %v of %v, want %v of %v, after %+v", seed, got, core.In(got), want, in, history)
+			want, members := oracle(history)
+			if got := core.State(); got != want || !slices.Equal(core.In(got), members) {
+				t.Fatalf("seed %d: state %v of %v, want %v of %v, after %+v", seed, got, core.In(got), want, members, history)
 			}
 		}
 	}
