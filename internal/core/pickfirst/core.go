@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// AttemptDelay is the time after which the next address is tried, although the attempt on the
-// current one has not ended (gRFC A61, "Connection Attempt Delay").
+// AttemptDelay is the time after which the next address is tried while the attempt to connect to
+// the current address continues (gRFC A61, "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
-// ShortLived is the lifetime below which a connection is short-lived, counted from its handshake.
-// After the first such connection, the policy reconnects on request, as in A62. After the second
-// one in a row, it waits for a backoff, which A62 does not have. Without it, clients would
-// reconnect without a pause to a server that accepts connections and then crashes.
+// ShortLived is the time after the handshake during which a connection must not end, or it counts
+// as short-lived. After the first short-lived connection to an address, the policy reconnects on
+// request, as in A62. After the second one in a row, it waits for a backoff, which is an addition
+// to A62. Otherwise, clients would reconnect without a pause to a server that accepts connections
+// and then crashes.
 const ShortLived = time.Second
 
 // ErrShortLived is the error of an address with two or more short-lived connections in a row.
@@ -69,22 +70,23 @@ const (
 	Connect Kind = iota
 	// Shutdown shuts down the subchannel of address Index.
 	Shutdown
-	// StartTimer starts the timer, which is not running. TimerFired must be called after
-	// AttemptDelay.
+	// StartTimer starts the timer. The timer is not running before this action. After AttemptDelay,
+	// the policy must call TimerFired.
 	StartTimer
 	// StopTimer stops the timer if it is running.
 	StopTimer
 	// Publish publishes State with a picker. In READY, the picker picks the subchannel of address
-	// Index. In TRANSIENT_FAILURE, it fails calls with Err. In CONNECTING, calls wait. In IDLE, they
-	// wait and the picker requests ExitIdle.
+	// Index. In TRANSIENT_FAILURE, it fails calls with Err. In CONNECTING, it makes calls wait. In
+	// IDLE, it also makes calls wait, and requests ExitIdle.
 	Publish
 	// WatchHealth registers a health listener on the subchannel of address Index, which is
 	// connected.
 	WatchHealth
 	// Resolve requests a re-resolution.
 	Resolve
-	// Backoff starts the backoff for Count failed attempts on address Index. Until it ends, the policy
-	// must not connect the subchannel. Then it must report IDLE for the address.
+	// Backoff starts the backoff after Count failed attempts to connect to address Index. During the
+	// backoff, the policy must not connect the subchannel. At its end, the policy must call Report
+	// with Idle for the address.
 	Backoff
 	// Renew replaces the subchannel of address Index with a new one and connects it. The new
 	// subchannel has no backoff.
@@ -103,56 +105,57 @@ type Action struct {
 // Core makes the decisions for one list of addresses. The zero value is IDLE and has no addresses.
 // It is not safe for concurrent use.
 type Core struct {
-	subs []subchannel
-	out  []Action
+	subs    []subchannel
+	actions []Action
 
-	next int32 // index of the address whose turn is next in a pass, or len(subs)
-	left int32 // number of further failures until the pass or, after it, the round of retries ends
+	next         int32 // in a pass: index of the address that is tried now, or len(subs); while connected: index of the connected address
+	failuresLeft int32 // number of further failures until the pass ends or, after the pass, until the round of retries ends
 
-	since time.Duration
+	connectedAt time.Duration // the time at which the last connection was established
 
-	phase     Phase
-	published State
-	passing   bool // some addresses have not had their turn in this pass
-	health    bool // a connection must also be healthy before READY is published
-	held      bool // while connected: TRANSIENT_FAILURE stays published, because a pass had failed and the server is not healthy yet
+	phase         Phase
+	published     State
+	inPass        bool // a pass has begun and has not ended
+	requireHealth bool // READY is published only if the server reports that it is healthy
+	keepsFailure  bool // the policy is connected, but TRANSIENT_FAILURE stays published until the server is healthy
 }
 
 type subchannel struct {
-	state  State
-	failed bool
-	short  uint8
-	err    error
+	state           State
+	failed          bool  // an attempt has failed in this pass
+	shortLivedCount uint8 // number of consecutive short-lived connections
+	err             error
 }
 
 // Phase returns the current phase.
 func (c *Core) Phase() Phase { return c.phase }
 
-// take returns the actions of an event. It does not reuse the slice, so that an idle Core is small.
-func (c *Core) take() []Action {
-	out := c.out
-	c.out = nil
-	return out
+// takeActions returns the actions of an event. The slice is not reused, so that an idle Core is
+// small.
+func (c *Core) takeActions() []Action {
+	actions := c.actions
+	c.actions = nil
+	return actions
 }
 
-// noAddress is the index in actions that do not concern an address.
+// noAddress is the Index of an action that does not concern an address.
 const noAddress = 0
 
-func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}) }
+func (c *Core) addAction(kind Kind, index int) { c.appendAction(Action{Kind: kind, Index: index}) }
 
-func (c *Core) add(a Action) {
-	if c.out == nil {
-		c.out = make([]Action, 0, 4)
+func (c *Core) appendAction(a Action) {
+	if c.actions == nil {
+		c.actions = make([]Action, 0, 4)
 	}
-	c.out = append(c.out, a)
+	c.actions = append(c.actions, a)
 }
 
-// publish publishes a state if it differs from the last one. TRANSIENT_FAILURE is always published,
-// because the error of calls may differ.
+// publish publishes a state unless it was the last one to be published. TRANSIENT_FAILURE is always
+// published, because the error of calls may differ.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {
 		return
 	}
 	c.published = s
-	c.add(Action{Kind: Publish, State: s, Index: index, Err: err})
+	c.appendAction(Action{Kind: Publish, State: s, Index: index, Err: err})
 }

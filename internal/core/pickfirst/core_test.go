@@ -26,24 +26,26 @@ func TestScenarios(t *testing.T) {
 }
 
 type target struct {
-	core  core.Core
-	names []string
-	made  map[string]bool
-	now   time.Duration
-	timer time.Duration
-	log   []string
-	rests map[string]time.Duration
+	core        core.Core
+	names       []string
+	subchannels map[string]bool
+	now         time.Duration
+	timer       time.Duration
+	lines       []string
+	backoffEnds map[string]time.Duration
 
 	closed bool
 }
 
-func newTarget() *target { return &target{made: map[string]bool{}, rests: map[string]time.Duration{}} }
+func newTarget() *target {
+	return &target{subchannels: map[string]bool{}, backoffEnds: map[string]time.Duration{}}
+}
 
 func (t *target) Update(names []string, health bool) {
 	if t.closed {
 		return
 	}
-	names = once(names)
+	names = unique(names)
 	from := make([]int, len(names))
 	for i, n := range names {
 		from[i] = slices.Index(t.names, n)
@@ -54,10 +56,10 @@ func (t *target) Update(names []string, health bool) {
 		t.shutdown(t.names[i])
 	}
 	t.names = names
-	t.act(actions)
+	t.execute(actions)
 }
 
-func once(names []string) (list []string) {
+func unique(names []string) (list []string) {
 	for _, n := range names {
 		if !slices.Contains(list, n) {
 			list = append(list, n)
@@ -67,12 +69,12 @@ func once(names []string) (list []string) {
 }
 
 func (t *target) shutdown(name string) {
-	delete(t.made, name)
-	delete(t.rests, name)
-	t.log = append(t.log, "shutdown "+name)
+	delete(t.subchannels, name)
+	delete(t.backoffEnds, name)
+	t.lines = append(t.lines, "shutdown "+name)
 }
 
-func (t *target) act(actions []core.Action) {
+func (t *target) execute(actions []core.Action) {
 	for _, a := range actions {
 		name := ""
 		if a.Index < len(t.names) {
@@ -80,43 +82,43 @@ func (t *target) act(actions []core.Action) {
 		}
 		switch a.Kind {
 		case core.Connect:
-			t.noTimer()
-			t.made[name] = true
-			t.log = append(t.log, "connect "+name)
+			t.checkNoTimer()
+			t.subchannels[name] = true
+			t.lines = append(t.lines, "connect "+name)
 		case core.Shutdown:
 			t.shutdown(name)
 		case core.Renew:
-			t.log = append(t.log, "renew "+name)
+			t.lines = append(t.lines, "renew "+name)
 		case core.StartTimer:
-			t.noTimer()
+			t.checkNoTimer()
 			if len(t.names) == 1 {
-				t.log = append(t.log, "a needless timer for a single address")
+				t.lines = append(t.lines, "a needless timer for a single address")
 			}
 			t.timer = t.now + core.AttemptDelay
 		case core.StopTimer:
 			t.timer = 0
 		case core.WatchHealth:
-			t.log = append(t.log, "watch "+name)
+			t.lines = append(t.lines, "watch "+name)
 		case core.Backoff:
-			t.rests[name] = t.now + xnet.Backoff(a.Count, 0.5)
+			t.backoffEnds[name] = t.now + xnet.Backoff(a.Count, 0.5)
 		case core.Resolve:
-			t.log = append(t.log, "resolve")
+			t.lines = append(t.lines, "resolve")
 		case core.Publish:
 			if a.State != core.Connecting {
-				t.noTimer()
+				t.checkNoTimer()
 			}
-			t.log = append(t.log, "publish "+published(a, name))
+			t.lines = append(t.lines, "publish "+describePublish(a, name))
 		}
 	}
 }
 
-func (t *target) noTimer() {
+func (t *target) checkNoTimer() {
 	if t.timer != 0 {
-		t.log = append(t.log, "the timer of an earlier attempt is still running")
+		t.lines = append(t.lines, "the timer of an earlier attempt is still running")
 	}
 }
 
-func published(a core.Action, name string) string {
+func describePublish(a core.Action, name string) string {
 	switch a.State {
 	case core.Ready:
 		return "READY " + name
@@ -127,39 +129,39 @@ func published(a core.Action, name string) string {
 }
 
 func (t *target) ResolverError(err error) {
-	t.act(t.core.Fail(fmt.Errorf("name resolver error: %v", err)))
+	t.execute(t.core.Fail(fmt.Errorf("name resolver error: %v", err)))
 }
 
 func (t *target) ExitIdle() {
 	if !t.closed {
-		t.act(t.core.ExitIdle())
+		t.execute(t.core.ExitIdle())
 	}
 }
 
 func (t *target) ResetBackoff() {
 	if !t.closed {
-		t.act(t.core.ResetBackoff())
+		t.execute(t.core.ResetBackoff())
 	}
 }
 
 func (t *target) Report(name string, s core.State, err error) {
-	if t.made[name] {
-		t.act(t.core.Report(t.now, slices.Index(t.names, name), s, err))
+	if t.subchannels[name] {
+		t.execute(t.core.Report(t.now, slices.Index(t.names, name), s, err))
 	}
 }
 
 func (t *target) Health(name string, s core.State, err error) {
-	if t.made[name] {
-		t.act(t.core.Health(slices.Index(t.names, name), s, err))
+	if t.subchannels[name] {
+		t.execute(t.core.Health(slices.Index(t.names, name), s, err))
 	}
 }
 
 func (t *target) Advance(d time.Duration) {
 	for end := t.now + d; ; {
-		next, rested := t.timer, ""
-		for _, name := range slices.Sorted(maps.Keys(t.rests)) {
-			if at := t.rests[name]; next == 0 || at < next {
-				next, rested = at, name
+		next, backoffEnded := t.timer, ""
+		for _, name := range slices.Sorted(maps.Keys(t.backoffEnds)) {
+			if at := t.backoffEnds[name]; next == 0 || at < next {
+				next, backoffEnded = at, name
 			}
 		}
 		if next == 0 || next > end {
@@ -167,19 +169,19 @@ func (t *target) Advance(d time.Duration) {
 			return
 		}
 		t.now = next
-		if rested == "" {
+		if backoffEnded == "" {
 			t.timer = 0
-			t.act(t.core.TimerFired())
+			t.execute(t.core.TimerFired())
 			continue
 		}
-		delete(t.rests, rested)
-		t.Report(rested, core.Idle, nil)
+		delete(t.backoffEnds, backoffEnded)
+		t.Report(backoffEnded, core.Idle, nil)
 	}
 }
 
 func (t *target) Close() {
 	for _, name := range t.names {
-		if t.made[name] {
+		if t.subchannels[name] {
 			t.shutdown(name)
 		}
 	}
@@ -187,7 +189,7 @@ func (t *target) Close() {
 }
 
 func (t *target) Take() []string {
-	log := t.log
-	t.log = nil
-	return log
+	lines := t.lines
+	t.lines = nil
+	return lines
 }

@@ -45,19 +45,19 @@ func drawEvent(t *rapid.T) event {
 
 type network struct {
 	*target
-	health  bool
-	states  map[string]core.State
-	asked   map[string]bool
-	history []string
+	health           bool
+	states           map[string]core.State
+	connectRequested map[string]bool
+	history          []string
 
-	since map[string]time.Duration
-	short map[string]bool
-	ended map[string]time.Duration // time of the last disconnection of each address that had several short connections in a row
+	connectedAt        map[string]time.Duration
+	hadShortConnection map[string]bool
+	shortConnectionEnd map[string]time.Duration // end of the last connection of each address with several short-lived connections in a row
 }
 
 func newNetwork(health bool) *network {
-	return &network{target: newTarget(), health: health, states: map[string]core.State{}, asked: map[string]bool{},
-		since: map[string]time.Duration{}, ended: map[string]time.Duration{}, short: map[string]bool{}}
+	return &network{target: newTarget(), health: health, states: map[string]core.State{}, connectRequested: map[string]bool{},
+		connectedAt: map[string]time.Duration{}, shortConnectionEnd: map[string]time.Duration{}, hadShortConnection: map[string]bool{}}
 }
 
 func (n *network) apply(e event) []string {
@@ -67,14 +67,14 @@ func (n *network) apply(e event) []string {
 		line += " " + strings.Join(e.list, " ")
 		n.Update(e.list, n.health)
 	case "network":
-		now, ok := n.next(e.address, e.outcome)
+		state, ok := n.nextState(e.address, e.outcome)
 		if !ok {
 			return nil
 		}
-		line = "report " + e.address + " " + now.String()
-		n.noteEnd(e.address, now)
-		n.states[e.address], n.asked[e.address] = now, false
-		n.Report(e.address, now, fmt.Errorf("%s refused", e.address))
+		line = "report " + e.address + " " + state.String()
+		n.noteReport(e.address, state)
+		n.states[e.address], n.connectRequested[e.address] = state, false
+		n.Report(e.address, state, fmt.Errorf("%s refused", e.address))
 	case "health":
 		if n.states[e.address] != core.Ready {
 			return nil
@@ -90,48 +90,48 @@ func (n *network) apply(e event) []string {
 	case "resolver-error":
 		n.ResolverError(fmt.Errorf("nxdomain"))
 	}
-	did := n.Take()
-	for _, d := range did {
+	log := n.Take()
+	for _, d := range log {
 		verb, address, _ := strings.Cut(d, " ")
 		switch verb {
 		case "connect":
-			n.asked[address] = true
+			n.connectRequested[address] = true
 		case "renew":
 			delete(n.states, address)
-			n.asked[address] = true
+			n.connectRequested[address] = true
 		case "shutdown":
 			delete(n.states, address)
-			delete(n.asked, address)
-			delete(n.ended, address)
-			delete(n.short, address)
+			delete(n.connectRequested, address)
+			delete(n.shortConnectionEnd, address)
+			delete(n.hadShortConnection, address)
 		}
 	}
-	lines := append([]string{line}, did...)
+	lines := append([]string{line}, log...)
 	n.history = append(n.history, lines...)
 	return lines
 }
 
-func (n *network) noteEnd(address string, now core.State) {
+func (n *network) noteReport(address string, state core.State) {
 	before := n.states[address]
 	switch {
-	case now == core.Ready:
-		n.since[address] = n.now
-	case now != core.Idle:
-	case before == core.Connecting, before == core.Ready && n.now < n.since[address]+time.Second:
-		if n.short[address] {
-			n.ended[address] = n.now
+	case state == core.Ready:
+		n.connectedAt[address] = n.now
+	case state != core.Idle:
+	case before == core.Connecting, before == core.Ready && n.now < n.connectedAt[address]+time.Second:
+		if n.hadShortConnection[address] {
+			n.shortConnectionEnd[address] = n.now
 		}
-		n.short[address] = true
+		n.hadShortConnection[address] = true
 	default:
-		delete(n.ended, address)
+		delete(n.shortConnectionEnd, address)
 		if before == core.Ready {
-			delete(n.short, address)
+			delete(n.hadShortConnection, address)
 		}
 	}
 }
 
-func (n *network) next(address string, outcome core.State) (core.State, bool) {
-	if !n.made[address] {
+func (n *network) nextState(address string, outcome core.State) (core.State, bool) {
+	if !n.subchannels[address] {
 		return core.None, false
 	}
 	switch n.states[address] {
@@ -140,7 +140,7 @@ func (n *network) next(address string, outcome core.State) (core.State, bool) {
 	case core.Ready, core.TransientFailure:
 		return core.Idle, true
 	}
-	return core.Connecting, n.asked[address]
+	return core.Connecting, n.connectRequested[address]
 }
 
 func (n *network) published() string {

@@ -20,24 +20,24 @@ func TestOracle(t *testing.T) {
 		for _, e := range rapid.SliceOfN(rapid.Custom(drawEvent), length, length).Draw(t, "schedule") {
 			before := n.published()
 			lines := n.apply(e)
-			if err := judge(n, before, lines); err != nil {
+			if err := checkRules(n, before, lines); err != nil {
 				t.Fatalf("%v; after:\n%s", err, strings.Join(n.history, "\n"))
 			}
 		}
 		if len(n.names) > 0 {
-			if err := recovers(n, rapid.SampledFrom(n.names).Draw(t, "good")); err != nil {
+			if err := checkRecovery(n, rapid.SampledFrom(n.names).Draw(t, "good")); err != nil {
 				t.Fatalf("%v; after:\n%s", err, strings.Join(n.history, "\n"))
 			}
 		}
 	})
 }
 
-func judge(n *network, before string, lines []string) error {
+func checkRules(n *network, before string, lines []string) error {
 	if lines == nil {
 		return nil
 	}
 	for _, rule := range []func(*network, string, []string) error{
-		sticky, idleWaits, sameListChangesNothing, keepsConnection, oneConnection, retriesForEver, resolvesOnce, neverStuck, backsOff,
+		checkSticky, checkIdle, checkSameList, checkConnectionKept, checkOneConnection, checkRetries, checkResolutions, checkProgress, checkBackoff,
 	} {
 		if err := rule(n, before, lines); err != nil {
 			return err
@@ -46,9 +46,9 @@ func judge(n *network, before string, lines []string) error {
 	return nil
 }
 
-// sticky checks that the state stays TRANSIENT_FAILURE after a pass in which all addresses failed
-// ("resolve" in the history). It may only become READY, or IDLE after a connection has ended.
-func sticky(n *network, _ string, _ []string) error {
+// checkSticky checks that the state stays TRANSIENT_FAILURE after a pass in which all addresses
+// failed ("resolve" in the history). Only READY, or IDLE after the end of a connection, may follow.
+func checkSticky(n *network, _ string, _ []string) error {
 	failed := false
 	for _, line := range n.history {
 		switch {
@@ -63,7 +63,7 @@ func sticky(n *network, _ string, _ []string) error {
 	return nil
 }
 
-func idleWaits(_ *network, before string, lines []string) error {
+func checkIdle(_ *network, before string, lines []string) error {
 	if before != "IDLE" || lines[0] == "exit-idle" {
 		return nil
 	}
@@ -75,7 +75,7 @@ func idleWaits(_ *network, before string, lines []string) error {
 	return nil
 }
 
-func sameListChangesNothing(n *network, _ string, lines []string) error {
+func checkSameList(n *network, _ string, lines []string) error {
 	list := lines[0]
 	if !strings.HasPrefix(list, "update") || len(n.names) == 0 || len(lines) == 1 {
 		return nil
@@ -92,7 +92,7 @@ func sameListChangesNothing(n *network, _ string, lines []string) error {
 	return nil
 }
 
-func keepsConnection(_ *network, before string, lines []string) error {
+func checkConnectionKept(_ *network, before string, lines []string) error {
 	connected, ready := strings.CutPrefix(before, "READY ")
 	list, updated := strings.CutPrefix(lines[0], "update ")
 	if ready && updated && slices.Contains(strings.Fields(list), connected) && len(lines) > 1 {
@@ -101,12 +101,12 @@ func keepsConnection(_ *network, before string, lines []string) error {
 	return nil
 }
 
-// oneConnection checks that a READY subchannel is the only subchannel, and that READY is published
-// only while there is one.
-func oneConnection(n *network, _ string, _ []string) error {
+// checkOneConnection checks that a READY subchannel is the only subchannel, and that READY is
+// published only while a READY subchannel exists.
+func checkOneConnection(n *network, _ string, _ []string) error {
 	for address, s := range n.states {
-		if s == core.Ready && len(n.made) != 1 {
-			return fmt.Errorf("%s is connected, but there are %d subchannels", address, len(n.made))
+		if s == core.Ready && len(n.subchannels) != 1 {
+			return fmt.Errorf("%s is connected, but there are %d subchannels", address, len(n.subchannels))
 		}
 	}
 	if address, ready := strings.CutPrefix(n.published(), "READY "); ready && n.states[address] != core.Ready {
@@ -115,9 +115,9 @@ func oneConnection(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// retriesForEver checks that after a pass in which all addresses failed, each address is connected
-// when its backoff ends or, if the list has changed, when its turn comes.
-func retriesForEver(n *network, _ string, _ []string) error {
+// checkRetries checks that each address is retried when its backoff ends, after a pass in which all
+// addresses failed. The rule does not apply after a change of the list.
+func checkRetries(n *network, _ string, _ []string) error {
 	last := slices.Index(n.history, "resolve")
 	for i, line := range n.history {
 		if line == "resolve" {
@@ -131,23 +131,23 @@ func retriesForEver(n *network, _ string, _ []string) error {
 	}
 	for _, address := range n.names {
 		s := n.states[address]
-		if _, rests := n.rests[address]; (s == core.Idle || s == core.None) && !n.asked[address] && !rests {
+		if _, inBackoff := n.backoffEnds[address]; (s == core.Idle || s == core.None) && !n.connectRequested[address] && !inBackoff {
 			return fmt.Errorf("%s is not retried", address)
 		}
 	}
 	return nil
 }
 
-// resolvesOnce checks that there is one re-resolution when a connection is lost, one when all
-// addresses have failed in a pass, and one for each later round of failures.
-func resolvesOnce(n *network, _ string, _ []string) error {
+// checkResolutions checks that one re-resolution is requested when a connection is lost, when all
+// addresses have failed in a pass, and for each later round of failures.
+func checkResolutions(n *network, _ string, _ []string) error {
 	size, failures, counting := 0, 0, false
 	for i, line := range n.history {
-		broke := i+1 < len(n.history) && n.history[i+1] == "publish IDLE"
+		connectionLost := i+1 < len(n.history) && n.history[i+1] == "publish IDLE"
 		switch {
-		case broke && line != "resolve":
+		case connectionLost && line != "resolve":
 			return fmt.Errorf("a connection broke without a re-resolution")
-		case broke:
+		case connectionLost:
 			counting = false
 		case strings.HasPrefix(line, "update"):
 			size, counting = len(strings.Fields(line))-1, false
@@ -167,41 +167,41 @@ func resolvesOnce(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// neverStuck checks that the policy is IDLE or connected, or waits for an event that will come.
-func neverStuck(n *network, _ string, _ []string) error {
+// checkProgress checks that the policy is IDLE or connected, or waits for an event that will occur.
+func checkProgress(n *network, _ string, _ []string) error {
 	if n.published() == "IDLE" || len(n.names) == 0 || n.timer != 0 {
 		return nil
 	}
 	for _, address := range n.names {
-		_, rests := n.rests[address]
-		if s := n.states[address]; rests || n.asked[address] || s == core.Connecting || s == core.TransientFailure || s == core.Ready {
+		_, rests := n.backoffEnds[address]
+		if s := n.states[address]; rests || n.connectRequested[address] || s == core.Connecting || s == core.TransientFailure || s == core.Ready {
 			return nil
 		}
 	}
 	return fmt.Errorf("no event is pending")
 }
 
-// backsOff checks that an address with two or more short connections in a row is connected again
-// only after gRPC's shortest backoff.
-func backsOff(n *network, _ string, lines []string) error {
-	for address, at := range n.ended {
-		if slices.Contains(lines, "connect "+address) && n.now < at+800*time.Millisecond {
-			return fmt.Errorf("%s is connected again %v after its short-lived connections", address, n.now-at)
+// checkBackoff checks that after two or more short-lived connections in a row, an address is
+// connected again only after gRPC's shortest backoff.
+func checkBackoff(n *network, _ string, lines []string) error {
+	for address, end := range n.shortConnectionEnd {
+		if slices.Contains(lines, "connect "+address) && n.now < end+800*time.Millisecond {
+			return fmt.Errorf("%s is connected again %v after its short-lived connections", address, n.now-end)
 		}
 	}
 	return nil
 }
 
-// recovers checks that the policy is soon READY if one address works, whatever has happened before
-// and even if all other addresses fail.
-func recovers(n *network, good string) error {
+// checkRecovery checks that the policy becomes READY if one address works, even if all other
+// addresses fail.
+func checkRecovery(n *network, working string) error {
 	n.health = false
 	for range 20 {
 		n.apply(event{op: "exit-idle"})
 		n.apply(event{op: "advance", wait: 3 * time.Minute})
 		for _, address := range slices.Clone(n.names) {
 			outcome := core.TransientFailure
-			if address == good {
+			if address == working {
 				outcome = core.Ready
 			}
 			if n.states[address] != core.Ready {
@@ -213,5 +213,5 @@ func recovers(n *network, good string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s works, but is not READY", good)
+	return fmt.Errorf("%s works, but is not READY", working)
 }

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Shuffle returns a random order of endpoints, given as indexes. Endpoints with a larger weight
+// Shuffle returns the indexes of the endpoints in a random order. Endpoints with a larger weight
 // tend to come first (gRFC A113: endpoints are sorted by u^(1/w), descending). A weight of 0 counts
 // as 1. random contains the u of each endpoint, uniformly distributed in [0, 1). The relative order
-// of two endpoints depends only on their own numbers and weights.
+// of two endpoints does not depend on the other endpoints.
 func Shuffle(weights []uint32, random []float64) []int {
 	keys := make([]float64, len(weights))
 	order := make([]int, len(weights))
@@ -53,21 +53,22 @@ func FamilyOf(address string) Family {
 	return IPv6
 }
 
-// Interleave returns the order in which to try addresses of the given families (A61, after RFC 8305
-// section 4): the first of each family, in the order in which the families first appear, then the
-// second of each, and so on.
+// Interleave returns the indexes of addresses in the order in which to try them (A61, after RFC
+// 8305 section 4). list contains the family of each address. The first address of each family comes
+// first, in the order in which the families appear in list, then the second address of each family,
+// and so on.
 func Interleave(list []Family) []int {
 	var members [families][]int
-	var turns []Family
+	var familyOrder []Family
 	for i, f := range list {
 		if len(members[f]) == 0 {
-			turns = append(turns, f)
+			familyOrder = append(familyOrder, f)
 		}
 		members[f] = append(members[f], i)
 	}
 	order := make([]int, 0, len(list))
 	for len(order) < len(list) {
-		for _, f := range turns {
+		for _, f := range familyOrder {
 			if len(members[f]) > 0 {
 				order = append(order, members[f][0])
 				members[f] = members[f][1:]

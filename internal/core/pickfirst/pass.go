@@ -5,54 +5,54 @@ import (
 	"fmt"
 )
 
-// begin starts a pass, in which each address is tried once, in order. The next address is tried
-// when the attempt has failed, or after AttemptDelay. The attempt itself continues after
-// AttemptDelay (A61).
-func (c *Core) begin() {
-	c.passing = true
-	c.next, c.left = 0, int32(len(c.subs))
+// beginPass starts a pass, in which each address is tried once, in order. The next address is tried
+// when the current attempt has failed, or after AttemptDelay. In the latter case, the current
+// attempt continues (A61).
+func (c *Core) beginPass() {
+	c.inPass = true
+	c.next, c.failuresLeft = 0, int32(len(c.subs))
 	for i := range c.subs {
 		c.subs[i].failed = false
 	}
-	c.attempt()
+	c.tryNext()
 }
 
-// attempt tries the next address. An address in backoff counts as failed at once. The last address
-// needs no timer, because none follows.
-func (c *Core) attempt() {
-	c.do(StopTimer, noAddress)
+// tryNext tries the next address. An address in backoff counts as failed immediately. For the last
+// address, no timer is started, because no address follows.
+func (c *Core) tryNext() {
+	c.addAction(StopTimer, noAddress)
 	for ; int(c.next) < len(c.subs); c.next++ {
 		sub := &c.subs[c.next]
 		switch sub.state {
 		case TransientFailure:
-			c.fail(sub)
+			c.markFailed(sub)
 			continue
 		case None, Idle:
 			sub.state = Idle
-			c.do(Connect, int(c.next))
+			c.addAction(Connect, int(c.next))
 		}
 		if int(c.next)+1 < len(c.subs) {
-			c.do(StartTimer, noAddress)
+			c.addAction(StartTimer, noAddress)
 		}
 		return
 	}
 	c.endIfAllFailed(len(c.subs) - 1)
 }
 
-func (c *Core) fail(sub *subchannel) {
+func (c *Core) markFailed(sub *subchannel) {
 	if !sub.failed {
 		sub.failed = true
-		c.left--
+		c.failuresLeft--
 	}
 }
 
-// failedInPass handles the failure of address i in a pass. As attempts overlap, i need not be the
-// address that was tried last.
+// failedInPass handles the failure of address i in a pass. Because attempts overlap, address i is
+// not always the one that was tried last.
 func (c *Core) failedInPass(i int) {
-	c.fail(&c.subs[i])
+	c.markFailed(&c.subs[i])
 	if i == int(c.next) {
 		c.next++
-		c.attempt()
+		c.tryNext()
 		return
 	}
 	c.endIfAllFailed(i)
@@ -63,15 +63,15 @@ func (c *Core) failedInPass(i int) {
 // ends. Unlike in A62, no pass follows, because grpc-go has a backoff for each subchannel (decision
 // 9 in docs/scenarios.md).
 func (c *Core) endIfAllFailed(last int) {
-	if int(c.next) < len(c.subs) || c.left > 0 {
+	if int(c.next) < len(c.subs) || c.failuresLeft > 0 {
 		return
 	}
-	c.passing = false
+	c.inPass = false
 	c.phase = PhaseRetrying
 	c.endRound(last)
 	for i := range c.subs {
 		if c.subs[i].state == Idle {
-			c.do(Connect, i)
+			c.addAction(Connect, i)
 		}
 	}
 }
@@ -79,20 +79,20 @@ func (c *Core) endIfAllFailed(last int) {
 // endRound publishes the failure and requests a re-resolution. It is called when a pass has failed,
 // and then each time that len(c.subs) further attempts have failed (A61).
 func (c *Core) endRound(last int) {
-	c.left = int32(len(c.subs))
-	c.publish(TransientFailure, noAddress, c.failure(c.subs[last].err))
-	c.do(Resolve, noAddress)
+	c.failuresLeft = int32(len(c.subs))
+	c.publish(TransientFailure, noAddress, c.passError(c.subs[last].err))
+	c.addAction(Resolve, noAddress)
 }
 
-func (c *Core) failure(last error) error {
+func (c *Core) passError(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // a policy that uses pick_first for several endpoints adds how many there are
+		return errors.New(reason(last)) // a parent with several endpoints adds their number
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
-// reason returns the text of err. err itself is not used, because a status error would also fail
-// calls that wait for ready. err is nil if outlier detection has ejected the endpoint.
+// reason returns the text of err, which is nil if outlier detection has ejected the endpoint. Calls
+// do not get err itself, because a status error would also fail calls that wait for ready.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

@@ -9,12 +9,12 @@ import (
 
 // An empty list ends all attempts and the connection. If a pass has failed before, the phase stays
 // PhaseRetrying until a connection succeeds and, with health checks, until the server is healthy.
-func TestPhaseAfterAnEmptyList(t *testing.T) {
+func TestPhaseAfterEmptyList(t *testing.T) {
 	refused := errors.New("refused")
 	for _, test := range []struct {
-		about string
-		do    func(*core.Core)
-		want  core.Phase
+		about  string
+		events func(*core.Core)
+		want   core.Phase
 	}{
 		{"connecting", func(*core.Core) {}, core.PhaseIdle},
 		{"connected", func(c *core.Core) { c.Report(0, 0, core.Ready, nil) }, core.PhaseIdle},
@@ -32,7 +32,7 @@ func TestPhaseAfterAnEmptyList(t *testing.T) {
 		var c core.Core
 		c.SetHealth(true)
 		c.Update([]int{-1})
-		test.do(&c)
+		test.events(&c)
 		c.Update(nil)
 		if got := c.Phase(); got != test.want {
 			t.Errorf("%s: after an empty list the phase is %v, want %v", test.about, got, test.want)

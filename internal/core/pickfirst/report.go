@@ -6,172 +6,173 @@ import (
 	"time"
 )
 
-type change uint8
+type transition uint8
 
 const (
-	started change = iota
-	failed
-	rested // the backoff ended
-	rose   // the connection was established
-	broke  // the connection was lost, perhaps before READY was reported
+	attemptStarted transition = iota
+	attemptFailed
+	backoffEnded
+	connectionMade
+	connectionLost // perhaps before READY was reported
 )
 
-func changeOf(before, now State) change {
+func transitionOf(before, after State) transition {
 	switch {
-	case now == Ready:
-		return rose
-	case before == Ready, before == Connecting && now == Idle:
-		return broke
-	case now == TransientFailure:
-		return failed
-	case now == Idle:
-		return rested
+	case after == Ready:
+		return connectionMade
+	case before == Ready, before == Connecting && after == Idle:
+		return connectionLost
+	case after == TransientFailure:
+		return attemptFailed
+	case after == Idle:
+		return backoffEnded
 	}
-	return started
+	return attemptStarted
 }
 
-// Report is called when the subchannel of address i has a new state. The address must still be in
-// the list. at is a monotonic time with an arbitrary origin. err is set for TransientFailure.
-func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
+// Report is called when the subchannel of address i has changed to the given state. The address
+// must still be in the list. now is a monotonic time with an arbitrary origin. err is the error of
+// the attempt for TransientFailure, and nil for other states.
+func (c *Core) Report(now time.Duration, i int, state State, err error) []Action {
 	before := c.subs[i].state
-	what := changeOf(before, now)
-	c.subs[i].state = now
-	if now == TransientFailure {
+	t := transitionOf(before, state)
+	c.subs[i].state = state
+	if state == TransientFailure {
 		c.subs[i].err = err
 	}
-	switch what {
-	case rose:
-		c.since = at
-	case broke:
-		c.ended(i, before == Ready && at-c.since >= ShortLived)
+	switch t {
+	case connectionMade:
+		c.connectedAt = now
+	case connectionLost:
+		c.connectionEnded(i, before == Ready && now-c.connectedAt >= ShortLived)
 	}
 	switch c.phase {
 	case PhaseIdle:
-		c.reportIdle(i, what)
+		c.reportIdle(i, t)
 	case PhaseConnecting:
-		c.reportConnecting(i, what)
+		c.reportConnecting(i, t)
 	case PhaseReady:
-		c.reportReady(i, what)
+		c.reportReady(i, t)
 	case PhaseRetrying:
-		c.reportRetrying(i, what)
+		c.reportRetrying(i, t)
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-// ended is called when the connection of address i has ended. stood is false if the connection was
-// short-lived. After the second short-lived connection in a row, the subchannel counts as failed
-// until its backoff ends.
-func (c *Core) ended(i int, stood bool) {
+// connectionEnded is called when the connection of address i has ended. longLived is false if the
+// connection was short-lived (see ShortLived). After the second short-lived connection in a row,
+// the subchannel counts as failed until its backoff ends.
+func (c *Core) connectionEnded(i int, longLived bool) {
 	sub := &c.subs[i]
-	if stood {
-		sub.short = 0
+	if longLived {
+		sub.shortLivedCount = 0
 		return
 	}
-	if sub.short > 0 {
-		c.add(Action{Kind: Backoff, Index: i, Count: int(sub.short) - 1})
+	if sub.shortLivedCount > 0 {
+		c.appendAction(Action{Kind: Backoff, Index: i, Count: int(sub.shortLivedCount) - 1})
 		sub.state, sub.err = TransientFailure, ErrShortLived
 	}
-	if sub.short < math.MaxUint8 {
-		sub.short++
+	if sub.shortLivedCount < math.MaxUint8 {
+		sub.shortLivedCount++
 	}
 }
 
-func (c *Core) reportIdle(i int, what change) {
-	if what == rose {
+func (c *Core) reportIdle(i int, t transition) {
+	if t == connectionMade {
 		c.connected(i)
 	}
 }
 
-func (c *Core) reportConnecting(i int, what change) {
-	switch what {
-	case rose:
+func (c *Core) reportConnecting(i int, t transition) {
+	switch t {
+	case connectionMade:
 		c.connected(i)
-	case broke:
-		c.rest(i)
-	case failed:
+	case connectionLost:
+		c.becomeIdle(i)
+	case attemptFailed:
 		c.failedInPass(i)
 	}
 }
 
-func (c *Core) reportReady(i int, what change) {
-	if what == broke {
-		c.rest(i)
+func (c *Core) reportReady(i int, t transition) {
+	if t == connectionLost {
+		c.becomeIdle(i)
 	}
 }
 
-func (c *Core) reportRetrying(i int, what change) {
+func (c *Core) reportRetrying(i int, t transition) {
 	switch {
-	case what == rose:
+	case t == connectionMade:
 		c.connected(i)
-	case what == broke:
-		c.rest(i)
-	case what == failed && c.passing:
+	case t == connectionLost:
+		c.becomeIdle(i)
+	case t == attemptFailed && c.inPass:
 		c.failedInPass(i)
-	case what == failed:
-		if c.left--; c.left == 0 {
+	case t == attemptFailed:
+		if c.failuresLeft--; c.failuresLeft == 0 {
 			c.endRound(i)
 		}
-	case what == rested && !c.passing:
-		c.do(Connect, i)
+	case t == backoffEnded && !c.inPass:
+		c.addAction(Connect, i)
 	}
 }
 
-// connected keeps the connected subchannel of address i, and shuts down all others.
+// connected is called when the subchannel of address i has connected. It shuts down all others.
 func (c *Core) connected(i int) {
-	c.held = c.phase == PhaseRetrying
+	c.keepsFailure = c.phase == PhaseRetrying
 	c.phase = PhaseReady
-	c.settle(i)
-	if !c.health {
-		c.ready(i)
+	c.shutdownOthers(i)
+	if !c.requireHealth {
+		c.publishReady(i)
 		return
 	}
-	if !c.held {
+	if !c.keepsFailure {
 		c.publish(Connecting, noAddress, nil)
 	}
-	c.do(WatchHealth, i)
+	c.addAction(WatchHealth, i)
 }
 
-func (c *Core) ready(i int) {
-	c.held = false
+func (c *Core) publishReady(i int) {
+	c.keepsFailure = false
 	c.publish(Ready, i, nil)
 }
 
-// rest is called when the connection in use has ended. The policy does not reconnect until
-// ExitIdle. It requests a re-resolution, because servers close connections to make clients resolve
-// their name again.
-func (c *Core) rest(i int) {
-	c.phase, c.held = PhaseIdle, false
-	c.settle(i)
-	c.do(Resolve, noAddress)
+// becomeIdle is called when the connection in use has ended. The policy does not reconnect until
+// ExitIdle is called. It requests a re-resolution, because servers close connections to make
+// clients resolve their name again.
+func (c *Core) becomeIdle(i int) {
+	c.phase, c.keepsFailure = PhaseIdle, false
+	c.shutdownOthers(i)
+	c.addAction(Resolve, noAddress)
 	c.publish(Idle, noAddress, nil)
 }
 
-func (c *Core) settle(i int) {
-	c.do(StopTimer, noAddress)
+func (c *Core) shutdownOthers(i int) {
+	c.addAction(StopTimer, noAddress)
 	for j := range c.subs {
 		if j != i && c.subs[j].state != None {
 			c.subs[j] = subchannel{}
-			c.do(Shutdown, j)
+			c.addAction(Shutdown, j)
 		}
 	}
-	c.passing, c.next = false, int32(i)
+	c.inPass, c.next = false, int32(i)
 }
 
-// Health is called when the server at address i reports its health. err is set for
-// TransientFailure.
-func (c *Core) Health(i int, now State, err error) []Action {
+// Health is called when the server at address i reports its health as a connectivity state. err is
+// the reason for TransientFailure, and nil for other states.
+func (c *Core) Health(i int, state State, err error) []Action {
 	if c.phase != PhaseReady || i != int(c.next) {
 		return nil
 	}
-	switch now {
+	switch state {
 	case Ready:
-		c.ready(i)
+		c.publishReady(i)
 	case TransientFailure:
 		c.publish(TransientFailure, noAddress, fmt.Errorf("the server is not healthy: %s", reason(err)))
 	case Connecting:
-		if !c.held {
+		if !c.keepsFailure {
 			c.publish(Connecting, noAddress, nil)
 		}
 	}
-	return c.take()
+	return c.takeActions()
 }

@@ -5,15 +5,15 @@ import "errors"
 // ResetBackoff connects the addresses that are in backoff after a failed pass, except those that
 // failed with ErrShortLived.
 func (c *Core) ResetBackoff() []Action {
-	if c.phase != PhaseRetrying || c.passing {
+	if c.phase != PhaseRetrying || c.inPass {
 		return nil
 	}
 	for i := range c.subs {
 		sub := &c.subs[i]
 		if sub.state == TransientFailure && !errors.Is(sub.err, ErrShortLived) {
 			sub.state = Idle
-			c.do(Renew, i)
+			c.addAction(Renew, i)
 		}
 	}
-	return c.take()
+	return c.takeActions()
 }

@@ -11,33 +11,33 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	if c.isSame(from) {
 		return nil, nil
 	}
-	connected := c.phase == PhaseReady && c.keeps(from)
-	had := len(c.subs) > 0
-	dropped = c.replace(from)
+	keepsConnection := c.phase == PhaseReady && c.keepsCurrent(from)
+	hadAddresses := len(c.subs) > 0
+	dropped = c.replaceList(from)
 	if len(c.subs) == 0 {
-		c.empty()
-		return dropped, c.take()
+		c.handleEmptyList()
+		return dropped, c.takeActions()
 	}
 	switch c.phase {
 	case PhaseIdle:
-		if !had {
-			c.connect(true)
+		if !hadAddresses {
+			c.beginFirstPass(true)
 		}
 	case PhaseConnecting:
-		c.connect(true)
+		c.beginFirstPass(true)
 	case PhaseReady:
-		if !connected {
+		if !keepsConnection {
 			c.reconnect()
 		}
 	case PhaseRetrying:
-		c.begin()
+		c.beginPass()
 	}
-	return dropped, c.take()
+	return dropped, c.takeActions()
 }
 
-// isSame reports whether the list is unchanged. If so, a running pass continues. Otherwise,
-// frequent updates would begin a new pass each time, and while the first address does not respond,
-// the next one would never be tried.
+// isSame reports whether the list is unchanged. An unchanged list must not begin a new pass.
+// Otherwise, frequent updates would always begin with the first address, and while it does not
+// respond, the next address would never be tried.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -50,7 +50,7 @@ func (c *Core) isSame(from []int) bool {
 	return len(from) > 0
 }
 
-func (c *Core) keeps(from []int) bool {
+func (c *Core) keepsCurrent(from []int) bool {
 	for _, f := range from {
 		if f == int(c.next) {
 			return true
@@ -59,11 +59,11 @@ func (c *Core) keeps(from []int) bool {
 	return false
 }
 
-// replace replaces the list. It returns the indexes of removed addresses with a subchannel, and
-// adjusts c.next, so that it refers to the same address.
-func (c *Core) replace(from []int) (dropped []int) {
+// replaceList replaces the list. It returns the old indexes of the removed addresses that have a
+// subchannel. c.next refers to the same address as before if this address is still in the list.
+func (c *Core) replaceList(from []int) (dropped []int) {
 	old := c.subs
-	turn := int(c.next)
+	nextIndex := int(c.next)
 	c.subs, c.next = nil, 0
 	if len(from) > 0 {
 		c.subs = make([]subchannel, len(from))
@@ -74,7 +74,7 @@ func (c *Core) replace(from []int) (dropped []int) {
 		}
 		c.subs[i] = old[f]
 		old[f].state = None
-		if f == turn {
+		if f == nextIndex {
 			c.next = int32(i)
 		}
 	}
@@ -86,65 +86,66 @@ func (c *Core) replace(from []int) (dropped []int) {
 	return dropped
 }
 
-// empty handles an empty list: calls fail with ErrNoAddresses. After a failed pass, the phase stays
+// handleEmptyList makes calls fail with ErrNoAddresses. After a failed pass, the phase stays
 // PhaseRetrying until a connection is READY.
-func (c *Core) empty() {
+func (c *Core) handleEmptyList() {
 	switch {
-	case c.held:
+	case c.keepsFailure:
 		c.phase = PhaseRetrying
 	case c.phase != PhaseRetrying:
 		c.phase = PhaseIdle
 	}
-	c.do(StopTimer, noAddress)
+	c.addAction(StopTimer, noAddress)
 	c.publish(TransientFailure, noAddress, ErrNoAddresses)
 }
 
-// connect begins the first pass. With again, CONNECTING is published even if it was published
-// before, because a parent expects a state after an update.
-func (c *Core) connect(again bool) {
+// beginFirstPass enters PhaseConnecting and begins a pass. With alwaysPublish, CONNECTING is
+// published even if it is the last published state, because a parent expects a state after each
+// update.
+func (c *Core) beginFirstPass(alwaysPublish bool) {
 	c.phase = PhaseConnecting
-	if again {
+	if alwaysPublish {
 		c.published = None
 	}
 	c.publish(Connecting, noAddress, nil)
-	c.begin()
+	c.beginPass()
 }
 
 func (c *Core) reconnect() {
-	if c.held { // a pass has failed, and no connection has been READY since
+	if c.keepsFailure {
 		c.phase = PhaseRetrying
-		c.begin()
+		c.beginPass()
 		return
 	}
-	c.connect(true)
+	c.beginFirstPass(true)
 }
 
-// Fail is called with an error of the resolver. It makes calls fail with err, unless one of the
-// known addresses may still work.
+// Fail is called with an error of the resolver. It makes calls fail with err if there are no
+// addresses, or if calls already fail. Otherwise, the addresses may still work.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
 		c.publish(TransientFailure, noAddress, err)
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-// ExitIdle begins to connect if the policy is IDLE.
+// ExitIdle makes the policy connect if it is IDLE.
 func (c *Core) ExitIdle() []Action {
 	if c.phase == PhaseIdle && len(c.subs) > 0 {
-		c.connect(false)
+		c.beginFirstPass(false)
 	}
-	return c.take()
+	return c.takeActions()
 }
 
 // TimerFired is called when the timer of StartTimer fires.
 func (c *Core) TimerFired() []Action {
-	if c.passing && int(c.next) < len(c.subs) {
+	if c.inPass && int(c.next) < len(c.subs) {
 		c.next++
-		c.attempt()
+		c.tryNext()
 	}
-	return c.take()
+	return c.takeActions()
 }
 
 // SetHealth sets whether READY requires a healthy server. A change takes effect with the next
 // connection.
-func (c *Core) SetHealth(on bool) { c.health = on }
+func (c *Core) SetHealth(require bool) { c.requireHealth = require }
