@@ -30,8 +30,8 @@ const (
 
 // Config is the part of the configuration that this package needs.
 type Config struct {
-	// StartRandom makes each new child start at a random point of its interval between two picks,
-	// instead of at the beginning.
+	// StartRandom makes each new child start at a random point of the interval between two of its
+	// picks, instead of at the beginning of the interval.
 	StartRandom bool
 	SlowStart   SlowStart
 }
@@ -40,12 +40,12 @@ type Config struct {
 type Child[T any] struct {
 	Attached T
 
-	weight, before uint32 // in the current update and in the one before it; at least 1
-	state          State
-	failed         bool // the child has failed, and has not become READY since
-	unproven       bool
-	readySince     time.Time
-	update         uint64
+	weight, previousWeight uint32 // the weights in the current and in the previous update; at least 1
+	state                  State
+	failed                 bool // the child has failed, and has not become READY since
+	unproven               bool // see Unproven
+	readySince             time.Time
+	lastUpdate             uint64 // the number of the last update that contains the child
 }
 
 // State returns the last state that the child reported. It is CONNECTING before the first report.
@@ -57,14 +57,14 @@ func (c *Child[T]) Weight() uint32 { return c.weight }
 // Core is the state of one policy. T is the type of the data that the policy attaches to each
 // child.
 type Core[T any] struct {
-	config     Config
-	children   map[Key]*Child[T]
-	order      []*Child[T]
-	previous   []*Child[T]
-	count      [states]int
-	sum        uint64
-	errorChild *Child[T] // the child whose error calls get if all children have failed; see Failed
-	updates    uint64
+	config      Config
+	children    map[Key]*Child[T]
+	order       []*Child[T]
+	previous    []*Child[T]
+	count       [states]int
+	sum         uint64
+	errorChild  *Child[T] // if all children have failed, calls get the error of this child (see Failed)
+	updateCount uint64
 
 	publication
 }
@@ -78,27 +78,27 @@ func (c *Core[T]) Order() []*Child[T] { return c.order }
 // Count returns the number of children in each state.
 func (c *Core[T]) Count() [states]int { return c.count }
 
-// Begin begins an update with about n endpoints.
+// Begin begins an update. n is the approximate number of endpoints.
 func (c *Core[T]) Begin(config Config, n int) {
-	c.updates++
-	c.stale = c.stale || config != c.config
+	c.updateCount++
+	c.outdated = c.outdated || config != c.config
 	c.config = config
-	// Begin allocates a new slice, because the caller may still use the old one.
+	// The caller may still use the old slice, so c.order is a new one.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 }
 
-// Which tells how Endpoint found the child that it returns.
+// Which describes whether a child that Endpoint returns is new.
 type Which int
 
 // The values of Which.
 const (
-	NewChild Which = iota // created for this endpoint
-	Known                 // has existed since an earlier update
-	Again                 // already returned in this update, for a duplicate of the endpoint
+	NewChild Which = iota // the child was created for this endpoint
+	Known                 // the child has existed since an earlier update
+	Again                 // the child was already returned in this update, for a duplicate of the endpoint
 )
 
-// Endpoint returns the child for the next endpoint of an update. Duplicates of an endpoint share a
-// child, which has the position of the first and the sum of all weights.
+// Endpoint returns the child for the next endpoint of an update. Duplicates of an endpoint share
+// one child. This child has the position of the first duplicate, and the sum of the weights.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	child, known := c.children[key]
 	if !known {
@@ -113,15 +113,15 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	return child, which
 }
 
-// Same is Endpoint for callers that know the child of the endpoint from the last update. It needs
-// no lookup.
+// Same is like Endpoint, for an endpoint whose child the caller already knows from the last update.
+// It avoids the lookup.
 func (c *Core[T]) Same(child *Child[T], weight uint32) Which {
-	if child.update == c.updates {
+	if child.lastUpdate == c.updateCount {
 		child.weight = addSaturating(child.weight, weight)
 		return Again
 	}
-	child.update = c.updates
-	child.before, child.weight = child.weight, max(1, weight)
+	child.lastUpdate = c.updateCount
+	child.previousWeight, child.weight = child.weight, max(1, weight)
 	c.order = append(c.order, child)
 	return Known
 }
@@ -130,15 +130,15 @@ func (c *Core[T]) Same(child *Child[T], weight uint32) Which {
 // update.
 func (c *Core[T]) Previous() []*Child[T] { return c.previous }
 
-// Endpoints is called after the last endpoint. It returns the children to remove, whose later
-// reports must not be passed to Reported, and the sum of the given weights. If this sum exceeds
-// math.MaxUint32, the weights of the children are scaled down.
-func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
+// Endpoints is called after the last endpoint of an update. It returns the children to remove, and
+// the sum of the weights of all endpoints. After it, Reported must not be called for a removed
+// child. If the sum exceeds math.MaxUint32, the weights of the children are scaled down.
+func (c *Core[T]) Endpoints() (removed []*Child[T], total uint64) {
 	for key, child := range c.children {
 		if len(c.children) == len(c.order) {
 			break
 		}
-		if child.update != c.updates {
+		if child.lastUpdate != c.updateCount {
 			delete(c.children, key)
 			c.count[child.state]--
 			if c.errorChild == child {
@@ -147,42 +147,42 @@ func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 			removed = append(removed, child)
 		}
 	}
-	given = c.fitWeights()
-	c.stale = c.stale || len(c.previous) != len(c.order)
-	for i := 0; i < len(c.order) && !c.stale; i++ {
+	total = c.fitWeights()
+	c.outdated = c.outdated || len(c.previous) != len(c.order)
+	for i := 0; i < len(c.order) && !c.outdated; i++ {
 		child := c.order[i]
-		c.stale = child != c.previous[i] || child.weight != child.before
+		c.outdated = child != c.previous[i] || child.weight != child.previousWeight
 	}
 	c.previous = nil
-	return removed, given
+	return removed, total
 }
 
-func (c *Core[T]) fitWeights() (given uint64) {
+func (c *Core[T]) fitWeights() (total uint64) {
 	for _, child := range c.order {
-		given += uint64(child.weight)
+		total += uint64(child.weight)
 	}
-	c.sum = given
-	if given <= math.MaxUint32 {
-		return given
+	c.sum = total
+	if total <= math.MaxUint32 {
+		return total
 	}
 	c.sum = 0
 	for _, child := range c.order {
-		child.weight = scaleDown(child.weight, given, len(c.order))
+		child.weight = scaleDown(child.weight, total, len(c.order))
 		c.sum += uint64(child.weight)
 	}
-	return given
+	return total
 }
 
 // Reported is called when a child reports a state. It returns true if the policy must make the
-// child connect. An IDLE endpoint is connected even if there are no calls, so that the policy can
-// serve as a warm standby. now is needed only for READY.
+// child connect. An IDLE endpoint is connected even if no calls arrive, so that the policy can
+// serve as a warm standby. now is used only if the state is READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
 	c.count[before]--
 	c.count[state]++
 	if before == Ready || state == Ready {
-		c.stale = true
+		c.outdated = true
 	}
 	switch state {
 	case Ready:
@@ -194,16 +194,16 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.errorChild == nil || c.errorChild.state != TransientFailure {
 			c.errorChild = child
 		}
-		// Parts changes when a child fails for the first time. Later failures matter only if all children
-		// have failed, because the error of calls may then change.
-		c.stale = c.stale || c.published == TransientFailure || !child.failed
+		// The result of Parts changes when a child fails for the first time. A later failure is published
+		// only if all children have failed, because the error of calls may then change.
+		c.outdated = c.outdated || c.published == TransientFailure || !child.failed
 		child.failed = true
 	}
 	return state == Idle
 }
 
-// State returns the state of the policy: READY if any child is READY, else CONNECTING if any is
-// CONNECTING, else IDLE if any is IDLE, else TRANSIENT_FAILURE.
+// State returns the state of the policy: the first of READY, CONNECTING, IDLE and TRANSIENT_FAILURE
+// that any child is in.
 func (c *Core[T]) State() State {
 	for state, n := range c.count {
 		if n > 0 {
@@ -216,38 +216,39 @@ func (c *Core[T]) State() State {
 // Unproven records whether an endpoint must answer a call before Parts counts it as READY. Outlier
 // detection requires this after an ejection (docs/a50.md).
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
-	c.stale = c.stale || child.unproven != unproven
+	c.outdated = c.outdated || child.unproven != unproven
 	child.unproven = unproven
 }
 
-// Parts returns three shares of weight. At least one endpoint must be READY.
+// Parts returns three shares of the weight of endpoints. At least one endpoint must be READY.
 //
-// ready and unproven refer to the endpoints that are READY or have failed: ready is the share of
-// READY endpoints, and unproven is the share of unproven ones, which ready does not include. failed
-// is the share of all endpoints that have failed.
+// The shares ready and unproven are fractions of the weight of the endpoints that are READY or have
+// failed. unproven is the share of the READY endpoints that are unproven, and ready is the share of
+// the other READY endpoints. failed is the share of the failed endpoints among all endpoints.
 //
-// An endpoint that is connecting and has not failed counts in neither ready nor unproven.
-// Otherwise, the READY share would drop whenever endpoints are added or reconnect. An unproven
-// endpoint that reconnects counts as failed, because a lost connection does not show that the
-// endpoint has recovered.
+// An endpoint that is connecting and has not failed is left out of ready and unproven. Otherwise,
+// the READY share would decrease whenever endpoints are added or reconnect. An unproven endpoint
+// that reconnects counts as failed, because a lost connection does not show that the endpoint has
+// recovered.
 func (c *Core[T]) Parts() (ready, unproven, failed float64) {
-	var good, doubtful, bad uint64
+	var readyWeight, unprovenWeight, failedWeight uint64
 	for _, child := range c.order {
 		switch {
 		case child.state == Ready && child.unproven:
-			doubtful += uint64(child.weight)
+			unprovenWeight += uint64(child.weight)
 		case child.state == Ready:
-			good += uint64(child.weight)
+			readyWeight += uint64(child.weight)
 		case child.failed, child.unproven:
-			bad += uint64(child.weight)
+			failedWeight += uint64(child.weight)
 		}
 	}
-	all := float64(good + doubtful + bad)
-	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
+	readyOrFailed := float64(readyWeight + unprovenWeight + failedWeight)
+	return float64(readyWeight) / readyOrFailed, float64(unprovenWeight) / readyOrFailed, float64(failedWeight) / float64(c.sum)
 }
 
-// Failed returns the child whose error calls get, or nil if there is no child. It returns the same
-// child until that child recovers, so that the error does not change with each failure.
+// Failed returns the child whose error the calls get if all children have failed, or nil if there
+// are no children. It returns the same child until that child recovers, so that the error does not
+// change with each failure.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.errorChild != nil && c.errorChild.state == TransientFailure {
 		return c.errorChild

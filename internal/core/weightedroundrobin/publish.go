@@ -5,35 +5,36 @@ import (
 	"time"
 )
 
-// PickerInterval limits how often pickers are built: the minimum time between two is PickerInterval
-// times the number of READY children. If 10,000 endpoints connect at the same time, there is a new
-// picker every 10 ms instead of 10,000 pickers. Until the next picker, endpoints that have just
-// connected get no calls, and a call that picks an endpoint without a connection waits.
+// PickerInterval limits how often pickers are built: the minimum time between two pickers is
+// PickerInterval multiplied by the number of READY children. If 10,000 endpoints connect at the
+// same time, the policy builds a picker every 10 ms instead of 10,000 pickers. Before the next
+// picker, endpoints that have just connected get no calls, and a call waits if the endpoint that it
+// picks has just lost its connection.
 const PickerInterval = time.Microsecond
 
-// FewChildren is the largest number of children for which building a picker costs less than
-// starting a timer to delay it. Up to this number, there is no delay.
+// FewChildren is the maximum number of READY children for which building a picker costs less than
+// starting a timer that delays it. With at most this number, pickers are not delayed.
 const FewChildren = 256
 
 type publication struct {
-	published State
-	begun     bool
-	at        time.Time
-	stale     bool
-	urgent    bool
-	growing   bool // a READY child is in its slow-start window
+	published    State
+	hasPublished bool // Publish has been called
+	publishedAt  time.Time
+	outdated     bool // the published picker is out of date
+	publishNow   bool // a state must be published without a delay
+	inSlowStart  bool // a READY child is in its slow-start window
 }
 
-// End ends an update. A state is then due at once, unless the policy is READY and the picker would
-// be the same.
-func (c *Core[T]) End() { c.urgent = c.stale || c.published != Ready }
+// End ends an update. A state must then be published immediately, unless the policy is READY and
+// the update does not change the picker.
+func (c *Core[T]) End() { c.publishNow = c.outdated || c.published != Ready }
 
-// Outdated makes a new picker due. PickerInterval may delay it.
-func (c *Core[T]) Outdated() { c.stale = true }
+// Outdated requests a new picker, which PickerInterval may delay.
+func (c *Core[T]) Outdated() { c.outdated = true }
 
-// Due reports whether a state must be published, and when. A zero time means at once.
-func (c *Core[T]) Due() (at time.Time, due bool) {
-	if !c.begun || c.urgent || c.published != c.State() {
+// Due reports whether a state must be published, and when. The zero time means immediately.
+func (c *Core[T]) Due() (when time.Time, due bool) {
+	if !c.hasPublished || c.publishNow || c.published != c.State() {
 		return time.Time{}, true
 	}
 	var interval time.Duration
@@ -41,10 +42,10 @@ func (c *Core[T]) Due() (at time.Time, due bool) {
 		interval = time.Duration(n) * PickerInterval
 	}
 	switch {
-	case c.stale:
-		return c.at.Add(interval), true
-	case c.growing:
-		return c.at.Add(max(interval, c.config.SlowStart.Step())), true
+	case c.outdated:
+		return c.publishedAt.Add(interval), true
+	case c.inSlowStart:
+		return c.publishedAt.Add(max(interval, c.config.SlowStart.Step())), true
 	}
 	return time.Time{}, false
 }
@@ -52,8 +53,8 @@ func (c *Core[T]) Due() (at time.Time, due bool) {
 // Publish records and returns the state to publish. For Ready, the picker must contain the children
 // that Core.Ready returns.
 func (c *Core[T]) Publish(now time.Time) State {
-	c.published, c.begun, c.at = c.State(), true, now
-	c.stale, c.urgent, c.growing = false, false, false
+	c.published, c.hasPublished, c.publishedAt = c.State(), true, now
+	c.outdated, c.publishNow, c.inSlowStart = false, false, false
 	return c.published
 }
 
@@ -82,9 +83,9 @@ func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) 
 func (c *Core[T]) slowStart(now time.Time, children []*Child[T], weights []uint32) {
 	s := c.config.SlowStart
 	for _, child := range children {
-		c.growing = c.growing || s.Factor(now.Sub(child.readySince)) < 1
+		c.inSlowStart = c.inSlowStart || s.Factor(now.Sub(child.readySince)) < 1
 	}
-	if !c.growing {
+	if !c.inSlowStart {
 		return
 	}
 	scale := min(slowStartScale, uint32(math.MaxUint32/c.sum))

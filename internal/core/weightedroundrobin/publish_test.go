@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// update runs an update of core to endpoints a, b, c and so on, one for each weight.
+// update runs an update of core with the endpoints 0, 1, 2 and so on, which have the given weights.
 func update(core *Core[int], weights ...uint32) (children []*Child[int]) {
 	core.Begin(core.config, len(weights))
 	for i, weight := range weights {
@@ -31,14 +31,14 @@ func TestChangesOfManyEndpointsAreBatched(t *testing.T) {
 		}
 		core.Publish(published)
 		core.Reported(children[0], Connecting, published)
-		if at, due := core.Due(); !due || !at.Equal(published.Add(want)) {
-			t.Errorf("%d are READY: the next picker is due %v after the last (%v), want %v", ready, at.Sub(published), due, want)
+		if when, due := core.Due(); !due || !when.Equal(published.Add(want)) {
+			t.Errorf("%d are READY: the next picker is due %v after the last (%v), want %v", ready, when.Sub(published), due, want)
 		}
 	}
 }
 
 // An update that changes neither endpoints nor weights must not cause a new picker.
-func TestAnUpdateIsPublishedIfItChangesThePicker(t *testing.T) {
+func TestUpdateIsPublishedIfPickerChanges(t *testing.T) {
 	for _, test := range []struct {
 		about   string
 		weights []uint32
@@ -59,15 +59,16 @@ func TestAnUpdateIsPublishedIfItChangesThePicker(t *testing.T) {
 		if core.Previous() != nil {
 			t.Errorf("%s: the update has ended, but its previous children are kept", test.about)
 		}
-		if at, due := core.Due(); due != test.want || !at.IsZero() {
-			t.Errorf("%s: due = %v at %v, want %v at once", test.about, due, at, test.want)
+		if when, due := core.Due(); due != test.want || !when.IsZero() {
+			t.Errorf("%s: due = %v at %v, want %v at once", test.about, due, when, test.want)
 		}
 	}
 }
 
-// If all endpoints have failed, a further failure is published, because the error of calls may
-// change. Otherwise, it is not, but an earlier change that is not published yet stays due.
-func TestAFurtherFailureIsPublished(t *testing.T) {
+// If all endpoints have failed, a further failure must be published, because the error of calls may
+// change. If an endpoint is READY, a further failure need not be published, but it must not
+// suppress an earlier change that has not been published yet.
+func TestFurtherFailureIsPublished(t *testing.T) {
 	core := New[int]()
 	children := update(core, 1, 1, 1)
 	for _, child := range children {
@@ -87,7 +88,8 @@ func TestAFurtherFailureIsPublished(t *testing.T) {
 	}
 }
 
-// Parts must return the failed share of all endpoints, even if their weights have been scaled down.
+// The share of failed endpoints that Parts returns must be correct even if the weights have been
+// scaled down.
 func TestFailedPart(t *testing.T) {
 	for _, weight := range []uint32{1, 5, math.MaxUint32} {
 		core := New[int]()

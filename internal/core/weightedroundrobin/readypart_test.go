@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An endpoint that is CONNECTING does not count, unless it failed before and has not been READY
-// since.
+// The READY share must not depend on an endpoint that is CONNECTING, unless the endpoint has failed
+// and has not been READY since.
 func TestReadyPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
@@ -42,9 +42,9 @@ func TestReadyPart(t *testing.T) {
 	}
 }
 
-// The first failure of an endpoint changes the READY share, so it is published. Further failures
-// are not.
-func TestAFailureIsPublishedOnce(t *testing.T) {
+// The first failure of an endpoint changes the READY share, so it must be published. Further
+// failures of the endpoint must not be published.
+func TestFailureIsPublishedOnce(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 2)
 	a, _ := core.Endpoint(KeyOf([]Address{{Addr: "a"}}), 1)
@@ -75,7 +75,7 @@ func TestUnprovenPart(t *testing.T) {
 	core.Endpoints()
 	core.End()
 	core.Publish(time.Time{})
-	want := func(ready, unproven float64) {
+	checkParts := func(ready, unproven float64) {
 		t.Helper()
 		if _, due := core.Due(); !due {
 			t.Error("the state is not due to be published")
@@ -86,15 +86,15 @@ func TestUnprovenPart(t *testing.T) {
 		}
 	}
 	core.Unproven(children[1], true)
-	want(0.625, 0.375)
+	checkParts(0.625, 0.375)
 	core.Reported(children[2], TransientFailure, time.Time{})
-	want(0.125, 0.375)
+	checkParts(0.125, 0.375)
 	core.Reported(children[1], Connecting, time.Time{})
-	want(0.125, 0)
+	checkParts(0.125, 0)
 	core.Reported(children[1], Ready, time.Time{})
-	want(0.125, 0.375)
+	checkParts(0.125, 0.375)
 	core.Unproven(children[1], false)
-	want(0.5, 0)
+	checkParts(0.5, 0)
 	core.Unproven(children[1], false)
 	if _, due := core.Due(); due {
 		t.Error("an unchanged state is due to be published")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// SlowStart increases the share of an endpoint over Window after it has become READY, like Envoy's
-// slow_start. A Window of 0 disables it.
+// SlowStart gradually increases the weight of an endpoint during the time Window after it has
+// become READY, like Envoy's slow_start. A Window of 0 disables slow start.
 type SlowStart struct {
 	Window           time.Duration
 	Aggression       float64
@@ -17,11 +17,11 @@ type SlowStart struct {
 // that the load grows smoothly.
 const slowStartSteps = 50
 
-// slowStartScale is a factor for all weights while a child is in its window. It makes fractions of
-// a weight of 1 representable as integers.
+// slowStartScale is a factor for all weights while a child is in its slow-start window. It allows
+// fractions of a weight of 1 to be represented as integers.
 const slowStartScale = 1000
 
-// Factor returns the fraction of its weight that an endpoint gets when it has been READY for a
+// Factor returns the fraction of its weight that an endpoint has after it has been READY for the
 // given time.
 func (s SlowStart) Factor(ready time.Duration) float64 {
 	if ready >= s.Window {
@@ -36,8 +36,8 @@ func (s SlowStart) Step() time.Duration {
 	return max(s.Window/slowStartSteps, time.Millisecond)
 }
 
-// slowStartWeight returns a fraction of a weight, multiplied by scale. The result is at least 1, so
-// that the endpoint gets some calls.
+// slowStartWeight returns weight·factor·scale. The result is at least 1, so that the endpoint gets
+// some calls.
 func slowStartWeight(weight, scale uint32, factor float64) uint32 {
 	return max(1, uint32(float64(weight)*float64(scale)*factor))
 }

@@ -13,9 +13,9 @@ func addSaturating(a, b uint32) uint32 {
 	return sum
 }
 
-// scaleDown scales the weight of one of n endpoints whose weights add up to sum. sum must exceed
-// math.MaxUint32; the scaled weights of all n endpoints do not. A result is rounded down, but is at
-// least 1:
+// scaleDown scales the weight of one of n endpoints whose weights add up to sum, which must exceed
+// math.MaxUint32. The sum of the scaled weights of all n endpoints is at most math.MaxUint32. A
+// scaled weight is rounded down, but is at least 1:
 //
 //	weights 4294967295 4294967295 1  ->  2147483645 2147483645 1
 func scaleDown(weight uint32, sum uint64, n int) uint32 {

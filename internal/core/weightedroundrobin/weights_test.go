@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestScaleDownKeepsWithinTheLimit(t *testing.T) {
+func TestScaledWeightsFitTheLimit(t *testing.T) {
 	for _, weights := range [][]uint32{
 		{math.MaxUint32, 1},
 		{math.MaxUint32, math.MaxUint32, 1},
