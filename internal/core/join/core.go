@@ -1,24 +1,26 @@
 // Package join decides what a channel receives from its discovery mechanisms, and when (gRFC A37).
-// It is a state machine without goroutines, locks, a clock or gRPC types. Package internal/join
-// passes events to it, with the current time where it matters, and executes the actions that they
-// return. After each batch of events, it asks Next for the message to the channel:
+// It is a state machine without goroutines, locks, a clock or gRPC types. Each event is a method
+// that returns actions. Package internal/join calls these methods, with the current time if they
+// need it, and executes the actions. After each batch of events, it calls Next to get the message
+// to the channel:
 //
-//	east answered            ->  keep east's answer; Next: nothing, west has not started
+//	east answered            ->  store east's answer; Next: nothing, west has not started
 //	west was started         ->  Next: send east
-//	west failed              ->  warn of west; Next: send east, west has failed
-//	east failed              ->  warn of east, whose last answer stays in use; Next: nothing
+//	west failed              ->  log a warning about west; Next: send east, west has failed
+//	east failed              ->  log a warning about east; Next: nothing, its answer stays in use
 //
 // Guarantees:
 //
 //   - Nothing is sent before all sources are started and the first mechanism that has not failed
-//     has answered. Otherwise, the first calls could go to a lower priority just because a higher
-//     one is slow. wait.go limits this wait.
+//     has answered. Otherwise, the first calls could go to a lower priority only because a higher
+//     priority is slow. wait.go limits this wait.
 //   - An answer stays in use until another answer replaces it, even if sources fail in the
 //     meantime.
-//   - A mechanism whose source fails or stays silent before its first answer uses the answer that
-//     was kept while the channel was idle, if there is one.
-//   - A mechanism may answer with a list of mechanisms. The list replaces it once one mechanism of
-//     the list has answered and the channel need not wait for the others.
+//   - If the source of a mechanism fails or does not respond before its first answer, the mechanism
+//     uses the answer that was stored before the channel became idle, if one was stored.
+//   - The source of a mechanism may answer with a list of mechanisms. The list replaces the
+//     mechanism when a mechanism of the list has answered and the channel need not wait for the
+//     others.
 //   - After Closed, events only complete the start of sources.
 package join
 
@@ -34,8 +36,9 @@ type ID int
 type Mechanism struct {
 	// Name is shown to users. It is unique, and empty only if the channel has a single mechanism.
 	Name string
-	// Source identifies the source. It must be comparable. A mechanism of a new list continues the
-	// one in the previous list that has the same name and the same source. nil never matches.
+	// Source identifies the source. It must be comparable. If a mechanism of a new list has the same
+	// name and the same source as a mechanism of the previous list, they are one mechanism. A nil
+	// Source is equal to no other.
 	Source           any
 	OutlierDetection string
 	Given            any
@@ -43,18 +46,18 @@ type Mechanism struct {
 
 // Answer is the part of a mechanism's answer that this package needs.
 type Answer struct {
-	// Content holds the endpoints. Two answers are the same if their contents are equal. nil means
+	// Content contains the endpoints. Two answers are the same if their contents are equal. nil means
 	// that there is no answer.
 	Content any
 	// Why is the reason why no call can succeed with this answer, or "" if calls can succeed.
 	Why string
-	// Version is the source's version of the answer. Names holds the DNS lookups that the answer was
-	// made from. Both may change although the content does not.
+	// Version is the source's version of the answer. Names contains the DNS lookups from which the
+	// answer was made. Both may change although Content does not.
 	Version string
 	Names   any
 }
 
-// Kept is the answer or the list of a mechanism that was stored when the channel became idle.
+// Kept is the stored answer or list of a mechanism, which may be used after the channel was idle.
 type Kept struct {
 	Answer Answer
 	Parts  []Mechanism
@@ -62,8 +65,8 @@ type Kept struct {
 	Confirmed time.Time
 }
 
-// Hears describes which notifications a source accepts: requests for re-resolution, and reports of
-// failing endpoints.
+// Hears describes which notifications a source accepts: requests for re-resolution (LookAgain), and
+// reports of failing endpoints (Failures).
 type Hears struct {
 	LookAgain bool
 	Failures  bool
@@ -72,19 +75,19 @@ type Hears struct {
 // Config is the configuration of a Core.
 type Config struct {
 	Patience time.Duration
-	// Kept returns the stored answer or list of a mechanism, if there is one. For a mechanism that is
-	// itself in a list, it must not return a list.
+	// Kept returns the stored answer or list of a mechanism, and whether one is stored. For a
+	// mechanism that is in a list, it must not return a list.
 	Kept func(ID) (Kept, bool)
 }
 
-// Phase says how far a mechanism is on the way to its first answer.
+// Phase is the phase of a mechanism until it has an answer.
 type Phase int
 
 // The phases of a mechanism.
 const (
 	Outstanding Phase = iota
 	Failed
-	Answered // an answer or a list is in use, perhaps a stored one or one that another source sent
+	Answered // an answer or a list is in use; it may be stored, or come from another source
 )
 
 func (p Phase) String() string {
@@ -94,50 +97,50 @@ func (p Phase) String() string {
 type origin int
 
 const (
-	own         origin = iota
-	memory             // this mechanism's own source, before the channel became idle
-	predecessor        // the source of the mechanism that had this name in the previous list
+	ownSource origin = iota
+	stored           // the answer was stored before the channel became idle
+	inherited        // the answer comes from the mechanism that had this name in the previous list
 )
 
 // Trouble is a problem of a source: a failure or a doubt (see Core.Doubted).
 type Trouble struct {
 	Text  string
 	Since time.Time
-	// Confirmed is when the answer in use was last known to be valid. It is zero if there is no
-	// answer, or if the answer is still valid.
+	// Confirmed is the time at which the answer in use was last known to be valid. It is zero if no
+	// answer is in use, or if the answer is still valid.
 	Confirmed time.Time
 }
 
 type mechanism struct {
 	Mechanism
-	id    ID
-	whole *mechanism // the mechanism whose source sent the list that contains this one, or nil
-	begun bool
-	gone  bool
-	hears Hears
+	id      ID
+	parent  *mechanism // the mechanism whose source sent the list that contains this one, or nil
+	started bool       // Started or NotStarted was called
+	removed bool
+	accepts Hears
 
-	phase  Phase
-	answer Answer // empty before the first answer and while a list is in use
-	from   origin
-	until  time.Time // if from is predecessor, the time at which the inherited answer was last known to be valid
-	number int       // sequence number of the last answer, its own or inherited, or 0
-	err    string
+	phase              Phase
+	answer             Answer // empty before the first answer and while a list is in use
+	answerOrigin       origin
+	inheritedConfirmed time.Time // for an inherited answer: the time at which it was last known to be valid
+	answerNumber       int       // sequence number of the answer in use, which may be inherited, or 0
+	err                string    // the reason for the phase Failed
 
-	parts  []*mechanism
-	next   []*mechanism
-	listed bool
+	list             []*mechanism // the list in use instead of this mechanism, or nil
+	nextList         []*mechanism // the list that waits until it can replace list, or nil
+	answeredWithList bool         // the source's last answer was a list
 
-	complaint Trouble // the last failure; empty after the next answer
-	lost      Trouble // why the source cannot confirm its answer at present
-	heard     time.Time
-	lastError string
-	failedAt  time.Time
+	failure     Trouble // the failure of the source since its last answer
+	doubt       Trouble // the reason why the source cannot confirm its answer at present
+	confirmedAt time.Time
+	lastError   string
+	failedAt    time.Time
 
-	waits   waits
-	hush    time.Duration
-	trying  string
-	overdue bool // the errors of calls already say what the mechanism is trying
-	told    bool // the source knows that the channel refused its answer
+	waits           waits
+	silenceLimit    time.Duration // the limit of ForWord for this mechanism
+	trying          string        // what the source waits for before its first answer
+	overdue         bool          // the errors of calls contain trying
+	refusalReported bool          // the source was notified that the channel refused its answer
 }
 
 // Core is the state of a channel's mechanisms. Its methods are events that return the actions to
@@ -147,119 +150,121 @@ type Core struct {
 	config  Config
 	list    []*mechanism
 	byID    map[ID]*mechanism
-	last    ID
+	lastID  ID
 	actions []Action
 	now     time.Time
 
-	answers  int
-	starting int
-	waits    waits
-	sent     bool
-	changed  bool
-	refused  bool
-	awaiting string
-	closed   bool
+	answerCount   int    // number of answers of all mechanisms
+	startingCount int    // number of sources that are being started
+	waits         waits  // the state of ForFirst
+	hasSent       bool   // an update was sent
+	changed       bool   // Next may have a new message
+	lastRefused   bool   // the channel refused the last update although its endpoints looked usable
+	lastAwait     string // the last Await message
+	closed        bool
 }
 
-// New returns a core for at least one mechanism, in priority order, and its first actions.
+// New returns a core for the mechanisms in list, which are in priority order, and its first
+// actions. The list must not be empty.
 func New(config Config, list []Mechanism) (*Core, []Action) {
 	c := &Core{config: config, byID: make(map[ID]*mechanism)}
 	for _, m := range list {
-		c.list = append(c.list, c.add(m, nil))
+		c.list = append(c.list, c.addMechanism(m, nil))
 	}
 	if len(list) > 1 {
-		c.begin(ForFirst, nil)
+		c.beginWait(ForFirst, nil)
 	}
 	for _, m := range c.list {
-		c.start(m, nil)
+		c.startSource(m, nil)
 	}
-	return c, c.take()
+	return c, c.takeActions()
 }
 
-func (c *Core) add(m Mechanism, whole *mechanism) *mechanism {
-	c.last++
-	added := &mechanism{Mechanism: m, id: c.last, whole: whole}
+func (c *Core) addMechanism(m Mechanism, parent *mechanism) *mechanism {
+	c.lastID++
+	added := &mechanism{Mechanism: m, id: c.lastID, parent: parent}
 	c.byID[added.id] = added
 	return added
 }
 
-func (c *Core) start(m *mechanism, heir *mechanism) {
-	c.starting++
+func (c *Core) startSource(m *mechanism, heir *mechanism) {
+	c.startingCount++
 	a := Action{Kind: Start, ID: m.id, Mechanism: m.Mechanism, Answer: m.answer, Inherited: m.phase == Answered}
-	if m.whole != nil {
-		a.Whole = m.whole.id
+	if m.parent != nil {
+		a.Whole = m.parent.id
 	}
 	if heir != nil {
 		a.Heir = heir.id
 	}
-	if m.holds() {
+	if m.hasValidAnswer() {
 		a.At = c.now
 	}
-	c.do(a)
+	c.addAction(a)
 }
 
-// at begins an event of a mechanism: it sets the core's time to now. It returns the mechanism, or
-// nil if the event must be ignored because the mechanism or the core is gone.
-func (c *Core) at(now time.Time, id ID) *mechanism {
+// beginEvent sets the time of the core, and returns the mechanism that an event is about. It
+// returns nil if the event must be ignored, because the mechanism was removed or the channel is
+// closed.
+func (c *Core) beginEvent(now time.Time, id ID) *mechanism {
 	c.now = now
-	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
+	if m := c.byID[id]; m != nil && !m.removed && !c.closed {
 		return m
 	}
 	return nil
 }
 
-// Started is called after a source was started, and after the answers that it sent during the
-// start. The channel is notified of them only now.
-func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
+// Started is called after a source was started. The answers that the source sent during the start
+// are passed to the core before Started is called, but the channel receives them only afterwards.
+func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
 	m := c.byID[id]
-	c.starting--
-	m.begun, m.hears = true, hears
-	if c.at(now, id) == nil {
-		c.stop(m)
-		return c.take()
+	c.startingCount--
+	m.started, m.accepts = true, accepts
+	if c.beginEvent(now, id) == nil {
+		c.stopSource(m)
+		return c.takeActions()
 	}
 	if m.phase == Outstanding {
-		if _, some := c.config.Kept(id); some {
-			m.hush = c.limit(ForWord, m)
-			c.begin(ForWord, m)
+		if _, isStored := c.config.Kept(id); isStored {
+			m.silenceLimit = c.limit(ForWord, m)
+			c.beginWait(ForWord, m)
 		}
 	}
-	return c.take()
+	return c.takeActions()
 }
 
 // NotStarted is called when a source could not be started.
-func (c *Core) NotStarted(now time.Time, id ID, why string) []Action {
+func (c *Core) NotStarted(now time.Time, id ID, reason string) []Action {
 	m := c.byID[id]
-	if c.at(now, id) != nil {
-		c.fail(m, why)
+	if c.beginEvent(now, id) != nil {
+		c.fail(m, reason)
 	}
-	c.starting--
-	m.begun = true
-	if m.gone || c.closed {
-		c.stop(m)
+	c.startingCount--
+	m.started = true
+	if m.removed || c.closed {
+		c.stopSource(m)
 	}
-	return c.take()
+	return c.takeActions()
 }
 
 // Answered is called when a source has sent an answer.
 func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
-	m := c.at(now, id)
+	m := c.beginEvent(now, id)
 	if m == nil {
 		return nil
 	}
-	c.answers++
-	m.number = c.answers
-	if c.repeats(m, a) {
-		m.answer, m.from = a, own
+	c.answerCount++
+	m.answerNumber = c.answerCount
+	if c.isRepetition(m, a) {
+		m.answer, m.answerOrigin = a, ownSource
 		c.confirm(m)
-		return c.take()
+		return c.takeActions()
 	}
-	c.use(m, a)
-	c.do(Action{Kind: Accept, ID: id, Answer: a})
-	return c.take()
+	c.useAnswer(m, a)
+	c.addAction(Action{Kind: Accept, ID: id, Answer: a})
+	return c.takeActions()
 }
 
-// Said returns the answer that a mechanism uses, and whether there is one. It is empty for a
+// Said returns the answer that a mechanism uses, and whether it uses one. The answer is empty for a
 // mechanism that has been replaced by a list of mechanisms.
 func (c *Core) Said(id ID) (Answer, bool) {
 	m := c.byID[id]
@@ -269,153 +274,153 @@ func (c *Core) Said(id ID) (Answer, bool) {
 	return m.answer, true
 }
 
-// repeats reports whether answer a of m's source changes nothing. This is the case if m already
-// uses the same answer, the channel accepted it, and no call has failed because of the source
-// since.
-func (c *Core) repeats(m *mechanism, a Answer) bool {
-	return m.phase == Answered && m.from != predecessor && !c.refused && len(m.all()) == 0 &&
-		m.answer.Content == a.Content && !m.failsStill()
+// isRepetition reports whether answer a of m's source has no effect on the channel. This is the
+// case if m already uses the same answer, the channel has accepted it, and the source has not made
+// calls fail since then.
+func (c *Core) isRepetition(m *mechanism, a Answer) bool {
+	return m.phase == Answered && m.answerOrigin != inherited && !c.lastRefused && len(m.listed()) == 0 &&
+		m.answer.Content == a.Content && !m.makesCallsFail()
 }
 
-func (c *Core) use(m *mechanism, a Answer) {
-	c.well(m)
-	c.put(m, a, own)
-	c.do(Action{Kind: Keep, ID: m.id, Answer: a, At: c.now})
-	c.touch(m)
-	c.turn()
+func (c *Core) useAnswer(m *mechanism, a Answer) {
+	c.confirmAnswer(m)
+	c.setAnswer(m, a, ownSource)
+	c.addAction(Action{Kind: Keep, ID: m.id, Answer: a, At: c.now})
+	c.markChanged(m)
+	c.useReadyLists()
 }
 
-func (c *Core) put(m *mechanism, a Answer, from origin) {
-	c.spoke(m)
-	m.phase, m.answer, m.from, m.err, m.listed = Answered, a, from, "", false
-	before := m.all()
-	c.end(m, ForList)
-	m.parts, m.next = nil, nil
-	c.drop(m, before)
+func (c *Core) setAnswer(m *mechanism, a Answer, from origin) {
+	c.endAnswerWaits(m)
+	m.phase, m.answer, m.answerOrigin, m.err, m.answeredWithList = Answered, a, from, "", false
+	before := m.listed()
+	c.endWaits(m, ForList)
+	m.list, m.nextList = nil, nil
+	c.removeUnlisted(m, before)
 }
 
 // Failed is called when a source has failed: it has no answer, or cannot confirm its last one.
-func (c *Core) Failed(now time.Time, id ID, why string) []Action {
-	if m := c.at(now, id); m != nil {
-		c.fail(m, why)
+func (c *Core) Failed(now time.Time, id ID, reason string) []Action {
+	if m := c.beginEvent(now, id); m != nil {
+		c.fail(m, reason)
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-func (c *Core) fail(m *mechanism, why string) {
+func (c *Core) fail(m *mechanism, reason string) {
 	switch {
 	case m.phase == Answered:
-		if m.holds() && m.from == own {
-			// The source would have reported a change before this failure, so its answer was valid until
-			// now, even if the source only polls.
-			c.do(Action{Kind: Confirm, ID: m.id, At: c.now})
+		if m.hasValidAnswer() && m.answerOrigin == ownSource {
+			// The answer was valid until now, because the source would have reported a change before this
+			// failure. This also applies to a source that polls.
+			c.addAction(Action{Kind: Confirm, ID: m.id, At: c.now})
 		}
-		if c.complain(m, why, m.consequence()) && m.answer.Why != "" {
-			c.touch(m)
+		if c.recordFailure(m, reason, m.consequence()) && m.answer.Why != "" {
+			c.markChanged(m)
 		}
-		if m.from == predecessor {
-			m.from = own
+		if m.answerOrigin == inherited {
+			m.answerOrigin = ownSource
 		}
-	case c.recall(m, why):
+	case c.useStored(m, reason):
 		return
 	default:
-		if c.complain(m, why, "") {
-			c.touch(m)
+		if c.recordFailure(m, reason, "") {
+			c.markChanged(m)
 		}
-		c.spoke(m)
-		m.phase, m.err, m.from = Failed, why, own
+		c.endAnswerWaits(m)
+		m.phase, m.err, m.answerOrigin = Failed, reason, ownSource
 	}
-	c.turn()
+	c.useReadyLists()
 }
 
-// recall puts the stored answer or list of m into use, because its source has failed before its
-// first answer. It reports whether something was stored.
-func (c *Core) recall(m *mechanism, why string) bool {
-	k, some := c.config.Kept(m.id)
-	if !some {
+// useStored makes m use its stored answer or list, because its source has failed before its first
+// answer. It returns false if nothing is stored.
+func (c *Core) useStored(m *mechanism, reason string) bool {
+	k, isStored := c.config.Kept(m.id)
+	if !isStored {
 		return false
 	}
-	m.wrong(why, c.now)
-	m.complaint = Trouble{why, c.now, k.Confirmed}
+	m.recordError(reason, c.now)
+	m.failure = Trouble{reason, c.now, k.Confirmed}
 	age := c.now.Sub(k.Confirmed).Round(time.Second)
-	c.do(Action{Kind: Warn, ID: m.id, Text: why + "; the endpoints that were confirmed " + age.String() + " ago are used"})
+	c.addAction(Action{Kind: Warn, ID: m.id, Text: reason + "; the endpoints that were confirmed " + age.String() + " ago are used"})
 	if k.Parts != nil {
-		c.split(m, k.Parts)
-		m.from = memory
+		c.setList(m, k.Parts)
+		m.answerOrigin = stored
 		return true
 	}
-	c.put(m, k.Answer, memory)
-	c.touch(m)
-	c.turn()
+	c.setAnswer(m, k.Answer, stored)
+	c.markChanged(m)
+	c.useReadyLists()
 	return true
 }
 
 // Confirmed is called when a source reports that its last answer is still valid.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
-	m := c.at(now, id)
-	if m == nil || m.phase != Answered || m.from != own {
+	m := c.beginEvent(now, id)
+	if m == nil || m.phase != Answered || m.answerOrigin != ownSource {
 		return nil
 	}
 	c.confirm(m)
-	return c.take()
+	return c.takeActions()
 }
 
 func (c *Core) confirm(m *mechanism) {
-	c.well(m)
-	c.do(Action{Kind: Confirm, ID: m.id, Answer: m.said(), At: c.now})
+	c.confirmAnswer(m)
+	c.addAction(Action{Kind: Confirm, ID: m.id, Answer: m.ownAnswer(), At: c.now})
 }
 
-// said returns the last answer of m's source. It is empty if the source answered with a list.
-func (m *mechanism) said() Answer {
-	if m.listed {
+// ownAnswer returns the last answer of m's source. It is empty if the source answered with a list.
+func (m *mechanism) ownAnswer() Answer {
+	if m.answeredWithList {
 		return Answer{}
 	}
 	return m.answer
 }
 
-// Doubted is called when a source can no longer tell whether its last answer is still valid, for
-// example because it lost its connection to the server. why is empty when the source can tell
-// again. confirmed is the time at which the answer was last known to be valid. It is zero if this
-// source confirms its answer by calls of Confirmed instead. Unlike a failure, a doubt does not
-// affect calls.
-func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []Action {
-	m := c.at(now, id)
+// Doubted is called when a source no longer knows whether its last answer is still valid, for
+// example because it lost its connection to the server. why is the reason, or empty when the source
+// knows again that its answer is valid. confirmed is the time at which the answer was last known to
+// be valid. It is zero if Confirmed is called for this source instead. Unlike a failure, a doubt
+// does not affect calls.
+func (c *Core) Doubted(now time.Time, id ID, reason string, confirmed time.Time) []Action {
+	m := c.beginEvent(now, id)
 	switch {
 	case m == nil:
-	case why == "":
-		c.over(m, &m.lost)
+	case reason == "":
+		c.endTrouble(m, &m.doubt)
 	default:
-		m.wrong(why, now)
-		if m.lost.Text != why {
+		m.recordError(reason, now)
+		if m.doubt.Text != reason {
 			consequence := ""
 			if !confirmed.IsZero() {
 				consequence = staysInUse
 			}
-			c.do(Action{Kind: Show, ID: id, Text: why + consequence})
+			c.addAction(Action{Kind: Show, ID: id, Text: reason + consequence})
 		}
-		since := m.lost.Since
-		if m.lost.Text == "" || !m.lost.Confirmed.Equal(confirmed) {
+		since := m.doubt.Since
+		if m.doubt.Text == "" || !m.doubt.Confirmed.Equal(confirmed) {
 			if since = confirmed; since.IsZero() {
 				since = now
 			}
 		}
-		m.lost = Trouble{why, since, confirmed}
+		m.doubt = Trouble{reason, since, confirmed}
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-// Rejected is called when a source has refused an invalid update from its server. The last answer
-// stays valid.
-func (c *Core) Rejected(now time.Time, id ID, why string) {
-	if m := c.at(now, id); m != nil {
-		m.wrong(why, now)
+// Rejected is called when a source has rejected an invalid update from its server. The last answer
+// of the source remains valid.
+func (c *Core) Rejected(now time.Time, id ID, reason string) {
+	if m := c.beginEvent(now, id); m != nil {
+		m.recordError(reason, now)
 	}
 }
 
-// LookAgain is called when the channel requests a re-resolution without naming a mechanism. If
-// there are several mechanisms, the request is ignored. Otherwise, an endpoint of one mechanism
-// (from a management server, for example) would cause DNS lookups of another for as long as it
-// fails. gRFC A37 has ignore_reresolution_requests for the same reason.
+// LookAgain is called when the channel requests a re-resolution without naming a mechanism. If the
+// channel has several mechanisms, the request is ignored. Otherwise, a failing endpoint of one
+// mechanism (for example from a management server) would continually cause DNS lookups of another
+// mechanism. gRFC A37 has ignore_reresolution_requests for the same reason.
 func (c *Core) LookAgain() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].id, false)
@@ -424,22 +429,23 @@ func (c *Core) LookAgain() []Action {
 }
 
 // EndpointsFail is called when endpoints of a mechanism fail. It requests a re-resolution from the
-// source unless ignored is set, and reports the failure to sources that accept such reports.
+// mechanism's source unless ignored is set. It also reports the failure to the source, if the
+// source accepts such reports.
 func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
-	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
+	if m := c.byID[id]; m != nil && !m.removed && !c.closed {
 		if !ignored {
-			c.ask(m)
+			c.requestResolution(m)
 		}
-		if m.hears.Failures {
-			c.do(Action{Kind: TellFailing, ID: id})
+		if m.accepts.Failures {
+			c.addAction(Action{Kind: TellFailing, ID: id})
 		}
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-func (c *Core) ask(m *mechanism) {
-	if m.hears.LookAgain {
-		c.do(Action{Kind: AskAgain, ID: m.id})
+func (c *Core) requestResolution(m *mechanism) {
+	if m.accepts.LookAgain {
+		c.addAction(Action{Kind: AskAgain, ID: m.id})
 	}
 }
 
@@ -449,53 +455,53 @@ func (c *Core) Closed(now time.Time) []Action {
 		return nil
 	}
 	c.now, c.closed = now, true
-	c.end(nil, ForFirst)
-	all := c.all()
+	c.endWaits(nil, ForFirst)
+	all := c.allMechanisms()
 	for _, m := range all {
-		c.end(m, ForList, ForWord, ForCalls, ForLog)
-		if m.begun && m.holds() && m.from == own {
-			c.do(Action{Kind: ConfirmLast, ID: m.id, Answer: m.said()})
+		c.endWaits(m, ForList, ForWord, ForCalls, ForLog)
+		if m.started && m.hasValidAnswer() && m.answerOrigin == ownSource {
+			c.addAction(Action{Kind: ConfirmLast, ID: m.id, Answer: m.ownAnswer()})
 		}
 	}
 	for _, m := range all {
-		if m.begun { // Started or NotStarted stops a source that is still starting
-			c.stop(m)
+		if m.started { // a source that is still starting is stopped by Started or NotStarted
+			c.stopSource(m)
 		}
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-func (c *Core) stop(m *mechanism) {
-	c.do(Action{Kind: Stop, ID: m.id})
+func (c *Core) stopSource(m *mechanism) {
+	c.addAction(Action{Kind: Stop, ID: m.id})
 	delete(c.byID, m.id)
 }
 
-// inUse returns the mechanisms in use, in priority order. A mechanism that answered with a list is
-// replaced by the list.
+// inUse returns the mechanisms in use, in priority order. If a mechanism has been replaced by a
+// list, the mechanisms of the list are in its place.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
-		if m.parts == nil {
+		if m.list == nil {
 			list = append(list, m)
 		} else {
-			list = append(list, m.parts...)
+			list = append(list, m.list...)
 		}
 	}
 	return list
 }
 
-// all returns all mechanisms, including those that answered with a list and those in lists that are
-// not in use yet.
-func (c *Core) all() []*mechanism {
+// allMechanisms returns all mechanisms, including those that have been replaced by a list, and
+// those in lists that are not in use yet.
+func (c *Core) allMechanisms() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
-		list = append(append(list, m), m.all()...)
+		list = append(append(list, m), m.listed()...)
 	}
 	return list
 }
 
-func (c *Core) touch(m *mechanism) {
+func (c *Core) markChanged(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }
 
-func (m *mechanism) holds() bool { return m.phase == Answered && m.complaint.Text == "" }
+func (m *mechanism) hasValidAnswer() bool { return m.phase == Answered && m.failure.Text == "" }

@@ -10,11 +10,11 @@ import (
 type Message struct {
 	Kind MessageKind
 	List []Shown // for Send: the mechanisms that have answered or failed, in priority order
-	Text string  // for Report: why there is no endpoint; for Await: what calls wait for
+	Text string  // for Report: the reason why there is no endpoint; for Await: what calls wait for
 	Name string
 }
 
-// MessageKind says what the channel does with a Message.
+// MessageKind is the kind of a Message.
 type MessageKind int
 
 // The kinds of messages.
@@ -36,71 +36,72 @@ type Shown struct {
 	Trouble          string
 }
 
-// Explained returns why, the reason why no call can succeed, followed by the source's present
-// problem.
-func (s *Shown) Explained(why string) string {
-	if why == "" || s.Trouble == "" {
-		return why
+// Explained returns the text of errors of calls. why is the reason why no call can succeed. If the
+// source has a problem at present, the text begins with this problem.
+func (s *Shown) Explained(noUsable string) string {
+	if noUsable == "" || s.Trouble == "" {
+		return noUsable
 	}
-	return s.Trouble + lastAnswer + why
+	return s.Trouble + lastAnswer + noUsable
 }
 
-// Next returns the next message for the channel, or Nothing. It must be called after each batch of
-// events, so that simultaneous events become one message, and again until it returns Nothing. After
-// each message, Taken must be called.
+// Next returns the next message for the channel. After each batch of events, Next must be called
+// until it returns a message of kind Nothing. Taken must be called after each other message.
+// Because Next is called only after a batch, simultaneous events result in one message.
 func (c *Core) Next() Message {
-	if !c.changed || c.closed || c.starting > 0 {
+	if !c.changed || c.closed || c.startingCount > 0 {
 		return Message{}
 	}
 	c.changed = false
 	list := c.inUse()
-	switch kind := c.next(list); kind {
+	switch kind := c.messageKind(list); kind {
 	case Send:
-		c.sent = true
-		return Message{Kind: Send, List: shown(list)}
+		c.hasSent = true
+		return Message{Kind: Send, List: shownMechanisms(list)}
 	case Report:
-		c.awaiting = ""
+		c.lastAwait = ""
 		if len(list) == 1 && c.list[0].Name == "" {
 			return Message{Kind: Report, Name: list[0].Name, Text: list[0].err}
 		}
-		return Message{Kind: Report, Text: whyNone(list)}
+		return Message{Kind: Report, Text: noAnswerText(list)}
 	default:
-		m := awaited(list)
-		if text := m.Name + ": " + m.Text; text != c.awaiting && m.Kind != Nothing {
-			c.awaiting = text
+		m := awaitMessage(list)
+		if text := m.Name + ": " + m.Text; text != c.lastAwait && m.Kind != Nothing {
+			c.lastAwait = text
 			return m
 		}
 		return Message{}
 	}
 }
 
-// next returns the kind of message that describes the present state. It never returns Nothing.
-func (c *Core) next(list []*mechanism) MessageKind {
-	some, failed := false, false
+// messageKind returns the kind of message that describes the present state. It never returns
+// Nothing.
+func (c *Core) messageKind(list []*mechanism) MessageKind {
+	anyAnswered, anyFailed := false, false
 	first := Failed // the phase of the first mechanism that has not failed
 	for _, m := range list {
 		phase := m.phase
 		if first == Failed {
 			first = phase
 		}
-		some, failed = some || phase == Answered, failed || phase == Failed
+		anyAnswered, anyFailed = anyAnswered || phase == Answered, anyFailed || phase == Failed
 	}
 	switch {
-	case c.sent: // answers stay in use, even if all sources fail
+	case c.hasSent: // the answers stay in use, even if all sources have failed
 		return Send
-	case first == Outstanding && c.waits[ForFirst] != over:
+	case first == Outstanding && c.waits[ForFirst] != elapsed:
 		return Await
-	case some:
+	case anyAnswered:
 		return Send
-	case failed:
+	case anyFailed:
 		return Report
 	}
 	return Await
 }
 
-func shown(list []*mechanism) (shown []Shown) {
+func shownMechanisms(list []*mechanism) (shown []Shown) {
 	for _, m := range list {
-		s := Shown{ID: m.id, Name: m.Name, OutlierDetection: m.OutlierDetection, Answer: m.answer, LookAgain: m.hears.LookAgain, Trouble: m.complaint.Text}
+		s := Shown{ID: m.id, Name: m.Name, OutlierDetection: m.OutlierDetection, Answer: m.answer, LookAgain: m.accepts.LookAgain, Trouble: m.failure.Text}
 		switch m.phase {
 		case Outstanding:
 			continue
@@ -112,66 +113,65 @@ func shown(list []*mechanism) (shown []Shown) {
 	return shown
 }
 
-func whyNone(list []*mechanism) string {
-	const most = 4
+func noAnswerText(list []*mechanism) string {
+	const maxCauses = 4
 	var causes []string
-	for _, m := range list[:min(len(list), most)] {
+	for _, m := range list[:min(len(list), maxCauses)] {
 		cause := m.err
 		if cause == "" {
-			cause = m.unanswered()
+			cause = m.waitText()
 		}
 		causes = append(causes, m.Name+": "+cause)
 	}
-	if more := len(list) - most; more > 0 {
+	if more := len(list) - maxCauses; more > 0 {
 		causes = append(causes, "and "+strconv.Itoa(more)+" more")
 	}
 	return "no part has an address: " + strings.Join(causes, "; ")
 }
 
-// awaited returns an Await message about the first mechanism whose first answer is overdue. A call
-// whose deadline expires meanwhile gets its text as the error. If no mechanism is overdue, the
-// message is empty.
-func awaited(list []*mechanism) Message {
+// awaitMessage returns an Await message about the first mechanism whose first answer is overdue. If
+// no answer is overdue, the message is empty. If the deadline of a call expires during this wait,
+// its error contains the text of the message.
+func awaitMessage(list []*mechanism) Message {
 	for _, m := range list {
 		if m.phase == Outstanding && m.overdue {
-			return Message{Kind: Await, Name: m.Name, Text: m.unanswered()}
+			return Message{Kind: Await, Name: m.Name, Text: m.waitText()}
 		}
 	}
 	return Message{}
 }
 
-// Taken is called after each message. taken reports whether the channel accepted it. After a
-// refusal, it requests a re-resolution from each source whose answer was in the update, except from
-// the source of the mechanism told, which learns of the refusal in another way. No source gets a
-// second request before the channel has accepted an update.
+// Taken is called after each message. accepted reports whether the channel accepted the message. If
+// not, Taken requests a re-resolution from each source whose answer was in the update. notified is
+// a mechanism whose source was notified of the refusal in another way, so it gets no request. No
+// source gets a second request before the channel has accepted an update.
 //
 // The result refused reports whether the channel refused endpoints that looked usable. It is false
-// if the update contained a mechanism without usable addresses, because its source already knows
-// the reason for the refusal.
-func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
+// if the update contained a mechanism without usable addresses, because this explains the refusal.
+func (c *Core) Taken(accepted bool, notified ID) (refused bool, actions []Action) {
 	list := c.inUse()
-	c.refused = false
+	c.lastRefused = false
 	if c.closed {
 		return false, nil
 	}
-	if taken {
+	if accepted {
 		for _, m := range list {
-			m.told = false
+			m.refusalReported = false
 		}
 		return false, nil
 	}
 	if slices.ContainsFunc(list, func(m *mechanism) bool { return m.phase == Failed || m.answer.Why != "" }) {
 		return false, nil
 	}
-	c.refused = true
+	c.lastRefused = true
 	for _, m := range list {
 		if m.phase != Answered {
-			continue // the refused update had no answer from this mechanism
+			continue // the refused update contained no answer of this mechanism
 		}
-		if m.id != told && !m.told {
-			c.ask(m)
+		if m.id != notified && !m.refusalReported {
+			c.requestResolution(m)
 		}
-		m.told = true
+		m.refusalReported = true
 	}
-	return true, c.take()
+	return true, c.takeActions()
 }

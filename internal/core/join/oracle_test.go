@@ -11,48 +11,49 @@ import (
 
 // The oracle follows the table in docs/waits.md and the guarantees in the package comment. After
 // each event, it computes from the state of all mechanisms what the channel must have received.
-// This is slow, but simple. Only the scenarios test refusals, doubts, re-resolution, confirmations,
-// the log, and the texts about sources that have not answered.
+// This is slow, but simple. The oracle does not cover refusals, doubts, re-resolution,
+// confirmations, the log, and the texts about sources that have not answered. The scenarios test
+// these.
 
 var schedules = flag.Int("schedules", 4_000, "number of random schedules to compare with the oracle")
 
 type oracle struct {
-	start   time.Time
-	list    []*theirs
-	kept    map[string]Kept
-	first   time.Time
-	sent    bool
-	told    string
-	closed  bool
-	answers int
-	pending int
+	start          time.Time
+	list           []*modelMechanism
+	kept           map[string]Kept
+	firstWaitStart time.Time
+	hasSent        bool
+	expected       string
+	closed         bool
+	answerCount    int
+	pendingStarts  int
 }
 
-type theirs struct {
-	name   string
-	source any
-	whole  *theirs
-	id     ID
-	begun  bool
+type modelMechanism struct {
+	name    string
+	source  any
+	parent  *modelMechanism
+	id      ID
+	started bool
 
-	phase     Phase
-	answer    Answer
-	answered  int
-	inherited bool
-	recalled  bool
-	err       string
-	trouble   string
-	silentTil time.Time
+	phase           Phase
+	answer          Answer
+	answerNumber    int
+	inherited       bool
+	fromStore       bool
+	err             string
+	trouble         string
+	storedAnswerDue time.Time
 
-	parts, next []*theirs
-	nextFrom    time.Time
-	waited      bool
+	list, nextList  []*modelMechanism
+	nextListSince   time.Time
+	nextListOverdue bool
 }
 
-func (o *oracle) alive() (all []*theirs) {
+func (o *oracle) mechanisms() (all []*modelMechanism) {
 	for _, m := range o.list {
 		all = append(all, m)
-		for _, p := range append(slices.Clone(m.parts), m.next...) {
+		for _, p := range append(slices.Clone(m.list), m.nextList...) {
 			if !slices.Contains(all, p) {
 				all = append(all, p)
 			}
@@ -61,8 +62,8 @@ func (o *oracle) alive() (all []*theirs) {
 	return all
 }
 
-func (o *oracle) byID(id ID) *theirs {
-	for _, m := range o.alive() {
+func (o *oracle) byID(id ID) *modelMechanism {
+	for _, m := range o.mechanisms() {
 		if m.id == id {
 			return m
 		}
@@ -70,83 +71,83 @@ func (o *oracle) byID(id ID) *theirs {
 	return nil
 }
 
-func (m *theirs) heard() { m.silentTil = time.Time{} }
+func (m *modelMechanism) endSilence() { m.storedAnswerDue = time.Time{} }
 
-func (o *oracle) answered(m *theirs, a Answer) {
-	m.heard()
-	o.answers++
-	m.answered = o.answers
-	// A repeated answer must not be stored again, because another mechanism of the same name may have
-	// stored its own in the meantime.
-	repeats := m.phase == Answered && !m.inherited && m.answer == a && m.parts == nil && m.next == nil && (a.Why == "" || m.trouble == "")
-	m.phase, m.answer, m.inherited, m.recalled, m.err, m.trouble = Answered, a, false, false, "", ""
-	m.parts, m.next = nil, nil
+func (o *oracle) answered(m *modelMechanism, a Answer) {
+	m.endSilence()
+	o.answerCount++
+	m.answerNumber = o.answerCount
+	// A repeated answer must not be stored again, because another mechanism with the same name may
+	// have stored its answer in the meantime.
+	repeats := m.phase == Answered && !m.inherited && m.answer == a && m.list == nil && m.nextList == nil && (a.Why == "" || m.trouble == "")
+	m.phase, m.answer, m.inherited, m.fromStore, m.err, m.trouble = Answered, a, false, false, "", ""
+	m.list, m.nextList = nil, nil
 	if !repeats {
 		o.kept[m.name] = Kept{Answer: a}
 	}
 }
 
-func (o *oracle) failed(now time.Time, m *theirs, why string) {
-	k, some := o.kept[m.name]
+func (o *oracle) failed(now time.Time, m *modelMechanism, why string) {
+	k, isStored := o.kept[m.name]
 	switch {
 	case m.phase == Answered:
 		m.trouble, m.inherited = why, false
-	case some && k.Parts != nil:
-		o.replaced(now, m, k.Parts)
-		m.trouble, m.recalled = why, true
-	case some:
-		m.heard()
-		m.phase, m.answer, m.err, m.trouble, m.recalled, m.inherited = Answered, k.Answer, "", why, true, false
+	case isStored && k.Parts != nil:
+		o.setList(now, m, k.Parts)
+		m.trouble, m.fromStore = why, true
+	case isStored:
+		m.endSilence()
+		m.phase, m.answer, m.err, m.trouble, m.fromStore, m.inherited = Answered, k.Answer, "", why, true, false
 	default:
-		m.heard()
+		m.endSilence()
 		m.phase, m.err, m.inherited = Failed, why, false
 	}
 }
 
-func (o *oracle) said(now time.Time, m *theirs, list []Mechanism) {
-	if m.whole != nil {
-		o.failed(now, m, errPartOfPart)
+func (o *oracle) answeredWithList(now time.Time, m *modelMechanism, list []Mechanism) {
+	if m.parent != nil {
+		o.failed(now, m, errNestedList)
 		return
 	}
-	o.replaced(now, m, list)
-	m.trouble, m.recalled = "", false
+	o.setList(now, m, list)
+	m.trouble, m.fromStore = "", false
 	o.kept[m.name] = Kept{Parts: list}
 }
 
-func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
-	m.heard()
-	var before []*theirs
-	for _, p := range append(slices.Clone(m.parts), m.next...) {
+func (o *oracle) setList(now time.Time, m *modelMechanism, list []Mechanism) {
+	m.endSilence()
+	var before []*modelMechanism
+	for _, p := range append(slices.Clone(m.list), m.nextList...) {
 		if !slices.Contains(before, p) {
 			before = append(before, p)
 		}
 	}
-	var next []*theirs
-	fresh := false
+	var next []*modelMechanism
+	hasNew := false
 	for _, given := range list {
-		p := o.partOf(m, before, given)
-		fresh = fresh || p.id == 0
+		p := o.findOrCreate(m, before, given)
+		hasNew = hasNew || p.id == 0
 		next = append(next, p)
 	}
 	switch {
-	case m.parts == nil && m.phase != Answered:
-		m.parts, m.next = next, nil
-		o.begunParts(now, m)
-	case slices.Equal(next, m.parts):
-		m.next = nil
+	case m.list == nil && m.phase != Answered:
+		m.list, m.nextList = next, nil
+		o.startFirstWait(now, m)
+	case slices.Equal(next, m.list):
+		m.nextList = nil
 	default:
-		if m.next == nil || m.waited && fresh {
-			m.nextFrom, m.waited = now, false
+		if m.nextList == nil || m.nextListOverdue && hasNew {
+			m.nextListSince, m.nextListOverdue = now, false
 		}
-		m.next = next
+		m.nextList = next
 	}
 	m.phase, m.err = Answered, ""
 }
 
-func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
+func (o *oracle) findOrCreate(m *modelMechanism, before []*modelMechanism, given Mechanism) *modelMechanism {
 	name := m.name + "/" + given.Name
-	p := &theirs{name: name, source: given.Source, whole: m}
-	var heir *theirs
+	p := &modelMechanism{name: name, source: given.Source, parent: m}
+	var heir *modelMechanism
 	for _, b := range before {
 		if b.name != name {
 			continue
@@ -154,101 +155,101 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 		if b.source == given.Source {
 			return b
 		}
-		if heir == nil || heir.phase != Answered && b.phase == Answered || b.answered > heir.answered {
+		if heir == nil || heir.phase != Answered && b.phase == Answered || b.answerNumber > heir.answerNumber {
 			heir = b
 		}
 	}
 	if heir != nil {
 		p.phase, p.answer, p.err, p.trouble = heir.phase, heir.answer, heir.err, heir.trouble
-		p.answered = heir.answered
+		p.answerNumber = heir.answerNumber
 		p.inherited = heir.phase != Outstanding
 	}
 	return p
 }
 
-func (o *oracle) begunParts(now time.Time, m *theirs) {
-	if len(m.parts) > 1 && o.first.IsZero() && !o.sent {
-		o.first = now
+func (o *oracle) startFirstWait(now time.Time, m *modelMechanism) {
+	if len(m.list) > 1 && o.firstWaitStart.IsZero() && !o.hasSent {
+		o.firstWaitStart = now
 	}
 }
 
-func (o *oracle) settle(now time.Time) {
+func (o *oracle) applyTimers(now time.Time) {
 	if o.closed {
 		return
 	}
 	for changed := true; changed; {
 		changed = false
-		for _, m := range o.alive() {
-			if !m.silentTil.IsZero() && !now.Before(m.silentTil) {
+		for _, m := range o.mechanisms() {
+			if !m.storedAnswerDue.IsZero() && !now.Before(m.storedAnswerDue) {
 				changed = true
-				hush := Hush
-				if m.whole != nil && m.whole.recalled {
-					hush = HushOfPart
+				limit := Hush
+				if m.parent != nil && m.parent.fromStore {
+					limit = HushOfPart
 				}
-				m.silentTil = time.Time{}
-				o.failed(now, m, "nothing was heard for "+hush.String())
+				m.storedAnswerDue = time.Time{}
+				o.failed(now, m, "nothing was heard for "+limit.String())
 			}
 		}
 		for _, m := range o.list {
-			if m.next != nil && o.mayFollow(now, m) {
+			if m.nextList != nil && o.isNextReady(now, m) {
 				changed = true
-				m.parts, m.next, m.answer = m.next, nil, Answer{}
-				o.begunParts(now, m)
+				m.list, m.nextList, m.answer = m.nextList, nil, Answer{}
+				o.startFirstWait(now, m)
 			}
 		}
 	}
 }
 
-// mayFollow implements the row of docs/waits.md about a list that waits to replace the endpoints in
-// use.
-func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
-	is := func(list []*theirs, phase Phase) bool {
-		return slices.ContainsFunc(list, func(p *theirs) bool { return p.phase == phase })
+// isNextReady reports whether the next list of m may replace the list in use. It implements the row
+// of docs/waits.md about a new list of mechanisms.
+func (o *oracle) isNextReady(now time.Time, m *modelMechanism) bool {
+	hasPhase := func(list []*modelMechanism, phase Phase) bool {
+		return slices.ContainsFunc(list, func(p *modelMechanism) bool { return p.phase == phase })
 	}
-	if m.parts != nil && !is(m.parts, Answered) {
+	if m.list != nil && !hasPhase(m.list, Answered) {
 		return true
 	}
-	over := !now.Before(m.nextFrom.Add(Patience))
-	m.waited = m.waited || over
-	unheard := slices.ContainsFunc(m.next, func(p *theirs) bool { return p.phase == Outstanding || p.inherited })
-	return is(m.next, Answered) && (over || !unheard)
+	elapsed := !now.Before(m.nextListSince.Add(Patience))
+	m.nextListOverdue = m.nextListOverdue || elapsed
+	isPending := slices.ContainsFunc(m.nextList, func(p *modelMechanism) bool { return p.phase == Outstanding || p.inherited })
+	return hasPhase(m.nextList, Answered) && (elapsed || !isPending)
 }
 
-func (o *oracle) tell(now time.Time) string {
-	if o.closed || o.pending > 0 {
-		return o.told
+func (o *oracle) expect(now time.Time) string {
+	if o.closed || o.pendingStarts > 0 {
+		return o.expected
 	}
-	var use []*theirs
+	var inUse []*modelMechanism
 	for _, m := range o.list {
-		if m.parts != nil {
-			use = append(use, m.parts...)
+		if m.list != nil {
+			inUse = append(inUse, m.list...)
 		} else {
-			use = append(use, m)
+			inUse = append(inUse, m)
 		}
 	}
-	some, failed := false, false
-	var first *theirs
-	for _, m := range use {
-		some, failed = some || m.phase == Answered, failed || m.phase == Failed
+	anyAnswered, anyFailed := false, false
+	var first *modelMechanism
+	for _, m := range inUse {
+		anyAnswered, anyFailed = anyAnswered || m.phase == Answered, anyFailed || m.phase == Failed
 		if first == nil && m.phase != Failed {
 			first = m
 		}
 	}
-	patient := o.first.IsZero() || now.Before(o.first.Add(Patience))
+	isWaiting := o.firstWaitStart.IsZero() || now.Before(o.firstWaitStart.Add(Patience))
 	switch {
-	case o.sent:
-	case first != nil && first.phase == Outstanding && patient:
-		return o.told
-	case some:
-	case failed:
-		o.told = "report " + theirReasons(use)
-		return o.told
+	case o.hasSent:
+	case first != nil && first.phase == Outstanding && isWaiting:
+		return o.expected
+	case anyAnswered:
+	case anyFailed:
+		o.expected = "report " + expectedNoAnswerText(inUse)
+		return o.expected
 	default:
-		return o.told
+		return o.expected
 	}
-	o.sent = true
+	o.hasSent = true
 	var shown []string
-	for _, m := range use {
+	for _, m := range inUse {
 		switch {
 		case m.phase == Failed:
 			shown = append(shown, m.name+" failed: "+m.err)
@@ -258,15 +259,15 @@ func (o *oracle) tell(now time.Time) string {
 			shown = append(shown, fmt.Sprint(m.name, "=", m.answer.Content))
 		}
 	}
-	o.told = "send " + strings.Join(shown, ", ")
-	return o.told
+	o.expected = "send " + strings.Join(shown, ", ")
+	return o.expected
 }
 
-func theirReasons(use []*theirs) string {
+func expectedNoAnswerText(inUse []*modelMechanism) string {
 	var all []string
-	for i, m := range use {
+	for i, m := range inUse {
 		if i == 4 {
-			all = append(all, fmt.Sprintf("and %d more", len(use)-4))
+			all = append(all, fmt.Sprintf("and %d more", len(inUse)-4))
 			break
 		}
 		why := m.err
@@ -278,42 +279,42 @@ func theirReasons(use []*theirs) string {
 	return "no part has an address: " + strings.Join(all, "; ")
 }
 
-type rival struct {
-	core    *Core
-	oracle  *oracle
-	now     time.Time
-	timers  map[Timer]time.Time
-	kept    map[string]Kept
-	names   map[ID]string
-	pending []ID
-	running map[ID]bool
-	told    string
-	wrong   string
-	log     []string
+type comparison struct {
+	core     *Core
+	oracle   *oracle
+	now      time.Time
+	timers   map[Timer]time.Time
+	kept     map[string]Kept
+	names    map[ID]string
+	pending  []ID
+	running  map[ID]bool
+	received string
+	failure  string
+	log      []string
 }
 
-func (r *rival) failf(format string, args ...any) {
-	if r.wrong == "" {
-		r.wrong = fmt.Sprintf(format, args...)
+func (r *comparison) failf(format string, args ...any) {
+	if r.failure == "" {
+		r.failure = fmt.Sprintf(format, args...)
 	}
 }
 
-func (r *rival) do(actions []Action) {
-	r.act(actions)
+func (r *comparison) process(actions []Action) {
+	r.execute(actions)
 	for m := r.core.Next(); m.Kind != Nothing; m = r.core.Next() {
-		r.hear(m)
+		r.recordMessage(m)
 		_, actions := r.core.Taken(true, 0)
-		r.act(actions)
+		r.execute(actions)
 	}
 }
 
-func (r *rival) act(actions []Action) {
+func (r *comparison) execute(actions []Action) {
 	for _, a := range actions {
 		switch a.Kind {
 		case Start:
 			r.names[a.ID] = a.Name
 			r.pending = append(r.pending, a.ID)
-			r.adopt(a)
+			r.assignID(a)
 		case Stop:
 			if !r.running[a.ID] {
 				r.failf("%s is stopped but not running", r.names[a.ID])
@@ -322,7 +323,7 @@ func (r *rival) act(actions []Action) {
 		case StartTimer:
 			r.timers[a.Timer] = r.now.Add(a.After)
 		case StopTimer:
-			if _, runs := r.timers[a.Timer]; !runs {
+			if _, isRunning := r.timers[a.Timer]; !isRunning {
 				r.failf("a timer is stopped but not running: %v", a.Timer)
 			}
 			delete(r.timers, a.Timer)
@@ -332,8 +333,8 @@ func (r *rival) act(actions []Action) {
 	}
 }
 
-func (r *rival) adopt(a Action) {
-	for _, m := range r.oracle.alive() {
+func (r *comparison) assignID(a Action) {
+	for _, m := range r.oracle.mechanisms() {
 		if m.id == 0 && m.name == a.Name && m.source == a.Source {
 			m.id = a.ID
 			if a.Inherited != (m.phase == Answered) || a.Answer != m.answer {
@@ -345,10 +346,10 @@ func (r *rival) adopt(a Action) {
 	r.failf("%s is started unexpectedly", a.Name)
 }
 
-func (r *rival) hear(m Message) {
+func (r *comparison) recordMessage(m Message) {
 	switch m.Kind {
 	case Report:
-		r.told = "report " + m.Text
+		r.received = "report " + m.Text
 	case Send:
 		var shown []string
 		for _, s := range m.List {
@@ -361,22 +362,22 @@ func (r *rival) hear(m Message) {
 				shown = append(shown, fmt.Sprint(s.Name, "=", s.Answer.Content))
 			}
 		}
-		r.told = "send " + strings.Join(shown, ", ")
+		r.received = "send " + strings.Join(shown, ", ")
 	}
 }
 
-func (r *rival) compare() {
-	r.oracle.pending = len(r.pending)
-	r.oracle.settle(r.now)
-	if want := r.oracle.tell(r.now); r.told != want {
-		r.failf("the channel received %q, want %q", r.told, want)
+func (r *comparison) compare() {
+	r.oracle.pendingStarts = len(r.pending)
+	r.oracle.applyTimers(r.now)
+	if want := r.oracle.expect(r.now); r.received != want {
+		r.failf("the channel received %q, want %q", r.received, want)
 	}
 	running := make(map[ID]bool)
-	for _, m := range r.oracle.alive() {
+	for _, m := range r.oracle.mechanisms() {
 		if m.id == 0 {
 			r.failf("%s is not started", m.name)
 		}
-		if m.begun && !r.oracle.closed {
+		if m.started && !r.oracle.closed {
 			running[m.id] = true
 		}
 	}
@@ -388,7 +389,7 @@ func (r *rival) compare() {
 	}
 }
 
-func (r *rival) recall(id ID) (Kept, bool) {
-	k, some := r.kept[r.names[id]]
-	return k, some
+func (r *comparison) recall(id ID) (Kept, bool) {
+	k, isStored := r.kept[r.names[id]]
+	return k, isStored
 }

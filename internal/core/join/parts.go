@@ -5,160 +5,161 @@ import (
 	"time"
 )
 
-const errPartOfPart = "it is a part and gives a list of parts: want these in the list that it is in"
+const errNestedList = "it is a part and gives a list of parts: want these in the list that it is in"
 
-// Replaced is called when a source has answered with a list of mechanisms, which has at least one
-// entry and distinct names. The list replaces the source's previous answer or list. If a previous
-// list had a mechanism with the name and the source of an entry, that mechanism continues. If it
-// had one with the same name and another source, the entry inherits that one's last answer until
-// its own source answers. If the mechanism is itself in a list, its answer counts as a failure.
+// Replaced is called when a source has answered with a list of mechanisms. The list must not be
+// empty, and its names must be distinct. It replaces the source's previous answer or list. If an
+// entry has the name and the source of a mechanism in the previous list, that mechanism continues.
+// If only the name is the same, the entry inherits the last answer of that mechanism until its own
+// source answers. If the mechanism id is itself in a list, the new list counts as a failure of its
+// source.
 func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
-	m := c.at(now, id)
+	m := c.beginEvent(now, id)
 	switch {
 	case m == nil:
 		return nil
-	case m.whole != nil:
-		c.fail(m, errPartOfPart)
-		return c.take()
+	case m.parent != nil:
+		c.fail(m, errNestedList)
+		return c.takeActions()
 	}
-	c.well(m)
-	c.split(m, list)
-	m.from = own
-	c.do(Action{Kind: Keep, ID: id, Parts: list, At: c.now})
-	c.do(Action{Kind: Accept, ID: id})
-	return c.take()
+	c.confirmAnswer(m)
+	c.setList(m, list)
+	m.answerOrigin = ownSource
+	c.addAction(Action{Kind: Keep, ID: id, Parts: list, At: c.now})
+	c.addAction(Action{Kind: Accept, ID: id})
+	return c.takeActions()
 }
 
-// split stores the list of mechanisms that m's source has sent, and uses it at once unless it must
-// wait (see ForList).
-func (c *Core) split(m *mechanism, list []Mechanism) {
-	c.spoke(m)
-	before := m.all()
-	fresh := c.replace(m, list)
-	if len(fresh) > 0 && m.waits[ForList] == over {
-		m.waits[ForList] = notBegun // earlier lists used up the limit, but this one has a new source
+// setList records the list of mechanisms that m's source has sent, and uses it immediately unless
+// it must wait (see ForList).
+func (c *Core) setList(m *mechanism, list []Mechanism) {
+	c.endAnswerWaits(m)
+	before := m.listed()
+	added := c.buildNextList(m, list)
+	if len(added) > 0 && m.waits[ForList] == elapsed {
+		m.waits[ForList] = notStarted // the list may wait again, because it has a new source
 	}
 	switch {
-	case slices.Equal(m.next, m.parts):
-		m.next = nil
-		c.end(m, ForList)
-	case m.parts == nil && m.phase != Answered:
-		m.parts = []*mechanism{} // m has no answer that could stay in use until the list is ready
+	case slices.Equal(m.nextList, m.list):
+		m.nextList = nil
+		c.endWaits(m, ForList)
+	case m.list == nil && m.phase != Answered:
+		m.list = []*mechanism{} // use the list immediately, because m has no answer to use in the meantime
 	}
-	m.phase, m.err, m.listed = Answered, "", true
-	c.drop(m, before)
-	c.turn()
-	for _, p := range fresh {
-		c.start(p.mechanism, p.heir)
+	m.phase, m.err, m.answeredWithList = Answered, "", true
+	c.removeUnlisted(m, before)
+	c.useReadyLists()
+	for _, p := range added {
+		c.startSource(p.mechanism, p.heir)
 	}
 }
 
-type newPart struct {
+type newMechanism struct {
 	*mechanism
 	heir *mechanism
 }
 
-func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
-	before := m.all()
-	m.next = nil
+func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []newMechanism) {
+	before := m.listed()
+	m.nextList = nil
 	for _, given := range list {
 		if m.Name != "" {
 			given.Name = m.Name + "/" + given.Name
 		}
-		p, heir := find(before, given)
+		p, heir := findPrevious(before, given)
 		switch {
 		case p == nil:
-			p = c.add(given, m)
+			p = c.addMechanism(given, m)
 			if heir != nil {
-				c.inherit(p, heir)
+				c.inheritAnswer(p, heir)
 			}
-			fresh = append(fresh, newPart{p, heir})
+			added = append(added, newMechanism{p, heir})
 		case p.OutlierDetection != given.OutlierDetection:
 			p.OutlierDetection = given.OutlierDetection
-			c.touch(p)
+			c.markChanged(p)
 		}
-		m.next = append(m.next, p)
+		m.nextList = append(m.nextList, p)
 	}
-	return fresh
+	return added
 }
 
-// find looks in the previous lists for the mechanism that has the name and the source of m. If
-// there is none, it returns in heir the mechanism with the same name that answered last, whose
-// answer m inherits.
-func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
+// findPrevious returns the mechanism in before that has the name and the source of m. If no
+// mechanism has both, it returns in heir the mechanism with the same name that answered last. m
+// inherits the answer of this mechanism.
+func findPrevious(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	for _, p := range before {
 		switch {
 		case p.Name != m.Name:
 		case m.Source != nil && p.Source == m.Source:
 			return p, nil
-		case heir == nil || heir.phase != Answered && p.phase == Answered || p.number > heir.number:
+		case heir == nil || heir.phase != Answered && p.phase == Answered || p.answerNumber > heir.answerNumber:
 			heir = p
 		}
 	}
 	return nil, heir
 }
 
-func (c *Core) inherit(p, from *mechanism) {
-	p.phase, p.answer, p.err = from.phase, from.answer, from.err
-	p.complaint, p.heard, p.number = from.complaint, from.heard, from.number
-	p.until = c.confirmedUntil(from)
+func (c *Core) inheritAnswer(p, heir *mechanism) {
+	p.phase, p.answer, p.err = heir.phase, heir.answer, heir.err
+	p.failure, p.confirmedAt, p.answerNumber = heir.failure, heir.confirmedAt, heir.answerNumber
+	p.inheritedConfirmed = c.confirmedUntil(heir)
 	if p.phase != Outstanding {
-		p.from = predecessor
+		p.answerOrigin = inherited
 	}
 }
 
-// turn replaces the list in use by the next one, for each mechanism whose next list no longer has
-// to wait.
-func (c *Core) turn() {
-	has := func(list []*mechanism, phase Phase) bool {
+// useReadyLists replaces the list in use by the next list, for each mechanism whose next list no
+// longer has to wait (see ForList).
+func (c *Core) useReadyLists() {
+	hasPhase := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
 	}
-	waits := func(p *mechanism) bool { return p.phase == Outstanding || p.from == predecessor }
+	isPending := func(p *mechanism) bool { return p.phase == Outstanding || p.answerOrigin == inherited }
 	for _, m := range c.list {
-		working := m.parts == nil || has(m.parts, Answered)
+		hasAnswered := m.list == nil || hasPhase(m.list, Answered)
 		switch {
-		case m.next == nil:
-		case working && (!has(m.next, Answered) || m.waits[ForList] != over && slices.ContainsFunc(m.next, waits)):
-			if m.waits[ForList] == notBegun {
-				c.begin(ForList, m)
+		case m.nextList == nil:
+		case hasAnswered && (!hasPhase(m.nextList, Answered) || m.waits[ForList] != elapsed && slices.ContainsFunc(m.nextList, isPending)):
+			if m.waits[ForList] == notStarted {
+				c.beginWait(ForList, m)
 			}
 		default:
-			c.useNext(m)
+			c.useNextList(m)
 		}
 	}
 }
 
-func (c *Core) useNext(m *mechanism) {
-	before := m.all()
-	c.end(m, ForList)
-	m.parts, m.next, m.answer = m.next, nil, Answer{}
-	if len(m.parts) > 1 && c.waits[ForFirst] == notBegun && !c.sent {
-		c.begin(ForFirst, nil)
+func (c *Core) useNextList(m *mechanism) {
+	before := m.listed()
+	c.endWaits(m, ForList)
+	m.list, m.nextList, m.answer = m.nextList, nil, Answer{}
+	if len(m.list) > 1 && c.waits[ForFirst] == notStarted && !c.hasSent {
+		c.beginWait(ForFirst, nil)
 	}
 	c.changed = true
-	c.drop(m, before)
+	c.removeUnlisted(m, before)
 }
 
-func (c *Core) drop(m *mechanism, before []*mechanism) {
-	after := m.all()
+func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
+	after := m.listed()
 	for _, p := range before {
 		if slices.Contains(after, p) {
 			continue
 		}
-		p.gone = true
-		c.end(p, ForWord, ForCalls, ForLog)
-		if p.holds() && p.from == own {
-			c.do(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
+		p.removed = true
+		c.endWaits(p, ForWord, ForCalls, ForLog)
+		if p.hasValidAnswer() && p.answerOrigin == ownSource {
+			c.addAction(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
 		}
-		if p.begun {
-			c.stop(p)
+		if p.started {
+			c.stopSource(p)
 		}
 	}
 }
 
-func (m *mechanism) all() []*mechanism {
-	list := slices.Clone(m.parts)
-	for _, p := range m.next {
+func (m *mechanism) listed() []*mechanism {
+	list := slices.Clone(m.list)
+	for _, p := range m.nextList {
 		if !slices.Contains(list, p) {
 			list = append(list, p)
 		}

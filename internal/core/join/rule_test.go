@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The channel receives nothing until the first mechanism that has not failed answers, or the wait
-// for it is over. It then receives the mechanisms that have answered or failed or, if none has
-// answered, the reasons.
+// The channel must receive no update until the first mechanism that has not failed has answered, or
+// the wait for it is over. The update must then contain the mechanisms that have answered or
+// failed. If no mechanism has answered, the channel must receive the reasons.
 func TestNextFollowsTheRule(t *testing.T) {
 	r := rand.New(rand.NewPCG(37, 74))
 	counts := make(map[MessageKind]int)
@@ -23,11 +23,11 @@ func TestNextFollowsTheRule(t *testing.T) {
 		for i := range list {
 			c.Started(now, ID(i+1), Hears{})
 		}
-		late, sent := false, false
+		waitIsOver, hasSent := false, false
 		for range 8 {
 			if r.IntN(8) == 0 {
 				c.Waited(now, Timer{ForFirst, 0})
-				late = true
+				waitIsOver = true
 			}
 			switch i := r.IntN(len(list)); {
 			case r.IntN(2) == 0:
@@ -38,14 +38,14 @@ func TestNextFollowsTheRule(t *testing.T) {
 				phases[i] = Answered
 			}
 			got := c.Next()
-			want := told(phases, late, sent)
-			sent = sent || want == Send
+			want := wantKind(phases, waitIsOver, hasSent)
+			hasSent = hasSent || want == Send
 			counts[want]++
 			if got.Kind != want && got.Kind != Nothing || want == Send && len(got.List) != len(phases)-count(phases, Outstanding) && got.Kind != Nothing {
-				t.Fatalf("phases %v, late %v, sent %v: told %v, want kind %d", phases, late, sent, got, want)
+				t.Fatalf("phases %v, late %v, sent %v: told %v, want kind %d", phases, waitIsOver, hasSent, got, want)
 			}
-			if got.Kind == Nothing && !sent && want == Send {
-				t.Fatalf("phases %v, late %v: no message, want an update", phases, late)
+			if got.Kind == Nothing && !hasSent && want == Send {
+				t.Fatalf("phases %v, late %v: no message, want an update", phases, waitIsOver)
 			}
 		}
 	}
@@ -56,13 +56,13 @@ func TestNextFollowsTheRule(t *testing.T) {
 	}
 }
 
-func told(phases []Phase, late, sent bool) MessageKind {
+func wantKind(phases []Phase, waitIsOver, hasSent bool) MessageKind {
 	switch {
-	case sent:
+	case hasSent:
 		return Send
-	case late && count(phases, Answered) > 0:
+	case waitIsOver && count(phases, Answered) > 0:
 		return Send
-	case late && count(phases, Failed) > 0:
+	case waitIsOver && count(phases, Failed) > 0:
 		return Report
 	}
 	for _, phase := range phases {
@@ -85,9 +85,9 @@ func count(phases []Phase, of Phase) (n int) {
 	return n
 }
 
-// A mechanism that is also in the new list keeps its answer, but uses the new list's outlier
-// detection.
-func TestANewListChangesOutlierDetection(t *testing.T) {
+// A mechanism that is in the previous and in the new list must keep its answer, but must use the
+// outlier detection of the new list.
+func TestNewListChangesOutlierDetection(t *testing.T) {
 	now := time.Unix(0, 0)
 	c, _ := New(Config{Patience: Patience, Kept: func(ID) (Kept, bool) { return Kept{}, false }}, []Mechanism{{Name: "whole"}})
 	c.Started(now, 1, Hears{})
@@ -95,12 +95,12 @@ func TestANewListChangesOutlierDetection(t *testing.T) {
 		for _, a := range c.Replaced(now, 1, []Mechanism{{Name: "a", Source: "s", OutlierDetection: config}}) {
 			if a.Kind == Start {
 				c.Started(now, a.ID, Hears{})
-				if said, ok := c.Said(a.ID); ok {
-					t.Errorf("before its answer, the mechanism has said %v", said)
+				if answer, ok := c.Said(a.ID); ok {
+					t.Errorf("before its answer, the mechanism has said %v", answer)
 				}
 				c.Answered(now, a.ID, Answer{Content: "endpoints"})
-				if said, ok := c.Said(a.ID); !ok || said.Content != "endpoints" {
-					t.Errorf("the mechanism has said %v (%v), want its answer", said, ok)
+				if answer, ok := c.Said(a.ID); !ok || answer.Content != "endpoints" {
+					t.Errorf("the mechanism has said %v (%v), want its answer", answer, ok)
 				}
 			}
 		}

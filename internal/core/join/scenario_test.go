@@ -11,20 +11,22 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// The scenarios are in testdata, each below a sentence about it. Each line of the input is an
-// event. In the output, the actions and the messages for the channel follow each event:
+// TestScenarios runs the scenarios in testdata. Each of them follows a comment that describes it.
+// Each line of the input is an event. In the output, the actions and the messages for the channel
+// follow each event:
 //
 //	mechanisms a b             the channel has these mechanisms
-//	kept a X 10m               X is kept for a, and was confirmed 10 minutes ago
-//	kept a b=S c=T 10m         a list is kept for a, with the source of each entry
-//	started a [asks] [heeds]   a's source is started, and accepts re-resolution or reports of failures
+//	kept a X 10m               answer X is stored for a, and was confirmed 10 minutes ago
+//	kept a b=S c=T 10m         a list is stored for a; b has source S, and c has source T
+//	started a [asks] [heeds]   a's source is started, and accepts re-resolution (asks) or reports
+//	                           of failing endpoints (heeds)
 //	not-started a WHY
-//	answered a X [WHY]         WHY is why no call can be made with X
+//	answered a X [WHY]         WHY is the reason why no call can succeed with answer X
 //	failed a WHY
-//	replaced a b=S c=T         a answered with a list, with the source of each entry
+//	replaced a b=S c=T         a answered with a list; b has source S, and c has source T
 //	confirmed a
-//	doubted a 10m WHY          it was confirmed until 10 minutes ago; "-": something else
-//	                           confirms it; "doubted a" ends the doubt
+//	doubted a 10m WHY          a's answer was last confirmed 10 minutes ago; "-" instead of 10m:
+//	                           confirmed events confirm it; "doubted a" ends the doubt
 //	trying a TEXT
 //	look-again                 the channel requests a re-resolution
 //	endpoints-fail a [ignored]
@@ -38,10 +40,10 @@ func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		files++
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s := newStage()
+			s := newScenario()
 			for line := range strings.Lines(d.Input) {
 				s.printf("%s", strings.TrimSpace(line))
-				s.obey(strings.Fields(line))
+				s.runEvent(strings.Fields(line))
 			}
 			return s.transcript.String()
 		})
@@ -52,19 +54,19 @@ func TestScenarios(t *testing.T) {
 }
 
 type stage struct {
-	core       *Core
-	now        time.Time
-	names      map[ID]string
-	timers     map[Timer]time.Time
-	kept       map[string]Kept
-	refuses    bool
-	closes     bool
-	hears      string
-	transcript strings.Builder
-	seen       []string
+	core            *Core
+	now             time.Time
+	names           map[ID]string
+	timers          map[Timer]time.Time
+	kept            map[string]Kept
+	refuseNext      bool
+	closeDuringNext bool
+	notified        string
+	transcript      strings.Builder
+	seen            []string
 }
 
-func newStage() *stage {
+func newScenario() *stage {
 	return &stage{now: time.Unix(0, 0), names: make(map[ID]string), timers: make(map[Timer]time.Time), kept: make(map[string]Kept)}
 }
 
@@ -93,74 +95,74 @@ func mechanismsOf(words []string) (list []Mechanism) {
 	return list
 }
 
-func (s *stage) obey(words []string) {
+func (s *stage) runEvent(words []string) {
 	var id ID
-	rest := words[1:]
-	if len(rest) > 0 {
-		id = s.id(rest[0])
+	args := words[1:]
+	if len(args) > 0 {
+		id = s.id(args[0])
 	}
 	text := strings.Join(words[min(2, len(words)):], " ")
 	c, now := s.core, s.now
 	switch words[0] {
 	case "mechanisms":
 		var actions []Action
-		s.core, actions = New(Config{Patience: Patience, Kept: s.recall}, mechanismsOf(rest))
-		s.do(actions)
+		s.core, actions = New(Config{Patience: Patience, Kept: s.stored}, mechanismsOf(args))
+		s.execute(actions)
 	case "kept":
-		age, _ := time.ParseDuration(rest[len(rest)-1])
+		age, _ := time.ParseDuration(args[len(args)-1])
 		k := Kept{Confirmed: now.Add(-age)}
-		if strings.Contains(rest[1], "=") {
-			k.Parts = mechanismsOf(rest[1 : len(rest)-1])
+		if strings.Contains(args[1], "=") {
+			k.Parts = mechanismsOf(args[1 : len(args)-1])
 		} else {
-			k.Answer = Answer{Content: rest[1]}
+			k.Answer = Answer{Content: args[1]}
 		}
-		s.kept[rest[0]] = k
+		s.kept[args[0]] = k
 	case "started":
-		s.do(c.Started(now, id, Hears{LookAgain: slices.Contains(rest, "asks"), Failures: slices.Contains(rest, "heeds")}))
+		s.execute(c.Started(now, id, Hears{LookAgain: slices.Contains(args, "asks"), Failures: slices.Contains(args, "heeds")}))
 	case "not-started":
-		s.do(c.NotStarted(now, id, text))
+		s.execute(c.NotStarted(now, id, text))
 	case "answered":
-		s.do(c.Answered(now, id, Answer{Content: rest[1], Why: strings.Join(rest[2:], " ")}))
+		s.execute(c.Answered(now, id, Answer{Content: args[1], Why: strings.Join(args[2:], " ")}))
 	case "failed":
-		s.do(c.Failed(now, id, text))
+		s.execute(c.Failed(now, id, text))
 	case "replaced":
-		s.do(c.Replaced(now, id, mechanismsOf(rest[1:])))
+		s.execute(c.Replaced(now, id, mechanismsOf(args[1:])))
 	case "confirmed":
-		s.do(c.Confirmed(now, id))
+		s.execute(c.Confirmed(now, id))
 	case "doubted":
 		if text == "" {
-			s.do(c.Doubted(now, id, "", time.Time{}))
+			s.execute(c.Doubted(now, id, "", time.Time{}))
 			return
 		}
 		var confirmed time.Time
-		if age, err := time.ParseDuration(rest[1]); err == nil {
+		if age, err := time.ParseDuration(args[1]); err == nil {
 			confirmed = now.Add(-age)
 		}
-		s.do(c.Doubted(now, id, strings.Join(rest[2:], " "), confirmed))
+		s.execute(c.Doubted(now, id, strings.Join(args[2:], " "), confirmed))
 	case "trying":
-		s.do(c.Trying(now, id, text))
+		s.execute(c.Trying(now, id, text))
 	case "look-again":
-		s.do(c.LookAgain())
+		s.execute(c.LookAgain())
 	case "endpoints-fail":
-		s.do(c.EndpointsFail(id, text == "ignored"))
+		s.execute(c.EndpointsFail(id, text == "ignored"))
 	case "refuses":
-		s.refuses, s.hears = true, strings.Join(rest, "")
+		s.refuseNext, s.notified = true, strings.Join(args, "")
 	case "closes":
-		s.closes = true
+		s.closeDuringNext = true
 	case "pass":
-		s.pass(rest[0])
+		s.pass(args[0])
 	case "look":
-		s.look()
+		s.printStatus()
 	case "closed":
-		s.do(c.Closed(now))
+		s.execute(c.Closed(now))
 	default:
 		s.printf("unknown event %q", words[0])
 	}
 }
 
-func (s *stage) recall(id ID) (Kept, bool) {
-	k, some := s.kept[strings.Split(s.names[id], "'")[0]]
-	return k, some
+func (s *stage) stored(id ID) (Kept, bool) {
+	k, isStored := s.kept[strings.Split(s.names[id], "'")[0]]
+	return k, isStored
 }
 
 func (s *stage) pass(text string) {
@@ -181,14 +183,14 @@ func (s *stage) pass(text string) {
 		}
 		s.now = s.timers[due[0]]
 		delete(s.timers, due[0])
-		s.do(s.core.Waited(s.now, due[0]))
+		s.execute(s.core.Waited(s.now, due[0]))
 	}
 	s.now = end
 }
 
 var kindNames = map[Kind]string{Stop: "stop", AskAgain: "ask", TellFailing: "tell that endpoints fail", Accept: "accept", Warn: "warn", Say: "log", Show: "show"}
 
-func (s *stage) do(actions []Action) {
+func (s *stage) execute(actions []Action) {
 	for _, a := range actions {
 		switch name := s.names[a.ID]; a.Kind {
 		case Start:
@@ -202,7 +204,7 @@ func (s *stage) do(actions []Action) {
 		case StartTimer:
 			s.timers[a.Timer] = s.now.Add(a.After)
 		case StopTimer:
-			if _, runs := s.timers[a.Timer]; !runs {
+			if _, isRunning := s.timers[a.Timer]; !isRunning {
 				s.printf("  stop a timer that does not run: %v", a.Timer)
 			}
 			delete(s.timers, a.Timer)
@@ -210,9 +212,9 @@ func (s *stage) do(actions []Action) {
 			s.printf("  keep %s %s", name, contents(a.Answer, a.Parts))
 			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.Parts, a.At}
 		case Confirm:
-			s.printf("  confirm %s%s, %v ago", name, with(a.Answer), s.now.Sub(a.At))
+			s.printf("  confirm %s%s, %v ago", name, withAnswer(a.Answer), s.now.Sub(a.At))
 		case ConfirmLast:
-			s.printf("  confirm at last %s%s", name, with(a.Answer))
+			s.printf("  confirm at last %s%s", name, withAnswer(a.Answer))
 		case ShowWell:
 			s.printf("  show %s: well again after %v", name, a.After)
 		case Warn, Say, Show:
@@ -223,11 +225,11 @@ func (s *stage) do(actions []Action) {
 		}
 	}
 	for m := s.core.Next(); m.Kind != Nothing; m = s.core.Next() {
-		s.told(m)
+		s.deliver(m)
 	}
 }
 
-func (s *stage) told(m Message) {
+func (s *stage) deliver(m Message) {
 	switch m.Kind {
 	case Await:
 		s.printf("  calls wait for %s: %s", m.Name, m.Text)
@@ -247,20 +249,20 @@ func (s *stage) told(m Message) {
 		}
 		s.printf("  send %s", strings.Join(list, ", "))
 	}
-	taken := !s.refuses
-	s.refuses = false
-	if s.closes {
-		s.closes = false
-		s.do(s.core.Closed(s.now))
+	accepted := !s.refuseNext
+	s.refuseNext = false
+	if s.closeDuringNext {
+		s.closeDuringNext = false
+		s.execute(s.core.Closed(s.now))
 	}
-	refused, actions := s.core.Taken(taken, s.id(s.hears))
+	refused, actions := s.core.Taken(accepted, s.id(s.notified))
 	if refused {
 		s.printf("  the channel refuses that")
 	}
-	s.do(actions)
+	s.execute(actions)
 }
 
-func with(a Answer) string {
+func withAnswer(a Answer) string {
 	if a.Content == nil {
 		return ""
 	}
@@ -278,7 +280,7 @@ func contents(a Answer, parts []Mechanism) string {
 	return "[" + strings.Join(names, " ") + "]"
 }
 
-func (s *stage) look() {
+func (s *stage) printStatus() {
 	for _, m := range s.core.Look() {
 		text := m.Phase.String()
 		if m.Trying != "" {

@@ -7,18 +7,18 @@ const (
 	staysInUse = "; the endpoints from before stay in use"
 )
 
-// complain records that the source of m failed. If the text differs from the last one, complain
-// logs it with the consequence, and returns true.
-func (c *Core) complain(m *mechanism, text, consequence string) bool {
-	m.wrong(text, c.now)
-	if m.complaint.Text == text {
+// recordFailure records that the source of m has failed. If the text differs from that of the last
+// failure, recordFailure logs it with the consequence, and returns true.
+func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
+	m.recordError(text, c.now)
+	if m.failure.Text == text {
 		return false
 	}
-	if m.complaint.Text == "" {
-		m.complaint.Since, m.complaint.Confirmed = c.now, c.confirmedUntil(m)
+	if m.failure.Text == "" {
+		m.failure.Since, m.failure.Confirmed = c.now, c.confirmedUntil(m)
 	}
-	m.complaint.Text = text
-	c.do(Action{Kind: Warn, ID: m.id, Text: text + consequence})
+	m.failure.Text = text
+	c.addAction(Action{Kind: Warn, ID: m.id, Text: text + consequence})
 	return true
 }
 
@@ -29,47 +29,47 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// failsStill reports whether calls fail because of m: its last answer has no usable endpoint, and
-// its source has failed after sending it.
-func (m *mechanism) failsStill() bool { return m.answer.Why != "" && m.complaint.Text != "" }
+// makesCallsFail reports whether calls fail because of m: its last answer has no usable endpoint,
+// and its source has failed after this answer.
+func (m *mechanism) makesCallsFail() bool { return m.answer.Why != "" && m.failure.Text != "" }
 
-// well records that the last answer of m is valid now. This ends a failure, and a doubt unless the
-// source must end the doubt itself (see Doubted).
-func (c *Core) well(m *mechanism) {
-	if m.failsStill() {
-		c.touch(m)
+// confirmAnswer records that the last answer of m is valid now. This ends a failure. It also ends a
+// doubt, unless the source itself ends its doubts (see Doubted).
+func (c *Core) confirmAnswer(m *mechanism) {
+	if m.makesCallsFail() {
+		c.markChanged(m)
 	}
-	c.over(m, &m.complaint)
-	if !m.lost.Confirmed.IsZero() {
-		c.over(m, &m.lost)
+	c.endTrouble(m, &m.failure)
+	if !m.doubt.Confirmed.IsZero() {
+		c.endTrouble(m, &m.doubt)
 	}
-	m.heard = c.now
+	m.confirmedAt = c.now
 }
 
-func (c *Core) over(m *mechanism, t *Trouble) {
+func (c *Core) endTrouble(m *mechanism, t *Trouble) {
 	if t.Text != "" {
-		c.do(Action{Kind: ShowWell, ID: m.id, After: c.now.Sub(t.Since)})
+		c.addAction(Action{Kind: ShowWell, ID: m.id, After: c.now.Sub(t.Since)})
 	}
 	*t = Trouble{}
 }
 
-func (m *mechanism) wrong(text string, now time.Time) { m.lastError, m.failedAt = text, now }
+func (m *mechanism) recordError(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
 // confirmedUntil returns the time at which the answer of m was last known to be valid. A source
-// that polls confirms its answer with each poll. Any other source reports changes at once, so its
-// answer is valid until it reports a failure or a doubt.
+// that polls confirms its answer with each poll. Any other source reports changes immediately, so
+// its answer is valid until the source reports a failure or a doubt.
 func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	switch {
 	case m.phase != Answered:
 		return time.Time{}
-	case m.from == predecessor:
-		return m.until
-	case m.hears.LookAgain:
-		return m.heard
-	case !m.lost.Confirmed.IsZero():
-		return m.lost.Confirmed
-	case m.whole != nil && !m.whole.lost.Confirmed.IsZero():
-		return m.whole.lost.Confirmed
+	case m.answerOrigin == inherited:
+		return m.inheritedConfirmed
+	case m.accepts.LookAgain:
+		return m.confirmedAt
+	case !m.doubt.Confirmed.IsZero():
+		return m.doubt.Confirmed
+	case m.parent != nil && !m.parent.doubt.Confirmed.IsZero():
+		return m.parent.doubt.Confirmed
 	}
 	return c.now
 }
@@ -89,14 +89,15 @@ type Status struct {
 	FailedAt  time.Time
 }
 
-// Look returns the status of the mechanisms in use, in priority order. A mechanism that answered
-// with a list precedes the entries of the list, but only while it has a problem.
+// Look returns the status of the mechanisms in use, in priority order. A mechanism that has been
+// replaced by a list is included only while it has a problem. It precedes the mechanisms of the
+// list.
 func (c *Core) Look() (list []Status) {
 	for _, m := range c.list {
-		if m.parts == nil || m.complaint.Text != "" || m.lost.Text != "" {
+		if m.list == nil || m.failure.Text != "" || m.doubt.Text != "" {
 			list = append(list, m.status())
 		}
-		for _, p := range m.parts {
+		for _, p := range m.list {
 			list = append(list, p.status())
 		}
 	}
@@ -104,9 +105,9 @@ func (c *Core) Look() (list []Status) {
 }
 
 func (m *mechanism) status() Status {
-	s := Status{ID: m.id, Name: m.Name, Phase: m.phase, Listed: m.parts != nil, Failed: m.phase == Failed, Trying: m.trying, Answer: m.answer, Answered: m.heard, Trouble: m.complaint, LastError: m.lastError, FailedAt: m.failedAt}
+	s := Status{ID: m.id, Name: m.Name, Phase: m.phase, Listed: m.list != nil, Failed: m.phase == Failed, Trying: m.trying, Answer: m.answer, Answered: m.confirmedAt, Trouble: m.failure, LastError: m.lastError, FailedAt: m.failedAt}
 	if s.Trouble.Text == "" { // a failure matters more than a doubt
-		s.Trouble = m.lost
+		s.Trouble = m.doubt
 	}
 	return s
 }

@@ -7,20 +7,19 @@ type Wait int
 
 // The waits of a Core.
 const (
-	// ForFirst is the wait for the first mechanism that has not failed, while the channel has no
-	// endpoints. Its timer is not stopped when that mechanism answers, but then has no effect.
+	// ForFirst is the wait of a channel without endpoints for the first mechanism that has not failed.
+	// When this mechanism answers, the timer is not stopped, but it then has no effect.
 	ForFirst Wait = iota
-	// ForList is the wait of a new list until it is ready: one of its mechanisms has answered, and
-	// all others have answered or failed. Until then, the previous endpoints stay in use. There is
-	// no wait if no mechanism in use has ever answered. Config.Patience limits the wait. Further
-	// lists do not extend it; otherwise, a source that changes its list often would keep old
-	// endpoints in use. Once the limit is reached, a further list waits again only if it contains a
-	// new source.
+	// ForList is the wait until a new list is ready: one of its mechanisms has answered, and each of
+	// the others has answered or failed. Until then, the previous endpoints stay in use. A list does
+	// not wait if no mechanism in use has ever answered. Config.Patience limits the wait. Further
+	// lists do not extend it; otherwise, a source that changes its list often would keep old endpoints
+	// in use. After the limit is reached, a further list waits again only if it contains a new source.
 	ForList
-	// ForWord is the wait for a source's first answer before the stored answer is used.
+	// ForWord is the wait for the first answer of a source before the stored answer is used.
 	ForWord
-	// ForCalls and ForLog begin when a source reports what it waits for before its first answer. When
-	// ForCalls is over, the errors of calls contain this text; when ForLog is over, it is logged.
+	// ForCalls and ForLog begin when a source without an answer reports what it waits for. After
+	// ForCalls, the errors of calls contain the text of this report. After ForLog, the text is logged.
 	ForCalls
 	ForLog
 )
@@ -30,10 +29,10 @@ const (
 	// timeout.
 	Patience = 10 * time.Second
 	// Hush is the limit of ForWord. It is much shorter than gRPC's limit of 20 s for a connection
-	// attempt, because calls should not wait for a server that hangs if there is a stored answer.
+	// attempt, because calls can use the stored answer and should not wait for a server that hangs.
 	Hush = 2 * time.Second
-	// HushOfPart is the limit of ForWord for a mechanism in a stored list. Calls have already waited
-	// for Hush, because the source of the list did not answer. The limit suffices for a DNS lookup.
+	// HushOfPart is the limit of ForWord for a mechanism in a stored list. It is short, because calls
+	// have already waited for the source of the list (see Hush). It suffices for a DNS lookup.
 	HushOfPart = 200 * time.Millisecond
 	// CallsSayAfter is the limit of ForCalls.
 	CallsSayAfter = 200 * time.Millisecond
@@ -47,7 +46,7 @@ func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 		return CallsSayAfter
 	case w == ForLog:
 		return LogSaysAfter - CallsSayAfter
-	case w == ForWord && m.whole != nil && m.whole.from == memory:
+	case w == ForWord && m.parent != nil && m.parent.answerOrigin == stored:
 		return HushOfPart
 	case w == ForWord:
 		return Hush
@@ -66,83 +65,83 @@ type waits [ForLog + 1]progress
 type progress int
 
 const (
-	notBegun progress = iota
+	notStarted progress = iota
 	running
-	over
+	elapsed
 )
 
-func (c *Core) begin(w Wait, m *mechanism) {
-	of, id := c.of(m)
+func (c *Core) beginWait(w Wait, m *mechanism) {
+	of, id := c.waitsOf(m)
 	of[w] = running
-	c.do(Action{Kind: StartTimer, ID: id, Timer: Timer{w, id}, After: c.limit(w, m)})
+	c.addAction(Action{Kind: StartTimer, ID: id, Timer: Timer{w, id}, After: c.limit(w, m)})
 }
 
-// end stops the timers of the given waits of m, and resets the waits, so that they can begin again.
-func (c *Core) end(m *mechanism, list ...Wait) {
-	of, id := c.of(m)
+// endWaits stops the timers of the given waits of m. The waits can then begin again.
+func (c *Core) endWaits(m *mechanism, list ...Wait) {
+	of, id := c.waitsOf(m)
 	for _, w := range list {
 		if of[w] == running {
-			c.do(Action{Kind: StopTimer, ID: id, Timer: Timer{w, id}})
+			c.addAction(Action{Kind: StopTimer, ID: id, Timer: Timer{w, id}})
 		}
-		of[w] = notBegun
+		of[w] = notStarted
 	}
 }
 
-func (c *Core) of(m *mechanism) (*waits, ID) {
+func (c *Core) waitsOf(m *mechanism) (*waits, ID) {
 	if m == nil {
 		return &c.waits, 0
 	}
 	return &m.waits, m.id
 }
 
-// spoke ends the waits for m's first answer, because the source has answered or failed.
-func (c *Core) spoke(m *mechanism) {
-	c.end(m, ForWord, ForCalls, ForLog)
+// endAnswerWaits ends the waits for m's first answer, because the source has answered or failed.
+func (c *Core) endAnswerWaits(m *mechanism) {
+	c.endWaits(m, ForWord, ForCalls, ForLog)
 	m.trying = ""
 }
 
 // Waited is called when a timer fires.
 func (c *Core) Waited(now time.Time, t Timer) []Action {
-	m := c.at(now, t.ID)
+	m := c.beginEvent(now, t.ID)
 	if c.closed || m == nil && t.Wait != ForFirst {
 		return nil
 	}
-	of, _ := c.of(m)
-	of[t.Wait] = over
+	of, _ := c.waitsOf(m)
+	of[t.Wait] = elapsed
 	switch t.Wait {
 	case ForFirst:
-		c.changed = c.changed || !c.sent
+		c.changed = c.changed || !c.hasSent
 	case ForList:
-		c.turn()
+		c.useReadyLists()
 	case ForWord:
 		if m.phase == Outstanding {
-			c.recall(m, "nothing was heard for "+m.hush.String())
+			c.useStored(m, "nothing was heard for "+m.silenceLimit.String())
 		}
 	case ForCalls:
 		m.overdue = true
-		c.changed = c.changed || !c.sent
-		c.begin(ForLog, m)
+		c.changed = c.changed || !c.hasSent
+		c.beginWait(ForLog, m)
 	case ForLog:
-		c.do(Action{Kind: Say, ID: m.id, Text: m.unanswered()})
+		c.addAction(Action{Kind: Say, ID: m.id, Text: m.waitText()})
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-// Trying is called when a source reports what it waits for (text), or that this wait has ended
-// (text is ""). Once the source has answered or failed, the call has no effect.
+// Trying is called when a source reports what it waits for. An empty text means that it no longer
+// waits. After the source has answered or failed, Trying has no effect.
 func (c *Core) Trying(now time.Time, id ID, text string) []Action {
-	m := c.at(now, id)
+	m := c.beginEvent(now, id)
 	if m == nil || m.phase != Outstanding || m.trying == text {
 		return nil
 	}
-	c.end(m, ForCalls, ForLog)
+	c.endWaits(m, ForCalls, ForLog)
 	if m.trying, m.overdue = text, false; text != "" {
-		c.begin(ForCalls, m)
+		c.beginWait(ForCalls, m)
 	}
-	return c.take()
+	return c.takeActions()
 }
 
-func (m *mechanism) unanswered() string {
+func (m *mechanism) waitText() string {
 	if m.trying == "" {
 		return "no answer yet"
 	}
