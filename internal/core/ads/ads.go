@@ -17,54 +17,54 @@ import (
 type phase int
 
 const (
-	down phase = iota
-	open
-	answered
+	streamDown phase = iota
+	streamOpen
+	streamAnswered
 )
 
 // Subscriptions is the set of subscribed resources and their state.
 type Subscriptions struct {
-	phase     phase
-	heard     bool
-	version   string // version of the last acknowledged response; it outlives the stream
-	rejected  *string
-	nonce     string
-	responses uint64
-	wanted    map[string]*subscription
-	timers    uint64
-	heards    uint64
-	failure   error // why the last stream ended; nil if it had a response
+	phase            phase
+	anyResponse      bool
+	version          string // version of the last acknowledged response, also after the end of its stream
+	rejectedVersion  *string
+	nonce            string
+	responseCount    uint64
+	subscribed       map[string]*subscription
+	timerCount       uint64
+	allResponseCount uint64
+	failure          error // the reason why the last stream ended without a response, or nil
 }
 
 type subscription struct {
-	watchers int // if 0, the resource stays subscribed until the stream ends, see Unwatch
-	has      bool
-	body     []byte
-	err      error
-	timer    Timer
-	asked    uint64 // value of heards when the timer was started; if it is unchanged when the timer fires, the server sent nothing
+	watchers        int // if 0, the resource stays subscribed until the stream ends (see Unwatch)
+	received        bool
+	body            []byte
+	err             error
+	timer           Timer
+	responsesBefore uint64 // the number of responses when the timer was started; it shows whether the server has responded since
 }
 
 // New returns an empty set of subscriptions.
 func New() *Subscriptions {
-	return &Subscriptions{wanted: make(map[string]*subscription)}
+	return &Subscriptions{subscribed: make(map[string]*subscription)}
 }
 
 // Actions lists what to do after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
-	Start   []Timer // when one of these fires, Expired must be called
+	Start   []Timer // when one of these timers fires, Expired must be called
 	Deliver []Named
-	Fail    []Failure // resources that have no good version, and why
+	Fail    []Failure // resources without a good version
 	Kept    []Failure // resources with a good version whose update was rejected
 	Send    *Request  // replaces a request that was not sent yet (see Replacing); may be nil
 	Later   bool      // Send may be delayed, because the server repeats a version that was already rejected
 	Renew   bool      // end the stream and open another one, which is not a failure
 }
 
-// Timer limits the wait for a resource. ID distinguishes it from earlier timers of the same
-// resource. If Short is set, the wait is short: the resource was missing before and may arrive
-// soon.
+// Timer limits the wait for a resource. ID distinguishes the timer from earlier timers of the same
+// resource. Short means that the timer must be short, because the resource was missing before and
+// may arrive soon.
 type Timer struct {
 	Name  string
 	ID    uint64
@@ -77,9 +77,9 @@ type Named struct {
 	Body []byte
 }
 
-// Failure says why a resource is missing. Err is ErrMissing if the server does not have the
-// resource, and ErrSilent if the server sent nothing at all. After any other error, the resource
-// may still arrive.
+// Failure is the reason why a resource is not available. Err is ErrMissing if the server does not
+// have the resource, and ErrSilent if the server sent no response at all. After any other error,
+// the resource may still arrive.
 type Failure struct {
 	Name string
 	Err  error
@@ -99,14 +99,14 @@ type Request struct {
 	Nonce   string
 	Reject  string
 
-	answers uint64
+	responseCount uint64
 }
 
-// Replacing returns the request to send instead of r and of unsent, an earlier request that is
-// still in the send queue, or nil. If both acknowledge the same response and unsent is a NACK, the
-// result is also a NACK.
+// Replacing returns the request to send instead of r and unsent. unsent is an earlier request that
+// is still in the send queue, or nil. If r and unsent acknowledge the same response and unsent is a
+// NACK, the result is also a NACK.
 func (r *Request) Replacing(unsent *Request) *Request {
-	if unsent == nil || unsent.Reject == "" || unsent.answers != r.answers {
+	if unsent == nil || unsent.Reject == "" || unsent.responseCount != r.responseCount {
 		return r
 	}
 	merged := *r
@@ -115,24 +115,24 @@ func (r *Request) Replacing(unsent *Request) *Request {
 }
 
 func (s *Subscriptions) names() []string {
-	return slices.Sorted(maps.Keys(s.wanted))
+	return slices.Sorted(maps.Keys(s.subscribed))
 }
 
-// request returns a request for all subscribed resources. Before the first response on a stream, it
-// has no version, although the protocol asks for the last one. With a version, a server might see
-// that nothing has changed and not respond, so that it seems to hang. Other servers would assume
-// that the client has all resources, and not send new ones.
+// request returns a request for all subscribed resources. Before the first response on a stream,
+// the request has no version, although the protocol requires the last version. If the request had a
+// version, some servers would not respond unless a resource has changed, and would seem to hang.
+// Other servers would assume that the client has all resources, and would not send new ones.
 func (s *Subscriptions) request() *Request {
-	r := &Request{Names: s.names(), Nonce: s.nonce, answers: s.responses}
-	if s.phase == answered {
+	r := &Request{Names: s.names(), Nonce: s.nonce, responseCount: s.responseCount}
+	if s.phase == streamAnswered {
 		r.Version = s.version
 	}
 	return r
 }
 
 func (s *Subscriptions) fail(a *Actions, name string, err error) {
-	w := s.wanted[name]
-	if w.has {
+	w := s.subscribed[name]
+	if w.received {
 		return
 	}
 	w.err = err
@@ -142,14 +142,14 @@ func (s *Subscriptions) fail(a *Actions, name string, err error) {
 }
 
 func (s *Subscriptions) startTimer(a *Actions, name string, short bool) {
-	s.timers++
-	t := Timer{name, s.timers, short}
-	s.wanted[name].timer, s.wanted[name].asked = t, s.heards
+	s.timerCount++
+	t := Timer{name, s.timerCount, short}
+	s.subscribed[name].timer, s.subscribed[name].responsesBefore = t, s.allResponseCount
 	a.Start = append(a.Start, t)
 }
 
 func (s *Subscriptions) stopTimer(a *Actions, name string) {
-	w := s.wanted[name]
+	w := s.subscribed[name]
 	if w.timer.ID == 0 {
 		return
 	}

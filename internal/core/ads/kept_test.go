@@ -9,9 +9,9 @@ func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
 
-// A response from a healthy stream would let the resource wait a short time. Before the first
-// response on a new stream, it fails at once.
-func TestAMissingResourceFailsAtOnceOnANewStream(t *testing.T) {
+// If a resource was missing and may arrive soon, a new watcher waits for a short time, but only
+// after a response on the stream. Before the first response, the resource must fail immediately.
+func TestMissingResourceFailsImmediatelyOnNewStream(t *testing.T) {
 	s := New()
 	s.Opened()
 	timer := s.Watch("a", false).Start[0]
@@ -30,7 +30,7 @@ func TestAMissingResourceFailsAtOnceOnANewStream(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsBounded(t *testing.T) {
+func TestUnwatchedResourcesAreLimited(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()
 		for i := range 300 {

@@ -11,40 +11,40 @@ import (
 )
 
 type model struct {
-	watchers map[string]int
-	good     map[string]string
-	running  map[Timer]bool
-	streams  bool
-	answered bool
-	version  string
-	heard    int
-	asked    map[Timer]int
-	failing  bool
+	watchers        map[string]int
+	good            map[string]string
+	running         map[Timer]bool
+	isStreamOpen    bool
+	answered        bool
+	version         string
+	responseCount   int
+	responsesBefore map[Timer]int
+	streamFailed    bool
 }
 
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New()
-		m := &model{watchers: make(map[string]int), good: make(map[string]string), running: make(map[Timer]bool), asked: make(map[Timer]int)}
+		m := &model{watchers: make(map[string]int), good: make(map[string]string), running: make(map[Timer]bool), responsesBefore: make(map[Timer]int)}
 		name := rapid.SampledFrom([]string{"a", "b", "c"})
 		nonces := 0
 		t.Repeat(map[string]func(*rapid.T){
 			"watch": func(t *rapid.T) {
 				n := name.Draw(t, "name")
-				_, asked := m.watchers[n]
+				_, isSubscribed := m.watchers[n]
 				m.watchers[n]++
-				coming := rapid.Bool().Draw(t, "coming")
-				a := s.Watch(n, coming)
-				if body, known := m.good[n]; known != (len(a.Deliver) == 1) || known && string(a.Deliver[0].Body) != body {
+				mayArrive := rapid.Bool().Draw(t, "coming")
+				a := s.Watch(n, mayArrive)
+				if body, isKnown := m.good[n]; isKnown != (len(a.Deliver) == 1) || isKnown && string(a.Deliver[0].Body) != body {
 					t.Fatalf("a watcher of %s received %v, want %q", n, a.Deliver, body)
 				}
-				if _, known := m.good[n]; !asked && !known && m.failing != (len(a.Fail) == 1) {
-					t.Fatalf("a new watcher of %s received %v; failing: %v", n, a.Fail, m.failing)
+				if _, known := m.good[n]; !isSubscribed && !known && m.streamFailed != (len(a.Fail) == 1) {
+					t.Fatalf("a new watcher of %s received %v; failing: %v", n, a.Fail, m.streamFailed)
 				}
-				if coming && asked && m.watchers[n] == 1 && m.answered && len(a.Fail) == 1 && errors.Is(a.Fail[0].Err, ErrMissing) {
+				if mayArrive && isSubscribed && m.watchers[n] == 1 && m.answered && len(a.Fail) == 1 && errors.Is(a.Fail[0].Err, ErrMissing) {
 					t.Fatalf("the only watcher of %s received ErrMissing immediately", n)
 				}
-				if sends := a.Send != nil; sends != (m.streams && !asked) {
+				if hasSent := a.Send != nil; hasSent != (m.isStreamOpen && !isSubscribed) {
 					t.Fatalf("sent %+v for %v", a.Send, m.watchers)
 				}
 				m.check(t, a)
@@ -55,8 +55,8 @@ func TestAgainstModel(t *testing.T) {
 					return
 				}
 				m.watchers[n]--
-				if !m.streams {
-					m.forget()
+				if !m.isStreamOpen {
+					m.dropUnwatched()
 				}
 				a := s.Unwatch(n)
 				if a.Send != nil {
@@ -65,10 +65,10 @@ func TestAgainstModel(t *testing.T) {
 				m.check(t, a)
 			},
 			"open": func(t *rapid.T) {
-				if m.streams || len(m.watchers) == 0 {
+				if m.isStreamOpen || len(m.watchers) == 0 {
 					return
 				}
-				m.streams, m.answered = true, false
+				m.isStreamOpen, m.answered = true, false
 				a := s.Opened()
 				if a.Send.Nonce != "" {
 					t.Fatalf("a stream began with %+v, want no nonce", a.Send)
@@ -76,13 +76,13 @@ func TestAgainstModel(t *testing.T) {
 				m.check(t, a)
 			},
 			"close": func(t *rapid.T) {
-				if !m.streams {
+				if !m.isStreamOpen {
 					return
 				}
-				m.streams = false
-				m.forget()
+				m.isStreamOpen = false
+				m.dropUnwatched()
 				reason := rapid.SampledFrom([]error{errors.New("closed"), nil}).Draw(t, "reason")
-				m.failing = m.failing || reason != nil && !m.answered
+				m.streamFailed = m.streamFailed || reason != nil && !m.answered
 				a := s.Closed(reason)
 				if reason == nil && len(a.Fail) > 0 {
 					t.Fatalf("%v failed because of a renewed stream", a.Fail)
@@ -94,17 +94,17 @@ func TestAgainstModel(t *testing.T) {
 			},
 			"await": func(t *rapid.T) {
 				m.check(t, s.Await())
-				if !m.streams {
+				if !m.isStreamOpen {
 					return
 				}
 				for n := range m.watchers {
-					if _, known := m.good[n]; !known && !m.waits(n) {
+					if _, known := m.good[n]; !known && !m.hasTimer(n) {
 						t.Fatalf("%s is missing and has no timer", n)
 					}
 				}
 			},
 			"response": func(t *rapid.T) {
-				if !m.streams {
+				if !m.isStreamOpen {
 					return
 				}
 				nonces++
@@ -120,7 +120,7 @@ func TestAgainstModel(t *testing.T) {
 				if watched := m.watchers[timer.Name] > 0; watched != (len(a.Fail) == 1) || watched && a.Fail[0].Name != timer.Name {
 					t.Fatalf("after the timer of %s: %+v", timer.Name, a)
 				}
-				if silent := m.asked[timer] == m.heard && !timer.Short; len(a.Fail) == 1 && silent != errors.Is(a.Fail[0].Err, ErrSilent) {
+				if silent := m.responsesBefore[timer] == m.responseCount && !timer.Short; len(a.Fail) == 1 && silent != errors.Is(a.Fail[0].Err, ErrSilent) {
 					t.Fatalf("%s failed with %v; server silent: %v", timer.Name, a.Fail[0].Err, silent)
 				}
 				m.check(t, a)
@@ -129,7 +129,7 @@ func TestAgainstModel(t *testing.T) {
 	})
 }
 
-func (m *model) waits(name string) bool {
+func (m *model) hasTimer(name string) bool {
 	for timer := range m.running {
 		if timer.Name == name {
 			return true
@@ -138,7 +138,7 @@ func (m *model) waits(name string) bool {
 	return false
 }
 
-func (m *model) forget() {
+func (m *model) dropUnwatched() {
 	for n, watchers := range m.watchers {
 		if watchers == 0 {
 			delete(m.watchers, n)
@@ -149,44 +149,44 @@ func (m *model) forget() {
 
 func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 	var rs []Resource
-	news := make(map[string]string)
+	changed := make(map[string]string)
 	bad := false
 	names := rapid.SliceOf(rapid.SampledFrom([]string{"a", "b", "c", "d"})).Draw(t, "names")
 	for _, n := range names {
-		times := 0
+		occurrences := 0
 		for _, other := range names {
 			if other == n {
-				times++
+				occurrences++
 			}
 		}
 		r := Resource{Name: n, Body: []byte(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "body"))}
-		_, wanted := m.watchers[n]
+		_, isSubscribed := m.watchers[n]
 		if rapid.Bool().Draw(t, "bad") {
 			r.Err = errors.New("bad")
 		}
-		if r.Err != nil || times > 1 {
-			bad = bad || wanted
-		} else if wanted && m.good[n] != string(r.Body) {
-			news[n] = string(r.Body)
+		if r.Err != nil || occurrences > 1 {
+			bad = bad || isSubscribed
+		} else if isSubscribed && m.good[n] != string(r.Body) {
+			changed[n] = string(r.Body)
 		}
 		rs = append(rs, r)
 	}
-	if again := s.Again(); len(again.Deliver)+len(again.Fail) > 0 {
-		t.Fatalf("before a response: %+v", again)
+	if restarted := s.Again(); len(restarted.Deliver)+len(restarted.Fail) > 0 {
+		t.Fatalf("before a response: %+v", restarted)
 	} else {
-		m.check(t, again)
+		m.check(t, restarted)
 	}
-	m.answered, m.failing = true, false
-	m.heard++
+	m.answered, m.streamFailed = true, false
+	m.responseCount++
 	a := s.Received(version, nonce, rs)
 	delivered := make(map[string]string)
 	for _, d := range a.Deliver {
 		delivered[d.Name] = string(d.Body)
 	}
-	maps.Copy(m.good, news)
-	maps.DeleteFunc(news, func(n, _ string) bool { return m.watchers[n] == 0 })
-	if !maps.Equal(delivered, news) {
-		t.Fatalf("%v: delivered %v, want %v", rs, delivered, news)
+	maps.Copy(m.good, changed)
+	maps.DeleteFunc(changed, func(n, _ string) bool { return m.watchers[n] == 0 })
+	if !maps.Equal(delivered, changed) {
+		t.Fatalf("%v: delivered %v, want %v", rs, delivered, changed)
 	}
 	if !bad {
 		m.version = version
@@ -210,10 +210,10 @@ func (m *model) check(t *rapid.T, a Actions) {
 				t.Fatalf("started %v while %v was running", timer, other)
 			}
 		}
-		m.running[timer], m.asked[timer] = true, m.heard
+		m.running[timer], m.responsesBefore[timer] = true, m.responseCount
 	}
 	for timer := range m.running {
-		if _, known := m.good[timer.Name]; known || m.watchers[timer.Name] == 0 && !m.streams {
+		if _, known := m.good[timer.Name]; known || m.watchers[timer.Name] == 0 && !m.isStreamOpen {
 			t.Fatalf("%v is running without need", timer)
 		}
 	}
@@ -222,7 +222,7 @@ func (m *model) check(t *rapid.T, a Actions) {
 			t.Fatalf("unexpected failure of %s", f.Name)
 		}
 	}
-	if a.Send != nil && (!m.streams || !slices.Equal(a.Send.Names, slices.Sorted(maps.Keys(m.watchers)))) {
+	if a.Send != nil && (!m.isStreamOpen || !slices.Equal(a.Send.Names, slices.Sorted(maps.Keys(m.watchers)))) {
 		t.Fatalf("sent %+v for %v", a.Send, m.watchers)
 	}
 	version := m.version

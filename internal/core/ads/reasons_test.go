@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestReasonsAreBounded(t *testing.T) {
+func TestReasonsAreLimited(t *testing.T) {
 	var r reasons
 	for i := range 100_000 {
 		r.add(fmt.Sprintf("c%d", i), errors.New(strings.Repeat("ä", maxReason)))
@@ -17,8 +17,8 @@ func TestReasonsAreBounded(t *testing.T) {
 	if !strings.HasSuffix(text, "; and 99980 more") {
 		t.Errorf("the number of omitted reasons is missing: …%s", text[len(text)-40:])
 	}
-	if most := maxReasons*(maxReason+10) + 40; len(text) > most {
-		t.Errorf("%d bytes, want at most %d", len(text), most)
+	if maxLength := maxReasons*(maxReason+10) + 40; len(text) > maxLength {
+		t.Errorf("%d bytes, want at most %d", len(text), maxLength)
 	}
 	if !utf8.ValidString(text) {
 		t.Error("the text is not UTF-8")

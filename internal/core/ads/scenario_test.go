@@ -17,8 +17,8 @@ import (
 //	open, close ERROR              opens or closes the stream
 //	response VERSION NONCE         one line per resource: NAME BODY, or NAME !ERROR
 //	heard                          a response of another type
-//	await                          an unreachable server responds
-//	again                          precedes a response from a silent server
+//	await                          the server responds after it was unreachable
+//	again                          the server is about to respond after it was silent
 //	fire NAME                      the resource's newest timer fires
 //	fire-old NAME                  the timer before that fires, although it was stopped
 func TestScenarios(t *testing.T) {

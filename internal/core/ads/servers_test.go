@@ -9,12 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestServers runs the scenarios in testdata/servers. Each command is an event. The output lists,
-// as indexes from 0, the servers that the client subscribes to and the one whose resources it uses:
+// TestServers runs the scenarios in testdata/servers. Each command is an event. The output contains
+// the indexes of the servers to which the client subscribes, and of the server whose resources it
+// uses:
 //
 //	servers N [reachability]      creates N servers, optionally with the rule of gRFC A95
-//	lost I, answered I            server I is unreachable or reachable
-//	waiting I, nothing I, all I   how many of the needed resources server I has sent
+//	lost I, answered I            server I becomes unreachable or reachable
+//	waiting I, nothing I, all I   server I has not sent all, has none or has sent all resources
 func TestServers(t *testing.T) {
 	datadriven.Walk(t, "testdata/servers", func(t *testing.T, path string) {
 		var s *Servers
@@ -42,32 +43,32 @@ func TestServers(t *testing.T) {
 
 func TestServersAgainstTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		only := rapid.Bool().Draw(t, "reachability only")
-		s := NewServers(rapid.IntRange(1, 4).Draw(t, "servers"), only)
-		lost, has := make(map[int]bool), make(map[int]Has)
+		reachabilityOnly := rapid.Bool().Draw(t, "reachability only")
+		s := NewServers(rapid.IntRange(1, 4).Draw(t, "servers"), reachabilityOnly)
+		unreachable, sent := make(map[int]bool), make(map[int]Has)
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
-				checkServers(t, s, only, lost, has)
+				checkServers(t, s, reachabilityOnly, unreachable, sent)
 			},
 			"event": func(t *rapid.T) {
 				i := rapid.IntRange(0, s.Asked()-1).Draw(t, "server")
 				asked, used := s.Asked(), s.Used()
 				if rapid.Bool().Draw(t, "reachable or not") {
-					lost[i] = rapid.Bool().Draw(t, "lost")
-					s.Reachable(i, !lost[i])
+					unreachable[i] = rapid.Bool().Draw(t, "lost")
+					s.Reachable(i, !unreachable[i])
 				} else {
-					has[i] = rapid.SampledFrom([]Has{Waiting, Nothing, All}).Draw(t, "has")
-					s.Sent(i, has[i])
+					sent[i] = rapid.SampledFrom([]Has{Waiting, Nothing, All}).Draw(t, "has")
+					s.Sent(i, sent[i])
 				}
-				for gone := s.Asked(); gone < asked; gone++ {
-					delete(lost, gone)
-					delete(has, gone)
+				for removed := s.Asked(); removed < asked; removed++ {
+					delete(unreachable, removed)
+					delete(sent, removed)
 				}
-				switch now := s.Used(); {
-				case used >= 0 && now < 0:
+				switch current := s.Used(); {
+				case used >= 0 && current < 0:
 					t.Fatalf("server %d was dropped without a replacement", used)
-				case used >= 0 && now != used && has[now] != All:
-					t.Fatalf("server %d was replaced by %d, which lacks resources", used, now)
+				case used >= 0 && current != used && sent[current] != All:
+					t.Fatalf("server %d was replaced by %d, which lacks resources", used, current)
 				case s.Asked() > asked+1:
 					t.Fatalf("two servers were added at once: %d after %d", s.Asked(), asked)
 				}
@@ -76,12 +77,12 @@ func TestServersAgainstTheRules(t *testing.T) {
 	})
 }
 
-func checkServers(t *rapid.T, s *Servers, only bool, lost map[int]bool, has map[int]Has) {
+func checkServers(t *rapid.T, s *Servers, reachabilityOnly bool, unreachable map[int]bool, sent map[int]Has) {
 	if s.Used() >= s.Asked() || s.Asked() < 1 {
 		t.Fatalf("uses %d of %d", s.Used(), s.Asked())
 	}
 	for i := range s.Asked() {
-		if has[i] == All && (!only || !lost[i]) {
+		if sent[i] == All && (!reachabilityOnly || !unreachable[i]) {
 			if s.Used() != i || s.Asked() != i+1 {
 				t.Fatalf("server %d has all resources, but %d is used of %d", i, s.Used(), s.Asked())
 			}
@@ -89,12 +90,12 @@ func checkServers(t *rapid.T, s *Servers, only bool, lost map[int]bool, has map[
 		}
 	}
 	for i := range s.Asked() - 1 {
-		if has[i] == All && !lost[i] {
+		if sent[i] == All && !unreachable[i] {
 			t.Fatalf("server %d was skipped, although it has all resources", i)
 		}
 	}
 	last := s.Asked() - 1
-	if more := last+1 < len(s.states); more && lost[last] && (only || has[last] == Waiting) {
+	if hasNext := last+1 < len(s.states); hasNext && unreachable[last] && (reachabilityOnly || sent[last] == Waiting) {
 		t.Fatalf("server %d is unreachable, but the next was not added", last)
 	}
 }

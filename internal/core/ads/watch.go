@@ -2,73 +2,74 @@ package ads
 
 import "errors"
 
-// These limit the resources that stay subscribed although they have no watcher.
+// These constants limit the number and the size of resources that stay subscribed without a
+// watcher.
 const (
 	maxKept      = 100
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of a resource. If the state of the resource is known, it is in Deliver or
-// Fail, which are meant only for the new watcher.
+// Watch adds a watcher of a resource. If the resource or its failure is known, it is in Deliver or
+// Fail. In this case, these fields are meant only for the new watcher.
 //
-// mayCome means that the resource may arrive soon, although it was missing when its last watcher
-// left. A short timer then delays its failure.
-func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
+// mayArrive means that the resource may arrive soon, although it was missing when its last watcher
+// was removed. A short timer then delays its failure.
+func (s *Subscriptions) Watch(name string, mayArrive bool) Actions {
 	var a Actions
-	w, ok := s.wanted[name]
+	w, ok := s.subscribed[name]
 	if ok {
 		w.watchers++
-		if w.watchers == 1 && mayCome && s.heard && (w.timer.Short || errors.Is(w.err, ErrMissing)) {
+		if w.watchers == 1 && mayArrive && s.anyResponse && (w.timer.Short || errors.Is(w.err, ErrMissing)) {
 			w.err = nil
 			s.stopTimer(&a, name)
 			s.startTimer(&a, name, true)
 			return a
 		}
 		switch {
-		case w.has:
+		case w.received:
 			a.Deliver = []Named{{name, w.body}}
 		case w.err != nil:
 			a.Fail = []Failure{{name, w.err}}
 		}
 		return a
 	}
-	s.wanted[name] = &subscription{watchers: 1}
+	s.subscribed[name] = &subscription{watchers: 1}
 	if s.failure != nil {
 		s.fail(&a, name, s.failure)
 	}
-	if s.phase != down {
+	if s.phase != streamDown {
 		s.startTimer(&a, name, false)
 		a.Send = s.request()
 	}
 	return a
 }
 
-// Unwatch removes a watcher of a resource. Without watchers, the resource stays subscribed until
-// the stream ends. The reason: after an unsubscription, the server might not send the resource
-// again on the same stream, because requests may be merged, an outdated request may be ignored, and
-// some servers do not send a resource twice. If too many resources have no watcher, the stream is
-// renewed.
+// Unwatch removes a watcher of a resource. A resource without watchers stays subscribed until the
+// stream ends. If the client unsubscribed and later subscribed again, the server might not send the
+// resource again on the same stream: requests may be merged, an outdated request may be ignored,
+// and some servers do not send a resource twice. If too many resources have no watcher, the stream
+// is renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
-	w, ok := s.wanted[name]
+	w, ok := s.subscribed[name]
 	if !ok || w.watchers == 0 {
 		return a
 	}
 	if w.watchers--; w.watchers > 0 {
 		return a
 	}
-	if s.phase == down {
+	if s.phase == streamDown {
 		s.stopTimer(&a, name)
-		delete(s.wanted, name)
+		delete(s.subscribed, name)
 		return a
 	}
-	a.Renew = s.keepsTooMuch()
+	a.Renew = s.exceedsLimits()
 	return a
 }
 
-func (s *Subscriptions) keepsTooMuch() bool {
+func (s *Subscriptions) exceedsLimits() bool {
 	count, bytes := 0, 0
-	for _, w := range s.wanted {
+	for _, w := range s.subscribed {
 		if w.watchers == 0 {
 			count++
 			bytes += len(w.body)
@@ -77,32 +78,33 @@ func (s *Subscriptions) keepsTooMuch() bool {
 	return count > maxKept || bytes > maxKeptBytes
 }
 
-func (s *Subscriptions) forgetKept() {
-	for name, w := range s.wanted {
+func (s *Subscriptions) dropUnwatched() {
+	for name, w := range s.subscribed {
 		if w.watchers == 0 {
-			delete(s.wanted, name)
+			delete(s.subscribed, name)
 		}
 	}
 }
 
-// ErrMissing means that the server does not have a resource, because it did not send it in time.
+// ErrMissing means that the server did not send a resource in time, so it probably does not have
+// it.
 var ErrMissing = errors.New("the server has no such resource")
 
-// ErrSilent means that the server sent nothing at all in time, so it may hang.
+// ErrSilent means that the server sent no response at all in time, so it may hang.
 var ErrSilent = errors.New("the server has no such resource, or hangs: no response since the request")
 
 // Expired is called when a timer fires. It has no effect if the timer was stopped.
 func (s *Subscriptions) Expired(t Timer) Actions {
 	var a Actions
-	w, ok := s.wanted[t.Name]
+	w, ok := s.subscribed[t.Name]
 	if !ok || w.timer != t {
 		return a
 	}
 	w.timer = Timer{}
-	why := ErrMissing
-	if w.asked == s.heards && !t.Short {
-		why = ErrSilent
+	reason := ErrMissing
+	if w.responsesBefore == s.allResponseCount && !t.Short {
+		reason = ErrSilent
 	}
-	s.fail(&a, t.Name, why)
+	s.fail(&a, t.Name, reason)
 	return a
 }
