@@ -41,26 +41,26 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 }
 
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	p := &lb[C]{fallback: b.spec.Default}
-	opts.Target.URL = printable.HideTarget(opts.Target.URL) // users see the target in logs and metrics, so its secrets are removed
+	p := &lb[C]{defaultConfig: b.spec.Default}
+	opts.Target.URL = printable.HideTarget(opts.Target.URL) // remove secrets, because logs and metrics contain the target
 	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
-	p.above, _ = cc.(*Instance)
+	p.parentInstance, _ = cc.(*Instance)
 	p.policy = b.spec.New(&p.Shell)
-	p.parts = p.policy
+	p.methods = p.policy
 	p.scheduled, _ = p.policy.(Scheduled)
 	p.settler, _ = p.policy.(Settler)
 	p.serial.SetHooks(&serial.Hooks{Begin: p.begin, Flush: p.endBatch})
 	return p
 }
 
-// PartsOf returns the Policy that uses the Shell of a balancer. It returns nil if b was not built
-// by a Spec. It is for tests.
+// PartsOf returns the Policy that Spec.New has created for balancer b. It returns nil if b was not
+// built by a Spec. Only tests use it.
 func PartsOf(b balancer.Balancer) PolicyMethods {
-	s, ok := b.(interface{ added() PolicyMethods })
+	s, ok := b.(interface{ policyMethods() PolicyMethods })
 	if !ok {
 		return nil
 	}
-	return s.added()
+	return s.policyMethods()
 }
 
-func (s *Shell) added() PolicyMethods { return s.parts }
+func (s *Shell) policyMethods() PolicyMethods { return s.methods }

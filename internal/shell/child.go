@@ -15,11 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Child is a child of a policy. Its policy can be replaced by one of another type. Its methods must
-// be called in events, and not after Close.
+// Child is a child of a policy. An update can replace its policy by a policy of another type. The
+// methods of Child must be called in events, and not after Close.
 //
-// During a replacement, the child has two policies. The pending policy takes over when it reports a
-// state other than CONNECTING, or when the current policy is no longer READY.
+// During a replacement, the child has two policies. The pending policy replaces the current policy
+// when it reports a state other than CONNECTING, or when the current policy is no longer READY.
 type Child struct {
 	shell    *Shell
 	name     string
@@ -27,35 +27,36 @@ type Child struct {
 
 	current, pending *Instance
 	latestName       string
-	first            Instance
+	firstInstance    Instance
 
-	state   balancer.State
-	since   int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
-	refused bool
-	failed  error
-	past    *past
-	timers  [timersEach]serial.Timer
-	ends    [timersEach]time.Time
+	state       balancer.State
+	since       int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
+	refused     bool
+	lastError   error
+	lastFailure *failureRecord
+	timers      [timersPerChild]serial.Timer
+	timerEnds   [timersPerChild]time.Time
 }
 
-const timersEach = 6
+const timersPerChild = 6
 
 // Handlers are a policy's callbacks for a child.
 type Handlers struct {
 	Reported func(c *Child, state balancer.State)
 	// Refused is called when the child has refused its update. failed is the state to use for the
-	// child until it reports or accepts an update. If Refused is nil, Reported is called with this
-	// state, and later with the child's own state when the child accepts an update.
+	// child until its next report, or until it accepts an update. If Refused is nil, Reported is
+	// called with this state, and called again with the last reported state when the child accepts an
+	// update.
 	Refused func(c *Child, failed balancer.State)
-	// Title returns the child's title for errors and logs. If it is nil or returns "", the child's
+	// Title returns the child's title for errors and logs. If Title is nil or returns "", the child's
 	// name is the title.
 	Title func(name string) string
-	// ResolveNow is called on the child's stack when the child requests a re-resolution. If it is
-	// nil, the ClientConn receives the request.
+	// ResolveNow is called on the child's stack when the child requests a re-resolution. If ResolveNow
+	// is nil, the ClientConn receives the request.
 	ResolveNow func(name string)
 }
 
-// NewChild returns a child without a policy. The first Update builds one.
+// NewChild returns a child without a policy. The first Update builds the policy.
 func (s *Shell) NewChild(name string, handlers Handlers) *Child {
 	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
 }
@@ -90,32 +91,33 @@ func (c *Child) Exists() bool { return c.current != nil }
 // State returns the last reported state, or CONNECTING before the first report.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused reports whether the child counts as failed because it has refused its last update. It is
-// false again after the child's next report.
+// Refused reports whether the child counts as failed because it has refused its last update. It
+// returns false after the child's next report.
 func (c *Child) Refused() bool { return c.refused }
 
-// LastError returns the child's latest known error, even if the child has recovered since, or nil.
-func (c *Child) LastError() error { return c.failed }
+// LastError returns the child's latest error, even if the child has recovered since. It returns nil
+// if the child has never failed.
+func (c *Child) LastError() error { return c.lastError }
 
-// Update passes the child its policy, configuration and endpoints. A policy of another type takes
-// over gracefully. Reports that the child sends during the update are handled before the error that
-// it returns.
+// Update passes the child its policy, configuration and endpoints. If the policy has another type,
+// it replaces the current policy gracefully. Update handles the reports that the child sends during
+// the update, and then the error that it returns.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
-	before := c.refused
+	wasRefused := c.refused
 	c.refused = false
 	err := c.update(policy, state)
 	if err == nil {
-		if before {
-			c.noteFailure(c.state) // the refusal is over, so the error in its own last report counts again
+		if wasRefused {
+			c.recordError(c.state) // the error in the last report counts again, because the child no longer refuses
 		}
-		if before && c.handlers.Refused == nil {
+		if wasRefused && c.handlers.Refused == nil {
 			c.handlers.Reported(c, c.state)
 		}
 		return
 	}
 	refusal, counts := c.shell.Refused(c.title(), c.state.ConnectivityState, err)
 	if refusal != nil {
-		c.failed = refusal
+		c.lastError = refusal
 	}
 	if !counts {
 		return
@@ -138,15 +140,16 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 			return fmt.Errorf("policy %s built no balancer", policy.Name())
 		}
 	}
-	if _, ours := latest.lb.(Watchable); !ours && len(state.Addresses) == 0 {
+	if _, isWatchable := latest.lb.(Watchable); !isWatchable && len(state.Addresses) == 0 {
 		state = WithEndpoints(state, state.Endpoints)
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // latest is the current policy; if it was pending, it has taken over during this update
+	if latest != c.pending { // latest is the current policy, perhaps since this update
 		return err
 	}
-	// The current policy counts as refusing, but only if it is not READY or IDLE. The pending policy
-	// may never report a state, so the error also becomes its state.
+	// If the current policy is not READY or IDLE, the child counts as failed because of this error.
+	// The error also becomes the state of the pending policy, because the pending policy may never
+	// report a state.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -166,7 +169,7 @@ func (c *Child) latest() *Instance {
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
 	c.pending, c.latestName = nil, ""
-	i := &c.first
+	i := &c.firstInstance
 	if c.current != nil {
 		i = new(Instance)
 	}
@@ -187,18 +190,18 @@ func (c *Child) Reported(i *Instance, state balancer.State) {
 	switch i {
 	case c.current:
 		if c.pending != nil && state.ConnectivityState != connectivity.Ready {
-			c.swap()
+			c.switchToPending()
 			return
 		}
 		c.report(state)
 	case c.pending:
 		if state.ConnectivityState != connectivity.Connecting || c.current.state.ConnectivityState != connectivity.Ready {
-			c.swap()
+			c.switchToPending()
 		}
 	}
 }
 
-func (c *Child) swap() {
+func (c *Child) switchToPending() {
 	old := c.current
 	c.current, c.pending = c.pending, nil
 	old.Remove()
@@ -206,24 +209,23 @@ func (c *Child) swap() {
 }
 
 func (c *Child) report(state balancer.State) {
-	noteSince(&c.since, c.state.ConnectivityState, state.ConnectivityState)
-	notePast(&c.past, state)
+	recordChange(&c.since, c.state.ConnectivityState, state.ConnectivityState)
+	recordFailure(&c.lastFailure, state)
 	c.state, c.refused = state, false
-	c.noteFailure(state)
+	c.recordError(state)
 	c.handlers.Reported(c, state)
 }
 
-func (c *Child) noteFailure(state balancer.State) {
+func (c *Child) recordError(state balancer.State) {
 	if state.ConnectivityState != connectivity.TransientFailure {
 		return
 	}
-	if c.failed = FailureOf(state.Picker); c.failed == nil {
-		c.failed = ErrUntold
+	if c.lastError = FailureOf(state.Picker); c.lastError == nil {
+		c.lastError = ErrUntold
 	}
 }
 
-// ErrUntold is the error of a failed child whose error is unknown, because its picker does not
-// reveal it (see FailureOf).
+// ErrUntold is the error of a failed child whose picker does not report an error (see FailureOf).
 var ErrUntold = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
 // ResolveNow implements Owner.
@@ -235,30 +237,31 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts or restarts a timer of the child. timer is its number, from 0 to timersEach-1.
-// When the timer fires, fired runs in an event.
+// StartTimer starts or restarts a timer of the child. timer is the number of the timer, from 0 to
+// timersPerChild-1. When the timer fires, fired is called in an event.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
-	c.ends[timer] = time.Now().Add(after)
+	c.timerEnds[timer] = time.Now().Add(after)
 	c.timers[timer].Start(&c.shell.serial, after, fired)
 }
 
 // TimerEnds returns the time at which a timer of the child fires, and whether the timer is running.
-func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
-	return c.ends[timer], c.timers[timer].Runs()
+func (c *Child) TimerEnds(timer int) (at time.Time, isRunning bool) {
+	return c.timerEnds[timer], c.timers[timer].Runs()
 }
 
 // StopTimer stops a timer of the child.
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 
-// ResolverError passes an error of the resolver to the pending policy or, if there is none, to the
-// current one.
+// ResolverError passes an error of the resolver to the pending policy. If no policy is pending, it
+// passes the error to the current policy.
 func (c *Child) ResolverError(err error) {
 	if latest := c.latest(); latest != nil {
 		latest.ResolverError(err)
 	}
 }
 
-// ExitIdle makes the pending policy connect or, if there is none, the current one.
+// ExitIdle makes the pending policy connect. If no policy is pending, it makes the current policy
+// connect.
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()
@@ -272,7 +275,7 @@ func (c *Child) ResetBackoff() {
 	}
 }
 
-// Close closes the policies and stops the timers.
+// Close closes the current and the pending policy, and stops the timers.
 func (c *Child) Close() {
 	for i := range c.timers {
 		c.timers[i].Stop()

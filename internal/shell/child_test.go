@@ -52,7 +52,7 @@ func (p *parent) update(builder balancer.Builder, id string) (err error) {
 	return err
 }
 
-func (p *parent) want(t *testing.T, want ...string) {
+func (p *parent) expectReports(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	p.mu.Lock()
@@ -63,7 +63,7 @@ func (p *parent) want(t *testing.T, want ...string) {
 	p.reported = nil
 }
 
-func TestReportsReachTheParentUntilClose(t *testing.T) {
+func TestReportsReachParentUntilClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &lbtest.StubBuilder{PolicyName: "x"}
 		p := newParent()
@@ -72,19 +72,19 @@ func TestReportsReachTheParentUntilClose(t *testing.T) {
 		}
 		a := b.Get("a")
 		a.Report(connectivity.Ready, nil)
-		p.want(t, "READY a")
+		p.expectReports(t, "READY a")
 		a.ResolveNow()
 		p.serial.Do(p.child.Close)
 		a.Report(connectivity.TransientFailure, nil)
 		a.ResolveNow()
-		p.want(t)
+		p.expectReports(t)
 		if a.Closes() != 1 || p.resolves != 1 {
 			t.Errorf("closed %d times and passed on %d re-resolutions, want 1 and 1", a.Closes(), p.resolves)
 		}
 	})
 }
 
-func TestAReportThatRacesWithCloseIsDropped(t *testing.T) {
+func TestReportRacingWithCloseIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &lbtest.StubBuilder{PolicyName: "x"}
 		p := newParent()
@@ -93,11 +93,11 @@ func TestAReportThatRacesWithCloseIsDropped(t *testing.T) {
 			b.Get("a").Report(connectivity.Ready, nil)
 			p.child.Close()
 		})
-		p.want(t)
+		p.expectReports(t)
 	})
 }
 
-func TestUpdateReturnsThePolicysError(t *testing.T) {
+func TestUpdateReturnsPolicyError(t *testing.T) {
 	want := errors.New("no good")
 	b := &lbtest.StubBuilder{PolicyName: "x", OnUpdate: func(*lbtest.Stub, balancer.ClientConnState) error { return want }}
 	if err := newParent().update(b, "a"); err != want {
@@ -114,13 +114,14 @@ func TestUpdateReturnsThePolicysError(t *testing.T) {
 	})
 }
 
-// A child changes to a policy of another type. The old policy must serve until the new one is no
-// longer CONNECTING, or until the old one is no longer READY (row P16 of docs/scenarios.md).
+// A child changes to a policy of another type. The old policy must stay in use until the new policy
+// is no longer CONNECTING, or until the old policy is no longer READY (row P16 of
+// docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
-		act  func(oldStub, newStub *lbtest.Stub)
-		want []string
-		kept bool
+		event   func(oldStub, newStub *lbtest.Stub)
+		want    []string
+		oldKept bool
 	}{
 		"new one still connecting": {func(_, n *lbtest.Stub) { n.Report(connectivity.Connecting, nil) }, nil, true},
 		"old one reports READY":    {func(o, _ *lbtest.Stub) { o.Report(connectivity.Ready, nil) }, []string{"READY old"}, true},
@@ -134,13 +135,13 @@ func TestGracefulSwitch(t *testing.T) {
 			p.update(oldBuilder, "old")
 			oldStub := oldBuilder.Get("old")
 			oldStub.Report(connectivity.Ready, nil)
-			p.want(t, "READY old")
+			p.expectReports(t, "READY old")
 			p.update(newBuilder, "new")
 			newStub := newBuilder.Get("new")
-			p.want(t)
-			test.act(oldStub, newStub)
-			p.want(t, test.want...)
-			if oldStub.IsClosed() == test.kept || newStub.IsClosed() {
+			p.expectReports(t)
+			test.event(oldStub, newStub)
+			p.expectReports(t, test.want...)
+			if oldStub.IsClosed() == test.oldKept || newStub.IsClosed() {
 				t.Errorf("%s: old closed: %v, new closed: %v", name, oldStub.IsClosed(), newStub.IsClosed())
 			}
 			p.serial.Do(p.child.Close)
@@ -152,8 +153,8 @@ func TestGracefulSwitch(t *testing.T) {
 }
 
 // The new policy refuses its first update and reports nothing. When the old policy is no longer
-// READY, calls must fail with the error of the new one, instead of waiting.
-func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
+// READY, calls must fail with the error of the new policy, instead of waiting.
+func TestSwitchToPolicyWithFailedUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
 		oldBuilder, newBuilder := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y", OnUpdate: fail}
@@ -163,18 +164,18 @@ func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 		if err := p.update(newBuilder, "new"); err == nil {
 			t.Error("the update did not return the new policy's error")
 		}
-		p.want(t, "READY old")
+		p.expectReports(t, "READY old")
 		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
-		p.want(t, "TRANSIENT_FAILURE fail: no good")
+		p.expectReports(t, "TRANSIENT_FAILURE fail: no good")
 		newBuilder.Get("new").Report(connectivity.Ready, nil)
-		p.want(t, "READY new")
+		p.expectReports(t, "READY new")
 		p.serial.Do(p.child.Close)
 	})
 }
 
-// The new policy reports CONNECTING before it refuses the update. As above, calls must fail with
-// its error.
-func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
+// The new policy reports CONNECTING before it refuses its first update. When the old policy is no
+// longer READY, calls must fail with the error of the new policy.
+func TestSwitchToConnectingPolicyWithFailedUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			s.Report(connectivity.Connecting, nil)
@@ -185,15 +186,15 @@ func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 		p.update(oldBuilder, "old")
 		oldBuilder.Get("old").Report(connectivity.Ready, nil)
 		p.update(newBuilder, "new")
-		p.want(t, "READY old")
+		p.expectReports(t, "READY old")
 		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
-		p.want(t, "TRANSIENT_FAILURE fail: no good")
+		p.expectReports(t, "TRANSIENT_FAILURE fail: no good")
 		p.serial.Do(p.child.Close)
 	})
 }
 
-// The type changes again while the second policy is connecting. The third policy must replace the
-// second, and the first must stay in use.
+// The type of the policy changes again while the second policy is connecting. The third policy must
+// replace the second, and the first policy must stay in use.
 func TestSwitchAgainWhileSwitching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y, z := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}, &lbtest.StubBuilder{PolicyName: "z"}
@@ -202,22 +203,22 @@ func TestSwitchAgainWhileSwitching(t *testing.T) {
 		x.Get("x").Report(connectivity.Ready, nil)
 		p.update(y, "y")
 		p.update(z, "z")
-		p.want(t, "READY x")
+		p.expectReports(t, "READY x")
 		if x.Get("x") == nil || y.Get("y") != nil || z.Get("z") == nil {
 			t.Fatal("want x in use, y closed, z pending")
 		}
 		z.Get("z").Report(connectivity.Ready, nil)
-		p.want(t, "READY z")
+		p.expectReports(t, "READY z")
 	})
 }
 
-func TestAStoppedTimerDoesNotFire(t *testing.T) {
+func TestStoppedTimerDoesNotFire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, fired := newParent(), 0
 		start := func() {
 			p.child.StartTimer(0, time.Second, func() { fired++ })
-			if at, runs := p.child.TimerEnds(0); !runs || time.Until(at) != time.Second {
-				t.Errorf("the timer ends in %v, runs: %v; want 1s, true", time.Until(at), runs)
+			if at, isRunning := p.child.TimerEnds(0); !isRunning || time.Until(at) != time.Second {
+				t.Errorf("the timer ends in %v, runs: %v; want 1s, true", time.Until(at), isRunning)
 			}
 		}
 		p.serial.Do(func() { start(); p.child.StopTimer(0) })
@@ -237,25 +238,25 @@ func TestAStoppedTimerDoesNotFire(t *testing.T) {
 	})
 }
 
-// leaver is a policy that leaves its subchannel open in Close, which gRPC allows.
-type leaver struct{ balancer.Balancer }
+// leakyPolicy is a policy that leaves its subchannel open in Close, which gRPC allows.
+type leakyPolicy struct{ balancer.Balancer }
 
-type leaverBuilder struct{ listener func(balancer.SubConnState) }
+type leakyBuilder struct{ listener func(balancer.SubConnState) }
 
-func (b *leaverBuilder) Name() string { return "leaver" }
+func (b *leakyBuilder) Name() string { return "leaver" }
 
-func (b *leaverBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+func (b *leakyBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	cc.NewSubConn([]resolver.Address{{Addr: "a"}}, balancer.NewSubConnOptions{StateListener: b.listener})
-	return leaver{}
+	return leakyPolicy{}
 }
 
-func (leaver) UpdateClientConnState(balancer.ClientConnState) error { return nil }
-func (leaver) Close()                                               {}
+func (leakyPolicy) UpdateClientConnState(balancer.ClientConnState) error { return nil }
+func (leakyPolicy) Close()                                               {}
 
-func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
-	heard := 0
+func TestLeftoverSubchannelsAreShutDown(t *testing.T) {
+	reportCount := 0
 	p := newParent()
-	p.update(&leaverBuilder{func(balancer.SubConnState) { heard++ }}, "")
+	p.update(&leakyBuilder{func(balancer.SubConnState) { reportCount++ }}, "")
 	sc := p.cc.SubConns()[0]
 	sc.Report(connectivity.Connecting, nil)
 	p.serial.Do(p.child.Close)
@@ -263,14 +264,14 @@ func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
 		t.Error("the subchannel is still open")
 	}
 	sc.Report(connectivity.Idle, nil)
-	if heard != 1 {
-		t.Errorf("the policy received %d reports, want 1: none after Close", heard)
+	if reportCount != 1 {
+		t.Errorf("the policy received %d reports, want 1: none after Close", reportCount)
 	}
 }
 
 // Failed must not keep a status error, because a status error would also fail calls that wait for
 // ready.
-func TestFailedIsNeverAStatusError(t *testing.T) {
+func TestFailedRemovesStatus(t *testing.T) {
 	state := Failed(fmt.Errorf("the resolver failed: %w", status.Error(codes.NotFound, "no such thing")))
 	_, err := state.Picker.Pick(balancer.PickInfo{})
 	if _, ok := status.FromError(err); ok || !strings.Contains(err.Error(), "no such thing") {
@@ -278,9 +279,9 @@ func TestFailedIsNeverAStatusError(t *testing.T) {
 	}
 }
 
-// A new policy refuses one update and accepts the next. It must then count as connecting, not as
-// failed.
-func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
+// A new policy refuses one update and accepts the next update. It must then count as connecting,
+// not as failed.
+func TestSwitchToPolicyWithEarlierFailedUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := errors.New("no good")
 		oldBuilder := &lbtest.StubBuilder{PolicyName: "x"}
@@ -291,37 +292,37 @@ func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
 		p.update(newBuilder, "new")
 		err = nil
 		p.update(newBuilder, "new")
-		p.want(t, "READY old")
+		p.expectReports(t, "READY old")
 		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
-		p.want(t, "CONNECTING queue")
+		p.expectReports(t, "CONNECTING queue")
 		p.serial.Do(p.child.Close)
 	})
 }
 
-type nobody struct{}
+type nilBuilder struct{}
 
-func (nobody) Name() string { return "nobody" }
+func (nilBuilder) Name() string { return "nobody" }
 
-func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
+func (nilBuilder) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
-// The type changes twice: to a pending policy, and then to one whose builder returns nil. The
-// pending policy must be closed. If the child changes back to the pending policy's type, that
-// policy must be built again.
-func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
+// The type of the policy changes twice: first to a policy that is pending, and then to a policy
+// whose builder returns nil. The pending policy must be closed. If the type changes back to that of
+// the pending policy, a new policy of this type must be built.
+func TestSwitchToPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}
 		p := newParent()
 		p.update(x, "x")
 		x.Get("x").Report(connectivity.Ready, nil)
 		p.update(y, "y")
-		if err := p.update(nobody{}, ""); err == nil {
+		if err := p.update(nilBuilder{}, ""); err == nil {
 			t.Error("no error for a builder that returns no policy")
 		}
 		p.update(y, "again")
 		if x.Get("x") == nil || x.Get("again") != nil || y.Get("again") == nil {
 			t.Errorf("x received the configuration of y")
 		}
-		p.want(t, "READY x")
+		p.expectReports(t, "READY x")
 		p.serial.Do(p.child.Close)
 	})
 }

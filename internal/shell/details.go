@@ -25,14 +25,14 @@ type PriorityChild struct {
 	// Priority is the child's index in the list of priorities, or -1 if it is no longer in the list.
 	Priority  int
 	Endpoints int
-	// Why is the reason why the child has failed, or why it last failed if it has not recovered yet.
+	// Why is the reason for the child's failure, or for its last failure if the child is recovering.
 	// It is "" if the child is READY and has no problem.
 	Why string
 	// Failover is the time at which the child will count as failed, Failback the time at which it will
-	// take over from the priority in use, and Deactivation the time at which it will be closed. Each
-	// is zero if the timer is not running.
+	// take over from the priority in use, and Deactivation the time at which it will be closed. If one
+	// of the timers is not running, its time is zero.
 	Failover, Failback, Deactivation time.Time
-	Standby                          bool // connected only in case that a higher priority fails
+	Standby                          bool // connected before it is needed, in case a higher priority fails
 }
 
 // OutlierDetection is the type of Snapshot.Details in package outlierdetection.
@@ -50,15 +50,15 @@ type Ejected struct {
 
 // WeightedTarget is the type of Snapshot.Details in package weightedtarget.
 type WeightedTarget struct {
-	// Scheduled returns the number of calls assigned to each child since someone began to watch the
-	// policy. It may be called at any time and does not block.
+	// Scheduled returns the number of calls that were assigned to each child since watching of the
+	// policy began. It may be called at any time and does not block.
 	Scheduled func() []uint64
 }
 
 // Target is the type of ChildSnapshot.Details in package weightedtarget.
 type Target struct {
 	Weight   uint32               // 0 if the child is no longer configured or has no share
-	CountsAs weightedtarget.State // the state with which the policy counts the child; may differ from the reported one
+	CountsAs weightedtarget.State // the state that the policy assumes for the child, which may differ from the reported state
 }
 
 // WeightedRoundRobin is the type of Snapshot.Details in package weightedroundrobin.
@@ -70,5 +70,5 @@ type WeightedRoundRobin struct {
 type Endpoint struct {
 	Addresses []resolver.Address // must not be modified
 	Weight    uint32             // configured weight, without slow start
-	Record    *Record            // counts the calls while the policy is watched; it is not a copy, so it keeps changing
+	Record    *Record            // counts the calls while the policy is watched; it changes after the snapshot, too
 }

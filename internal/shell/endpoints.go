@@ -8,27 +8,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Split groups endpoints by the first element of their paths, which names a child, and removes that
-// element. It logs a warning if an endpoint belongs to no known child, unless the previous update
-// had such endpoints as well.
+// Split groups endpoints by the first element of their paths, which is the name of a child, and
+// removes that element. If some endpoints belong to no known child, Split logs a warning, unless
+// the previous update also had such endpoints.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := s.grouper.Group(endpoints)
-	strays := len(endpoints)
+	unassigned := len(endpoints)
 	for child, group := range groups {
 		if known(child) {
-			strays -= len(group)
+			unassigned -= len(group)
 		}
 	}
-	if strays > 0 && !s.strays {
-		Logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), strays, len(endpoints), firstStray(endpoints, known))
+	if unassigned > 0 && !s.hadUnassigned {
+		Logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), unassigned, len(endpoints), firstUnassigned(endpoints, known))
 	}
-	s.strays = strays > 0
+	s.hadUnassigned = unassigned > 0
 	return groups
 }
 
-// firstStray describes the first endpoint that belongs to no known child. It copies each path, so
-// it is slow.
-func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) string {
+// firstUnassigned describes the first endpoint that belongs to no known child. It is slow, because
+// it copies each path.
+func firstUnassigned(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {
 			return fmt.Sprintf("%v with the path %q", hierarchy.Addresses(endpoint), path)
@@ -37,23 +37,23 @@ func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) st
 	return ""
 }
 
-// LogOnce logs a warning unless *said is true, and sets *said.
-func (s *Shell) LogOnce(said *bool, format string, args ...any) {
-	if !*said {
-		*said = true
+// LogOnce logs a warning unless *logged is true, and sets *logged.
+func (s *Shell) LogOnce(logged *bool, format string, args ...any) {
+	if !*logged {
+		*logged = true
 		Logger.Warningf(s.name+": "+format, args...)
 	}
 }
 
-// Only returns a copy of state that has only the given endpoints.
+// Only returns a copy of state in which the given endpoints replace all others.
 func Only(endpoints []resolver.Endpoint, state resolver.State) resolver.State {
 	state.Endpoints, state.Addresses = endpoints, nil
 	return state
 }
 
 // WithEndpoints returns a copy of state with the given endpoints, and with their addresses in the
-// field Addresses. Policies from base.NewBalancerBuilder use only that field. Policies that have a
-// Shell do not use it, so Child.Update calls WithEndpoints only for other policies.
+// field Addresses. Policies from base.NewBalancerBuilder use only that field. Policies with a Shell
+// do not use that field, so Child.Update does not call WithEndpoints for them.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0
 	for _, endpoint := range endpoints {

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// WithEndpoints must allocate only once, for any number of endpoints. An update of 10,000 endpoints
-// calls it twice.
+// WithEndpoints must allocate only once, for any number of endpoints, because updates of 10,000
+// endpoints call it.
 func TestWithEndpointsAllocatesOnce(t *testing.T) {
 	endpoints := make([]resolver.Endpoint, 1000)
 	for i := range endpoints {
@@ -25,7 +25,7 @@ func TestWithEndpointsAllocatesOnce(t *testing.T) {
 	}
 }
 
-func TestOnlyLeavesOutTheOtherEndpoints(t *testing.T) {
+func TestOnlyOmitsOtherEndpoints(t *testing.T) {
 	all := WithEndpoints(resolver.State{}, []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a"}}}, {Addresses: []resolver.Address{{Addr: "b"}}}})
 	got := Only(all.Endpoints[1:], all)
 	if len(got.Endpoints) != 1 || got.Endpoints[0].Addresses[0].Addr != "b" || got.Addresses != nil || len(all.Endpoints) != 2 {
@@ -33,21 +33,22 @@ func TestOnlyLeavesOutTheOtherEndpoints(t *testing.T) {
 	}
 }
 
-// The log names the first endpoint that belongs to no child, for want of a path or of a child.
-func TestFirstStray(t *testing.T) {
-	at := func(address string, path ...string) resolver.Endpoint {
+// firstUnassigned must describe the first endpoint that has no path, or whose path begins with an
+// unknown child.
+func TestFirstUnassigned(t *testing.T) {
+	endpointAt := func(address string, path ...string) resolver.Endpoint {
 		return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
 	}
 	known := func(child string) bool { return child == "known" }
 	for want, endpoints := range map[string][]resolver.Endpoint{
-		`"b:1"`: {at("a:1", "known"), at("b:1"), at("c:1", "unknown")},
-		`"c:1"`: {at("a:1", "known", "x"), at("c:1", "unknown", "known"), at("b:1")},
+		`"b:1"`: {endpointAt("a:1", "known"), endpointAt("b:1"), endpointAt("c:1", "unknown")},
+		`"c:1"`: {endpointAt("a:1", "known", "x"), endpointAt("c:1", "unknown", "known"), endpointAt("b:1")},
 	} {
-		if got := firstStray(endpoints, known); !strings.Contains(got, want) {
+		if got := firstUnassigned(endpoints, known); !strings.Contains(got, want) {
 			t.Errorf("the first stray is %s, want %s", got, want)
 		}
 	}
-	if got := firstStray([]resolver.Endpoint{at("a:1", "known")}, known); got != "" {
+	if got := firstUnassigned([]resolver.Endpoint{endpointAt("a:1", "known")}, known); got != "" {
 		t.Errorf("without strays, %s", got)
 	}
 }

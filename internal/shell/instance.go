@@ -22,25 +22,25 @@ type Owner interface {
 	ResolveNow()
 }
 
-// Instance is a child policy together with its ClientConn. There may be tens of thousands of
-// Instances, so each is small. Its exported methods must be called in events, except those of
-// balancer.ClientConn. If the policy may change its type, use Child.
+// Instance is a child policy together with its ClientConn. It is small, because a channel may have
+// tens of thousands of Instances. Its exported methods must be called in events, except those of
+// balancer.ClientConn. If the type of the child policy may change, use Child.
 type Instance struct {
 	balancer.ClientConn
 
-	shell *Shell
-	owner Owner
-	lb    balancer.Balancer // nil after Close
-	state balancer.State
-	since int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
-	past  *past
+	shell       *Shell
+	owner       Owner
+	lb          balancer.Balancer // nil after Close
+	state       balancer.State
+	since       int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
+	lastFailure *failureRecord
 
-	mu       sync.Mutex
-	remember bool // record subchannels, because Close of the policy may leave some open
-	closed   bool
-	said     *report
-	last     *report
-	subConns map[balancer.SubConn]struct{}
+	mu              sync.Mutex
+	recordsSubConns bool // the policy may leave subchannels open in Close, so subConns records them
+	closed          bool
+	firstReport     *report
+	lastReport      *report
+	subConns        map[balancer.SubConn]struct{}
 }
 
 type report struct {
@@ -48,14 +48,15 @@ type report struct {
 	next  *report
 }
 
-// reports holds used reports for reuse: 10,000 endpoints that connect send 30,000 reports.
+// reports contains reports that can be reused. When 10,000 endpoints connect, they send 30,000
+// reports.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
-// Build builds the policy. It returns false if the builder has returned nil.
+// Build builds the child policy. It returns false if the builder has returned nil.
 func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
-	_, owns := builder.(OwnsSubConns)
+	_, ownsSubConns := builder.(OwnsSubConns)
 	i.ClientConn, i.shell, i.owner = s.ClientConn, s, owner
-	i.state, i.remember = Connecting(), !owns
+	i.state, i.recordsSubConns = Connecting(), !ownsSubConns
 	i.lb = builder.Build(i, s.Options)
 	return i.lb != nil
 }
@@ -63,9 +64,9 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 // State returns the last reported state, or CONNECTING before the first report.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the policy and returns the policy's error. An error that makes the child count as
-// failed (see Shell.Refused) is handled like a report of TRANSIENT_FAILURE. name is the child's
-// name in errors and logs.
+// Update updates the child policy and returns its error. If the child counts as failed because of
+// the error (see Shell.Refused), Update also reports TRANSIENT_FAILURE to the owner. name is the
+// child's name in errors and logs.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
 	if err == nil {
@@ -78,49 +79,49 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// update updates the policy. It returns the error without a status (see Plain). When it returns,
-// all reports from before and during the update have been handled, because A56 looks at the child's
+// update updates the child policy and returns its error without a status (see Plain). It handles
+// all reports from before and during the update before it returns, because A56 checks the child's
 // state directly after child.Update().
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
-	i.takeAll()
+	i.handleReports()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
-	i.takeAll()
+	i.handleReports()
 	return Plain(err)
 }
 
-// UpdateState queues a report. It cannot handle the report at once, because the policy may hold
-// locks.
+// UpdateState queues a report. It does not handle the report immediately, because the child policy
+// may hold locks.
 func (i *Instance) UpdateState(state balancer.State) {
-	i.say(state)
-	i.shell.serial.Queue((*taking)(i))
+	i.queueReport(state)
+	i.shell.serial.Queue((*reportEvent)(i))
 }
 
-func (i *Instance) say(state balancer.State) {
+func (i *Instance) queueReport(state balancer.State) {
 	r := reports.Get().(*report)
 	r.state = state
 	i.mu.Lock()
-	if i.said == nil {
-		i.said = r
+	if i.firstReport == nil {
+		i.firstReport = r
 	} else {
-		i.last.next = r
+		i.lastReport.next = r
 	}
-	i.last = r
+	i.lastReport = r
 	i.mu.Unlock()
 }
 
-// taking is the event that handles one report. It has no effect if an update has already handled
-// the report.
-type taking Instance
+// reportEvent is the event that handles a report of an Instance. It has no effect if an update has
+// already handled the report.
+type reportEvent Instance
 
-func (t *taking) Run() { (*Instance)(t).take() }
+func (t *reportEvent) Run() { (*Instance)(t).handleReport() }
 
-// take handles the oldest queued report. It returns false if there is none, or if the policy is
-// closed.
-func (i *Instance) take() bool {
+// handleReport handles the oldest queued report. It returns false if no report is queued, or if the
+// policy is closed.
+func (i *Instance) handleReport() bool {
 	i.mu.Lock()
-	r, closed := i.said, i.closed
+	r, closed := i.firstReport, i.closed
 	if r != nil {
-		i.said = r.next
+		i.firstReport = r.next
 	}
 	i.mu.Unlock()
 	if r == nil {
@@ -132,15 +133,15 @@ func (i *Instance) take() bool {
 	if closed {
 		return false
 	}
-	noteSince(&i.since, i.state.ConnectivityState, state.ConnectivityState)
-	notePast(&i.past, state)
+	recordChange(&i.since, i.state.ConnectivityState, state.ConnectivityState)
+	recordFailure(&i.lastFailure, state)
 	i.state = state
 	i.owner.Reported(i, state)
 	return true
 }
 
-func (i *Instance) takeAll() {
-	for i.take() {
+func (i *Instance) handleReports() {
+	for i.handleReport() {
 	}
 }
 
@@ -153,13 +154,13 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 
 var errClosed = errors.New("a closed policy called NewSubConn")
 
-// NewSubConn implements balancer.ClientConn. It records the subchannel if the policy may leave it
-// open.
+// NewSubConn implements balancer.ClientConn. It records the subchannel if the policy may leave
+// subchannels open in Close.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if i.isClosed() {
 		return nil, errClosed
 	}
-	if !i.remember {
+	if !i.recordsSubConns {
 		return i.ClientConn.NewSubConn(addresses, opts)
 	}
 	var sc balancer.SubConn
@@ -184,13 +185,13 @@ func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSub
 
 func (i *Instance) subConnReported(sc balancer.SubConn, state balancer.SubConnState, listener func(balancer.SubConnState)) {
 	i.mu.Lock()
-	_, known := i.subConns[sc]
+	_, isOpen := i.subConns[sc]
 	if state.ConnectivityState == connectivity.Shutdown {
 		delete(i.subConns, sc)
 	}
 	i.mu.Unlock()
 	switch {
-	case !known:
+	case !isOpen:
 	case listener != nil:
 		listener(state)
 	default:
@@ -210,8 +211,8 @@ func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 // ExitIdle makes the policy connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// ResetBackoff implements BackoffResetter. It has no effect on policies that do not implement
-// BackoffResetter, such as those of other modules.
+// ResetBackoff implements BackoffResetter. It has no effect if the policy does not implement
+// BackoffResetter, for example because it belongs to another module.
 func (i *Instance) ResetBackoff() {
 	if r, ok := i.lb.(BackoffResetter); ok {
 		r.ResetBackoff()
@@ -219,14 +220,14 @@ func (i *Instance) ResetBackoff() {
 }
 
 // Connect makes the policy connect, and handles the reports that the policy sends during the call.
-// If one of them is CONNECTING, the parent need not publish IDLE first.
+// If the policy reports CONNECTING, the parent therefore need not publish IDLE first.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
-	i.takeAll()
+	i.handleReports()
 }
 
-// Remove makes the parent ignore further reports, and closes the policy after the parent has
-// published its next state. Until then, calls still use the policy's subchannels.
+// Remove ignores further reports of the policy, and closes the policy after the parent has
+// published its next state. Until then, calls may still use the policy's subchannels.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true
@@ -234,20 +235,21 @@ func (i *Instance) Remove() {
 	i.shell.removed = append(i.shell.removed, i)
 }
 
-// Close closes the policy, and shuts down subchannels that it has left open. i may be nil.
+// Close closes the policy, and shuts down the subchannels that the policy has left open. i may be
+// nil.
 func (i *Instance) Close() {
 	if i == nil {
 		return
 	}
 	i.mu.Lock()
-	i.closed, i.said = true, nil
+	i.closed, i.firstReport = true, nil
 	i.mu.Unlock()
 	i.lb.Close()
 	i.mu.Lock()
-	left := i.subConns
+	open := i.subConns
 	i.subConns = nil
 	i.mu.Unlock()
-	for sc := range left {
+	for sc := range open {
 		sc.Shutdown()
 	}
 }

@@ -26,11 +26,11 @@ type config struct {
 	child lbconfig.Policy
 }
 
-// policy is a policy with one child, whose state it passes on.
+// policy is a policy with one child. It publishes the state of the child.
 type policy struct {
 	*Shell
 	child      *Child
-	goroutines []string // that published a state
+	goroutines []string // the goroutine of each publication
 	watched    []bool
 }
 
@@ -60,14 +60,15 @@ func goroutine() string {
 	return name
 }
 
-// tower builds policies above each other, and a stub below them. The first policy is the topmost.
-func tower(t *testing.T, height int) (top balancer.Balancer, policies []*policy, stub *lbtest.Stub, cc *lbtest.ClientConn) {
+// newTower builds a chain of policies, each of which is the parent of the next. The first policy is
+// the topmost, and stub is the child of the last.
+func newTower(t *testing.T, height int) (top balancer.Balancer, policies []*policy, stub *lbtest.Stub, cc *lbtest.ClientConn) {
 	t.Helper()
-	return towerOn(t, height, nil)
+	return newTowerOn(t, height, nil)
 }
 
-// towerOn builds a tower for a channel of the debug page.
-func towerOn(t *testing.T, height int, channel *live.Channel) (top balancer.Balancer, policies []*policy, stub *lbtest.Stub, cc *lbtest.ClientConn) {
+// newTowerOn is like newTower, for a channel that is shown on the debug page.
+func newTowerOn(t *testing.T, height int, channel *live.Channel) (top balancer.Balancer, policies []*policy, stub *lbtest.Stub, cc *lbtest.ClientConn) {
 	t.Helper()
 	stubs := &lbtest.StubBuilder{PolicyName: "stub"}
 	below := lbconfig.Policy{Builder: stubs, Config: &lbtest.StubConfig{ID: "stub"}}
@@ -93,10 +94,11 @@ func towerOn(t *testing.T, height int, channel *live.Channel) (top balancer.Bala
 	return top, policies, stubs.Get("stub"), cc
 }
 
-// A report runs through all policies on one goroutine, because each has a large stack.
-func TestAReportRisesOnOneGoroutine(t *testing.T) {
+// All policies must handle a report on one goroutine, because each goroutine would need a large
+// stack.
+func TestReportUsesOneGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		top, policies, stub, cc := tower(t, 3)
+		top, policies, stub, cc := newTower(t, 3)
 		defer top.Close()
 		if got := stub.Last().ResolverState.Addresses; len(got) != 1 || got[0].Addr != "a" {
 			t.Errorf("the policy of another module got the addresses %v, want the endpoint's", got)
@@ -119,17 +121,18 @@ func TestAReportRisesOnOneGoroutine(t *testing.T) {
 	})
 }
 
-// A policy learns when watching begins and ends, and what it publishes then is published at once.
+// A policy must be notified when watching begins and ends. A state that it then publishes must be
+// published immediately.
 func TestWatchedPoliciesPublish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		top, policies, _, _ := tower(t, 2)
+		top, policies, _, _ := newTower(t, 2)
 		defer top.Close()
 		if unwatch := policies[0].unwatch; unwatch != nil { // another test has enabled the debug page
 			unwatch()
 			synctest.Wait()
 			policies[0].watched, policies[1].watched = nil, nil
 		}
-		want := func(watched ...bool) {
+		expectWatched := func(watched ...bool) {
 			t.Helper()
 			synctest.Wait()
 			for i, p := range policies {
@@ -139,24 +142,24 @@ func TestWatchedPoliciesPublish(t *testing.T) {
 				p.goroutines = nil
 			}
 		}
-		want()
+		expectWatched()
 		stop := top.(Watchable).Watch()
-		want(true)
+		expectWatched(true)
 		time.Sleep(time.Second)
 		stop()
-		want(true, false)
+		expectWatched(true, false)
 	})
 }
 
-// A snapshot has the time of the last change of state, and the last error with its time.
-func TestASnapshotHasTheTimes(t *testing.T) {
+// A snapshot must contain the time of the last change of state, and the last error with its time.
+func TestSnapshotTimes(t *testing.T) {
 	live.Enable()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		top, policies, stub, _ := tower(t, 1)
+		top, policies, stub, _ := newTower(t, 1)
 		defer top.Close()
 		defer policies[0].Watch()()
-		want := func(since, failed time.Duration, why error) {
+		expectTimes := func(since, failed time.Duration, why error) {
 			t.Helper()
 			time.Sleep(time.Second / 2)
 			synctest.Wait()
@@ -170,17 +173,17 @@ func TestASnapshotHasTheTimes(t *testing.T) {
 			time.Sleep(time.Second / 2)
 		}
 		stub.Report(connectivity.Connecting, nil)
-		want(0, 0, nil)
+		expectTimes(0, 0, nil)
 		stub.Report(connectivity.TransientFailure, errors.New("refused"))
-		want(time.Second, time.Second, ErrUntold)
+		expectTimes(time.Second, time.Second, ErrUntold)
 		stub.Report(connectivity.TransientFailure, errors.New("refused"))
-		want(time.Second, 2*time.Second, ErrUntold)
+		expectTimes(time.Second, 2*time.Second, ErrUntold)
 		stub.Report(connectivity.Ready, nil)
-		want(3*time.Second, 2*time.Second, ErrUntold)
+		expectTimes(3*time.Second, 2*time.Second, ErrUntold)
 	})
 }
 
-func TestOnlyAWatchedPolicyIsBusy(t *testing.T) {
+func TestOnlyWatchedPolicyIsBusy(t *testing.T) {
 	s := &Shell{}
 	for watchers := range int64(2) {
 		s.watchers.Store(watchers)
@@ -191,8 +194,8 @@ func TestOnlyAWatchedPolicyIsBusy(t *testing.T) {
 	}
 }
 
-// The debug page knows the topmost policy and, after its Close, its last tree.
-func TestAClosedPolicyLeavesItsTree(t *testing.T) {
+// The debug page must have the topmost policy of a channel and, after its Close, its last tree.
+func TestClosedPolicyLeavesTree(t *testing.T) {
 	live.Enable()
 	synctest.Test(t, func(t *testing.T) {
 		channel := live.New(t.Name(), func() []live.Source { return nil })
@@ -201,7 +204,7 @@ func TestAClosedPolicyLeavesItsTree(t *testing.T) {
 			all := live.Channels()
 			return all[slices.IndexFunc(all, func(v live.View) bool { return v.Channel == channel })]
 		}
-		top, policies, _, _ := towerOn(t, 2, channel)
+		top, policies, _, _ := newTowerOn(t, 2, channel)
 		if view().Root != policies[0].Shell {
 			t.Errorf("the root is %v, want the topmost policy", view().Root)
 		}
@@ -213,21 +216,21 @@ func TestAClosedPolicyLeavesItsTree(t *testing.T) {
 	})
 }
 
-// A policy without children fails calls with the resolver's error. One with children does not, and
-// passes the error and ExitIdle to them.
-func TestWhoGetsAResolverError(t *testing.T) {
+// A policy without children must fail calls with the resolver's error. A policy with children must
+// pass the error to them instead. ExitIdle must also reach the children.
+func TestResolverError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
-		childless := Spec[config]{Name: "childless", New: func(s *Shell) Policy[config] {
+		noChildren := Spec[config]{Name: "childless", New: func(s *Shell) Policy[config] {
 			return &policy{Shell: s, child: s.NewChild("", Handlers{})}
 		}}.Builder("childless").Build(cc, balancer.BuildOptions{})
-		childless.ResolverError(errors.New("gone"))
+		noChildren.ResolverError(errors.New("gone"))
 		synctest.Wait()
 		if got := lbtest.Pick(cc.State()); got != "fail: childless: the resolver failed: gone" {
 			t.Errorf("without children, calls get %q", got)
 		}
-		childless.Close()
-		top, _, stub, cc := tower(t, 2)
+		noChildren.Close()
+		top, _, stub, cc := newTower(t, 2)
 		defer top.Close()
 		before := len(cc.States())
 		top.ResolverError(errors.New("gone"))
@@ -239,12 +242,12 @@ func TestWhoGetsAResolverError(t *testing.T) {
 	})
 }
 
-// The errors of one update are not returned by the next.
-func TestAnUpdateForgetsTheErrorsOfTheLast(t *testing.T) {
+// An update must not return the errors of the previous update.
+func TestUpdateDropsPreviousErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stubs := &lbtest.StubBuilder{PolicyName: "stub"}
-		refuses := balancer.ErrBadResolverState
-		stubs.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return refuses }
+		updateError := balancer.ErrBadResolverState
+		stubs.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return updateError }
 		p := Spec[config]{Name: "test", New: func(s *Shell) Policy[config] {
 			p := &policy{Shell: s}
 			p.child = s.NewChild("child", Handlers{Reported: func(*Child, balancer.State) { p.Publish() }, Refused: func(*Child, balancer.State) {}})
@@ -254,25 +257,25 @@ func TestAnUpdateForgetsTheErrorsOfTheLast(t *testing.T) {
 		update := func() error {
 			return p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &config{child: lbconfig.Policy{Builder: stubs}}})
 		}
-		refuses = nil
+		updateError = nil
 		if err := update(); err != nil {
 			t.Fatal(err)
 		}
 		stubs.Built()[0].Report(connectivity.TransientFailure, errors.New("down"))
 		synctest.Wait()
-		refuses = balancer.ErrBadResolverState
+		updateError = balancer.ErrBadResolverState
 		if err := update(); err != balancer.ErrBadResolverState {
 			t.Errorf("error = %v, want ErrBadResolverState itself", err)
 		}
-		refuses = nil
+		updateError = nil
 		if err := update(); err != nil {
 			t.Errorf("the next update returns %v", err)
 		}
 	})
 }
 
-// An Instance passes calls to its policy.
-func TestAnInstancePassesOn(t *testing.T) {
+// An Instance must pass method calls to its policy.
+func TestInstanceForwardsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stubs := &lbtest.StubBuilder{PolicyName: "stub"}
 		p := newParent()

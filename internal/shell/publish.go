@@ -6,35 +6,35 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish requests that the policy's state is published. This happens once, after the current batch
-// of events or, during an update, at its end.
-func (s *Shell) Publish() { s.stale = true }
+// Publish requests that the policy's state is published. The state is published once, at the end of
+// the current batch of events or, during an update, at the end of the update.
+func (s *Shell) Publish() { s.mustPublish = true }
 
 // Updating reports whether an update is running: Begin has been called, and End has not returned.
 func (s *Shell) Updating() bool { return s.updating }
 
 func (s *Shell) endBatch() {
-	s.ending = s.above != nil && len(s.removed) == 0
+	s.isLastAction = s.parentInstance != nil && len(s.removed) == 0
 	s.flush()
-	s.ending = false
+	s.isLastAction = false
 	if s.settler != nil && !s.settled {
 		s.settled = s.closed
 		s.settler.Settled(s.closed)
 	}
-	s.lookAround()
-	s.began.Store(0)
+	s.updateSnapshot()
+	s.batchStart.Store(0)
 }
 
-// flush publishes the policy's state if it is due now, or starts a timer if it is due later. It is
-// called after each batch of events.
+// flush publishes the policy's state if this is due now, or starts a timer if it is due later. It
+// is called after each batch of events.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:
 		return
 	case s.scheduled != nil:
 		s.publishWhenDue()
-	case s.stale:
-		s.publish(s.parts.State())
+	case s.mustPublish:
+		s.publish(s.methods.State())
 	}
 	s.closeRemoved()
 }
@@ -49,30 +49,30 @@ func (s *Shell) closeRemoved() {
 func (s *Shell) publishWhenDue() {
 	at, due := s.scheduled.Due()
 	if due && !at.After(time.Now()) {
-		s.publish(s.parts.State())
+		s.publish(s.methods.State())
 		at, due = s.scheduled.Due()
 	}
 	if due {
-		s.wake(at)
+		s.publishAt(at)
 	}
 }
 
-func (s *Shell) wake(at time.Time) {
-	if s.timer.Runs() && !at.Before(s.wakeAt) {
+func (s *Shell) publishAt(at time.Time) {
+	if s.timer.Runs() && !at.Before(s.timerEnd) {
 		return
 	}
-	s.wakeAt = at
-	s.timer.Start(&s.serial, time.Until(at), func() {}) // the event itself does nothing, but flush runs after it
+	s.timerEnd = at
+	s.timer.Start(&s.serial, time.Until(at), func() {}) // run flush, which follows each batch of events
 }
 
 func (s *Shell) publish(state balancer.State) {
-	if s.since.IsZero() || state.ConnectivityState != s.published.ConnectivityState {
-		s.since = time.Now()
+	if s.stateSince.IsZero() || state.ConnectivityState != s.published.ConnectivityState {
+		s.stateSince = time.Now()
 	}
-	s.stale, s.published = false, state
-	if s.ending {
-		s.above.say(state)
-		s.serial.Relay(&s.above.shell.serial, (*taking)(s.above))
+	s.mustPublish, s.published = false, state
+	if s.isLastAction {
+		s.parentInstance.queueReport(state)
+		s.serial.Relay(&s.parentInstance.shell.serial, (*reportEvent)(s.parentInstance))
 		return
 	}
 	s.ClientConn.UpdateState(state)

@@ -18,26 +18,29 @@ type Record struct {
 	done                   func(balancer.DoneInfo)
 }
 
-// A slot counts the calls that end within the same two seconds. It may miss a call that ends while
-// the slot is being reused.
+// slotSeconds is the length of the interval whose calls one slot counts. slots is the number of
+// slots. The additional slot is needed because the latest interval is incomplete.
 const (
 	slotSeconds = 2
-	slots       = RecentSeconds/slotSeconds + 1 // one more than RecentSeconds needs, because the latest is still being filled
+	slots       = RecentSeconds/slotSeconds + 1
 )
+
+// A slot counts the calls that end within the same interval. It may miss a call that ends while the
+// slot is being reused for a new interval.
 
 type slot struct {
 	number        atomic.Int64 // number of the two-second interval since the Unix epoch
 	ended, failed atomic.Uint32
-	codes         atomic.Uint32 // status codes of failed calls, one bit each
+	codes         atomic.Uint32 // bit n is set if a call has failed with status code n
 }
 
-// RecentSeconds is the longest time that Record.Recent can look back.
+// RecentSeconds is the maximum number of seconds that Record.Recent accepts.
 const RecentSeconds = 10
 
 // Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // calls that ended with one of the status codes in trouble
+	Failed uint64 // calls that ended with one of the failureCodes
 	codes  uint32
 }
 
@@ -50,15 +53,15 @@ func (r *Recent) Add(other Recent) {
 
 // Codes returns the status codes of the failures, in numerical order.
 func (r Recent) Codes() (all []codes.Code) {
-	for rest := r.codes; rest != 0; rest &= rest - 1 {
-		all = append(all, codes.Code(bits.TrailingZeros32(rest))) //nolint:gosec // at most 31
+	for remaining := r.codes; remaining != 0; remaining &= remaining - 1 {
+		all = append(all, codes.Code(bits.TrailingZeros32(remaining))) //nolint:gosec // at most 31
 	}
 	return all
 }
 
-// trouble is the set of status codes that indicate a failing backend. Others, such as NOT_FOUND,
-// are normal answers.
-const trouble = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
+// failureCodes is the set of status codes that indicate a failing backend. Other codes, such as
+// NOT_FOUND, are normal answers. Bit n represents status code n.
+const failureCodes = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
 	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted
 
 // NewRecord returns a record without calls.
@@ -69,15 +72,15 @@ func NewRecord() *Record {
 			r.failed.Add(1)
 		}
 		r.ended.Add(1)
-		r.note(info.Err)
+		r.recordEnd(info.Err)
 	}
 	return r
 }
 
-func (r *Record) note(err error) {
+func (r *Record) recordEnd(err error) {
 	number := time.Now().Unix() / slotSeconds
 	s := &r.recent[number%slots]
-	if old := s.number.Load(); old != number && s.number.CompareAndSwap(old, number) {
+	if previous := s.number.Load(); previous != number && s.number.CompareAndSwap(previous, number) {
 		s.ended.Store(0)
 		s.failed.Store(0)
 		s.codes.Store(0)
@@ -86,7 +89,7 @@ func (r *Record) note(err error) {
 	if err == nil {
 		return
 	}
-	if code := status.Code(err); code < 32 && trouble&(1<<code) != 0 {
+	if code := status.Code(err); code < 32 && failureCodes&(1<<code) != 0 {
 		s.failed.Add(1)
 		s.codes.Or(1 << code)
 	}
@@ -106,7 +109,8 @@ func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 
 // Calls returns how many calls have started, ended, and ended with an error.
 func (r *Record) Calls() (started, ended, failed uint64) {
-	failed, ended = r.failed.Load(), r.ended.Load() // in this order, because other goroutines may count in the meantime: failed ≤ ended ≤ started must hold
+	// Other goroutines may count calls at the same time. This order ensures failed ≤ ended ≤ started.
+	failed, ended = r.failed.Load(), r.ended.Load()
 	return r.started.Load(), ended, failed
 }
 
@@ -126,10 +130,10 @@ func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 		return result, err
 	}
 	p.Record.started.Add(1)
-	if own := result.Done; own != nil {
+	if pickerDone := result.Done; pickerDone != nil {
 		result.Done = func(info balancer.DoneInfo) {
 			p.Record.done(info)
-			own(info)
+			pickerDone(info)
 		}
 		return result, nil
 	}

@@ -12,32 +12,32 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// once is a picker whose picks give this result and error.
-type once struct {
+// fixedPicker is a picker whose Pick always returns the same result and error.
+type fixedPicker struct {
 	result balancer.PickResult
 	err    error
 }
 
-func (o once) Pick(balancer.PickInfo) (balancer.PickResult, error) { return o.result, o.err }
+func (o fixedPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) { return o.result, o.err }
 
-func end(t *testing.T, r *Record, err error) {
+func endCall(t *testing.T, r *Record, err error) {
 	t.Helper()
-	result, picked := (&Recorded{Picker: once{}, Record: r}).Pick(balancer.PickInfo{})
+	result, picked := (&Recorded{Picker: fixedPicker{}, Record: r}).Pick(balancer.PickInfo{})
 	if picked != nil {
 		t.Fatal(picked)
 	}
 	result.Done(balancer.DoneInfo{Err: err})
 }
 
-// Only the status codes of a backend that fails count as recent failures.
-func TestARecordKnowsTroubleByTheStatusCode(t *testing.T) {
-	trouble := []codes.Code{codes.Unknown, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Unavailable, codes.DataLoss}
+// Recent must count only calls with the status codes of a failing backend as failures.
+func TestRecordCountsFailureCodes(t *testing.T) {
+	counted := []codes.Code{codes.Unknown, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Unavailable, codes.DataLoss}
 	for _, code := range []codes.Code{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 34, 64, 66} {
 		r := NewRecord()
-		end(t, r, status.Error(code, "x"))
+		endCall(t, r, status.Error(code, "x"))
 		var failures uint64
 		var want []codes.Code
-		if slices.Contains(trouble, code) {
+		if slices.Contains(counted, code) {
 			failures, want = 1, []codes.Code{code}
 		}
 		if got := r.Recent(time.Now(), RecentSeconds); got.Ended != 1 || got.Failed != failures || !slices.Equal(got.Codes(), want) {
@@ -49,14 +49,15 @@ func TestARecordKnowsTroubleByTheStatusCode(t *testing.T) {
 		}
 	}
 	r := NewRecord()
-	end(t, r, errors.New("no status"))
+	endCall(t, r, errors.New("no status"))
 	if got := r.Recent(time.Now(), RecentSeconds).Codes(); !slices.Equal(got, []codes.Code{codes.Unknown}) {
 		t.Errorf("an error without a status has the codes %v, want UNKNOWN", got)
 	}
 }
 
-// Recent looks back for the given time. A slot that is reused has no calls of its earlier interval.
-func TestARecordForgetsCalls(t *testing.T) {
+// Recent must count only the calls of the given number of seconds. A reused slot must not contain
+// calls of an earlier interval.
+func TestRecordForgetsOldCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRecord()
 		for i := range uint64(30) {
@@ -64,7 +65,7 @@ func TestARecordForgetsCalls(t *testing.T) {
 			if i < 10 {
 				err = status.Error(codes.Internal, "x")
 			}
-			end(t, r, err)
+			endCall(t, r, err)
 			for seconds, intervals := range map[int64]uint64{2: 1, 4: 2, RecentSeconds: 5} {
 				var failed uint64
 				for j := i + 1 - min(i+1, intervals); j <= i && j < 10; j++ {
@@ -87,16 +88,16 @@ func TestARecordForgetsCalls(t *testing.T) {
 	})
 }
 
-// Recorded calls the Done function of the picker that it wraps. It counts no call that is not
-// started.
-func TestARecordedPickerPassesOn(t *testing.T) {
+// Recorded must call the Done function of the wrapped picker. If the wrapped picker returns an
+// error, Recorded must not count a call.
+func TestRecordedForwardsPick(t *testing.T) {
 	r, ended := NewRecord(), 0
-	p := &Recorded{Picker: once{result: balancer.PickResult{Done: func(balancer.DoneInfo) { ended++ }}}, Record: r}
+	p := &Recorded{Picker: fixedPicker{result: balancer.PickResult{Done: func(balancer.DoneInfo) { ended++ }}}, Record: r}
 	result, _ := p.Pick(balancer.PickInfo{})
 	if result.Done(balancer.DoneInfo{}); ended != 1 {
 		t.Errorf("the picker's own Done was called %d times, want once", ended)
 	}
-	p.Picker = once{err: balancer.ErrNoSubConnAvailable}
+	p.Picker = fixedPicker{err: balancer.ErrNoSubConnAvailable}
 	if _, err := p.Pick(balancer.PickInfo{}); err != balancer.ErrNoSubConnAvailable {
 		t.Errorf("error = %v, want the picker's", err)
 	}

@@ -8,14 +8,14 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Refusal is the error of calls to a child that has refused its update. It contains no status, so
-// that calls that wait for ready do wait.
+// Refusal is the error of calls to a child that has refused its update. It contains no status,
+// because a status error would also fail calls that wait for ready.
 type Refusal struct {
-	who string
-	err error
+	subject string
+	err     error
 }
 
-func (r *Refusal) Error() string { return fmt.Sprintf("%s refused its update: %v", r.who, r.err) }
+func (r *Refusal) Error() string { return fmt.Sprintf("%s refused its update: %v", r.subject, r.err) }
 
 func (r *Refusal) Unwrap() error { return r.err }
 
@@ -31,42 +31,42 @@ func (a *AllFailed) Error() string {
 
 func (a *AllFailed) Unwrap() error { return a.One }
 
-// Refused handles the error of a child that has refused its update. It returns the error of calls
-// to the child, and whether the child counts as failed because of err.
+// Refused handles err, the error of a child that has refused its update. It returns the error of
+// calls to the child, and whether the child counts as failed because of err.
 //
-// A child whose last report is READY or IDLE stays in use. refusal is nil if the child has reported
-// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState: the reported error is then more
-// specific.
+// A child whose last report is READY or IDLE stays in use. If the child has reported
+// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, refusal is nil, because the error
+// in the report is more specific.
 //
 // child is the child's title in errors and logs, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
-	who := s.name + ": " + child
-	refusal = &Refusal{who, Plain(err)}
-	if s.updating { // without an update, there is no caller that could receive the error
+	subject := s.name + ": " + child
+	refusal = &Refusal{subject, Plain(err)}
+	if s.updating { // otherwise, no update can return the error
 		s.Refuse(refusal)
 	}
-	says := !errors.Is(err, balancer.ErrBadResolverState)
+	isSpecific := !errors.Is(err, balancer.ErrBadResolverState)
 	switch {
-	case reported == connectivity.TransientFailure && !says:
+	case reported == connectivity.TransientFailure && !isSpecific:
 		return nil, false
 	case reported == connectivity.Ready || reported == connectivity.Idle:
-		Logger.Warningf("%s refused its update and stays %v: %v", who, reported, err)
+		Logger.Warningf("%s refused its update and stays %v: %v", subject, reported, err)
 		return refusal, false
-	case says:
-		Logger.Warningf("%s refused its update and counts as failed: %v", who, err)
+	case isSpecific:
+		Logger.Warningf("%s refused its update and counts as failed: %v", subject, err)
 	}
 	return refusal, true
 }
 
-// Refuse adds err to the errors of the current update. The update returns them if the policy itself
-// has failed.
+// Refuse adds err to the errors of the current update. UpdateClientConnState returns these errors
+// if the policy itself has failed.
 func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 type refusals []error
 
 // join returns the first error that is not balancer.ErrBadResolverState, and adds the number of
-// other errors to it. If there is none, it returns balancer.ErrBadResolverState itself, because
-// gRPC compares errors with ==.
+// other errors to it. If all errors are balancer.ErrBadResolverState, it returns this error without
+// wrapping it, because gRPC compares errors with ==.
 func (r refusals) join() error {
 	for _, err := range r {
 		if errors.Is(err, balancer.ErrBadResolverState) {

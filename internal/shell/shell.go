@@ -5,8 +5,8 @@
 //
 // Guarantees:
 //
-//   - An update is two events, Begin and End. Before End runs, all reports of children during Begin
-//     have been handled. Nothing is published between the two.
+//   - An update consists of two events, Begin and End. Before End runs, all reports of children
+//     during Begin have been handled. Nothing is published between Begin and End.
 //   - After a batch of events, a state that has changed is published once.
 //   - A configuration of the wrong type is rejected. Without an earlier configuration, calls fail
 //     with the reason.
@@ -57,13 +57,13 @@ type PolicyMethods interface {
 // Scheduled is implemented by policies that decide themselves when their state is published. Other
 // policies call Shell.Publish.
 type Scheduled interface {
-	// Due reports whether State must be published, and when. A zero time means at once.
-	Due() (at time.Time, due bool)
+	// Due reports whether State must be published, and when. The zero time means immediately.
+	Due() (when time.Time, due bool)
 }
 
-// Settler is implemented by policies that have work to do after each batch of events. Settled is
-// also called once after Close.
+// Settler is implemented by policies that have work to do after each batch of events.
 type Settler interface {
+	// Settled is called after each batch of events, and a last time after Close, with closed true.
 	Settled(closed bool)
 }
 
@@ -73,7 +73,7 @@ type Below interface {
 	ExitIdle()
 	ResetBackoff()
 	Close()
-	look() ChildSnapshot
+	childSnapshot() ChildSnapshot
 }
 
 // Shell is the common part of a policy. The policy uses its fields and methods in events.
@@ -83,46 +83,46 @@ type Shell struct {
 	Options    balancer.BuildOptions
 
 	name      string
-	parts     PolicyMethods
+	methods   PolicyMethods
 	scheduled Scheduled // nil for a policy that calls Publish
 	settler   Settler
 
 	serial                    serial.Serializer
 	resolverErrors, exitIdles serial.Slot
 
-	configured bool
-	updating   bool
-	closed     bool
-	settled    bool
-	stale      bool
-	strays     bool // some endpoints of the last update belonged to no child
-	grouper    hierarchy.Grouper
-	refusals   refusals
-	removed    []*Instance // removed children; they are closed after the next flush, when no call uses them any longer
+	configured    bool
+	updating      bool
+	closed        bool
+	settled       bool
+	mustPublish   bool
+	hadUnassigned bool // some endpoints of the last update belonged to no child
+	grouper       hierarchy.Grouper
+	refusals      refusals
+	removed       []*Instance // removed children; the next flush closes them, because calls no longer use them then
 
-	published balancer.State
-	since     time.Time
-	timer     serial.Timer
-	wakeAt    time.Time
+	published  balancer.State
+	stateSince time.Time
+	timer      serial.Timer
+	timerEnd   time.Time
 
-	channel *stateattr.Channel
-	above   *Instance     // the Instance of this policy in its parent, if the parent also has a Shell, or nil
-	ending  bool          // publishing is the last action of the batch of events
-	live    *live.Channel // nil unless the debug page is enabled
-	unwatch func()        // stops watching this policy; set only for the topmost policy of a channel
+	channel        *stateattr.Channel
+	parentInstance *Instance     // the Instance that contains this policy, or nil if the parent has no Shell
+	isLastAction   bool          // no action follows the next publication in this batch of events
+	live           *live.Channel // nil unless the debug page is enabled
+	unwatch        func()        // stops watching this policy; set only for the topmost policy of a channel
 	watch
 }
 
 type lb[C any] struct {
 	Shell
-	policy   Policy[C]
-	fallback func() *C
+	policy        Policy[C]
+	defaultConfig func() *C
 }
 
 func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	config, ok := any(ccs.BalancerConfig).(*C)
-	if !ok && ccs.BalancerConfig == nil && b.fallback != nil {
-		config, ok = b.fallback(), true
+	if !ok && ccs.BalancerConfig == nil && b.defaultConfig != nil {
+		config, ok = b.defaultConfig(), true
 	}
 	if !ok {
 		return b.refuse(fmt.Errorf("%s: configuration of type %T given, want one that ParseConfig returned: %w", b.name, ccs.BalancerConfig, balancer.ErrBadResolverState))
@@ -132,13 +132,13 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 			return
 		}
 		b.attach(stateattr.ChannelOf(ccs.ResolverState))
-		b.stale = b.stale || !b.configured // the first state is always published
+		b.mustPublish = b.mustPublish || !b.configured // the first state is always published
 		b.configured, b.updating = true, true
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// A second event, so that reports from other goroutines that were queued in the meantime are
-	// handled before End.
+	// End is called in a second event, so that reports from other goroutines that were queued in the
+	// meantime are handled before End.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {
@@ -163,8 +163,8 @@ func (s *Shell) end() error {
 	return err
 }
 
-// refuse makes calls fail with err if there has never been a valid configuration. Otherwise, these
-// calls would wait forever.
+// refuse makes calls fail with err if the policy has never had a valid configuration. Without
+// refuse, these calls would wait forever.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -174,14 +174,14 @@ func (s *Shell) refuse(err error) error {
 	return err
 }
 
-// ResolverError passes the error to all children. Without children, calls fail with it.
+// ResolverError passes err to all children. If the policy has no children, calls fail with err.
 func (s *Shell) ResolverError(err error) {
 	s.resolverErrors.Enqueue(&s.serial, func() {
 		if s.closed {
 			return
 		}
 		childless := true
-		for _, c := range s.parts.Children {
+		for _, c := range s.methods.Children {
 			childless = false
 			c.ResolverError(err)
 		}
@@ -198,7 +198,7 @@ func (s *Shell) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 func (s *Shell) ExitIdle() {
 	s.exitIdles.Enqueue(&s.serial, func() {
 		if !s.closed {
-			s.parts.ExitIdle()
+			s.methods.ExitIdle()
 		}
 	})
 }
@@ -212,11 +212,11 @@ type BackoffResetter interface {
 // ResetBackoff makes all subchannels below the policy connect now, instead of after their backoff.
 // It does not block.
 //
-// It does not use grpc.ClientConn.ResetConnectBackoff, which has a data race with the creation of
-// subchannels (grpc-go 1.85).
+// ResetBackoff does not use grpc.ClientConn.ResetConnectBackoff, because that method has a data
+// race with the creation of subchannels (grpc-go 1.85).
 func (s *Shell) ResetBackoff() {
 	s.Event(func() {
-		for _, c := range s.parts.Children {
+		for _, c := range s.methods.Children {
 			c.ResetBackoff()
 		}
 	})
@@ -231,7 +231,7 @@ func (s *Shell) Close() {
 		s.detach()
 		s.closed = true
 		s.timer.Stop()
-		for _, c := range s.parts.Children {
+		for _, c := range s.methods.Children {
 			c.Close()
 		}
 		s.closeRemoved()

@@ -21,7 +21,7 @@ type Snapshot struct {
 	Since    time.Time // when State last changed, or zero
 	Error    error
 	Children []ChildSnapshot
-	Details  any // set by the policy, see Describer
+	Details  any // set by the policy (see Describer)
 }
 
 // ChildSnapshot is the state of one child of a policy.
@@ -58,29 +58,29 @@ type Describer interface {
 
 // Watcher is implemented by policies that do extra work while they are watched.
 type Watcher interface {
-	// Watched is called when the first watcher arrives and when the last one has left.
+	// Watched is called when watching begins (on is true) and when it ends (on is false).
 	Watched(on bool)
 }
 
-// snapshotInterval limits the cost of snapshots. The minimum time between two is snapshotInterval
-// times the number of children.
+// snapshotInterval limits the cost of snapshots. The minimum time between two snapshots is
+// snapshotInterval multiplied by the number of children.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
-	watchers atomic.Int64
-	snapshot atomic.Pointer[Snapshot]
-	began    atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
+	watchers   atomic.Int64
+	snapshot   atomic.Pointer[Snapshot]
+	batchStart atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
 
 	// The following fields are used only in events.
-	below map[Watchable]func()
-	made  time.Time
-	again serial.Timer
+	watchedChildren map[Watchable]func()
+	snapshotTime    time.Time
+	snapshotTimer   serial.Timer
 }
 
 // Watch implements Watchable.
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // the event itself does nothing, but lookAround runs after it
+	s.serial.Enqueue(func() {}) // run updateSnapshot, which follows each batch of events
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
@@ -90,58 +90,59 @@ func (s *Shell) Watch() (stop func()) {
 // Snapshot implements Watchable.
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// lookAround makes a snapshot if the policy is watched. It is called after each batch of events.
-func (s *Shell) lookAround() {
+// updateSnapshot takes a snapshot if the policy is watched. It is called after each batch of
+// events.
+func (s *Shell) updateSnapshot() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
 		if last != nil {
 			s.snapshot.Store(nil)
-			s.again.Stop()
+			s.snapshotTimer.Stop()
 			s.watchBelow(nil)
-			s.tell(false)
+			s.notifyWatcher(false)
 		}
 		return
 	}
 	if last == nil {
-		s.tell(true)
+		s.notifyWatcher(true)
 	} else {
-		due := s.made.Add(time.Duration(len(last.Children)) * snapshotInterval)
+		due := s.snapshotTime.Add(time.Duration(len(last.Children)) * snapshotInterval)
 		if wait := time.Until(due); wait > 0 {
-			if !s.again.Runs() {
-				s.again.Start(&s.serial, wait, func() {})
+			if !s.snapshotTimer.Runs() {
+				s.snapshotTimer.Start(&s.serial, wait, func() {})
 			}
 			return
 		}
 	}
-	s.made = time.Now()
-	next := s.look()
+	s.snapshotTime = time.Now()
+	next := s.newSnapshot()
 	s.watchBelow(next.Children)
 	s.snapshot.Store(next)
 }
 
-// tell notifies the policy that watching begins or ends. The policy may want to publish another
-// picker then, so flush runs.
-func (s *Shell) tell(watched bool) {
-	if w, ok := s.parts.(Watcher); ok && !s.closed {
+// notifyWatcher notifies the policy that watching begins or ends. The policy may then need to
+// publish a different picker.
+func (s *Shell) notifyWatcher(watched bool) {
+	if w, ok := s.methods.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // the event itself does nothing, but flush runs after it
+		s.serial.Enqueue(func() {}) // run flush, which follows each batch of events
 	}
 }
 
-func (s *Shell) look() *Snapshot {
-	now := &Snapshot{Policy: s.name, Channel: s.channel, State: s.published.ConnectivityState, Since: s.since}
-	if now.State == connectivity.TransientFailure {
-		now.Error = FailureOf(s.published.Picker)
+func (s *Shell) newSnapshot() *Snapshot {
+	snapshot := &Snapshot{Policy: s.name, Channel: s.channel, State: s.published.ConnectivityState, Since: s.stateSince}
+	if snapshot.State == connectivity.TransientFailure {
+		snapshot.Error = FailureOf(s.published.Picker)
 	}
-	for name, c := range s.parts.Children {
-		child := c.look()
+	for name, c := range s.methods.Children {
+		child := c.childSnapshot()
 		child.Name = name
-		now.Children = append(now.Children, child)
+		snapshot.Children = append(snapshot.Children, child)
 	}
-	if d, ok := s.parts.(Describer); ok {
-		d.Describe(now)
+	if d, ok := s.methods.(Describer); ok {
+		d.Describe(snapshot)
 	}
-	return now
+	return snapshot
 }
 
 func (s *Shell) watchBelow(children []ChildSnapshot) {
@@ -150,34 +151,35 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 		if c.Below == nil {
 			continue
 		}
-		if stop, ok := s.below[c.Below]; ok {
+		if stop, ok := s.watchedChildren[c.Below]; ok {
 			watched[c.Below] = stop
-			delete(s.below, c.Below)
+			delete(s.watchedChildren, c.Below)
 		} else {
 			watched[c.Below] = c.Below.Watch()
 		}
 	}
-	for _, stop := range s.below {
+	for _, stop := range s.watchedChildren {
 		stop()
 	}
-	s.below = watched
+	s.watchedChildren = watched
 }
 
-// noteSince records the time at which a state changes, if the debug page is enabled.
-func noteSince(since *int64, before, now connectivity.State) {
+// recordChange sets *since to the present time if a state changes, and if the debug page is
+// enabled.
+func recordChange(since *int64, before, now connectivity.State) {
 	if live.On() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()
 	}
 }
 
-type past struct {
-	err error
-	at  time.Time
+type failureRecord struct {
+	err  error
+	time time.Time
 }
 
-func notePast(last **past, state balancer.State) {
+func recordFailure(last **failureRecord, state balancer.State) {
 	if live.On() && state.ConnectivityState == connectivity.TransientFailure {
-		*last = &past{FailureOf(state.Picker), time.Now()}
+		*last = &failureRecord{FailureOf(state.Picker), time.Now()}
 	}
 }
 
@@ -188,25 +190,25 @@ func timeOf(nanos int64) time.Time {
 	return time.Unix(0, nanos)
 }
 
-func (i *Instance) look() ChildSnapshot {
-	seen := ChildSnapshot{State: i.state.ConnectivityState, Since: timeOf(i.since)}
-	if i.past != nil {
-		seen.LastError, seen.FailedAt = i.past.err, i.past.at
+func (i *Instance) childSnapshot() ChildSnapshot {
+	snapshot := ChildSnapshot{State: i.state.ConnectivityState, Since: timeOf(i.since)}
+	if i.lastFailure != nil {
+		snapshot.LastError, snapshot.FailedAt = i.lastFailure.err, i.lastFailure.time
 	}
-	if seen.State == connectivity.TransientFailure {
-		seen.LastError = FailureOf(i.state.Picker)
+	if snapshot.State == connectivity.TransientFailure {
+		snapshot.LastError = FailureOf(i.state.Picker)
 	}
-	seen.Below, _ = i.lb.(Watchable)
-	return seen
+	snapshot.Below, _ = i.lb.(Watchable)
+	return snapshot
 }
 
-func (c *Child) look() ChildSnapshot {
-	seen := ChildSnapshot{State: c.state.ConnectivityState, Since: timeOf(c.since), LastError: c.failed}
-	if c.past != nil {
-		seen.FailedAt = c.past.at
+func (c *Child) childSnapshot() ChildSnapshot {
+	snapshot := ChildSnapshot{State: c.state.ConnectivityState, Since: timeOf(c.since), LastError: c.lastError}
+	if c.lastFailure != nil {
+		snapshot.FailedAt = c.lastFailure.time
 	}
 	if c.current != nil {
-		seen.Below, _ = c.current.lb.(Watchable)
+		snapshot.Below, _ = c.current.lb.(Watchable)
 	}
-	return seen
+	return snapshot
 }

@@ -17,7 +17,7 @@ func Connecting() balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Connecting, Picker: Queue}
 }
 
-// Failed returns the state of a child that cannot receive calls because of err. Calls fail with
+// Failed returns the state of a child to which no calls can be sent because of err. Calls fail with
 // UNAVAILABLE and the text of err, unless they wait for ready.
 func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
@@ -25,18 +25,18 @@ func Failed(err error) balancer.State {
 
 // Failing returns a picker that makes calls fail with err. err must not contain a status, because a
 // status error would also fail calls that wait for ready.
-func Failing(err error) balancer.Picker { return &failing{err} }
+func Failing(err error) balancer.Picker { return &failingPicker{err} }
 
-type failing struct{ err error }
+type failingPicker struct{ err error }
 
-func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+func (f *failingPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, f.err
 }
 
-func (f *failing) Failure() error { return f.err }
+func (f *failingPicker) Failure() error { return f.err }
 
-// FailureOf returns the error that a picker's calls fail with, or nil if it is unknown. It does not
-// call Pick, because this could have side effects: a picker of another module may start a
+// FailureOf returns the error with which a picker makes calls fail, or nil if the error is unknown.
+// It does not call Pick, because Pick may have side effects: a picker of another module may start a
 // connection or count a call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
@@ -46,22 +46,22 @@ func FailureOf(picker balancer.Picker) error {
 }
 
 // Plain returns err itself if it contains no status, and otherwise an error with the same text and
-// no status. If a picker returned a status, gRPC would fail even calls that wait for ready.
+// no status. If a picker returned a status, gRPC would also fail calls that wait for ready.
 // errors.Is has the same results for the returned error as for err.
 func Plain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, holds := status.FromError(err); !holds {
+	if _, isStatus := status.FromError(err); !isStatus {
 		return err
 	}
-	return plain{err}
+	return plainError{err}
 }
 
-// plain holds the error in a field instead of embedding it, because its methods would reveal the
-// status.
-type plain struct{ err error }
+// plainError hides the status of an error. It does not embed the error, because the methods of the
+// error would reveal the status.
+type plainError struct{ err error }
 
-func (p plain) Error() string { return p.err.Error() }
+func (p plainError) Error() string { return p.err.Error() }
 
-func (p plain) Is(target error) bool { return errors.Is(p.err, target) }
+func (p plainError) Is(target error) bool { return errors.Is(p.err, target) }

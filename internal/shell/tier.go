@@ -6,24 +6,24 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Tier describes the endpoints below a policy in more detail than a connectivity state. The
-// policy's picker carries it to the parent.
+// Tier describes the endpoints below a policy in more detail than a connectivity state. The parent
+// gets it from the policy's picker (see TierOf).
 type Tier struct {
 	// Condition is Usable, unless calls should go to another priority.
 	Condition Condition
 	// Interval is the maximum time between two trial calls while the policy is HalfOpen.
 	Interval time.Duration
-	// Failures names the status codes that calls fail with, such as "INTERNAL". It is "" if the policy
-	// is Usable, or if the status codes are unknown.
+	// Failures contains the status codes with which calls fail, such as "INTERNAL". It is "" if the
+	// policy is Usable, or if the status codes are unknown.
 	Failures string
-	// ReadyPart is the share of the weight that is READY, where weight that is CONNECTING is not
-	// counted.
+	// ReadyPart is the share of the endpoints' weight that is READY. The weight of endpoints that are
+	// CONNECTING is not part of the total.
 	ReadyPart float64
-	// UnprovenPart is a further share of the same weight. It is READY, but its endpoints were ejected
-	// and have not answered a call since.
+	// UnprovenPart is the share of the weight whose endpoints are READY, but were ejected and have not
+	// answered a call since. ReadyPart does not include it. The total is the same as for ReadyPart.
 	UnprovenPart float64
-	// FailedPart is the share of the weight that has failed, where weight that is CONNECTING is
-	// counted. Only package weightedroundrobin sets it.
+	// FailedPart is the share of the weight that has failed. The total includes endpoints that are
+	// CONNECTING. Only package weightedroundrobin sets FailedPart.
 	FailedPart float64
 }
 
@@ -34,7 +34,7 @@ const (
 	// Usable means that calls are not known to fail.
 	Usable Condition = iota
 	// Emptied means that calls to all endpoints fail. The policy should get calls only if no other
-	// is better.
+	// policy can answer them.
 	Emptied
 	// HalfOpen means that the policy was Emptied, and that a few calls must show whether it has
 	// recovered.

@@ -7,12 +7,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Tree holds the snapshots of a policy and of all policies below it. The snapshots may have been
+// Tree contains the snapshots of a policy and of all policies below it. The snapshots may have been
 // taken at different times.
 type Tree struct {
-	*Snapshot // nil before the first snapshot
-	Busy      time.Time
-	Below     []*Tree // one for each child in Snapshot; nil if the child's policy is not Watchable
+	*Snapshot           // nil before the first snapshot
+	Busy      time.Time // the result of Watchable.Busy
+	Below     []*Tree   // one tree for each child in Snapshot, or nil if the child's policy is not Watchable
 }
 
 // TreeOf returns the tree of a policy. It does not block, even if a policy is handling events.
@@ -32,7 +32,7 @@ func TreeOf(w Watchable) *Tree {
 
 // Busy implements Watchable.
 func (s *Shell) Busy() time.Time {
-	if began := s.began.Load(); began != 0 {
+	if began := s.batchStart.Load(); began != 0 {
 		return time.Unix(0, began)
 	}
 	return time.Time{}
@@ -40,7 +40,7 @@ func (s *Shell) Busy() time.Time {
 
 func (s *Shell) begin() {
 	if s.watchers.Load() > 0 {
-		s.began.Store(time.Now().UnixNano())
+		s.batchStart.Store(time.Now().UnixNano())
 	}
 }
 
@@ -49,28 +49,28 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.On() || s.live != nil {
 		return
 	}
-	known, _ := channel.Live.(*live.Channel)
-	if s.above != nil {
-		s.live = known
+	entry, _ := channel.Live.(*live.Channel)
+	if s.parentInstance != nil {
+		s.live = entry
 		return
 	}
-	if known == nil {
-		known = live.New(s.Options.Target.URL.Redacted(), nil)
+	if entry == nil {
+		entry = live.New(s.Options.Target.URL.Redacted(), nil)
 	}
-	s.live = known
+	s.live = entry
 	s.unwatch = s.Watch()
-	s.begin() // the policy was not watched yet when this batch began, so its beginning is recorded now
+	s.begin() // record the beginning of this batch now, because the policy was not watched when it began
 	var owner any
 	if s.Options.ChannelzParent != nil {
 		owner = s.Options.ChannelzParent
 	}
-	known.Attach(Watchable(s), owner)
+	entry.Attach(Watchable(s), owner)
 }
 
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)
-		last.Busy = time.Time{} // the policy is only busy with Close itself
+		last.Busy = time.Time{} // the current event is Close
 		s.live.Retire(last)
 		s.unwatch()
 	}
