@@ -31,7 +31,7 @@ func CanonicalAddress(address string) (canonical, problem string) {
 }
 
 // CanonicalHost returns the canonical form of a host, or a description of the mistake in it. Equal
-// hosts have the same form: IPv6 addresses, for example, are shortened.
+// hosts have the same canonical form; for example, IPv6 addresses are shortened.
 func CanonicalHost(host string) (canonical, problem string) {
 	if host == "" {
 		return "", "address is empty, want an IP address or a host name"

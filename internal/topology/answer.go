@@ -26,8 +26,8 @@ type (
 	Health = discovery.Health
 )
 
-// usable reports whether endpoints with this health may receive calls (gRFC A27).
-func usable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
+// isUsable reports whether endpoints with this health may receive calls (gRFC A27).
+func isUsable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
 // rank orders health states from best to worst, beginning with 0.
 func rank(h Health) int {
@@ -50,24 +50,24 @@ var (
 )
 
 // CheckSome returns an error if an answer has no endpoint and is not marked as Empty. Such an
-// answer is usually a mistake. For example, gRPC's DNS resolver sends one when a name does not
-// exist for a short time.
+// answer is usually a mistake. For example, gRPC's DNS resolver sends an empty answer when a name
+// temporarily does not exist.
 func CheckSome(a *Answer) error {
-	none := errEmpty
+	err := errEmpty
 	switch {
 	case a.Empty || slices.ContainsFunc(a.Resolved, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }):
 		return nil
 	case a.Resolved != nil:
-		none = errNoAddresses
+		err = errNoAddresses
 	case slices.ContainsFunc(a.Priorities, func(p Priority) bool {
 		return slices.ContainsFunc(p.Localities, func(l Locality) bool { return len(l.Endpoints) > 0 })
 	}):
 		return nil
 	}
 	if a.Why != "" {
-		return &Invalid{a.Why + ": " + none.Error()}
+		return &Invalid{a.Why + ": " + err.Error()}
 	}
-	return &Invalid{none.Error()}
+	return &Invalid{err.Error()}
 }
 
 // Equal reports whether a and other are known to have the same content. It ignores versions. If it
@@ -144,35 +144,33 @@ type Invalid struct{ text string }
 // Error describes the broken rule in one line.
 func (e *Invalid) Error() string { return e.text }
 
-// Refused implements the interface by which metrics count the answer as refused (see
-// discovery.Refused).
+// Refused marks the error for discovery.Refused, so that metrics count the answer as refused.
 func (*Invalid) Refused() bool { return true }
 
-func whyAll(a *Answer) string {
+func unusableAnswerReason(a *Answer) string {
 	var all Priority
 	for _, p := range a.Priorities {
 		all.Localities = append(all.Localities, p.Localities...)
 	}
-	return whyNone(&all)
+	return unusableReason(&all)
 }
 
-// whyNone describes why no endpoint of a priority can receive calls, as in:
-//
-// no endpoint can take calls: 1 draining, 2 unhealthy
-func whyNone(p *Priority) string {
-	counts, known := make(map[Health]int), 0
+// unusableReason returns the reason why no endpoint of a priority can receive calls, such as "no
+// endpoint can take calls: 1 draining, 2 unhealthy".
+func unusableReason(p *Priority) string {
+	counts, total := make(map[Health]int), 0
 	for _, l := range p.Localities {
 		for i := range l.Endpoints {
 			counts[l.Endpoints[i].Health]++
-			known++
+			total++
 		}
 	}
-	if known == 0 {
+	if total == 0 {
 		return "there are no endpoints"
 	}
-	var parts []string
+	var descriptions []string
 	for _, h := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %v", counts[h], h))
+		descriptions = append(descriptions, fmt.Sprintf("%d %v", counts[h], h))
 	}
-	return "no endpoint can take calls: " + strings.Join(parts, ", ")
+	return "no endpoint can take calls: " + strings.Join(descriptions, ", ")
 }

@@ -28,7 +28,7 @@ func described(t *testing.T, translator *topology.Translator, a *discovery.Answe
 	return strings.Join(lines, "; ")
 }
 
-func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
+func TestUnhealthyEndpointsKeepPriorities(t *testing.T) {
 	var translator topology.Translator
 	for _, step := range []struct {
 		lines []string
@@ -48,7 +48,7 @@ func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 }
 
 // If a locality has no weight, its weight is the sum of the weights of its usable endpoints.
-func TestTheWeightOfALocality(t *testing.T) {
+func TestLocalityWeight(t *testing.T) {
 	answer := answerOf(t, "0 us weight=0: a*3 b!*4", "0 eu weight=0: c!", "0 sa weight=9: d*2")
 	tree, err := new(topology.Translator).Translate(answer)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestTheWeightOfALocality(t *testing.T) {
 
 // Two endpoints with the same address count as one endpoint. The healthier one is used, or the
 // first if they are equally healthy.
-func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
+func TestDuplicateAddressIsOneEndpoint(t *testing.T) {
 	for about, test := range map[string]struct {
 		lines []string
 		want  string
@@ -81,14 +81,14 @@ func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreRefused(t *testing.T) {
-	long := answerOf(t, "0 us: a")
-	long.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million + 1}}
-	none := answerOf(t, "0 us: a")
-	none.Priorities[0].Localities[0].Endpoints[0].Addresses = nil
+func TestInvalidAnswers(t *testing.T) {
+	tooManyDrops := answerOf(t, "0 us: a")
+	tooManyDrops.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million + 1}}
+	noAddress := answerOf(t, "0 us: a")
+	noAddress.Priorities[0].Localities[0].Endpoints[0].Addresses = nil
 	for want, answer := range map[string]*discovery.Answer{
-		`category "lb" drops 1000001 of a million calls`:                                          long,
-		`endpoint 0 of locality "us" in priority 0 has no address`:                                none,
+		`category "lb" drops 1000001 of a million calls`:                                          tooManyDrops,
+		`endpoint 0 of locality "us" in priority 0 has no address`:                                noAddress,
 		`priority 0 has the locality "us" twice`:                                                  answerOf(t, "0 us: a", "0 us: b"),
 		`the weights of the localities of priority 1 sum to more than 4294967295`:                 answerOf(t, "0 us: a", "1 us weight=4294967295: b", "1 eu: c"),
 		`the weights of the endpoints of locality "us" in priority 0 sum to more than 4294967295`: answerOf(t, "0 us: a*4294967295 b"),
@@ -98,48 +98,48 @@ func TestAnswersThatAreRefused(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	ill := answerOf(t, "0 us: a/b! c!*4294967295", "0 eu: d")
-	if got := described(t, new(topology.Translator), ill); got != "d" {
+	unusable := answerOf(t, "0 us: a/b! c!*4294967295", "0 eu: d")
+	if got := described(t, new(topology.Translator), unusable); got != "d" {
 		t.Errorf("invalid endpoints that cannot take calls: %s, want d", got)
 	}
 }
 
-// Answers with identities are equal if the identities are equal. Other answers are equal if their
-// contents are.
-func TestAnswersThatAreTheSame(t *testing.T) {
-	of := func(change func(*discovery.Answer)) *discovery.Answer {
+// Answers with identities are equal if their identities are equal. Other answers are equal if their
+// contents are equal.
+func TestEqual(t *testing.T) {
+	build := func(change func(*discovery.Answer)) *discovery.Answer {
 		a := answerOf(t, "0 us: a b!", "1 eu: c")
 		change(a)
 		return a
 	}
-	nothing := of(func(*discovery.Answer) {})
+	original := build(func(*discovery.Answer) {})
 	for about, test := range map[string]struct {
-		answer *discovery.Answer
-		same   bool
+		answer  *discovery.Answer
+		isEqual bool
 	}{
-		"nothing":    {of(func(*discovery.Answer) {}), true},
-		"a version":  {of(func(a *discovery.Answer) { a.Version = "8" }), true},
-		"a weight":   {of(func(a *discovery.Answer) { a.Priorities[0].Localities[0].Endpoints[0].Weight = 7 }), false},
-		"the health": {of(func(a *discovery.Answer) { a.Priorities[0].Localities[0].Endpoints[1].Health = discovery.Draining }), false},
-		"hints":      {of(func(a *discovery.Answer) { a.Priorities[1].Localities[0].Endpoints[0].ForZones = []string{"a"} }), false},
-		"a zone":     {of(func(a *discovery.Answer) { a.Priorities[1].Localities[0].Zone = "z" }), false},
-		"drops":      {of(func(a *discovery.Answer) { a.Drops = []discovery.Drop{{Category: "lb"}} }), false},
-		"why":        {of(func(a *discovery.Answer) { a.Why = "x" }), false},
-		"notes":      {of(func(a *discovery.Answer) { a.Notes = []string{"x"} }), false},
-		"identity":   {of(func(a *discovery.Answer) { a.Identity = "x" }), false},
+		"nothing":    {build(func(*discovery.Answer) {}), true},
+		"a version":  {build(func(a *discovery.Answer) { a.Version = "8" }), true},
+		"a weight":   {build(func(a *discovery.Answer) { a.Priorities[0].Localities[0].Endpoints[0].Weight = 7 }), false},
+		"the health": {build(func(a *discovery.Answer) { a.Priorities[0].Localities[0].Endpoints[1].Health = discovery.Draining }), false},
+		"hints":      {build(func(a *discovery.Answer) { a.Priorities[1].Localities[0].Endpoints[0].ForZones = []string{"a"} }), false},
+		"a zone":     {build(func(a *discovery.Answer) { a.Priorities[1].Localities[0].Zone = "z" }), false},
+		"drops":      {build(func(a *discovery.Answer) { a.Drops = []discovery.Drop{{Category: "lb"}} }), false},
+		"why":        {build(func(a *discovery.Answer) { a.Why = "x" }), false},
+		"notes":      {build(func(a *discovery.Answer) { a.Notes = []string{"x"} }), false},
+		"identity":   {build(func(a *discovery.Answer) { a.Identity = "x" }), false},
 	} {
-		if got := topology.Equal(nothing, test.answer); got != test.same {
-			t.Errorf("Equal after a change of %s = %v, want %v", about, got, test.same)
+		if got := topology.Equal(original, test.answer); got != test.isEqual {
+			t.Errorf("Equal after a change of %s = %v, want %v", about, got, test.isEqual)
 		}
 	}
-	one, other := of(func(a *discovery.Answer) { a.Identity = "x" }), answerOf(t, "0 as: z")
-	if other.Identity = "x"; !topology.Equal(one, other) {
+	answer, other := build(func(a *discovery.Answer) { a.Identity = "x" }), answerOf(t, "0 as: z")
+	if other.Identity = "x"; !topology.Equal(answer, other) {
 		t.Error("answers with the same identity differ")
 	}
 }
 
 func BenchmarkEqual(b *testing.B) {
-	of := func(identity string) *discovery.Answer {
+	build := func(identity string) *discovery.Answer {
 		l := discovery.Locality{Region: "us"}
 		for i := range 10_000 {
 			l.Endpoints = append(l.Endpoints, discovery.Endpoint{Addresses: []string{fmt.Sprintf("10.0.%d.%d:443", i/250, i%250)}})
@@ -148,9 +148,9 @@ func BenchmarkEqual(b *testing.B) {
 	}
 	for _, identity := range []string{"", "x"} {
 		b.Run("identity="+identity, func(b *testing.B) {
-			one, other := of(identity), of(identity)
+			answer, other := build(identity), build(identity)
 			for b.Loop() {
-				if !topology.Equal(one, other) {
+				if !topology.Equal(answer, other) {
 					b.Fatal("the answers differ")
 				}
 			}

@@ -9,9 +9,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// partsOf describes groups and the percentage of calls that each locality gets, as in "balanced:
-// r/a 50.00 r/c 50.00; other zones: r/b 100.00".
-func partsOf(groups []group) string {
+// describeGroups describes groups and the percentage of calls that each locality gets, as in
+// "balanced: r/a 50.00 r/c 50.00; other zones: r/b 100.00".
+func describeGroups(groups []group) string {
 	var lines []string
 	for _, g := range groups {
 		line, sum := g.name+":", 0.0
@@ -54,7 +54,7 @@ func TestBalanced(t *testing.T) {
 		}
 		a := nearAnswer(test.answer)
 		split, groups := n.split(a)
-		if got := partsOf(groups); got != test.want {
+		if got := describeGroups(groups); got != test.want {
 			t.Errorf("%s: %s\nwant %s", test.about, got, test.want)
 		}
 		if _, err := Check(split); err != nil {
@@ -63,8 +63,8 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// The clients of all zones balance their calls. Each endpoint must get the same load.
-func TestBalancedCallersOfAllZones(t *testing.T) {
+// If the clients of all zones balance their calls, each endpoint must get the same load.
+func TestBalancedLoadIsEqual(t *testing.T) {
 	load := make(map[string]float64)
 	for _, zone := range []string{"a", "b", "c"} {
 		_, groups := Near{Prefer: "balance", Place: location.Location{Zone: zone}}.split(nearAnswer("/a:=1 2 3; /b:=4 5; /c:=6"))
@@ -81,9 +81,9 @@ func TestBalancedCallersOfAllZones(t *testing.T) {
 	if len(load) != 6 {
 		t.Errorf("%d endpoints have calls, want 6", len(load))
 	}
-	for address, part := range load {
-		if math.Abs(part-1./6) > 1e-6 {
-			t.Errorf("%s has %v of the calls, want a sixth", address, part)
+	for address, share := range load {
+		if math.Abs(share-1./6) > 1e-6 {
+			t.Errorf("%s has %v of the calls, want a sixth", address, share)
 		}
 	}
 }

@@ -15,21 +15,21 @@ import (
 // name of the locality.
 type path [2]string
 
-// built holds the endpoints of a locality as they were last sent to the channel, and their
+// builtLocality contains the endpoints of a locality that were last sent to the channel, and their
 // attributes by weight. The next update reuses them, so that policies recognize unchanged values by
 // their pointers. Addresses and attributes are never modified.
-type built struct {
+type builtLocality struct {
 	endpoints  []resolver.Endpoint
 	attributes map[uint32]*attributes.Attributes
 }
 
-func (t *Translator) build(to []resolver.Endpoint, l *Locality, of place, skip map[place]bool, at path, last built) ([]resolver.Endpoint, built) {
-	b, before := built{attributes: make(map[uint32]*attributes.Attributes, len(last.attributes))}, len(to)
+func (t *Translator) build(to []resolver.Endpoint, l *Locality, index endpointIndex, skip map[endpointIndex]bool, childPath path, last builtLocality) ([]resolver.Endpoint, builtLocality) {
+	b, before := builtLocality{attributes: make(map[uint32]*attributes.Attributes, len(last.attributes))}, len(to)
 	var search inorder.Search
 	for k := range l.Endpoints {
 		e := &l.Endpoints[k]
-		of.endpoint = k
-		if !usable(e.Health) || skip[of] {
+		index.endpoint = k
+		if !isUsable(e.Health) || skip[index] {
 			continue
 		}
 		serverName := t.ServerName
@@ -37,7 +37,7 @@ func (t *Translator) build(to []resolver.Endpoint, l *Locality, of place, skip m
 			serverName = cmp.Or(e.Hostname, serverName)
 		}
 		var addresses []resolver.Address
-		if i := search.Find(len(last.endpoints), func(i int) bool { return are(last.endpoints[i].Addresses, e.Addresses, serverName) }); i >= 0 {
+		if i := search.Find(len(last.endpoints), func(i int) bool { return equalAddresses(last.endpoints[i].Addresses, e.Addresses, serverName) }); i >= 0 {
 			addresses = last.endpoints[i].Addresses
 		} else {
 			addresses = make([]resolver.Address, len(e.Addresses))
@@ -45,13 +45,13 @@ func (t *Translator) build(to []resolver.Endpoint, l *Locality, of place, skip m
 				addresses[i] = resolver.Address{Addr: address, ServerName: serverName}
 			}
 		}
-		to = append(to, resolver.Endpoint{Addresses: addresses, Attributes: b.attributesOf(weightOf(e), at, last)})
+		to = append(to, resolver.Endpoint{Addresses: addresses, Attributes: b.attributesOf(weightOf(e), childPath, last)})
 	}
 	b.endpoints = to[before:len(to):len(to)]
 	return to, b
 }
 
-func are(known []resolver.Address, addresses []string, serverName string) bool {
+func equalAddresses(known []resolver.Address, addresses []string, serverName string) bool {
 	if len(known) != len(addresses) {
 		return false
 	}
@@ -63,13 +63,13 @@ func are(known []resolver.Address, addresses []string, serverName string) bool {
 	return true
 }
 
-func (b *built) attributesOf(of uint32, at path, last built) *attributes.Attributes {
-	a := b.attributes[of]
+func (b *builtLocality) attributesOf(w uint32, childPath path, last builtLocality) *attributes.Attributes {
+	a := b.attributes[w]
 	if a == nil {
-		if a = last.attributes[of]; a == nil {
-			a = hierarchy.Set(weight.Set(resolver.Endpoint{}, weight.EndpointInfo{Weight: of}), at[0], at[1]).Attributes
+		if a = last.attributes[w]; a == nil {
+			a = hierarchy.Set(weight.Set(resolver.Endpoint{}, weight.EndpointInfo{Weight: w}), childPath[0], childPath[1]).Attributes
 		}
-		b.attributes[of] = a
+		b.attributes[w] = a
 	}
 	return a
 }

@@ -9,42 +9,43 @@ import (
 // weights in a locality (gRFC A27, rules for EDS).
 const maxWeight = math.MaxUint32
 
-type place struct{ priority, locality, endpoint int }
+type endpointIndex struct{ priority, locality, endpoint int }
 
-// held is the best endpoint found so far with a given address.
-type held struct {
-	place
+// bestEndpoint is the healthiest endpoint with a given address that has been found so far.
+type bestEndpoint struct {
+	endpointIndex
 	health Health
 }
 
-// twice finds endpoints that share their first address, and returns those to skip. It keeps the
-// healthiest endpoint, or the first of the healthiest ones.
-func twice(a *Answer) (skip map[place]bool) {
-	at := make(map[string]held)
-	each(a, func(here place, e *Endpoint) {
+// findDuplicates finds endpoints with the same first address, and returns the endpoints to skip. Of
+// the endpoints with one address, it keeps the healthiest or, if several are equally healthy, the
+// first of these.
+func findDuplicates(a *Answer) (skip map[endpointIndex]bool) {
+	best := make(map[string]bestEndpoint)
+	forEachEndpoint(a, func(index endpointIndex, e *Endpoint) {
 		if len(e.Addresses) == 0 {
 			return
 		}
-		if first, there := at[e.Addresses[0]]; there {
+		if previous, isDuplicate := best[e.Addresses[0]]; isDuplicate {
 			if skip == nil {
-				skip = make(map[place]bool)
+				skip = make(map[endpointIndex]bool)
 			}
-			if rank(first.health) <= rank(e.Health) {
-				skip[here] = true
+			if rank(previous.health) <= rank(e.Health) {
+				skip[index] = true
 				return
 			}
-			skip[first.place] = true
+			skip[previous.endpointIndex] = true
 		}
-		at[e.Addresses[0]] = held{here, e.Health}
+		best[e.Addresses[0]] = bestEndpoint{index, e.Health}
 	})
 	return skip
 }
 
-func each(a *Answer, f func(place, *Endpoint)) {
+func forEachEndpoint(a *Answer, f func(endpointIndex, *Endpoint)) {
 	for i, p := range a.Priorities {
 		for j, l := range p.Localities {
 			for k := range l.Endpoints {
-				f(place{i, j, k}, &l.Endpoints[k])
+				f(endpointIndex{i, j, k}, &l.Endpoints[k])
 			}
 		}
 	}
@@ -53,7 +54,7 @@ func each(a *Answer, f func(place, *Endpoint)) {
 // checkAnswer checks the rules for answers. It returns the weights of the answer's localities, or
 // an *Invalid. The addresses of endpoints that cannot receive calls are not checked, because the
 // client does not connect to them.
-func checkAnswer(a *Answer, skip map[place]bool, n uncheckedEndpoints) (weights [][]uint32, err error) {
+func checkAnswer(a *Answer, skip map[endpointIndex]bool, unchecked uncheckedEndpoints) (weights [][]uint32, err error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
 			return nil, invalid("category %.100q drops %d of a million calls, want 0 to %d", d.Category, d.PerMillion, million)
@@ -62,42 +63,43 @@ func checkAnswer(a *Answer, skip map[place]bool, n uncheckedEndpoints) (weights 
 	for i, p := range a.Priorities {
 		var sum uint64
 		names := make(map[string]bool, len(p.Localities))
-		of := make([]uint32, len(p.Localities))
+		localityWeights := make([]uint32, len(p.Localities))
 		for j := range p.Localities {
 			l := &p.Localities[j]
 			if name := NameOf(l); names[name] {
 				return nil, invalid("priority %d has the locality %.100q twice", i, name)
 			}
 			names[NameOf(l)] = true
-			if of[j], err = checkLocality(l, place{i, j, 0}, skip, n); err != nil {
+			if localityWeights[j], err = checkLocality(l, endpointIndex{i, j, 0}, skip, unchecked); err != nil {
 				return nil, err
 			}
-			if sum += uint64(of[j]); sum > maxWeight {
+			if sum += uint64(localityWeights[j]); sum > maxWeight {
 				return nil, invalid("the weights of the localities of priority %d sum to more than %d", i, uint64(maxWeight))
 			}
 		}
-		weights = append(weights, of)
+		weights = append(weights, localityWeights)
 	}
 	return weights, nil
 }
 
 // checkLocality checks a locality and returns its weight. The default is the sum of the weights of
-// its usable endpoints or, if there are none, 1, so that the locality stays in the tree.
-func checkLocality(l *Locality, at place, skip map[place]bool, n uncheckedEndpoints) (uint32, error) {
+// its usable endpoints. If no endpoint is usable, the default is 1, so that the locality stays in
+// the tree.
+func checkLocality(l *Locality, index endpointIndex, skip map[endpointIndex]bool, unchecked uncheckedEndpoints) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {
 		e := &l.Endpoints[k]
-		at.endpoint = k
-		if !usable(e.Health) || skip[at] {
+		index.endpoint = k
+		if !isUsable(e.Health) || skip[index] {
 			continue
 		}
 		if len(e.Addresses) == 0 {
-			return 0, invalid("endpoint %d of locality %.100q in priority %d has no address", k, NameOf(l), at.priority)
+			return 0, invalid("endpoint %d of locality %.100q in priority %d has no address", k, NameOf(l), index.priority)
 		}
-		if n.has(at) {
+		if unchecked.contains(index) {
 			for _, address := range e.Addresses {
 				if _, problem := CanonicalAddress(address); problem != "" {
-					return 0, invalid("endpoint %d of locality %.100q in priority %d: %s", k, NameOf(l), at.priority, problem)
+					return 0, invalid("endpoint %d of locality %.100q in priority %d: %s", k, NameOf(l), index.priority, problem)
 				}
 			}
 		}
@@ -105,7 +107,7 @@ func checkLocality(l *Locality, at place, skip map[place]bool, n uncheckedEndpoi
 	}
 	switch {
 	case sum > maxWeight:
-		return 0, invalid("the weights of the endpoints of locality %.100q in priority %d sum to more than %d", NameOf(l), at.priority, uint64(maxWeight))
+		return 0, invalid("the weights of the endpoints of locality %.100q in priority %d sum to more than %d", NameOf(l), index.priority, uint64(maxWeight))
 	case l.Weight > 0:
 		return l.Weight, nil
 	}

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Checked is a valid answer. It must not change.
+// Checked is a valid answer. It must not be modified.
 type Checked struct {
 	*Answer
 	// Endpoints is the number of endpoints that can receive calls. If it is 0, Unusable is the reason.
-	// Unusable is always "" for endpoints from a gRPC resolver.
+	// If the endpoints come from a gRPC resolver, Unusable is always "".
 	Endpoints int
 	Unusable  string
 	Size      int
 
-	skip    map[place]bool // endpoints to skip, because another endpoint has the same first address
-	weights [][]uint32     // weights of the localities, by priority
+	skip    map[endpointIndex]bool // endpoints to skip, because another endpoint has the same first address
+	weights [][]uint32             // weights of the localities, by priority
 }
 
 // Check checks an answer. It returns an *Invalid if the answer breaks the rules.
@@ -26,29 +26,28 @@ func Check(a *Answer) (*Checked, error) { return CheckAfter(a, nil) }
 // answer. last may be nil.
 func CheckAfter(a *Answer, last *Checked) (*Checked, error) { return check(a, uncheckedIn(a, last)) }
 
-func check(a *Answer, n uncheckedEndpoints) (*Checked, error) {
+func check(a *Answer, unchecked uncheckedEndpoints) (*Checked, error) {
 	c := &Checked{Answer: a, Endpoints: len(a.Resolved), Size: Size(a)}
-	if !n.distinct(a) {
-		c.skip = twice(a)
+	if !unchecked.areDistinct(a) {
+		c.skip = findDuplicates(a)
 	}
 	var err error
-	if c.weights, err = checkAnswer(a, c.skip, n); err != nil || a.Resolved != nil {
+	if c.weights, err = checkAnswer(a, c.skip, unchecked); err != nil || a.Resolved != nil {
 		return c, err
 	}
-	each(a, func(at place, e *Endpoint) {
-		if usable(e.Health) && !c.skip[at] {
+	forEachEndpoint(a, func(index endpointIndex, e *Endpoint) {
+		if isUsable(e.Health) && !c.skip[index] {
 			c.Endpoints++
 		}
 	})
 	if c.Endpoints == 0 {
-		c.Unusable = cmp.Or(a.Why, whyAll(a))
+		c.Unusable = cmp.Or(a.Why, unusableAnswerReason(a))
 	}
 	return c, nil
 }
 
-// Plain returns the answer in the form that the channel uses. Default weights are filled in,
-// duplicate endpoints are removed, and endpoints of a gRPC resolver form one priority with one
-// locality.
+// Plain returns the answer as the channel uses it. All localities have weights, duplicate endpoints
+// are removed, and endpoints of a gRPC resolver form one priority with one locality.
 func (c *Checked) Plain() Answer {
 	a := *c.Answer
 	if a.Resolved != nil {
@@ -76,7 +75,7 @@ func (c *Checked) Plain() Answer {
 			l.Weight = c.weights[i][j]
 			var endpoints []Endpoint
 			for k, e := range l.Endpoints {
-				if !c.skip[place{i, j, k}] {
+				if !c.skip[endpointIndex{i, j, k}] {
 					endpoints = append(endpoints, e)
 				}
 			}

@@ -13,12 +13,12 @@ type subsetItem[K comparable] struct {
 }
 
 // chooseSubset reports which items are in the subset (gRFC A68). These are the items with the
-// lowest ranks and, among equal ranks, the first ones. Items with the same key count as one. As the
-// rank of an item never changes, an item leaves the subset only when it is removed, or when a new
-// item with a lower rank replaces it.
+// lowest ranks. Among items with equal ranks, earlier items precede later ones. Items with the same
+// key count as one item. The rank of an item never changes, so an item leaves the subset only when
+// it is removed, or when a new item with a lower rank replaces it.
 //
 //	size 2: a:30 b:10 c:20  ->  b c
-//	        b:10 c:20 d:15  ->  b d    the removal of a changes nothing; d replaces c
+//	        b:10 c:20 d:15  ->  b d    the removal of a has no effect; d replaces c
 func chooseSubset[K comparable](items []subsetItem[K], size int) []bool {
 	order := make([]int, len(items))
 	for i := range order {

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// oracle chooses the items one after another, as gRFC A68 describes it.
+// oracle chooses the items one after another, as in the description of gRFC A68.
 func oracle(items []subsetItem[int], size int) []bool {
-	chosen, left := make([]bool, len(items)), slices.Clone(items)
+	chosen, remaining := make([]bool, len(items)), slices.Clone(items)
 	for range size {
 		best := -1
-		for i, item := range left {
-			if !chosen[i] && (best < 0 || item.Rank < left[best].Rank) {
+		for i, item := range remaining {
+			if !chosen[i] && (best < 0 || item.Rank < remaining[best].Rank) {
 				best = i
 			}
 		}
@@ -26,12 +26,12 @@ func oracle(items []subsetItem[int], size int) []bool {
 	return chosen
 }
 
-func TestChooseAgreesWithTheOracle(t *testing.T) {
+func TestChooseSubsetAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		items := make([]subsetItem[int], r.IntN(12))
 		for i := range items {
-			items[i] = subsetItem[int]{uint64(r.IntN(6)), r.IntN(10)} // few possible values, so that ranks and keys collide
+			items[i] = subsetItem[int]{uint64(r.IntN(6)), r.IntN(10)} // there are few values, so that ranks and keys collide
 		}
 		size := 1 + r.IntN(8)
 		if got, want := chooseSubset(items, size), oracle(items, size); !slices.Equal(got, want) {
@@ -40,7 +40,7 @@ func TestChooseAgreesWithTheOracle(t *testing.T) {
 	}
 }
 
-func TestTheExampleOfChoose(t *testing.T) {
+func TestChooseSubset(t *testing.T) {
 	for _, test := range []struct {
 		items []subsetItem[string]
 		want  []bool

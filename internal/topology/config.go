@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// The names of the policies in a tree are repeated here, because this package must not import the
-// policies.
+// The names of the policies in a tree. They are repeated in this file, because this package must
+// not import the policies.
 const (
 	priorityName           = "understudy_priority"
 	outlierDetectionName   = "understudy_outlier_detection"
@@ -28,10 +28,10 @@ const startPoint = lbconfig.StartRandom
 
 type priorityChild struct {
 	name               string
-	title              string // name that users see
+	title              string // the name for users
 	cluster            string
-	further            bool // the child belongs to the same priority of the source as the child before it
-	why                string
+	continuesPriority  bool   // the child belongs to the same priority of the source as the previous child
+	unusableReason     string // the reason why no endpoint can receive calls, or ""
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32
@@ -44,9 +44,9 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
-	number, split := -1, false // number is the source's priority to which the current child belongs
+	number, isSplit := -1, false // number is the source's priority to which the current child belongs
 	for _, p := range priorities {
-		if split = split || p.further; !p.further {
+		if isSplit = isSplit || p.continuesPriority; !p.continuesPriority {
 			number++
 		}
 		top.SourcePriorities = append(top.SourcePriorities, number)
@@ -56,8 +56,8 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 			IgnoreReresolutionRequests: p.ignoreReresolution,
 		}
 	}
-	if !split {
-		top.SourcePriorities = nil // no priority is split, so the default is the same
+	if !isSplit {
+		top.SourcePriorities = nil // this is the default if no priority is split
 	}
 	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
 	if err != nil {
@@ -66,21 +66,21 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	return encoded
 }
 
-// policy returns the policy of one priority: understudy_outlier_detection and its descendants. Each
-// locality has the policy leaf.
+// policy returns the part of a priority's policy below understudy_outlier_detection. leaf is the
+// policy of each locality.
 func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(p.localities))
 	for name, weight := range p.localities {
 		target := lbconfig.Target{Weight: weight, ChildPolicy: leaf}
 		if p.spread != nil {
-			at := p.spread.of[name]
-			target.Zone, target.Capacity = at.zone, float64(at.capacity)
+			zoneOf := p.spread.localityZones[name]
+			target.Zone, target.Capacity = zoneOf.zone, float64(zoneOf.capacity)
 		}
 		targets[name] = target
 	}
 	localities := &lbconfig.WeightedTarget{Targets: targets, StartPoint: startPoint, RemovedChildRetention: retention}
 	if p.spread != nil {
-		localities.Balance = &lbconfig.Balance{Own: p.spread.own, Zones: p.spread.zones}
+		localities.Balance = &lbconfig.Balance{Own: p.spread.clientZone, Zones: p.spread.zones}
 	}
 	return lbconfig.Named(dropName, &lbconfig.Drop{
 		DropCategories: p.drops,

@@ -36,7 +36,7 @@ type channel struct {
 	down       map[string]bool
 }
 
-func onChannel(t *testing.T, f func(c *channel)) {
+func withChannel(t *testing.T, f func(c *channel)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -46,8 +46,9 @@ func onChannel(t *testing.T, f func(c *channel)) {
 	})
 }
 
-// answerOf parses an answer from lines such as "0 us/a weight=3: a*2 b", in any order. The first
-// number is the priority. The default weight is 1. "!" marks an unhealthy endpoint.
+// answerOf parses an answer from lines such as "0 us/a weight=3: a*2 b!", in any order. The first
+// number is the priority, and "*2" is the weight of an endpoint. The default weight of the locality
+// is 1. "!" marks an unhealthy endpoint.
 func answerOf(t *testing.T, lines ...string) *discovery.Answer {
 	t.Helper()
 	answer := &discovery.Answer{Service: "cluster", Empty: true}
@@ -58,9 +59,9 @@ func answerOf(t *testing.T, lines ...string) *discovery.Answer {
 		locality := discovery.Locality{Region: region, Zone: zone, Weight: number(t, strings.TrimPrefix(fields[2], "weight="))}
 		for _, e := range strings.Fields(list) {
 			host, weight, _ := strings.Cut(e, "*")
-			host, ill := strings.CutSuffix(host, "!")
+			host, isUnhealthy := strings.CutSuffix(host, "!")
 			endpoint := discovery.Endpoint{Addresses: []string{host + ":1"}, Weight: number(t, weight)}
-			if ill {
+			if isUnhealthy {
 				endpoint.Health = discovery.Unhealthy
 			}
 			locality.Endpoints = append(locality.Endpoints, endpoint)
@@ -169,7 +170,7 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 		{"with the first down, the two change places", "a b c", []string{"1 us: a b", "1 eu: c", "0 as: d"}, "", "d"},
 	} {
 		t.Run(test.title, func(t *testing.T) {
-			onChannel(t, func(c *channel) {
+			withChannel(t, func(c *channel) {
 				for host := range strings.FieldsSeq(test.down) {
 					c.down[host+":1"] = true
 				}
@@ -190,7 +191,7 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 // Updates add or remove drops, or remove the last locality. No connection may be made, because the
 // shape of the tree never changes (decision 12 of docs/scenarios.md).
 func TestConnectionsOutliveDrops(t *testing.T) {
-	onChannel(t, func(c *channel) {
+	withChannel(t, func(c *channel) {
 		plain, dropping := answerOf(t, "0 us: a b"), answerOf(t, "0 us: a b")
 		dropping.Drops = []discovery.Drop{{Category: "lb"}}
 		c.update(plain)
@@ -211,10 +212,10 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 	})
 }
 
-// The shares of zones change, but no endpoint may move to another child. A zone that gets a share
-// must be connected and stay connected. All other connections must stay open.
+// When the shares of zones change, no endpoint may move to another child. A zone that gets a share
+// of the calls must be connected and stay connected. All other connections must stay open.
 func TestConnectionsOutliveBalance(t *testing.T) {
-	onChannel(t, func(c *channel) {
+	withChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}
 		const all = "+a1 +a2 +a3"
 		for _, step := range []struct {
@@ -248,10 +249,10 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 	})
 }
 
-// A near group is added above another one, which must keep its name and its connections. An
-// endpoint that moves to another group gets a new connection.
+// When a near group is added above another group, the latter must keep its name and its
+// connections. An endpoint that moves to another group gets a new connection.
 func TestConnectionsOutliveNearGroups(t *testing.T) {
-	onChannel(t, func(c *channel) {
+	withChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "zone", Place: location.Location{Region: "r", Zone: "a"}}
 		for _, step := range []struct {
 			what, want, picks string

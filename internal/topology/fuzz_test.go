@@ -23,8 +23,8 @@ func FuzzAddress(f *testing.F) {
 		if problem != "" {
 			return
 		}
-		if again, problem := CanonicalAddress(canonical); again != canonical {
-			t.Errorf("%q becomes %q, and that %q, %q", address, canonical, again, problem)
+		if canonicalAgain, problem := CanonicalAddress(canonical); canonicalAgain != canonical {
+			t.Errorf("%q becomes %q, and that %q, %q", address, canonical, canonicalAgain, problem)
 		}
 		if _, _, err := net.SplitHostPort(canonical); err != nil && !strings.HasPrefix(canonical, "unix:") {
 			t.Errorf("%q becomes %q: %v", address, canonical, err)

@@ -24,12 +24,12 @@ func TestLocalityName(t *testing.T) {
 }
 
 func TestDifferentLocalitiesHaveDifferentNames(t *testing.T) {
-	type parts [3]string
+	type fields [3]string
 	part := rapid.StringOfN(rapid.SampledFrom([]rune("a/%2F5")), 0, 4, -1)
-	draw := rapid.Custom(func(t *rapid.T) parts {
-		return parts{part.Draw(t, "region"), part.Draw(t, "zone"), part.Draw(t, "sub_zone")}
+	draw := rapid.Custom(func(t *rapid.T) fields {
+		return fields{part.Draw(t, "region"), part.Draw(t, "zone"), part.Draw(t, "sub_zone")}
 	})
-	name := func(p parts) string {
+	name := func(p fields) string {
 		return LocalityName(p[0], p[1], p[2])
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ type child struct {
 	name    string
 	members []member
 	// addresses maps the address of each endpoint to whether the endpoint can receive calls. It is set
-	// only if a locality can be in several children, because several priorities have it or because
+	// only if a locality may be in several children, because several priorities contain it or because
 	// priorities are split into near groups.
 	addresses map[string]bool
 }
@@ -30,8 +30,8 @@ type childNames struct {
 // priority.
 //
 // Each priority takes the name of the previous child that had most of its members, unless an
-// earlier priority has taken that name. In a tie, it takes the name of the child at the same
-// position, or else of the first child:
+// earlier priority has taken that name. In a tie, it takes the name of the child with the same
+// index. If that child is not in the tie, it takes the name of the first child in the tie:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
@@ -39,7 +39,8 @@ type childNames struct {
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
 // If a locality was in several priorities, or if the priorities are near groups, a priority prefers
-// the child that had most of its addresses. See turns for the order in which priorities choose.
+// the child that had most of its addresses. assignmentOrder returns the order in which priorities
+// take names.
 func (n childNames) assign(priorities [][]member, near bool, addresses func(priority int) map[string]bool) ([]child, childNames) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
@@ -47,19 +48,19 @@ func (n childNames) assign(priorities [][]member, near bool, addresses func(prio
 			holders[m] = append(holders[m], i)
 		}
 	}
-	keep := near || repeats(priorities)
-	compare := keep || slices.ContainsFunc(n.last, func(c child) bool { return c.addresses != nil })
+	keepAddresses := near || hasDuplicates(priorities)
+	compareAddresses := keepAddresses || slices.ContainsFunc(n.last, func(c child) bool { return c.addresses != nil })
 	children := make([]child, len(priorities))
 	for priority, members := range priorities {
 		children[priority].members = members
-		if compare {
+		if compareAddresses {
 			children[priority].addresses = addresses(priority)
 		}
 	}
 	taken := make([]bool, len(n.last))
-	for _, priority := range n.turns(children, holders) {
+	for _, priority := range n.assignmentOrder(children, holders) {
 		c := &children[priority]
-		if best := n.bestHolder(c, priority, holders, taken); best >= 0 {
+		if best := n.bestPrevious(c, priority, holders, taken); best >= 0 {
 			taken[best] = true
 			c.name = n.last[best].name
 		} else {
@@ -68,7 +69,7 @@ func (n childNames) assign(priorities [][]member, near bool, addresses func(prio
 		}
 	}
 	for i := range children {
-		if !keep {
+		if !keepAddresses {
 			children[i].addresses = nil
 		}
 	}
@@ -76,29 +77,29 @@ func (n childNames) assign(priorities [][]member, near bool, addresses func(prio
 	return children, n
 }
 
-// turns returns the order in which priorities choose names. Priorities with a usable endpoint whose
-// address was in the previous update come first, then those with any usable endpoint, then the
-// others. Otherwise, a priority whose endpoints are all draining could take the name and the
-// connections of a lower priority with the same locality.
-func (n childNames) turns(children []child, holders map[member][]int) []int {
+// assignmentOrder returns the order in which priorities take names. Priorities with a usable
+// endpoint whose address was in the previous update come first, then other priorities with a usable
+// endpoint, then all others. Otherwise, a priority whose endpoints are all draining could take the
+// name and the connections of a lower priority with the same locality.
+func (n childNames) assignmentOrder(children []child, holders map[member][]int) []int {
 	order, classes := make([]int, len(children)), make([]int, len(children))
 	for priority := range children {
-		order[priority], classes[priority] = priority, n.class(&children[priority], holders)
+		order[priority], classes[priority] = priority, n.orderClass(&children[priority], holders)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return classes[a] - classes[b] })
 	return order
 }
 
-func (n childNames) class(c *child, holders map[member][]int) int {
+func (n childNames) orderClass(c *child, holders map[member][]int) int {
 	class := 2
-	for address, healthy := range c.addresses {
-		if !healthy {
+	for address, isUsable := range c.addresses {
+		if !isUsable {
 			continue
 		}
 		class = 1
 		for _, m := range c.members {
 			for _, i := range holders[m] {
-				if _, had := n.last[i].addresses[address]; had {
+				if _, wasPresent := n.last[i].addresses[address]; wasPresent {
 					return 0
 				}
 			}
@@ -107,16 +108,16 @@ func (n childNames) class(c *child, holders map[member][]int) int {
 	return class
 }
 
-func (c *child) shared(other *child) (count int) {
+func (c *child) sharedAddresses(other *child) (count int) {
 	for address := range c.addresses {
-		if _, had := other.addresses[address]; had {
+		if _, isShared := other.addresses[address]; isShared {
 			count++
 		}
 	}
 	return count
 }
 
-func repeats(priorities [][]member) bool {
+func hasDuplicates(priorities [][]member) bool {
 	seen := make(map[member]bool)
 	for _, members := range priorities {
 		for _, m := range members {
@@ -129,23 +130,23 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the previous child whose name c takes over, or -1 if c gets a new
-// name.
-func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
-	held := make([]int, len(taken))
+// bestPrevious returns the index of the previous child whose name c takes over, or -1 if c must get
+// a new name.
+func (n childNames) bestPrevious(c *child, priority int, holders map[member][]int, taken []bool) int {
+	memberCounts := make([]int, len(taken))
 	for _, m := range c.members {
 		for _, i := range holders[m] {
-			held[i]++
+			memberCounts[i]++
 		}
 	}
 	best := -1
-	for i, count := range held {
+	for i, count := range memberCounts {
 		if count == 0 || taken[i] {
 			continue
 		}
 		if best >= 0 {
-			more := cmp.Or(cmp.Compare(c.shared(&n.last[i]), c.shared(&n.last[best])), cmp.Compare(count, held[best]))
-			if more < 0 || more == 0 && i != priority {
+			comparison := cmp.Or(cmp.Compare(c.sharedAddresses(&n.last[i]), c.sharedAddresses(&n.last[best])), cmp.Compare(count, memberCounts[best]))
+			if comparison < 0 || comparison == 0 && i != priority {
 				continue
 			}
 		}

@@ -36,19 +36,19 @@ func addressLists(text string) func(priority int) map[string]bool {
 	return func(priority int) map[string]bool {
 		all := make(map[string]bool)
 		for _, field := range strings.Fields(strings.Split(text, ",")[priority]) {
-			address, drains := strings.CutSuffix(field, "-")
-			all[address] = !drains
+			address, isDraining := strings.CutSuffix(field, "-")
+			all[address] = !isDraining
 		}
 		return all
 	}
 }
 
-func nowhere(int) map[string]bool { return nil }
+func noAddresses(int) map[string]bool { return nil }
 
-// A locality is in several priorities. Its endpoints decide which priority keeps which name. A
-// priority with only draining endpoints must not take the name of a lower one.
+// If a locality is in several priorities, its endpoints decide which priority keeps which name. A
+// priority with only draining endpoints must not take the name of a lower priority.
 func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
-	for _, test := range []struct{ title, before, at, after, then, want string }{
+	for _, test := range []struct{ title, before, addressesBefore, after, addressesAfter, want string }{
 		{"one joins above", "a, a", "1, 2", "z, a, a", "9, 1, 2", "child2 child0 child1"},
 		{"one joins above two that share a locality", "f, a f, a", "2 6, 3 7 8, 1", "z, f, a f, a", "9, 2 6, 3 7 8, 1", "child3 child0 child1 child2"},
 		{"the first leaves", "a, a", "1, 2", "a", "2", "child1"},
@@ -66,10 +66,10 @@ func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
 	} {
 		t.Run(test.title, func(t *testing.T) {
 			var names childNames
-			_, names = names.assign(memberLists(test.before), false, addressLists(test.at))
-			children, _ := names.assign(memberLists(test.after), false, addressLists(test.then))
+			_, names = names.assign(memberLists(test.before), false, addressLists(test.addressesBefore))
+			children, _ := names.assign(memberLists(test.after), false, addressLists(test.addressesAfter))
 			if got := namesOf(children); got != test.want {
-				t.Errorf("%s of %s, then %s of %s: %s, want %s", test.before, test.at, test.after, test.then, got, test.want)
+				t.Errorf("%s of %s, then %s of %s: %s, want %s", test.before, test.addressesBefore, test.after, test.addressesAfter, got, test.want)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestNamesFollowLocalities(t *testing.T) {
 			var names childNames
 			var children []child
 			for update := range strings.SplitSeq(test.updates, ";") {
-				children, names = names.assign(memberLists(update), false, nowhere)
+				children, names = names.assign(memberLists(update), false, noAddresses)
 			}
 			if got := namesOf(children); got != test.want {
 				t.Errorf("after %s: %s, want %s", test.updates, got, test.want)
@@ -109,16 +109,16 @@ func TestNamesFollowLocalities(t *testing.T) {
 
 func TestClustersDoNotShareNames(t *testing.T) {
 	var names childNames
-	_, names = names.assign([][]member{{{"first", "a"}}, {{"second", "a"}}}, false, nowhere)
-	children, _ := names.assign([][]member{{{"second", "a"}}}, false, nowhere)
+	_, names = names.assign([][]member{{{"first", "a"}}, {{"second", "a"}}}, false, noAddresses)
+	children, _ := names.assign([][]member{{{"second", "a"}}}, false, noAddresses)
 	if got := namesOf(children); got != "child1" {
 		t.Errorf("name = %s, want child1", got)
 	}
 }
 
-// All names in an update differ. The name of a removed child is never reused. An update that
-// changes nothing keeps every name. A new locality or priority does not take the name of another
-// one.
+// All names in an update must differ. The name of a removed child must never be reused. An update
+// without changes must keep every name. A new locality or priority must not change the names of
+// other priorities.
 func TestNamesAreStable(t *testing.T) {
 	update := rapid.Custom(func(t *rapid.T) [][]member {
 		locality := rapid.Map(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), func(s string) member { return member{"cluster", s} })
@@ -127,34 +127,34 @@ func TestNamesAreStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var names childNames
 		var before []string
-		gone := map[string]bool{}
+		removed := map[string]bool{}
 		for _, priorities := range rapid.SliceOfN(update, 1, 8).Draw(t, "updates") {
-			at := addressLists(strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"", "1", "1-", "2", "2- 3", "4"}), 6, 6).Draw(t, "addresses"), ","))
+			addresses := addressLists(strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"", "1", "1-", "2", "2- 3", "4"}), 6, 6).Draw(t, "addresses"), ","))
 			var children []child
-			children, names = names.assign(priorities, false, at)
-			now := strings.Fields(namesOf(children))
-			for i, name := range now {
-				if gone[name] || slices.Contains(now[:i], name) {
-					t.Fatalf("%s was given again: %s", name, now)
+			children, names = names.assign(priorities, false, addresses)
+			current := strings.Fields(namesOf(children))
+			for i, name := range current {
+				if removed[name] || slices.Contains(current[:i], name) {
+					t.Fatalf("%s was given again: %s", name, current)
 				}
 			}
 			for _, name := range before {
-				gone[name] = gone[name] || !slices.Contains(now, name)
+				removed[name] = removed[name] || !slices.Contains(current, name)
 			}
-			before = now
+			before = current
 
 			grown := slices.Clone(priorities)
-			where := rapid.IntRange(0, len(grown)).Draw(t, "where")
-			newcomer := member{"cluster", "newcomer"}
-			if where < len(grown) {
-				grown[where] = append([]member{newcomer}, grown[where]...)
+			index := rapid.IntRange(0, len(grown)).Draw(t, "where")
+			added := member{"cluster", "newcomer"}
+			if index < len(grown) {
+				grown[index] = append([]member{added}, grown[index]...)
 			} else {
-				grown = append(grown, []member{newcomer})
+				grown = append(grown, []member{added})
 			}
 			for _, next := range [][][]member{priorities, grown} {
-				after, _ := names.assign(next, false, at)
-				if got := strings.Fields(namesOf(after))[:len(now)]; !slices.Equal(got, now) {
-					t.Fatalf("%v became %v with %v", now, got, next)
+				after, _ := names.assign(next, false, addresses)
+				if got := strings.Fields(namesOf(after))[:len(current)]; !slices.Equal(got, current) {
+					t.Fatalf("%v became %v with %v", current, got, next)
 				}
 			}
 		}

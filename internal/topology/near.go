@@ -23,21 +23,22 @@ type Near struct {
 	Callers map[string]float64
 }
 
-// Near returns the preference in the settings. Call it for each answer, because the client's
-// location may become known later.
+// Near returns the preference in the settings. It must be called for each answer, because the
+// client's location may become known later.
 func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
 	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Location(), MinEndpoints: s.ZoneMinEndpoints}
 	if s.ZoneCallers != "" {
-		n.Callers, _ = location.Callers(s.ZoneCallers) // the error is ignored, because package options has checked the setting
+		n.Callers, _ = location.Callers(s.ZoneCallers) // package options has already checked the setting
 	}
 	return n
 }
 
-// Lacks returns the fields that the preference needs, as in "zone or region", if no endpoint of the
-// answer has any of them. It returns "" if one has, or if the client's location is unknown.
+// Lacks returns the names of the fields that the preference needs, as in "zone or region", if no
+// endpoint of the answer has any of these fields. It returns "" if an endpoint has one of them, or
+// if the client's location is unknown.
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -50,10 +51,10 @@ func (n Near) Lacks(a *Answer) string {
 			}
 		}
 	}
-	var lacks []string
-	for _, of := range []struct {
-		name        string
-		ours, there bool
+	var missing []string
+	for _, field := range []struct {
+		name            string
+		needed, present bool
 	}{
 		{"node", n.Prefer == "node" && n.Place.Node != "", node},
 		{"zone", n.Prefer != "hints" && n.Place.Zone != "", zone},
@@ -61,17 +62,17 @@ func (n Near) Lacks(a *Answer) string {
 		{"hints", n.Prefer == "hints", hints},
 	} {
 		switch {
-		case of.ours && of.there:
+		case field.needed && field.present:
 			return ""
-		case of.ours:
-			lacks = append(lacks, of.name)
+		case field.needed:
+			missing = append(missing, field.name)
 		}
 	}
-	return strings.Join(lacks, " or ")
+	return strings.Join(missing, " or ")
 }
 
-// nearness is the distance of an endpoint from the client. Lower values are nearer. With "hints",
-// it is either sameNode (the hints prefer the endpoint) or elsewhere.
+// nearness is the distance of an endpoint from the client. Lower values are nearer. If Near.Prefer
+// is "hints", it is sameNode for endpoints that the hints prefer, and elsewhere for all others.
 type nearness int
 
 const (
@@ -86,9 +87,9 @@ var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRe
 // group is a near group: the endpoints of a priority at the same distance from the client.
 type group struct {
 	Priority
-	of     int
-	name   string // name that users see, such as "same zone", or "" if the priority was not split
-	spread *spread
+	sourcePriority int     // index of the priority that was split
+	name           string  // the name for users, such as "same zone", or "" if the priority was not split
+	spread         *spread // nil if calls are not balanced between zones
 }
 
 // split divides each priority of an answer into near groups. It returns an answer whose priorities
@@ -96,13 +97,13 @@ type group struct {
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// It omits empty groups. If too few endpoints of a group can receive calls, it merges the group
-// with the next one.
+// split omits empty groups. If too few endpoints of a group can receive calls, it merges the group
+// with the next group.
 func (n Near) split(a *Answer) (*Answer, []group) {
 	var groups []group
 	for i := range a.Priorities {
 		for _, g := range n.groups(&a.Priorities[i]) {
-			g.of = i
+			g.sourcePriority = i
 			groups = append(groups, g)
 		}
 	}
@@ -122,20 +123,20 @@ func (n Near) groups(p *Priority) []group {
 	case "":
 		return []group{{Priority: *p}}
 	case "balance":
-		return n.balanced(p)
+		return n.balancedGroups(p)
 	}
 	near := n.measure(p)
-	into := n.merge(p, near)
+	groupOf := n.merge(p, near)
 	var groups []group
-	for _, at := range slices.Compact(slices.Clone(into[:])) {
-		g := group{name: n.nameOf(at)}
+	for _, farthest := range slices.Compact(slices.Clone(groupOf[:])) {
+		g := group{name: n.nameOf(farthest)}
 		for j := range p.Localities {
-			if l, some := part(&p.Localities[j], near[j], func(of nearness) bool { return into[of] == at }); some {
+			if l, isInGroup := localityIn(&p.Localities[j], near[j], func(of nearness) bool { return groupOf[of] == farthest }); isInGroup {
 				g.Localities = append(g.Localities, l)
 			}
 		}
 		if len(g.Localities) > 0 {
-			weigh(&g.Priority, p)
+			scaleWeights(&g.Priority, p)
 			groups = append(groups, g)
 		}
 	}
@@ -145,13 +146,13 @@ func (n Near) groups(p *Priority) []group {
 	return groups
 }
 
-// nameOf returns the name of a group that users see. at is the nearness of the group's farthest
+// nameOf returns the name of a group for users. farthest is the nearness of the group's farthest
 // endpoints.
-func (n Near) nameOf(at nearness) string {
+func (n Near) nameOf(farthest nearness) string {
 	switch {
 	case n.Prefer != "hints":
-		return nearNames[at]
-	case at == elsewhere:
+		return nearNames[farthest]
+	case farthest == elsewhere:
 		return "not hinted"
 	}
 	return "hinted"
@@ -168,42 +169,42 @@ func (n Near) measure(p *Priority) [][]nearness {
 	for j := range p.Localities {
 		l := &p.Localities[j]
 		for k := range l.Endpoints {
-			near[j] = append(near[j], n.of(l, &l.Endpoints[k], hinted))
+			near[j] = append(near[j], n.nearnessOf(l, &l.Endpoints[k], hinted))
 		}
 		if len(l.Endpoints) == 0 {
-			near[j] = []nearness{n.of(l, &Endpoint{}, hinted)}
+			near[j] = []nearness{n.nearnessOf(l, &Endpoint{}, hinted)}
 		}
 	}
 	return near
 }
 
-func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) bool) nearness {
-	at := location.Location{Region: l.Region, Zone: l.Zone, Node: e.Node}
+func (n Near) nearnessOf(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) bool) nearness {
+	endpointLocation := location.Location{Region: l.Region, Zone: l.Zone, Node: e.Node}
 	switch {
 	case n.Prefer == "hints":
 		if names := hinted[family(e)]; names != nil && names(e) {
 			return sameNode
 		}
 		return elsewhere
-	case n.Prefer == "node" && n.Place.SameNode(at):
+	case n.Prefer == "node" && n.Place.SameNode(endpointLocation):
 		return sameNode
-	case n.Place.SameZone(at):
+	case n.Place.SameZone(endpointLocation):
 		return sameZone
-	case n.Place.SameRegion(at):
+	case n.Place.SameRegion(endpointLocation):
 		return sameRegion
 	}
 	return elsewhere
 }
 
 // hints returns a function for each address family whose hints can be used. The function reports
-// whether an endpoint's hints prefer it for this client. Hints for nodes are used if all usable
-// endpoints of the family have them and at least one names the client's node. Otherwise, hints for
-// zones are used if the same holds for zones.
+// whether an endpoint's hints prefer the endpoint for this client. Hints for nodes are used if all
+// usable endpoints of the family have them, and at least one of them names the client's node.
+// Otherwise, hints for zones are used if they meet the same conditions.
 func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	families := make(map[string][]*Endpoint)
 	for j := range p.Localities {
 		for k := range p.Localities[j].Endpoints {
-			if e := &p.Localities[j].Endpoints[k]; usable(e.Health) {
+			if e := &p.Localities[j].Endpoints[k]; isUsable(e.Health) {
 				families[family(e)] = append(families[family(e)], e)
 			}
 		}
@@ -211,16 +212,16 @@ func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	hinted := make(map[string]func(*Endpoint) bool)
 	for name, endpoints := range families {
 		for _, kind := range []struct {
-			ours  string
-			names func(*Endpoint) []string
+			clientName string
+			names      func(*Endpoint) []string
 		}{
 			{n.Place.Node, func(e *Endpoint) []string { return e.ForNodes }},
 			{n.Place.Zone, func(e *Endpoint) []string { return e.ForZones }},
 		} {
-			ours := func(e *Endpoint) bool { return slices.Contains(kind.names(e), kind.ours) }
-			without := func(e *Endpoint) bool { return len(kind.names(e)) == 0 }
-			if kind.ours != "" && slices.ContainsFunc(endpoints, ours) && !slices.ContainsFunc(endpoints, without) {
-				hinted[name] = ours
+			namesClient := func(e *Endpoint) bool { return slices.Contains(kind.names(e), kind.clientName) }
+			hasNoHint := func(e *Endpoint) bool { return len(kind.names(e)) == 0 }
+			if kind.clientName != "" && slices.ContainsFunc(endpoints, namesClient) && !slices.ContainsFunc(endpoints, hasNoHint) {
+				hinted[name] = namesClient
 				break
 			}
 		}
@@ -228,8 +229,8 @@ func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	return hinted
 }
 
-// family returns the address family of an endpoint's first address, or "" if that is a name or a
-// path.
+// family returns the address family of an endpoint's first address, or "" if the address contains
+// no IP address.
 func family(e *Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
@@ -245,13 +246,13 @@ func family(e *Endpoint) string {
 	return "IPv6"
 }
 
-// merge returns the group to which each nearness belongs. A nearness with too few usable endpoints
-// belongs to the next group.
-func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearness) {
+// merge returns the group of each nearness. A group is identified by the nearness of its farthest
+// endpoints. Too few usable endpoints at one nearness are merged with those at the next.
+func (n Near) merge(p *Priority, near [][]nearness) (groupOf [elsewhere + 1]nearness) {
 	var count [elsewhere + 1]int
 	for j := range p.Localities {
 		for k := range p.Localities[j].Endpoints {
-			if usable(p.Localities[j].Endpoints[k].Health) {
+			if isUsable(p.Localities[j].Endpoints[k].Health) {
 				count[near[j][k]]++
 			}
 		}
@@ -263,52 +264,53 @@ func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearnes
 			continue
 		}
 		for ; first <= at; first++ {
-			into[first] = at
+			groupOf[first] = at
 		}
 		found = 0
 	}
-	return into
+	return groupOf
 }
 
-// part returns a copy of the locality with only the endpoints whose nearness is in a group. It
-// returns false if the locality is not in the group.
-func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool) {
-	some := *l
-	some.Endpoints = nil
+// localityIn returns a copy of a locality that contains only the endpoints whose nearness is in a
+// group. It returns false if no part of the locality is in the group.
+func localityIn(l *Locality, near []nearness, isInGroup func(nearness) bool) (Locality, bool) {
+	copied := *l
+	copied.Endpoints = nil
 	for k := range l.Endpoints {
-		if in(near[k]) {
-			some.Endpoints = append(some.Endpoints, l.Endpoints[k])
+		if isInGroup(near[k]) {
+			copied.Endpoints = append(copied.Endpoints, l.Endpoints[k])
 		}
 	}
-	return some, len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in(near[0])
+	return copied, len(copied.Endpoints) > 0 || len(l.Endpoints) == 0 && isInGroup(near[0])
 }
 
-// weigh adapts the weights of the localities in g. If only some endpoints of a locality are in g,
-// the locality gets the corresponding share of its weight, relative to the other localities in g.
-func weigh(g, whole *Priority) {
-	type share struct{ part, all uint64 }
-	shares, sum, partial := make([]share, len(g.Localities)), uint64(0), false
+// scaleWeights adapts the weights of the localities in g. If only some endpoints of a locality are
+// in g, the locality gets only their share of its weight. The weights of all localities in g are
+// multiplied by a factor, so that rounding has little effect.
+func scaleWeights(g, original *Priority) {
+	type share struct{ inGroup, total uint64 }
+	shares, sum, hasPartial := make([]share, len(g.Localities)), uint64(0), false
 	for j, l := range g.Localities {
-		at := slices.IndexFunc(whole.Localities, func(w Locality) bool { return NameOf(&w) == NameOf(&l) })
-		shares[j] = share{usableWeight(&l), usableWeight(&whole.Localities[at])}
-		partial = partial || l.Weight > 0 && shares[j].part != shares[j].all
+		index := slices.IndexFunc(original.Localities, func(w Locality) bool { return NameOf(&w) == NameOf(&l) })
+		shares[j] = share{usableWeight(&l), usableWeight(&original.Localities[index])}
+		hasPartial = hasPartial || l.Weight > 0 && shares[j].inGroup != shares[j].total
 		sum += uint64(l.Weight)
 	}
-	if !partial {
+	if !hasPartial {
 		return
 	}
-	finer := max(1, min(1<<16, maxWeight/2/sum))
+	factor := max(1, min(1<<16, maxWeight/2/sum))
 	for j := range g.Localities {
 		l := &g.Localities[j]
-		if w := uint64(l.Weight) * finer; shares[j].all > 0 && w > 0 {
-			l.Weight = uint32(max(1, float64(w)*float64(shares[j].part)/float64(shares[j].all)))
+		if w := uint64(l.Weight) * factor; shares[j].total > 0 && w > 0 {
+			l.Weight = uint32(max(1, float64(w)*float64(shares[j].inGroup)/float64(shares[j].total)))
 		}
 	}
 }
 
 func usableWeight(l *Locality) (sum uint64) {
 	for k := range l.Endpoints {
-		if usable(l.Endpoints[k].Health) {
+		if isUsable(l.Endpoints[k].Health) {
 			sum += uint64(weightOf(&l.Endpoints[k]))
 		}
 	}

@@ -18,7 +18,7 @@ func nearLocality(text string) Locality {
 	fmt.Sscan(weight, &l.Weight)
 	for word := range strings.FieldsSeq(endpoints) {
 		var e Endpoint
-		if word, bad := strings.CutSuffix(word, "!"); bad {
+		if word, isUnhealthy := strings.CutSuffix(word, "!"); isUnhealthy {
 			e.Health = 3
 			e.Addresses = []string{word}
 		} else {
@@ -53,10 +53,10 @@ func nearAnswer(priorities ...string) *Answer {
 	return a
 }
 
-// show describes each group in one line: "priority name: region/zone*weight 1 2;".
-func show(groups []group) (lines []string) {
+// describe describes each group in one line: "priority name: region/zone*weight 1 2;".
+func describe(groups []group) (lines []string) {
 	for _, g := range groups {
-		line := fmt.Sprintf("%d %s:", g.of, g.name)
+		line := fmt.Sprintf("%d %s:", g.sourcePriority, g.name)
 		for _, l := range g.Localities {
 			line += " " + NameOf(&l)
 			if l.Weight > 0 {
@@ -103,7 +103,7 @@ func TestNearGroups(t *testing.T) {
 		"each address family":                    {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b [::1]:1 [::2]:1>a"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 [::1] [::2];"}},
 	} {
 		_, groups := test.near.split(nearAnswer(test.answer...))
-		if got := show(groups); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
+		if got := describe(groups); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
 	}

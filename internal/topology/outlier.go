@@ -17,7 +17,7 @@ type OutlierDetection struct {
 // NewOutlierDetection wraps a configuration that has no child policy. The caller must not change
 // the configuration afterwards.
 func NewOutlierDetection(config *lbconfig.OutlierDetection) *OutlierDetection {
-	text, _ := json.Marshal(config) // the error is always nil, because config holds only numbers, durations and names
+	text, _ := json.Marshal(config) // numbers, durations and names are always encoded without an error
 	return &OutlierDetection{config, string(text)}
 }
 

@@ -5,8 +5,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Settings are the settings of a tree's policies. PickFirst must not change while a channel exists,
-// because it determines the type of a policy.
+// Settings are the settings of the policies in a tree. PickFirst must not change while a channel
+// exists, because it determines the type of a policy.
 type Settings options.Settings
 
 func (s Settings) choice() *lbconfig.Priority {
@@ -16,8 +16,8 @@ func (s Settings) choice() *lbconfig.Priority {
 }
 
 // outlierDetection returns the outlier detection policy of one priority. Every priority has this
-// policy, but it ejects endpoints only if the channel's settings enable it or, if they do not
-// mention it, if the cluster configures it.
+// policy, but it ejects endpoints only if the channel's settings enable it. If the settings neither
+// enable nor disable it, the cluster's configuration is used.
 func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Policy) lbconfig.Policy {
 	config := lbconfig.NewOutlierDetection()
 	switch {
@@ -32,7 +32,7 @@ func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Pol
 }
 
 // forFewEndpoints returns a configuration that also works with two endpoints and a few calls per
-// second. The defaults of A50 need more of both.
+// second. The defaults of A50 need more endpoints and more calls.
 func forFewEndpoints() *lbconfig.OutlierDetection {
 	config := lbconfig.NewOutlierDetection()
 	config.MaxEjectionPercent = 100

@@ -8,44 +8,44 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// ofLocality identifies a locality. It is the path of the locality's endpoints.
-type ofLocality [2]string
+// localityPath identifies a locality by the path of its endpoints.
+type localityPath [2]string
 
-// subset returns the endpoints that this client connects to, in their order: at most Subset in each
-// locality (gRFC A68). The weight of a locality still includes all its endpoints, so that its share
-// of the calls does not change. The choice ignores the weights of endpoints. Otherwise, more
-// clients would choose a heavy endpoint and also pick it more often, so its load would grow with
-// the square of its weight.
+// subset returns the endpoints to which this client connects, in their order: at most s.Subset
+// endpoints of each locality (gRFC A68). The weight of a locality still includes all its endpoints,
+// so its share of the calls does not change. The choice ignores the weights of endpoints.
+// Otherwise, more clients would choose a heavy endpoint, and each of them would also pick it more
+// often, so its load would grow with the square of its weight.
 func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if s.Subset <= 0 || len(endpoints) <= s.Subset {
 		return endpoints
 	}
 	type locality struct {
-		at    []int
-		items []subsetItem[identity.Key]
+		indexes []int
+		items   []subsetItem[identity.Key]
 	}
-	localities := make(map[ofLocality]*locality)
+	localities := make(map[localityPath]*locality)
 	seed, digest := s.subsetSeed(), xxhash.New()
 	for i, e := range endpoints {
 		if len(e.Addresses) == 0 {
 			continue
 		}
-		var of ofLocality
-		copy(of[:], hierarchy.Path(e))
-		l := localities[of]
+		var key localityPath
+		copy(key[:], hierarchy.Path(e))
+		l := localities[key]
 		if l == nil {
 			l = &locality{}
-			localities[of] = l
+			localities[key] = l
 		}
 		digest.ResetWithSeed(seed)
 		_, _ = digest.WriteString(e.Addresses[0].Addr)
-		l.at = append(l.at, i)
+		l.indexes = append(l.indexes, i)
 		l.items = append(l.items, subsetItem[identity.Key]{Rank: digest.Sum64(), Key: keyOf(e)})
 	}
 	keep := make([]bool, len(endpoints))
 	for _, l := range localities {
 		for j, chosen := range chooseSubset(l.items, s.Subset) {
-			keep[l.at[j]] = chosen
+			keep[l.indexes[j]] = chosen
 		}
 	}
 	var chosen []resolver.Endpoint

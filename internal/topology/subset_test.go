@@ -37,9 +37,9 @@ func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses [
 	return addresses
 }
 
-// 1,000 clients use 20 of 5,000 endpoints each. An endpoint has 4 clients on average, and none may
-// have many more (gRFC A68).
-func TestSubsetsSpreadTheClients(t *testing.T) {
+// Each of 1,000 clients uses 20 of 5,000 endpoints. An endpoint has 4 clients on average, and no
+// endpoint may have many more (gRFC A68).
+func TestSubsetsSpreadClients(t *testing.T) {
 	endpoints, clients := plain(upTo(5000)...), make(map[string]int)
 	for seed := range uint64(1000) {
 		subset := subsetOf(endpoints, 20, seed)
@@ -50,21 +50,21 @@ func TestSubsetsSpreadTheClients(t *testing.T) {
 			clients[a]++
 		}
 	}
-	most, none := 0, 5000-len(clients)
+	most, unused := 0, 5000-len(clients)
 	for _, n := range clients {
 		most = max(most, n)
 	}
-	if most > 18 || none > 125 {
-		t.Errorf("an endpoint has %d clients and %d endpoints none, want at most 18, and 125 (2.5 %%)", most, none)
+	if most > 18 || unused > 125 {
+		t.Errorf("an endpoint has %d clients and %d endpoints none, want at most 18, and 125 (2.5 %%)", most, unused)
 	}
-	t.Logf("most clients of an endpoint: %d; endpoints without: %.2f %%", most, float64(none)/50)
+	t.Logf("most clients of an endpoint: %d; endpoints without: %.2f %%", most, float64(unused)/50)
 }
 
-// 500 endpoints are replaced one after another. When an endpoint of its subset is replaced, a
-// client makes about two connections: one to the endpoint with the next rank, and later one to a
-// new endpoint with a lower rank.
-func TestARollingReplacementCostsTwoConnections(t *testing.T) {
-	made, lost := 0, 0
+// 500 endpoints are replaced one after another. For each replaced endpoint of its subset, a client
+// must make only about two connections: the first to the endpoint with the next rank, and later
+// another to a new endpoint with a lower rank.
+func TestRollingReplacementMakesTwoConnections(t *testing.T) {
+	opened, replaced := 0, 0
 	for seed := range uint64(5) {
 		numbers := upTo(500)
 		before := subsetOf(plain(numbers...), 20, seed)
@@ -74,17 +74,17 @@ func TestARollingReplacementCostsTwoConnections(t *testing.T) {
 			after := subsetOf(plain(numbers...), 20, seed)
 			for _, a := range after {
 				if !slices.Contains(before, a) {
-					made++
+					opened++
 				}
 			}
 			before = after
 		}
-		lost += len(start)
+		replaced += len(start)
 	}
-	if each := float64(made) / float64(lost); each > 2.1 {
-		t.Errorf("%.2f connections were made for each endpoint that was replaced, want at most 2.1", each)
+	if perEndpoint := float64(opened) / float64(replaced); perEndpoint > 2.1 {
+		t.Errorf("%.2f connections were made for each endpoint that was replaced, want at most 2.1", perEndpoint)
 	} else {
-		t.Logf("%.2f connections for each endpoint that was replaced", each)
+		t.Logf("%.2f connections for each endpoint that was replaced", perEndpoint)
 	}
 }
 
@@ -94,7 +94,7 @@ var subsetStubs = &lbtest.StubBuilder{PolicyName: subsetChild}
 
 func init() { balancer.Register(subsetStubs) }
 
-func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
+func TestSubsetsAreDistributedLikeGRPC(t *testing.T) {
 	const clients, size, n, bins = 500, 10, 2000, 10
 	endpoints := plain(upTo(n)...)
 	builder := balancer.Get("random_subsetting_experimental")
@@ -102,10 +102,10 @@ func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs := make(map[string]int), make(map[string]int)
+	got, want := make(map[string]int), make(map[string]int)
 	for seed := range uint64(clients) {
 		for _, a := range subsetOf(endpoints, size, seed) {
-			ours[a]++
+			got[a]++
 		}
 		var last balancer.ClientConnState
 		subsetStubs.OnUpdate = func(_ *lbtest.Stub, s balancer.ClientConnState) error { last = s; return nil }
@@ -115,56 +115,56 @@ func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 		}
 		b.Close()
 		for _, e := range last.ResolverState.Endpoints {
-			theirs[e.Addresses[0].Addr]++
+			want[e.Addresses[0].Addr]++
 		}
 	}
 	var histogram [2][bins + 1]int
-	for i, of := range []map[string]int{ours, theirs} {
+	for i, counts := range []map[string]int{got, want} {
 		sum := 0
 		for _, e := range endpoints {
-			histogram[i][min(of[e.Addresses[0].Addr], bins)]++
-			sum += of[e.Addresses[0].Addr]
+			histogram[i][min(counts[e.Addresses[0].Addr], bins)]++
+			sum += counts[e.Addresses[0].Addr]
 		}
 		if sum != clients*size {
 			t.Errorf("%d connections, want %d", sum, clients*size)
 		}
 	}
-	apart := 0.0
+	difference := 0.0
 	for k := range histogram[0] {
-		apart += math.Abs(float64(histogram[0][k]-histogram[1][k])) / 2 / n
+		difference += math.Abs(float64(histogram[0][k]-histogram[1][k])) / 2 / n
 	}
-	if apart > 0.1 {
-		t.Errorf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%, want at most 10", histogram[0], histogram[1], 100*apart)
+	if difference > 0.1 {
+		t.Errorf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%, want at most 10", histogram[0], histogram[1], 100*difference)
 	}
-	t.Logf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%", histogram[0], histogram[1], 100*apart)
+	t.Logf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%", histogram[0], histogram[1], 100*difference)
 }
 
-// Each locality has its own subset. Duplicates of an endpoint count once. The order and the weights
-// of endpoints do not matter.
-func TestASubsetIsOfALocality(t *testing.T) {
+// Each locality must have its own subset. Duplicates of an endpoint must count as one endpoint. The
+// order and the weights of endpoints must have no effect on the subset.
+func TestSubsetOfEachLocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=7: a*9 b c d", "0 eu weight=1: e f*5", "1 us weight=2: g h i j")
 	settings := topology.Settings{Subset: 2, ChannelSeed: 3}
-	one, all := new(topology.Translator), new(topology.Translator)
-	part, _ := one.Translate(answer)
-	whole, _ := all.Translate(answer)
-	part, whole = topology.Join(settings, part), topology.Join(topology.Settings{}, whole)
-	if len(part.Endpoints) != 6 || len(whole.Endpoints) != 10 {
-		t.Errorf("%d of %d endpoints are used, want 6 of 10", len(part.Endpoints), len(whole.Endpoints))
+	subsetTranslator, allTranslator := new(topology.Translator), new(topology.Translator)
+	subset, _ := subsetTranslator.Translate(answer)
+	full, _ := allTranslator.Translate(answer)
+	subset, full = topology.Join(settings, subset), topology.Join(topology.Settings{}, full)
+	if len(subset.Endpoints) != 6 || len(full.Endpoints) != 10 {
+		t.Errorf("%d of %d endpoints are used, want 6 of 10", len(subset.Endpoints), len(full.Endpoints))
 	}
-	if string(part.Config()) != string(whole.Config()) {
-		t.Errorf("a subset changes the configuration:\n%s\n%s", part.Config(), whole.Config())
+	if string(subset.Config()) != string(full.Config()) {
+		t.Errorf("a subset changes the configuration:\n%s\n%s", subset.Config(), full.Config())
 	}
-	if got, want := part.Size()+"; "+whole.Size(), "6 of 10 endpoints in 2 priorities; 10 endpoints in 2 priorities"; got != want {
+	if got, want := subset.Size()+"; "+full.Size(), "6 of 10 endpoints in 2 priorities; 10 endpoints in 2 priorities"; got != want {
 		t.Errorf("the sizes are %q, want %q", got, want)
 	}
-	twice := append(plain(upTo(50)...), plain(upTo(50)...)...)
-	slices.Reverse(twice)
-	twice = append(twice, resolver.Endpoint{})
-	got := subsetOf(twice, 10, 1)
+	duplicated := append(plain(upTo(50)...), plain(upTo(50)...)...)
+	slices.Reverse(duplicated)
+	duplicated = append(duplicated, resolver.Endpoint{})
+	got := subsetOf(duplicated, 10, 1)
 	slices.Sort(got)
-	once := subsetOf(plain(upTo(50)...), 10, 1)
-	slices.Sort(once)
-	if len(got) != 20 || !slices.Equal(slices.Compact(got), once) {
-		t.Errorf("the subset of endpoints that are listed twice is %q, want each of %q twice", got, once)
+	distinct := subsetOf(plain(upTo(50)...), 10, 1)
+	slices.Sort(distinct)
+	if len(got) != 20 || !slices.Equal(slices.Compact(got), distinct) {
+		t.Errorf("the subset of endpoints that are listed twice is %q, want each of %q twice", got, distinct)
 	}
 }

@@ -16,21 +16,21 @@ type Target struct {
 	Endpoints []resolver.Endpoint
 }
 
-// Targets returns the tree for targets in priority order. Each target becomes a priority with one
-// locality. The priority passes on requests for re-resolution. Targets may have duplicate
-// addresses. Targets may be called concurrently.
-func Targets(parts []Target) Tree {
+// Targets returns the tree for several targets, which are in priority order. Each target becomes a
+// priority with one locality. The priority passes on requests for re-resolution. The same address
+// may be in several targets. Targets is safe for concurrent use.
+func Targets(targets []Target) Tree {
 	const locality = Nowhere
 	var tree Tree
-	priorities := make([]priorityChild, 0, len(parts))
-	for _, part := range parts {
+	priorities := make([]priorityChild, 0, len(targets))
+	for _, target := range targets {
 		priorities = append(priorities, priorityChild{
-			name:       part.Name,
-			title:      part.Name,
+			name:       target.Name,
+			title:      target.Name,
 			localities: map[string]uint32{locality: 1},
 		})
-		for _, endpoint := range part.Endpoints {
-			tree.Endpoints = append(tree.Endpoints, hierarchy.Set(endpoint, part.Name, locality))
+		for _, endpoint := range target.Endpoints {
+			tree.Endpoints = append(tree.Endpoints, hierarchy.Set(endpoint, target.Name, locality))
 		}
 	}
 	tree.priorities = priorities

@@ -28,7 +28,7 @@ func paths(endpoints []resolver.Endpoint) string {
 
 const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
 
-func TestTargetsMakeOnePriorityEach(t *testing.T) {
+func TestTargetsBecomePriorities(t *testing.T) {
 	heavy := weight.Set(endpointAt("192.0.2.2:1"), weight.EndpointInfo{Weight: 7})
 	given := []resolver.Endpoint{endpointAt("192.0.2.1:1"), heavy}
 	tree := Targets([]Target{{Name: "east", Endpoints: given}, {Name: "west", Endpoints: given[:1]}, {Name: "none"}})
@@ -51,7 +51,7 @@ func TestTargetsMakeOnePriorityEach(t *testing.T) {
 	}
 }
 
-func TestTargetsWithoutParts(t *testing.T) {
+func TestNoTargets(t *testing.T) {
 	tree := Targets(nil)
 	want := `[{"understudy_priority":{"children":{},"priorities":[],` + durations + `}}]`
 	if string(tree.Config()) != want || len(tree.Endpoints) != 0 {
@@ -59,7 +59,7 @@ func TestTargetsWithoutParts(t *testing.T) {
 	}
 }
 
-func TestPoliciesReadWhatIsWritten(t *testing.T) {
+func TestPoliciesParseConfig(t *testing.T) {
 	tree := Targets([]Target{{Name: "east"}, {Name: "west"}})
 	var policy lbconfig.Policy
 	if err := json.Unmarshal(tree.Config(), &policy); err != nil {
@@ -74,8 +74,8 @@ func TestPoliciesReadWhatIsWritten(t *testing.T) {
 		t.Errorf("%s is read as %+v, %+v, %+v", tree.Config(), top, localities, endpoints)
 	}
 	for what, level := range map[string]any{"outlier_detection": outliers, "drop": drop, "weighted_target": localities, "weighted_round_robin": endpoints} {
-		if again, err := json.Marshal(level); err != nil || !strings.Contains(string(tree.Config()), string(again)) {
-			t.Errorf("%s is written as %s, %v; topology wrote %s", what, again, err, tree.Config())
+		if encoded, err := json.Marshal(level); err != nil || !strings.Contains(string(tree.Config()), string(encoded)) {
+			t.Errorf("%s is written as %s, %v; topology wrote %s", what, encoded, err, tree.Config())
 		}
 	}
 }

@@ -17,22 +17,22 @@ const million = lbconfig.Million
 // each channel needs its own Translator. The zero value is ready to use. It is not safe for
 // concurrent use.
 type Translator struct {
-	// Name is a prefix for the names of children, as in "NAME/child0". It makes the names differ
-	// between the channel's discovery mechanisms (see Join).
+	// Name is a prefix for the names of children, as in "NAME/child0". With different prefixes, the
+	// discovery mechanisms of a channel have different names (see Join).
 	Name string
-	// TrustNames means that an endpoint's certificate is verified against the endpoint's hostname, if
-	// it has one.
+	// TrustNames means that the certificate of an endpoint with a hostname is verified against this
+	// hostname.
 	TrustNames bool
-	// ServerName is the name that other certificates are verified against. "" means the channel's
+	// ServerName is the name against which all other certificates are verified. "" means the channel's
 	// authority.
 	ServerName string
 	// Near configures which endpoints of a priority are preferred.
 	Near  Near
 	names childNames
-	built map[path]built
+	built map[path]builtLocality
 }
 
-// Translate returns the tree for an answer. With the tree of an answer without priorities, all
+// Translate returns the tree for an answer. If the answer has no priorities, the tree makes all
 // calls fail. The tree omits endpoints that cannot receive calls, but keeps their localities and
 // priorities. A priority without endpoints counts as failed.
 //
@@ -56,9 +56,9 @@ func (t *Translator) Tree(c *Checked) Tree {
 			a, groups = Near{}.split(c.Answer)
 		}
 	}
-	children := t.name(a, groups)
+	children := t.assignNames(a, groups)
 	last := t.built
-	t.built = make(map[path]built, len(last))
+	t.built = make(map[path]builtLocality, len(last))
 	tree := Tree{Endpoints: make([]resolver.Endpoint, 0, c.Endpoints)}
 	tree.priorities = make([]priorityChild, 0, len(a.Priorities))
 	drops := dropCategories(a)
@@ -67,9 +67,9 @@ func (t *Translator) Tree(c *Checked) Tree {
 		child := priorityChild{
 			name:               children[i],
 			title:              titleOf(p, groups[i].name),
-			further:            i > 0 && groups[i].of == groups[i-1].of,
+			continuesPriority:  i > 0 && groups[i].sourcePriority == groups[i-1].sourcePriority,
 			cluster:            a.Service,
-			ignoreReresolution: true, // the source sends new addresses by itself
+			ignoreReresolution: true, // the source sends new addresses without a request
 			drops:              drops,
 			localities:         make(map[string]uint32, len(p.Localities)),
 			spread:             groups[i].spread,
@@ -77,13 +77,13 @@ func (t *Translator) Tree(c *Checked) Tree {
 		before := len(tree.Endpoints)
 		t.appendLocalities(&tree, c, i, &child, last)
 		if len(tree.Endpoints) == before {
-			child.why = cmp.Or(a.Why, whyNone(p))
+			child.unusableReason = cmp.Or(a.Why, unusableReason(p))
 		}
-		if child.spread != nil && child.spread.reserves {
+		if child.spread != nil && child.spread.hasReserves {
 			before = len(tree.Endpoints)
 			t.appendLocalities(&tree, c, i+1, &child, last)
 			for j := before; j < len(tree.Endpoints); j++ {
-				tree.Endpoints[j], tree.reserves = stateattr.SetReserve(tree.Endpoints[j]), true
+				tree.Endpoints[j], tree.hasReserves = stateattr.SetReserve(tree.Endpoints[j]), true
 			}
 		}
 		tree.priorities = append(tree.priorities, child)
@@ -92,35 +92,35 @@ func (t *Translator) Tree(c *Checked) Tree {
 	return tree
 }
 
-// appendLocalities appends the endpoints of priority i to the tree, and sets the localities of
-// child. It reuses the endpoints in last, those of the last tree.
-func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild, last map[path]built) {
+// appendLocalities appends the endpoints of priority i to the tree, and adds its localities to
+// child. It reuses the endpoints of the previous tree, which are in last.
+func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild, last map[path]builtLocality) {
 	for j := range c.Priorities[i].Localities {
 		l := &c.Priorities[i].Localities[j]
 		name := NameOf(l)
 		child.localities[name] = c.weights[i][j]
 		at := path{child.name, name}
-		tree.Endpoints, t.built[at] = t.build(tree.Endpoints, l, place{i, j, 0}, c.skip, at, last[at])
+		tree.Endpoints, t.built[at] = t.build(tree.Endpoints, l, endpointIndex{i, j, 0}, c.skip, at, last[at])
 	}
 }
 
-// name returns the names of the children for an answer's priorities, and stores them for the next
-// answer. It identifies near groups by their addresses, because a locality can move to another
-// group when groups are merged.
-func (t *Translator) name(a *Answer, groups []group) (names []string) {
-	near := len(groups) > 0 && t.Near.Prefer != ""
-	below := make([]Priority, len(a.Priorities))
+// assignNames returns the names of the children for the priorities of an answer, and stores them
+// for the next answer. It identifies near groups by their addresses, because a locality can move to
+// another group when groups are merged.
+func (t *Translator) assignNames(a *Answer, groups []group) (names []string) {
+	hasNearGroups := len(groups) > 0 && t.Near.Prefer != ""
+	allLocalities := make([]Priority, len(a.Priorities))
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
-		if s := groups[i].spread; s != nil && s.reserves {
+		if s := groups[i].spread; s != nil && s.hasReserves {
 			p.Localities = slices.Concat(p.Localities, a.Priorities[i+1].Localities)
 		}
-		below[i] = p
+		allLocalities[i] = p
 		for j := range p.Localities {
 			members[i] = append(members[i], member{a.Service, NameOf(&p.Localities[j])})
 		}
 	}
-	children, state := t.names.assign(members, near, func(i int) map[string]bool { return addressesOf(&below[i]) })
+	children, state := t.names.assign(members, hasNearGroups, func(i int) map[string]bool { return addressesOf(&allLocalities[i]) })
 	t.names = state
 	prefix := ""
 	if t.Name != "" {
@@ -138,15 +138,15 @@ func addressesOf(p *Priority) map[string]bool {
 	for _, l := range p.Localities {
 		for _, e := range l.Endpoints {
 			if len(e.Addresses) > 0 {
-				all[e.Addresses[0]] = all[e.Addresses[0]] || usable(e.Health)
+				all[e.Addresses[0]] = all[e.Addresses[0]] || isUsable(e.Health)
 			}
 		}
 	}
 	return all
 }
 
-// titleOf returns the name of a priority that users see: its localities and, for a near group, its
-// distance.
+// titleOf returns the name of a priority for users. It consists of the priority's localities and,
+// for a near group, of the distance.
 func titleOf(p *Priority, near string) string {
 	var localities []string
 	for j := range p.Localities {

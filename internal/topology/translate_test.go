@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-func TestTheNamesOfNearGroups(t *testing.T) {
+func TestNearGroupNames(t *testing.T) {
 	near := topology.Near{Prefer: "zone", Place: location.Location{Region: "us", Zone: "a"}}
 	for _, test := range []struct {
 		near topology.Near
@@ -34,7 +34,8 @@ func TestTheNamesOfNearGroups(t *testing.T) {
 	}
 }
 
-// Endpoints of the same locality and weight share their attributes, also with the next tree.
+// Endpoints of the same locality with the same weight must share their attributes, also with the
+// next tree.
 func TestTreesShareAttributes(t *testing.T) {
 	var translator topology.Translator
 	var trees [2]topology.Tree
@@ -55,7 +56,7 @@ func TestTreesShareAttributes(t *testing.T) {
 	}
 }
 
-func TestTheNumberOfUsableEndpoints(t *testing.T) {
+func TestUsableEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		line, unusable string
 		want           int
@@ -73,7 +74,7 @@ func TestTheNumberOfUsableEndpoints(t *testing.T) {
 	}
 }
 
-func TestALongerAddressIsLarger(t *testing.T) {
+func TestSizeIncludesAddresses(t *testing.T) {
 	size := func(address string) int {
 		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
 		return topology.Size(&discovery.Answer{Resolved: []resolver.Endpoint{e}})

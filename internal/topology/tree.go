@@ -9,8 +9,8 @@
 //	      understudy_weighted_target         one child for each locality
 //	        understudy_weighted_round_robin  one endpoint for each leaf
 //
-// An update therefore never changes the type of a policy, which would close all connections below
-// it. A path has two elements: the child of understudy_priority and the locality.
+// An update therefore never changes the type of a policy. Such a change would close all connections
+// below the policy. A path has two elements: the child of understudy_priority and the locality.
 //
 // The names of children are stable across updates (gRFC A56, "LB Policy Configuration"). An
 // endpoint therefore keeps its connections when weights, other endpoints or its priority change.
@@ -34,26 +34,26 @@ type Tree struct {
 	// Endpoints are in priority order. Their attributes are the paths (package hierarchy) and the
 	// weights (grpc's experimental/balancer/weight).
 	Endpoints []resolver.Endpoint
-	// Why is the reason why no endpoint of the answer can receive calls, or "" if some can.
+	// Why is the reason why no endpoint of the answer can receive calls, or "" if an endpoint can.
 	Why string
 
-	priorities []priorityChild
-	settings   Settings
-	of, size   int  // number of endpoints before and after the choice of a subset, without reserves
-	reserves   bool // some endpoints are also in a higher priority, as reserves
+	priorities  []priorityChild
+	settings    Settings
+	total, size int  // number of endpoints before and after the choice of a subset, without reserves
+	hasReserves bool // some endpoints also occur in a higher priority, as reserves
 }
 
 // Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
 func (t Tree) Size() string {
 	endpoints := printable.Count(t.size, "endpoint", "endpoints")
 	if t.IsPart() {
-		endpoints = fmt.Sprintf("%d of %s", t.size, printable.Count(t.of, "endpoint", "endpoints"))
+		endpoints = fmt.Sprintf("%d of %s", t.size, printable.Count(t.total, "endpoint", "endpoints"))
 	}
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
 
 // IsPart reports whether the channel uses only a subset of the endpoints.
-func (t Tree) IsPart() bool { return t.size < t.of }
+func (t Tree) IsPart() bool { return t.size < t.total }
 
 // Config returns the value of loadBalancingConfig for a service config. Equal trees return equal
 // bytes. Each call encodes the tree again.
@@ -64,12 +64,12 @@ type TreePriority struct {
 	// Child is the name of the child of understudy_priority. It is the first element of the paths
 	// of its endpoints.
 	Child string
-	// Name is the name that users see: the localities, as in "us-east/a, us-east/b", or the name of a
+	// Name is the name for users: the localities, as in "us-east/a, us-east/b", or the name of a
 	// target.
 	Name string
 	// Cluster is the name of the priority's cluster, or "".
 	Cluster string
-	// Why is the reason why no endpoint of the priority can receive calls, or "" if some can.
+	// Why is the reason why no endpoint of the priority can receive calls, or "" if an endpoint can.
 	Why string
 }
 
@@ -77,7 +77,7 @@ type TreePriority struct {
 func (t Tree) Priorities() []TreePriority {
 	var priorities []TreePriority
 	for _, p := range t.priorities {
-		priorities = append(priorities, TreePriority{p.name, p.title, p.cluster, p.why})
+		priorities = append(priorities, TreePriority{p.name, p.title, p.cluster, p.unusableReason})
 	}
 	return priorities
 }
@@ -91,8 +91,8 @@ func (t Tree) Reresolving() Tree {
 	return t
 }
 
-// WithOutlierDetection returns a copy of the tree whose priorities use their cluster's outlier
-// detection o. o may be nil. The channel's settings override it.
+// WithOutlierDetection returns a copy of the tree in which o is the outlier detection that the
+// cluster configures, or nil. The channel's settings override it.
 func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -102,21 +102,21 @@ func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 }
 
 // Join returns a tree with the priorities of all trees, in order (gRFC A37). It applies the
-// settings, and chooses the subset of endpoints if the settings require one. The names of children
-// must differ between the trees: see Translator.Name and Target.Name.
+// settings, and chooses a subset of the endpoints if the settings require this. Two trees must not
+// have children with the same name (see Translator.Name and Target.Name).
 func Join(settings Settings, trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
-		joined = trees[0] // not copied, because most channels have only one tree
+		joined = trees[0] // avoid copying, because most channels have only one tree
 		trees = nil
 	}
 	for _, tree := range trees {
 		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
 		joined.priorities = append(joined.priorities, tree.priorities...)
-		joined.reserves = joined.reserves || tree.reserves
+		joined.hasReserves = joined.hasReserves || tree.hasReserves
 	}
 	joined.settings = settings
-	joined.of = joined.count()
+	joined.total = joined.count()
 	joined.Endpoints = settings.subset(joined.Endpoints)
 	joined.size = joined.count()
 	return joined
@@ -124,7 +124,7 @@ func Join(settings Settings, trees ...Tree) Tree {
 
 func (t *Tree) count() int {
 	n := len(t.Endpoints)
-	if t.reserves {
+	if t.hasReserves {
 		for _, e := range t.Endpoints {
 			if stateattr.IsReserve(e) {
 				n--

@@ -6,16 +6,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/inorder"
 )
 
-// uncheckedEndpoints lists the endpoints whose addresses must be checked, because the previous
+// uncheckedEndpoints identifies the endpoints whose addresses must be checked, because the previous
 // answer did not contain them. The addresses of all other endpoints are valid and distinct, because
 // the previous answer was valid.
 type uncheckedEndpoints struct {
-	all bool // check all endpoints, because more than maxUnchecked are new
-	few []place
+	all  bool // check all endpoints, because more than maxUnchecked are new
+	list []endpointIndex
 }
 
-// maxUnchecked is the maximum length of uncheckedEndpoints.few. Each new endpoint is compared with
-// all others, so more would be slow.
+// maxUnchecked is the maximum length of uncheckedEndpoints.list. Each endpoint in this list is
+// compared with all others, so a longer list would be slow.
 const maxUnchecked = 16
 
 func uncheckedIn(a *Answer, last *Checked) uncheckedEndpoints {
@@ -35,7 +35,7 @@ func uncheckedIn(a *Answer, last *Checked) uncheckedEndpoints {
 				if search.Find(len(before), func(i int) bool { return covers(&before[i], e) }) >= 0 {
 					continue
 				}
-				if n.few = append(n.few, place{i, j, k}); len(n.few) > maxUnchecked {
+				if n.list = append(n.list, endpointIndex{i, j, k}); len(n.list) > maxUnchecked {
 					return uncheckedEndpoints{all: true}
 				}
 			}
@@ -44,25 +44,28 @@ func uncheckedIn(a *Answer, last *Checked) uncheckedEndpoints {
 	return n
 }
 
-// covers reports whether checking the endpoint before in the previous answer also covers e.
+// covers reports whether e need not be checked, because the endpoint before in the previous answer
+// was checked.
 func covers(before, e *Endpoint) bool {
-	return slices.Equal(before.Addresses, e.Addresses) && (usable(before.Health) || !usable(e.Health))
+	return slices.Equal(before.Addresses, e.Addresses) && (isUsable(before.Health) || !isUsable(e.Health))
 }
 
-func (n uncheckedEndpoints) has(at place) bool { return n.all || slices.Contains(n.few, at) }
+func (n uncheckedEndpoints) contains(index endpointIndex) bool {
+	return n.all || slices.Contains(n.list, index)
+}
 
-// distinct reports whether the first addresses of all endpoints are known to be distinct. If it
-// returns false, they may be distinct nevertheless.
-func (n uncheckedEndpoints) distinct(a *Answer) bool {
+// areDistinct reports whether the first addresses of all endpoints are known to be distinct. If it
+// returns false, the addresses may nevertheless be distinct.
+func (n uncheckedEndpoints) areDistinct(a *Answer) bool {
 	if n.all {
 		return false
 	}
-	same := false
-	for _, at := range n.few {
-		e := &a.Priorities[at.priority].Localities[at.locality].Endpoints[at.endpoint]
-		each(a, func(other place, o *Endpoint) {
-			same = same || other != at && len(e.Addresses) > 0 && len(o.Addresses) > 0 && o.Addresses[0] == e.Addresses[0]
+	foundEqual := false
+	for _, index := range n.list {
+		e := &a.Priorities[index.priority].Localities[index.locality].Endpoints[index.endpoint]
+		forEachEndpoint(a, func(other endpointIndex, o *Endpoint) {
+			foundEqual = foundEqual || other != index && len(e.Addresses) > 0 && len(o.Addresses) > 0 && o.Addresses[0] == e.Addresses[0]
 		})
 	}
-	return !same
+	return !foundEqual
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-func TestCheckAfterIsCheck(t *testing.T) {
+func TestCheckAfterAgreesWithCheck(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	few, duplicates, invalid := 0, 0, 0
+	fewUnchecked, duplicates, invalid := 0, 0, 0
 	a := &Answer{Priorities: []Priority{{Localities: []Locality{{Region: "a"}, {Region: "b"}}}, {Localities: []Locality{{Region: "a"}}}}}
 	last, err := Check(a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5000 {
-		a = edited(random, a)
+		a = randomEdit(random, a)
 		want, wantErr := Check(a)
 		got, err := CheckAfter(a, last)
 		if fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
@@ -37,25 +37,25 @@ func TestCheckAfterIsCheck(t *testing.T) {
 			continue
 		}
 		if !uncheckedIn(a, last).all {
-			few++
+			fewUnchecked++
 		}
 		if len(got.skip) > 0 {
 			duplicates++
 		}
 		last = got
 	}
-	if few < 200 || duplicates < 200 || invalid < 200 {
-		t.Errorf("%d answers with few new endpoints, %d with duplicates and %d invalid ones, want 200 of each", few, duplicates, invalid)
+	if fewUnchecked < 200 || duplicates < 200 || invalid < 200 {
+		t.Errorf("%d answers with few new endpoints, %d with duplicates and %d invalid ones, want 200 of each", fewUnchecked, duplicates, invalid)
 	}
 }
 
-func edited(random *rand.Rand, a *Answer) *Answer {
-	now := *a
-	now.Priorities = slices.Clone(a.Priorities)
+func randomEdit(random *rand.Rand, a *Answer) *Answer {
+	changed := *a
+	changed.Priorities = slices.Clone(a.Priorities)
 	for range 1 + random.IntN(3) {
-		i := random.IntN(len(now.Priorities))
-		now.Priorities[i].Localities = slices.Clone(now.Priorities[i].Localities)
-		l := &now.Priorities[i].Localities[random.IntN(len(now.Priorities[i].Localities))]
+		i := random.IntN(len(changed.Priorities))
+		changed.Priorities[i].Localities = slices.Clone(changed.Priorities[i].Localities)
+		l := &changed.Priorities[i].Localities[random.IntN(len(changed.Priorities[i].Localities))]
 		l.Endpoints = slices.Clone(l.Endpoints)
 		k := random.IntN(len(l.Endpoints) + 1)
 		addresses := []string{fmt.Sprintf("10.0.0.%d:1", random.IntN(250))}
@@ -80,5 +80,5 @@ func edited(random *rand.Rand, a *Answer) *Answer {
 			l.Endpoints[k] = e
 		}
 	}
-	return &now
+	return &changed
 }
