@@ -7,9 +7,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// BenchmarkAnIdenticalAnswer repeats an answer of 10,000 endpoints. Its Identity shows that it is
-// the same, so the endpoints need not be compared.
-func BenchmarkAnIdenticalAnswer(b *testing.B) {
+// BenchmarkIdenticalAnswer repeats an answer of 10,000 endpoints. Its Identity shows that the
+// answer has not changed, so the endpoints need not be compared.
+func BenchmarkIdenticalAnswer(b *testing.B) {
 	s := &source{}
 	c, err := Start(&channel{}, configOf(b.Name(), "", s))
 	if err != nil {

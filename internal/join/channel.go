@@ -26,8 +26,7 @@ import (
 // ChannelConfig is the configuration of a Channel.
 type ChannelConfig struct {
 	Config
-	// ServiceConfig is the user's service config in JSON. It must not configure load balancing. It may
-	// be "".
+	// ServiceConfig is the user's service config in JSON, or "". It must not configure load balancing.
 	ServiceConfig string
 	Logger        *slog.Logger
 	InUse         *stateattr.InUseReporter
@@ -37,19 +36,19 @@ type ChannelConfig struct {
 // Channel implements resolver.Resolver for one channel.
 type Channel struct {
 	Join
-	config  *ChannelConfig
-	cc      resolver.ClientConn
-	teller  *stateattr.InUseChannel
-	json    string
-	parsed  *serviceconfig.ParseResult
-	childOf map[string]core.ID
-	noticed bool
+	config          *ChannelConfig
+	cc              resolver.ClientConn
+	inUse           *stateattr.InUseChannel
+	json            string
+	parsed          *serviceconfig.ParseResult
+	childOf         map[string]core.ID
+	loggedPickFirst bool
 }
 
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
 func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
-	c := &Channel{config: config, cc: cc, teller: config.InUse.Channel(config.Target)}
-	c.Join.config, c.to = config.Config, c
+	c := &Channel{config: config, cc: cc, inUse: config.InUse.Channel(config.Target)}
+	c.Join.config, c.consumer = config.Config, c
 	if err := lbconfig.CheckServiceConfig(config.ServiceConfig); err != nil {
 		return nil, err
 	}
@@ -61,25 +60,25 @@ func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
 
 // ResolveNow implements resolver.Resolver.
 func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
-	c.lookAgain.Enqueue(&c.events, func() { c.do(c.core.LookAgain()) })
+	c.lookAgain.Enqueue(&c.events, func() { c.execute(c.core.LookAgain()) })
 }
 
 // endpointsFail is called when connections to endpoints fail. child is the child of
 // understudy_priority to which the endpoints belong. An unknown child is ignored.
 func (c *Channel) endpointsFail(child string, ignored bool) {
-	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
+	c.events.Enqueue(func() { c.execute(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
 
-func (c *Channel) close() { c.teller.Close() }
+func (c *Channel) close() { c.inUse.Close() }
 
-func (c *Channel) tell(m core.Message) error {
+func (c *Channel) handle(m core.Message) error {
 	switch m.Kind {
 	case core.Send:
 		return c.send(m.List)
 	case core.Report: // ReportError gets a plain error, because a status error would fail calls that wait for ready.
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)
-		c.teller.Tell(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
+		c.inUse.Tell(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
 	case core.Await:
 		return c.cc.UpdateState(awaiting.Set(resolver.State{ServiceConfig: c.parse(json.RawMessage(awaiting.Config))}, c.line(m.Name, m.Text)))
 	}
@@ -87,7 +86,7 @@ func (c *Channel) tell(m core.Message) error {
 }
 
 func (c *Channel) send(list []core.Shown) error {
-	about := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.teller, ResetBackoff: c.config.Settings.ResetBackoff, Live: c.live}
+	info := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.inUse, ResetBackoff: c.config.Settings.ResetBackoff, Live: c.live}
 	c.childOf = make(map[string]core.ID)
 	var trees []topology.Tree
 	var empty []string
@@ -102,24 +101,24 @@ func (c *Channel) send(list []core.Shown) error {
 		}
 		for n, p := range tree.Priorities() {
 			c.childOf[p.Child] = m.ID
-			about.Names[p.Child] = nameOf(m.Name, n, p.Name)
+			info.Names[p.Child] = nameOf(m.Name, n, p.Name)
 			if p.Cluster != "" {
-				about.Services[p.Child] = p.Cluster
+				info.Services[p.Child] = p.Cluster
 			}
 			switch {
 			case m.Failed:
-				about.Failures[p.Child] = c.line(m.Name, m.Trouble)
+				info.Failures[p.Child] = c.line(m.Name, m.Trouble)
 			case p.Why != "":
-				about.Failures[p.Child] = c.line(m.Name, m.Explained(p.Why))
+				info.Failures[p.Child] = c.line(m.Name, m.Explained(p.Why))
 			}
 		}
 	}
 	if len(c.childOf) == 0 {
-		about.Empty = printable.Text(c.config.Target + ": " + strings.Join(empty, "; "))
+		info.Empty = printable.Text(c.config.Target + ": " + strings.Join(empty, "; "))
 	}
 	tree := topology.Join(c.config.Settings, trees...)
 	state := resolver.State{Endpoints: tree.Endpoints, ServiceConfig: c.parse(tree.Config())}
-	state = stateattr.SetChannel(stateattr.SetResolveNow(state, c.endpointsFail), about)
+	state = stateattr.SetChannel(stateattr.SetResolveNow(state, c.endpointsFail), info)
 	size := tree.Size()
 	logger.Infof("%s: %s: %s", c.config.Scheme, c.config.Target, size)
 	c.live.Note("update: " + size)
@@ -137,10 +136,10 @@ func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	return c.parsed
 }
 
-// near returns the configuration that decides which endpoints of a mechanism are preferred. A
-// setting of the channel takes precedence. Otherwise, the hints in the mechanism's answer decide,
-// if the client's location is known.
-func (c *Channel) near(s *slot) topology.Near {
+// nearConfig returns the configuration that decides which endpoints of a mechanism are preferred.
+// The setting of the channel takes precedence over the setting of the mechanism. The latter is used
+// only if the client's location is known.
+func (c *Channel) nearConfig(s *slot) topology.Near {
 	settings := c.config.Settings
 	if settings.Prefer != "" {
 		return settings.Near()
@@ -152,100 +151,103 @@ func (c *Channel) near(s *slot) topology.Near {
 	return topology.Near{}
 }
 
-// tree returns the tree of a mechanism. Certificates of all endpoints are verified against the
-// mechanism's server name. A source may choose this name only if the user trusts it (TrustNames).
+// tree returns the tree of a mechanism. The certificates of all endpoints are verified against the
+// mechanism's server name. A source may choose this name only if the user trusts the source
+// (TrustNames).
 func (c *Channel) tree(m *core.Shown) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
-	if content == nil || s.of != content {
+	if content == nil || s.content != content {
 		if content != nil {
 			if content.Resolved == nil {
-				s.translator.Near = c.near(s)
-				c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
+				s.translator.Near = c.nearConfig(s)
+				c.logZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
 			}
-			c.notePreference(m.Name, s, content)
+			c.logPreference(m.Name, s, content)
 		}
-		s.tree, s.of = s.translate(content), content
+		s.tree, s.content = s.translate(content), content
 	}
 	tree := s.tree
 	if m.LookAgain {
 		tree = tree.Reresolving()
 	}
 	if m.OutlierDetection != "" {
-		if c.config.Settings.PickFirst && !c.noticed {
-			c.noticed = true
+		if c.config.Settings.PickFirst && !c.loggedPickFirst {
+			c.loggedPickFirst = true
 			logger.Warning(c.line(m.Name, "outlier_detection of the cluster has no effect with pickFirst"))
 		}
-		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // the error is always nil, because the list was checked on arrival
+		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // receiver.replace has already checked the text
 		tree = tree.WithOutlierDetection(o)
 	}
 	return tree
 }
 
-func (c *Channel) notePreference(name string, s *slot, content *topology.Checked) {
-	given := c.config.Settings.Prefer
-	if given == "" || s.placeless {
+func (c *Channel) logPreference(name string, s *slot, content *topology.Checked) {
+	preference := c.config.Settings.Prefer
+	if preference == "" || s.loggedPreference {
 		return
 	}
-	why := ""
+	reason := ""
 	if content.Resolved != nil {
-		why = " on endpoints without localities, such as those of DNS"
-	} else if lacks := s.translator.Near.Lacks(content.Answer); lacks != "" && content.Endpoints > 0 {
-		why = ": the source says no " + lacks + " of any endpoint"
+		reason = " on endpoints without localities, such as those of DNS"
+	} else if missing := s.translator.Near.Lacks(content.Answer); missing != "" && content.Endpoints > 0 {
+		reason = ": the source says no " + missing + " of any endpoint"
 	}
-	if why != "" {
-		s.placeless = true
-		logger.Warning(c.line(name, "prefer="+given+" has no effect"+why))
+	if reason != "" {
+		s.loggedPreference = true
+		logger.Warning(c.line(name, "prefer="+preference+" has no effect"+reason))
 	}
 }
 
-func (c *Channel) noteZones(name string, n *naming, zones []string) {
-	if text := strings.Join(zones, ", "); text != n.unnamed {
-		if n.unnamed = text; text != "" {
+func (c *Channel) logZones(name string, n *naming, zones []string) {
+	if text := strings.Join(zones, ", "); text != n.loggedZones {
+		if n.loggedZones = text; text != "" {
 			logger.Warning(c.line(name, "zoneCallers names zones that the source does not, which count as without endpoints: "+printable.Line(text, 200)))
 		}
 	}
 }
 
-// naming holds the names of a mechanism's child policies. A mechanism in a list takes over the
-// naming of the mechanism that had the same name in the previous list, so that names do not change.
+// naming contains the names of a mechanism's child policies. A mechanism in a list takes over the
+// naming of the mechanism that had the same name in the previous list, so that the names of the
+// child policies do not change.
 type naming struct {
-	child      string // prefix of the children's names, if the answer has priorities and localities
-	plain      string // name of the only child, if the endpoints come from a gRPC resolver
-	translator topology.Translator
-	placeless  bool
-	unnamed    string
+	prefix           string // prefix of the children's names, if the answer has priorities and localities
+	onlyChild        string // name of the only child, if the endpoints come from a gRPC resolver
+	translator       topology.Translator
+	loggedPreference bool   // a warning that the option prefer has no effect was logged
+	loggedZones      string // the last logged zones that have callers but no endpoints
 }
 
 func (j *Join) newNaming(s *slot) *naming {
-	n := &naming{child: j.prefix(s.Name), plain: s.Name}
-	if s.whole != nil {
-		n.child = j.childName(s.Name)
-		n.plain = n.child
+	n := &naming{prefix: j.prefix(s.Name), onlyChild: s.Name}
+	if s.parent != nil {
+		n.prefix = j.childName(s.Name)
+		n.onlyChild = n.prefix
 	}
-	n.translator = topology.Translator{Name: n.child, TrustNames: s.TrustNames}
+	n.translator = topology.Translator{Name: n.prefix, TrustNames: s.TrustNames}
 	return n
 }
 
 // prefix returns the prefix for the names of a mechanism's children. This is the name of the
-// mechanism, with a number if another mechanism's children could otherwise have the same names.
+// mechanism. A number is added to it if another mechanism's children could have the same names.
 func (j *Join) prefix(name string) string {
-	given := name
-	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == given })
+	original := name
+	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == original })
 	for name != "" && slices.ContainsFunc(j.config.Mechanisms, func(m Mechanism) bool {
-		return m.Name == name && name != given || strings.HasPrefix(m.Name, name+"/")
+		return m.Name == name && name != original || strings.HasPrefix(m.Name, name+"/")
 	}) {
 		name += fmt.Sprintf("'%d", index)
 	}
 	return name
 }
 
-// childName returns a prefix for a mechanism in a list. No prefix is the beginning of another one.
+// childName returns the prefix for the names of the children of a mechanism in a list. No prefix is
+// the beginning of another prefix.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
 		for _, s := range j.slots {
-			taken = taken || s.child == unique || strings.HasPrefix(s.child, unique+"/") || s.child != "" && strings.HasPrefix(unique, s.child+"/child")
+			taken = taken || s.prefix == unique || strings.HasPrefix(s.prefix, unique+"/") || s.prefix != "" && strings.HasPrefix(unique, s.prefix+"/child")
 		}
 		if !taken {
 			return unique
@@ -265,9 +267,9 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 // plainTree returns the tree for an answer that comes from a gRPC resolver. It omits endpoints
 // without an address.
 func (s *slot) plainTree(c *topology.Checked) topology.Tree {
-	part := topology.Target{Name: s.plain}
-	if part.Name == "" {
-		part.Name = "endpoints"
+	target := topology.Target{Name: s.onlyChild}
+	if target.Name == "" {
+		target.Name = "endpoints"
 	}
 	if c == nil {
 		c = &topology.Checked{Answer: new(topology.Answer)}
@@ -280,16 +282,16 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 		for j := range endpoint.Addresses {
 			endpoint.Addresses[j].ServerName = s.ServerName
 		}
-		part.Endpoints = append(part.Endpoints, endpoint)
+		target.Endpoints = append(target.Endpoints, endpoint)
 	}
-	return topology.Targets([]topology.Target{part})
+	return topology.Targets([]topology.Target{target})
 }
 
-// nameOf returns the name of priority n of a mechanism, for logs and metrics. title is the name that
-// the mechanism's source has given to the priority.
+// nameOf returns the name of priority n of a mechanism, for logs and metrics. title is the name
+// that the mechanism's source has given to the priority.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
-		return "" // users see the number of the priority instead
+		return "" // the number of the priority is shown instead
 	}
 	if title == topology.Nowhere || title == "" {
 		title = fmt.Sprintf("priority %d", n)
@@ -301,8 +303,8 @@ func nameOf(mechanism string, n int, title string) string {
 }
 
 // logRefusal logs the error with which the channel refused endpoints. It ignores
-// balancer.ErrBadResolverState: a priority without endpoints causes that error, but the policies
-// report it themselves, and the channel uses the other priorities.
+// balancer.ErrBadResolverState, which is the error of a priority without endpoints: the policies
+// log it themselves, and the channel uses the other priorities.
 func (j *Join) logRefusal(err error) {
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", j.config.Scheme, j.config.Target, err)

@@ -17,31 +17,31 @@ type Found struct {
 
 // News is the information that a channel with the same target would have at a given time.
 type News struct {
-	// Found holds the mechanisms that have answered or failed, in priority order. Until one has
-	// answered, Found is empty, and Why contains the failures or what the target waits for.
+	// Found contains the mechanisms that have answered or failed, in priority order. Until a mechanism
+	// has answered, Found is empty, and Why contains the failures or what the target waits for.
 	Found   []Found
 	Why     string
-	Waiting []string
+	Waiting []string // the names of the mechanisms that have neither answered nor failed
 }
 
 type follower struct {
 	Join
-	news func(News)
-	last News
-	told bool
+	news    func(News)
+	last    News
+	changed bool
 }
 
 // Follow runs the mechanisms of a target without a channel. Until Close, it calls news after each
 // change. The calls do not overlap. news may call Close, and must not block.
 func Follow(config Config, news func(News)) (*Join, error) {
 	f := &follower{news: news}
-	f.config, f.to, f.settled = config, f, f.passOn
+	f.config, f.consumer, f.afterBatch = config, f, f.notify
 	return &f.Join, f.start()
 }
 
 func (*follower) close() {}
 
-func (f *follower) tell(m core.Message) error {
+func (f *follower) handle(m core.Message) error {
 	var n News
 	for i := range m.List {
 		s := &m.List[i]
@@ -52,13 +52,13 @@ func (f *follower) tell(m core.Message) error {
 	if m.Kind != core.Send {
 		n.Why = f.line(m.Name, m.Text)
 	}
-	f.last, f.told = n, true
+	f.last, f.changed = n, true
 	return nil
 }
 
-// passOn calls news. It adds the present problems of all sources to the last message, because
-// messages contain them only until the first answer.
-func (f *follower) passOn() {
+// notify calls the function that Follow has received, if something has changed. It adds the present
+// problems of all sources to the last message, because later messages do not contain them.
+func (f *follower) notify() {
 	troubles := make(map[string]string)
 	var waiting []string
 	for _, s := range f.core.Look() {
@@ -69,12 +69,12 @@ func (f *follower) passOn() {
 	}
 	for i := range f.last.Found {
 		found := &f.last.Found[i]
-		if now := troubles[found.Name]; found.Answer != nil && now != found.Trouble {
-			found.Trouble, f.told = now, true
+		if current := troubles[found.Name]; found.Answer != nil && current != found.Trouble {
+			found.Trouble, f.changed = current, true
 		}
 	}
-	if f.told {
-		f.told = false
+	if f.changed {
+		f.changed = false
 		f.news(News{slices.Clone(f.last.Found), f.last.Why, waiting})
 	}
 }

@@ -3,8 +3,8 @@
 // channel or another consumer.
 //
 // Events run one at a time. A report from a source is queued as an event, so the source does not
-// wait. Calls to sources have a queue of their own, because sources may block. Close may be called
-// from anywhere, even from inside an update or from a source. After Close, no source is started.
+// wait. Calls to sources have a separate queue, because sources may block. Close may be called at
+// any time, even during an update or by a source. After Close, no source is started.
 package join
 
 import (
@@ -41,7 +41,7 @@ type Config struct {
 	Patience time.Duration
 	Recorder estats.MetricsRecorder
 	Label    string
-	// Mechanisms holds at least one mechanism, in priority order.
+	// Mechanisms contains the mechanisms in priority order. It must not be empty.
 	Mechanisms []Mechanism
 }
 
@@ -49,27 +49,27 @@ type Config struct {
 type Mechanism struct {
 	// Mechanism is the source and its name. The name is empty only if there is no other mechanism.
 	discovery.Mechanism
-	// ServerName is the name that the certificates of endpoints are verified against. "" means the
+	// ServerName is the name against which the certificates of endpoints are verified. "" means the
 	// channel's authority.
 	ServerName string
-	// TrustNames verifies the certificate of an endpoint against the endpoint's Hostname, if it has
-	// one, instead of ServerName.
+	// TrustNames means that the certificate of an endpoint with a Hostname is verified against this
+	// Hostname instead of ServerName.
 	TrustNames bool
-	// Key identifies the mechanism's endpoints: while the channel is idle, the last good answer is
-	// stored under it. If Key is nil, no answer is stored.
+	// Key is the key under which the last good answer is stored while the channel is idle. If Key is
+	// nil, no answer is stored.
 	Key any
 }
 
-// partKey is the Key of a mechanism in a list. It consists of the Key of the mechanism whose source
-// sent the list, and of the name.
-type partKey struct {
-	whole any
-	part  string
+// listKey is the Key of a mechanism in a list. It consists of the Key of the mechanism whose source
+// sent the list, and of the name of the mechanism in the list.
+type listKey struct {
+	parent any
+	name   string
 }
 
 // consumer receives the messages of core.Core. Its methods are called in events.
 type consumer interface {
-	tell(core.Message) error
+	handle(core.Message) error
 	close()
 }
 
@@ -80,54 +80,54 @@ type Join struct {
 	calls  serial.Serializer // runs the calls to sources, one at a time
 	closed atomic.Bool
 
-	core    *core.Core
-	slots   map[core.ID]*slot
-	retired []core.ID // mechanisms whose slots are removed at the end of this batch of events
-	timers  map[core.Timer]*serial.Timer
-	to      consumer
-	settled func()  // called after each batch of events; may be nil
-	caller  *caller // the running call of Update whose answer is being passed to the channel, or nil
+	core       *core.Core
+	slots      map[core.ID]*slot
+	retired    []core.ID // stopped mechanisms, which are removed from slots at the end of this batch of events
+	timers     map[core.Timer]*serial.Timer
+	consumer   consumer
+	afterBatch func()  // called after each batch of events; may be nil
+	caller     *caller // the running call of Update whose answer is being passed to the channel, or nil
 
-	lookAgain serial.Slot
-	live      *live.Channel
-	shown     atomic.Pointer[[]live.Source]
-	vain      error // if the only source could not be started, the reason
-	ended     bool
+	lookAgain    serial.Slot // requests for re-resolution
+	live         *live.Channel
+	shownSources atomic.Pointer[[]live.Source] // the sources on the debug page
+	startErr     error                         // the error of the only source if it could not be started
+	closedCore   bool                          // core.Core was notified of Close
 }
 
 type slot struct {
 	Mechanism
-	id    core.ID
-	whole *slot
+	id     core.ID
+	parent *slot
 	*naming
-	of    *topology.Checked
-	tree  topology.Tree
-	noted string
+	content     *topology.Checked
+	tree        topology.Tree
+	loggedNotes string
 
-	gone atomic.Bool // set when the mechanism is removed; later reports of its source are ignored
+	removed atomic.Bool // the mechanism was removed, so further reports of its source are ignored
 
-	// The following fields are used only in j.calls, the queue of calls to sources.
-	started        *discovery.Started // nil before the source was started, and after it was stopped
-	asks, failures serial.Slot
+	// The following fields are used only by the events of Join.calls.
+	started                     *discovery.Started // nil before the source was started, and after it was stopped
+	resolveNow, endpointsFailed serial.Slot
 }
 
 // caller is a call of Receiver.Update that returns the channel's response.
 type caller struct {
 	id      core.ID
-	verdict atomic.Pointer[error]
+	refusal atomic.Pointer[error]
 }
 
-// start starts the sources on the caller's stack. Their answers during the start become one update.
-// A source that cannot be started counts as failed. If it is the only one and no answer is stored,
-// start returns its error.
+// start starts the sources on the caller's stack. The channel gets their answers during the start
+// in one update. A source that cannot be started counts as failed. If the only source cannot be
+// started and no answer is stored, start returns its error.
 func (j *Join) start() error {
 	j.slots, j.timers = make(map[core.ID]*slot), make(map[core.Timer]*serial.Timer)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
-	j.shown.Store(new([]live.Source))
-	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // live is nil unless the debug page is enabled.
+	j.shownSources.Store(new([]live.Source))
+	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // live is nil unless the debug page is enabled.
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
-		list[i] = given(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
+		list[i] = coreMechanism(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
 	}
 	patience := j.config.Patience
 	if patience <= 0 {
@@ -136,18 +136,19 @@ func (j *Join) start() error {
 	j.calls.Run(func() {
 		j.events.Do(func() {
 			var actions []core.Action
-			j.core, actions = core.New(core.Config{Patience: patience, Kept: j.kept}, list)
-			j.do(actions)
+			j.core, actions = core.New(core.Config{Patience: patience, Kept: j.stored}, list)
+			j.execute(actions)
 		})
 	})
-	if j.vain != nil {
+	if j.startErr != nil {
 		j.Close()
 	}
-	return j.vain // no lock is needed: the event that wrote vain has ended
+	return j.startErr // no lock is needed, because the event that sets this field has ended
 }
 
-// given converts a mechanism for core.Core. m is nil for a mechanism in a list.
-func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
+// coreMechanism converts mechanism p for core.Core. m is the configured mechanism that contains p,
+// or nil for a mechanism in a list.
+func coreMechanism(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	source := any(p.Source)
 	if !reflect.ValueOf(source).Comparable() {
 		source = nil
@@ -158,25 +159,25 @@ func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	return core.Mechanism{Name: p.Name, Source: source, OutlierDetection: p.OutlierDetection, Given: m}
 }
 
-// Close stops the sources. It does not wait for updates and calls to sources that are running,
-// because it may be called from inside them. Sources are then stopped after these have returned.
+// Close stops the sources. It does not wait for running updates and for running calls to sources,
+// because it may be called by them. The sources are then stopped after these calls have returned.
 func (j *Join) Close() {
 	j.closed.Store(true)
 	j.calls.Run(func() {
 		j.events.Run(func() {
-			if j.ended {
+			if j.closedCore {
 				return
 			}
-			j.ended = true
-			j.do(j.core.Closed(time.Now()))
-			j.to.close()
+			j.closedCore = true
+			j.execute(j.core.Closed(time.Now()))
+			j.consumer.close()
 			j.live.Stop()
 		})
 	})
 }
 
 func (j *Join) event(actions func(now time.Time) []core.Action) func() {
-	return func() { j.do(actions(time.Now())) }
+	return func() { j.execute(actions(time.Now())) }
 }
 
 // flush passes the messages of core.Core to the consumer. It is called at the end of each batch of
@@ -191,68 +192,68 @@ func (j *Join) flush() {
 		if m.Kind == core.Nothing {
 			break
 		}
-		j.told(j.to.tell(m))
+		j.taken(j.consumer.handle(m))
 	}
 	j.caller = nil
 	if j.live != nil {
-		j.show()
+		j.updateLive()
 	}
-	if j.settled != nil && !j.closed.Load() {
-		j.settled()
+	if j.afterBatch != nil && !j.closed.Load() {
+		j.afterBatch()
 	}
 }
 
-func (j *Join) told(err error) {
-	var by core.ID
+func (j *Join) taken(err error) {
+	var notified core.ID
 	if j.caller != nil {
-		by = j.caller.id
+		notified = j.caller.id
 	}
-	refused, actions := j.core.Taken(err == nil, by)
+	refused, actions := j.core.Taken(err == nil, notified)
 	if refused {
 		j.logRefusal(err)
 	}
 	if refused && j.caller != nil {
-		j.caller.verdict.Store(&err)
+		j.caller.refusal.Store(&err)
 	}
-	j.do(actions)
+	j.execute(actions)
 }
 
-func (j *Join) do(actions []core.Action) {
+func (j *Join) execute(actions []core.Action) {
 	for i := range actions {
 		a := &actions[i]
 		s := j.slots[a.ID]
 		switch a.Kind {
 		case core.Start:
-			s = j.add(a)
-			of := j.remembered(s, a)
-			j.calls.Enqueue(func() { j.startSource(s, of) })
+			s = j.addSlot(a)
+			lookups := j.remembered(s, a)
+			j.calls.Enqueue(func() { j.startSource(s, lookups) })
 		case core.Stop:
-			s.gone.Store(true)
+			s.removed.Store(true)
 			j.retired = append(j.retired, a.ID)
 			j.calls.Enqueue(s.stop)
 		case core.ConfirmLast:
-			said := saidOf(a.Answer)
-			j.calls.Enqueue(func() { s.confirm(said) })
+			stored := storedOf(a.Answer)
+			j.calls.Enqueue(func() { s.confirm(stored) })
 		case core.AskAgain:
-			s.asks.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
+			s.resolveNow.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
 		case core.TellFailing:
-			s.failures.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
+			s.endpointsFailed.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
 		case core.StartTimer:
 			j.startTimer(a.Timer, a.After)
 		case core.StopTimer:
 			j.timers[a.Timer].Stop()
 			delete(j.timers, a.Timer)
 		case core.Keep:
-			said := saidOf(a.Answer)
+			stored := storedOf(a.Answer)
 			for _, p := range a.Parts {
-				said.Parts = append(said.Parts, p.Given.(*Mechanism).Mechanism)
+				stored.Parts = append(stored.Parts, p.Given.(*Mechanism).Mechanism)
 			}
-			lastgood.Process.Put(s.Key, said, a.At)
+			lastgood.Process.Put(s.Key, stored, a.At)
 		case core.Confirm:
-			confirm(s.Key, saidOf(a.Answer), a.At)
+			confirm(s.Key, storedOf(a.Answer), a.At)
 		case core.Accept:
-			j.count(s, accepted)
-			j.note(s, a.Answer)
+			j.count(s, resultAccepted)
+			j.logNotes(s, a.Answer)
 		case core.Warn, core.Say, core.Show, core.ShowWell:
 			j.log(s, a)
 		}
@@ -274,9 +275,9 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.live.Note(line)
 }
 
-// note logs the notes in an answer, and the reason if no call can be made with it. It does not log
-// the same text twice in a row.
-func (j *Join) note(s *slot, a core.Answer) {
+// logNotes logs the notes in an answer, and the reason why no call can succeed with the answer, if
+// there is one. It does not log a text that was the last text to be logged.
+func (j *Join) logNotes(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
 		return
@@ -286,14 +287,14 @@ func (j *Join) note(s *slot, a core.Answer) {
 		list = append(slices.Clip(list), a.Why+": no call can be made")
 	}
 	notes := strings.Join(list, "; ")
-	if notes != s.noted && notes != "" {
+	if notes != s.loggedNotes && notes != "" {
 		logger.Warning(j.line(s.Name, notes))
 	}
-	s.noted = notes
+	s.loggedNotes = notes
 }
 
-// line builds a line about a mechanism for an error or the log. It removes line breaks, because the
-// name may come from a server.
+// line returns a line of text about a mechanism for an error or the log. It removes line breaks,
+// because the name may come from a server.
 func (j *Join) line(name, text string) string {
 	prefix := j.config.Scheme + ": "
 	if name != "" {
@@ -311,47 +312,47 @@ func (j *Join) startTimer(t core.Timer, after time.Duration) {
 	}))
 }
 
-func (j *Join) kept(id core.ID) (core.Kept, bool) {
+func (j *Join) stored(id core.ID) (core.Kept, bool) {
 	now := time.Now()
-	said, age, some := lastgood.Process.Get(j.slots[id].Key, now)
+	stored, age, isStored := lastgood.Process.Get(j.slots[id].Key, now)
 	k := core.Kept{Confirmed: now.Add(-age)}
-	if said.Answer != nil {
-		k.Answer = answer(said.Answer, said.Answer.Version, said.Names)
+	if stored.Answer != nil {
+		k.Answer = coreAnswer(stored.Answer, stored.Answer.Version, stored.Names)
 	}
-	for i := range said.Parts {
-		k.Parts = append(k.Parts, given(&said.Parts[i], nil))
+	for i := range stored.Parts {
+		k.Parts = append(k.Parts, coreMechanism(&stored.Parts[i], nil))
 	}
-	return k, some
+	return k, isStored
 }
 
-func answer(c *topology.Checked, version string, names lastgood.Names) core.Answer {
+func coreAnswer(c *topology.Checked, version string, names lastgood.Names) core.Answer {
 	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
 }
 
-func saidOf(a core.Answer) (s lastgood.Said) {
+func storedOf(a core.Answer) (s lastgood.Said) {
 	s.Answer, _ = a.Content.(*topology.Checked)
 	s.Names, _ = a.Names.(lastgood.Names)
 	return s
 }
 
-// confirm records in the store that the answer in said was valid at the given time. If said has
-// none, the stored answer was.
-func confirm(key any, said lastgood.Said, at time.Time) {
-	if said.Answer == nil {
+// confirm records that the answer in said was valid at the given time. If said contains no answer,
+// confirm records this for the stored answer.
+func confirm(key any, stored lastgood.Said, at time.Time) {
+	if stored.Answer == nil {
 		lastgood.Process.Confirm(key, at)
 	} else {
-		lastgood.Process.Renew(key, said, at)
+		lastgood.Process.Renew(key, stored, at)
 	}
 }
 
-// Stable returns err with the local addresses of connections removed from its text. Errors of
-// package net contain them, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o timeout", so the
-// text would differ each time.
+// Stable returns an error with the text of err, without the local addresses of connections. Errors
+// of package net contain these addresses, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o
+// timeout", so their texts would differ each time.
 func Stable(err error) error {
-	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
+	return errors.New(localAddress.ReplaceAllString(err.Error(), ""))
 }
 
-var nearEnd = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)
+var localAddress = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)
 
 // textOf returns the text of a source's error in one line, without the secrets of the target.
 func (j *Join) textOf(err error) string {

@@ -18,14 +18,14 @@ import (
 
 type channel struct {
 	resolver.ClientConn
-	updates []int
-	takes   func()
+	updates  []int
+	onUpdate func()
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
 	c.updates = append(c.updates, len(state.Endpoints))
-	if c.takes != nil {
-		c.takes()
+	if c.onUpdate != nil {
+		c.onUpdate()
 	}
 	return nil
 }
@@ -51,9 +51,8 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// lastgood.AtWork must count neither sources that were closed nor sources that could not be
-// started.
-func TestNoSourceStaysAtWork(t *testing.T) {
+// lastgood.AtWork must not count sources that were closed, or that could not be started.
+func TestStoppedSourcesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := lastgood.Process.AtWork()
 		whole := &source{}
@@ -84,24 +83,24 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 	})
 }
 
-// A source sends answers faster than the channel takes them. The source must not wait, and the
+// A source sends answers faster than the channel accepts them. The source must not wait, and the
 // channel must get only the first and the last answer.
-func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
+func TestSourceFasterThanChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
+		s, cc := &source{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
 		c, err := Start(cc, configOf(nil, "", s))
 		if err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
+		start := time.Now()
 		for n := range 1000 {
 			if err := s.Update(answerOf(n + 1)); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		if time.Since(began) > 0 {
-			t.Errorf("a thousand answers took the source %v", time.Since(began))
+		if time.Since(start) > 0 {
+			t.Errorf("a thousand answers took the source %v", time.Since(start))
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -112,9 +111,8 @@ func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	})
 }
 
-// The channel gets an answer only if its content is new. Whether its Identity is new does not
-// matter.
-func TestTheSameContentUnderAnotherIdentity(t *testing.T) {
+// The channel must get an answer only if its content has changed, whether or not its Identity has.
+func TestSameContentWithOtherIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{}
 		c, err := Start(cc, configOf(nil, "", s))
@@ -143,31 +141,30 @@ func TestTheSameContentUnderAnotherIdentity(t *testing.T) {
 	})
 }
 
-type blocking struct {
+type blockingSource struct {
 	source
-	asked, release chan struct{}
+	called, release chan struct{}
 }
 
-func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (s *blockingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	started, err := s.source.Start(r)
-	started.ResolveNow = func() { close(s.asked); <-s.release }
+	started.ResolveNow = func() { close(s.called); <-s.release }
 	return started, err
 }
 
-// Close is called while a call to the source and an update of the channel are running. It must not
-// wait for them, and afterwards the channel must get nothing, not even an answer that is already
-// queued.
-func TestNothingIsToldAfterClose(t *testing.T) {
+// Close must not wait for a running call to the source and a running update of the channel. After
+// Close, the channel must get no update, not even an answer that is already queued.
+func TestNoUpdateAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &blocking{asked: make(chan struct{}), release: make(chan struct{})}
+		s := &blockingSource{called: make(chan struct{}), release: make(chan struct{})}
 		cc := &channel{}
 		c, err := Start(cc, configOf(nil, "", s))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.ResolveNow(resolver.ResolveNowOptions{})
-		<-s.asked
-		cc.takes = func() { time.Sleep(time.Minute) }
+		<-s.called
+		cc.onUpdate = func() { time.Sleep(time.Minute) }
 		_ = s.Update(answerOf(1))
 		synctest.Wait()
 		_ = s.Update(answerOf(2))
@@ -182,9 +179,9 @@ func TestNothingIsToldAfterClose(t *testing.T) {
 	})
 }
 
-func TestAFailureBetweenAnswersCounts(t *testing.T) {
+func TestFailureBetweenAnswersIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
+		s, cc := &source{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
 		c, err := Start(cc, configOf(nil, "", s))
 		if err != nil {
 			t.Fatal(err)

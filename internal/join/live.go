@@ -5,7 +5,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-func (j *Join) show() {
+func (j *Join) updateLive() {
 	var sources []live.Source
 	for _, s := range j.core.Look() {
 		source := live.Source{
@@ -31,5 +31,5 @@ func (j *Join) show() {
 		}
 		sources = append(sources, source)
 	}
-	j.shown.Store(&sources)
+	j.shownSources.Store(&sources)
 }

@@ -19,20 +19,20 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 type result string
 
 const (
-	accepted   result = "accepted"
-	wasRefused result = "refused"
-	gaveNone   result = "failed"
+	resultAccepted result = "accepted"
+	resultRefused  result = "refused"
+	resultFailed   result = "failed"
 )
 
-// count counts a report of a source in the metrics. A mechanism in a list is counted under the name
-// of the mechanism whose source sent the list: a management server may send any number of names,
-// and each value of a label takes memory.
+// count counts a report of a source in the metrics. For a mechanism in a list, the label is the
+// name of the mechanism whose source sent the list: a management server may send any number of
+// names, and each value of a label takes memory.
 func (j *Join) count(s *slot, r result) {
-	if j.config.Recorder == nil || j.closed.Load() || s.gone.Load() {
+	if j.config.Recorder == nil || j.closed.Load() || s.removed.Load() {
 		return
 	}
-	if s.whole != nil {
-		s = s.whole
+	if s.parent != nil {
+		s = s.parent
 	}
 	name := s.Name
 	if name == "" {
@@ -46,9 +46,9 @@ func resultOf(err error) result {
 		error
 		Refused() bool
 	}](err); ok && r.Refused() {
-		return wasRefused
+		return resultRefused
 	}
-	return gaveNone
+	return resultFailed
 }
 
 func isMistake(err error) bool {

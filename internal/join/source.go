@@ -14,17 +14,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-func (j *Join) add(a *core.Action) *slot {
-	s := &slot{Mechanism: *a.Given.(*Mechanism), id: a.ID, whole: j.slots[a.Whole]}
-	if s.whole != nil {
-		if s.whole.Key != nil {
-			s.Key = partKey{s.whole.Key, s.Name}
+func (j *Join) addSlot(a *core.Action) *slot {
+	s := &slot{Mechanism: *a.Given.(*Mechanism), id: a.ID, parent: j.slots[a.Whole]}
+	if s.parent != nil {
+		if s.parent.Key != nil {
+			s.Key = listKey{s.parent.Key, s.Name}
 		}
-		s.ServerName, s.TrustNames = s.whole.ServerName, s.whole.TrustNames
+		s.ServerName, s.TrustNames = s.parent.ServerName, s.parent.TrustNames
 	}
 	s.Name = a.Name
 	if heir := j.slots[a.Heir]; heir != nil {
-		s.naming, s.of, s.tree, s.noted = heir.naming, heir.of, heir.tree, heir.noted
+		s.naming, s.content, s.tree, s.loggedNotes = heir.naming, heir.content, heir.tree, heir.loggedNotes
 	} else {
 		s.naming = j.newNaming(s)
 	}
@@ -33,20 +33,20 @@ func (j *Join) add(a *core.Action) *slot {
 	return s
 }
 
-// remembered returns DNS lookups from earlier answers that a source may use when it starts.
+// remembered returns the DNS lookups of earlier answers, which a source may use when it starts.
 func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	now := time.Now()
-	said, age, there := lastgood.Process.Get(s.Key, now)
-	known, _ := a.Answer.Names.(lastgood.Names)
+	stored, age, isStored := lastgood.Process.Get(s.Key, now)
+	lookups, _ := a.Answer.Names.(lastgood.Names)
 	switch {
 	case !a.Inherited:
-		return said.Names.Since(now.Add(-lastgood.For), now.Add(-age))
+		return stored.Names.Since(now.Add(-lastgood.For), now.Add(-age))
 	case !a.At.IsZero():
 		age = 0
-	case !there:
-		age = lastgood.For // the stored answer has expired, so it is at least this old
+	case !isStored:
+		age = lastgood.For // the stored answer has expired, so its age is at least lastgood.For
 	}
-	return known.Since(time.Time{}, now.Add(-age))
+	return lookups.Since(time.Time{}, now.Add(-age))
 }
 
 func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
@@ -60,9 +60,9 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 		j.events.Do(j.event(func(now time.Time) []core.Action {
 			j.count(s, resultOf(err))
 			actions := j.core.NotStarted(now, s.id, text)
-			if _, some := j.core.Said(s.id); !some && len(j.config.Mechanisms) == 1 && s.whole == nil {
-				if j.vain = err; s.Name != "" {
-					j.vain = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
+			if _, hasAnswer := j.core.Said(s.id); !hasAnswer && len(j.config.Mechanisms) == 1 && s.parent == nil {
+				if j.startErr = err; s.Name != "" {
+					j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 				}
 				j.closed.Store(true) // the caller of Start gets an error, so the channel must not get an update
 			}
@@ -71,16 +71,16 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 		return
 	}
 	s.started = &started
-	hears := core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
-	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
+	accepts := core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
+	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, accepts) }))
 }
 
-func (s *slot) confirm(said lastgood.Said) {
+func (s *slot) confirm(stored lastgood.Said) {
 	at := time.Now()
 	if s.started != nil && s.started.Confirmed != nil {
 		at = s.started.Confirmed()
 	}
-	confirm(s.Key, said, at)
+	confirm(s.Key, stored, at)
 }
 
 func (s *slot) stop() {
@@ -99,22 +99,22 @@ func (j *Join) call(s *slot, f func(*discovery.Started)) {
 }
 
 func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discovery.Receiver {
-	in := &inlet{join: j, slot: s}
+	r := &receiver{join: j, slot: s}
 	return new(discovery.Receiver).With(discovery.Hooks{
-		Update:  in.update,
-		Fail:    func(err error) { in.fail(err, resultOf(err)) },
-		Confirm: func() { in.say(func(now time.Time) []core.Action { return j.core.Confirmed(now, s.id) }) },
+		Update:  r.update,
+		Fail:    func(err error) { r.fail(err, resultOf(err)) },
+		Confirm: func() { r.enqueueEvent(func(now time.Time) []core.Action { return j.core.Confirmed(now, s.id) }) },
 		Unconfirmed: func(err error, until time.Time) {
 			text := ""
 			if err != nil {
 				text = j.textOf(err)
 			}
-			in.say(func(now time.Time) []core.Action { return j.core.Doubted(now, s.id, text, until) })
+			r.enqueueEvent(func(now time.Time) []core.Action { return j.core.Doubted(now, s.id, text, until) })
 		},
 		Rejected: func(err error) {
 			text := j.textOf(err)
-			in.say(func(now time.Time) []core.Action {
-				j.count(s, wasRefused)
+			r.enqueueEvent(func(now time.Time) []core.Action {
+				j.count(s, resultRefused)
 				j.core.Rejected(now, s.id, text)
 				return nil
 			})
@@ -123,11 +123,11 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 			if text != "" {
 				text = j.textOf(errors.New(text))
 			}
-			in.say(func(now time.Time) []core.Action { return j.core.Trying(now, s.id, text) })
+			r.enqueueEvent(func(now time.Time) []core.Action { return j.core.Trying(now, s.id, text) })
 		},
-		Parts: in.parts,
+		Parts: r.replace,
 		Remembered: func() map[string]discovery.Name {
-			if in.over() {
+			if r.isClosed() {
 				return nil
 			}
 			return remembered
@@ -135,27 +135,27 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 	})
 }
 
-type inlet struct {
-	join  *Join
-	slot  *slot
-	last  atomic.Pointer[heard]
-	waits atomic.Pointer[serial.Slot] // the queued answer; nil if none is queued, or if another report was queued after it
+type receiver struct {
+	join       *Join
+	slot       *slot
+	lastAnswer atomic.Pointer[receivedAnswer]
+	queued     atomic.Pointer[serial.Slot] // the queued answer, or nil if the last queued event is not an answer
 }
 
-type heard struct {
+type receivedAnswer struct {
 	*topology.Checked
 	identity string
 }
 
-func (h *heard) checked() *topology.Checked {
+func (h *receivedAnswer) checked() *topology.Checked {
 	if h == nil {
 		return nil
 	}
 	return h.Checked
 }
 
-// repeats reports whether answer a has the same content as h. Their identities may differ.
-func (h *heard) repeats(a discovery.Answer) bool {
+// hasContentOf reports whether h has the same content as answer a. Their identities may differ.
+func (h *receivedAnswer) hasContentOf(a discovery.Answer) bool {
 	if a.Identity != "" && a.Identity == h.identity {
 		a.Identity = h.Identity
 		return topology.Equal(h.Answer, &a)
@@ -163,61 +163,61 @@ func (h *heard) repeats(a discovery.Answer) bool {
 	return topology.EqualContent(h.Answer, &a)
 }
 
-func (in *inlet) over() bool { return in.join.closed.Load() || in.slot.gone.Load() }
+func (r *receiver) isClosed() bool { return r.join.closed.Load() || r.slot.removed.Load() }
 
-func (in *inlet) say(actions func(time.Time) []core.Action) {
-	if in.over() {
+func (r *receiver) enqueueEvent(actions func(time.Time) []core.Action) {
+	if r.isClosed() {
 		return
 	}
-	in.waits.Store(nil)
-	in.join.events.Enqueue(in.join.event(actions))
+	r.queued.Store(nil)
+	r.join.events.Enqueue(r.join.event(actions))
 }
 
-func (in *inlet) fail(err error, r result) {
-	text := in.join.textOf(err)
-	in.say(func(now time.Time) []core.Action {
-		in.join.count(in.slot, r)
-		return in.join.core.Failed(now, in.slot.id, text)
+func (r *receiver) fail(err error, res result) {
+	text := r.join.textOf(err)
+	r.enqueueEvent(func(now time.Time) []core.Action {
+		r.join.count(r.slot, res)
+		return r.join.core.Failed(now, r.slot.id, text)
 	})
 }
 
-// update checks an answer and queues it. An answer from a gRPC resolver is instead passed to the
-// channel on the caller's stack, so that update can return the channel's error. If events are
-// already running, they handle it, and update returns nil.
-func (in *inlet) update(a discovery.Answer) error {
-	if in.over() {
+// update checks an answer and queues it. An answer from a gRPC resolver is not queued, but passed
+// to the channel on the caller's stack, so that update can return the channel's error. If other
+// events are running, the answer is handled after them, and update returns nil.
+func (r *receiver) update(a discovery.Answer) error {
+	if r.isClosed() {
 		return nil
 	}
-	last := in.last.Load()
+	last := r.lastAnswer.Load()
 	switch {
-	case last == nil || !last.repeats(a):
+	case last == nil || !last.hasContentOf(a):
 		err := topology.CheckSome(&a)
 		var c *topology.Checked
 		if err == nil {
 			c, err = topology.CheckAfter(&a, last.checked())
 		}
 		if err != nil {
-			in.fail(err, wasRefused)
+			r.fail(err, resultRefused)
 			return err
 		}
-		last = &heard{c, a.Identity}
-		in.last.Store(last)
+		last = &receivedAnswer{c, a.Identity}
+		r.lastAnswer.Store(last)
 	case last.identity != a.Identity:
-		last = &heard{last.Checked, a.Identity}
-		in.last.Store(last)
+		last = &receivedAnswer{last.Checked, a.Identity}
+		r.lastAnswer.Store(last)
 	}
-	said := answer(last.Checked, a.Version, lastgood.Names(a.Names))
+	answer := coreAnswer(last.Checked, a.Version, lastgood.Names(a.Names))
 	if a.Resolved == nil {
-		in.put(said)
+		r.enqueue(answer)
 		return nil
 	}
-	by := &caller{id: in.slot.id}
-	in.waits.Store(nil)
-	in.join.events.Run(func() {
-		in.join.caller = by
-		in.join.answered(in.slot, said)
+	call := &caller{id: r.slot.id}
+	r.queued.Store(nil)
+	r.join.events.Run(func() {
+		r.join.caller = call
+		r.join.answered(r.slot, answer)
 	})
-	if err := by.verdict.Load(); err != nil {
+	if err := call.refusal.Load(); err != nil {
 		return *err
 	}
 	return nil
@@ -225,32 +225,32 @@ func (in *inlet) update(a discovery.Answer) error {
 
 // answered passes an answer to core.Core. It must be called in an event.
 func (j *Join) answered(s *slot, a core.Answer) {
-	last, some := j.core.Said(s.id)
-	if c, _ := last.Content.(*topology.Checked); some && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
-		a.Content = c // core.Core compares contents by pointers, so an equal content must have the same one
+	last, hasAnswer := j.core.Said(s.id)
+	if c, _ := last.Content.(*topology.Checked); hasAnswer && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
+		a.Content = c // use the old pointer for equal content, because core.Core compares the pointers
 	}
-	j.do(j.core.Answered(time.Now(), s.id, a))
+	j.execute(j.core.Answered(time.Now(), s.id, a))
 }
 
-func (in *inlet) parts(parts []discovery.Mechanism) {
+func (r *receiver) replace(parts []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range parts {
 		if _, err := topology.ParseOutlierDetection(parts[i].OutlierDetection); err != nil {
-			in.fail(fmt.Errorf("part %q: %w", parts[i].Name, err), gaveNone)
+			r.fail(fmt.Errorf("part %q: %w", parts[i].Name, err), resultFailed)
 			return
 		}
-		list = append(list, given(&parts[i], nil))
+		list = append(list, coreMechanism(&parts[i], nil))
 	}
-	in.say(func(now time.Time) []core.Action { return in.join.core.Replaced(now, in.slot.id, list) })
+	r.enqueueEvent(func(now time.Time) []core.Action { return r.join.core.Replaced(now, r.slot.id, list) })
 }
 
-// put queues an answer. If an earlier answer is still queued, the new one replaces it. Otherwise, a
-// source that is faster than the channel would fill the queue.
-func (in *inlet) put(a core.Answer) {
-	slot := in.waits.Load()
+// enqueue queues an answer. If an earlier answer is still queued, the new answer replaces it.
+// Otherwise, a source that is faster than the channel would fill the queue.
+func (r *receiver) enqueue(a core.Answer) {
+	slot := r.queued.Load()
 	if slot == nil {
 		slot = new(serial.Slot)
-		in.waits.Store(slot)
+		r.queued.Store(slot)
 	}
-	slot.Enqueue(&in.join.events, func() { in.join.answered(in.slot, a) })
+	slot.Enqueue(&r.join.events, func() { r.join.answered(r.slot, a) })
 }
