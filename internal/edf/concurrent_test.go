@@ -8,20 +8,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-func pickTogether(s *edf.Scheduler, entries, n int) []int {
+func pickConcurrently(s *edf.Scheduler, entries, n int) []int {
 	const pickers = 4
 	counts := make([]int, entries)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for p := range pickers {
 		wg.Go(func() {
-			own := make([]int, entries)
+			ownCounts := make([]int, entries)
 			for range (n + p) / pickers {
-				own[s.Next()]++
+				ownCounts[s.Next()]++
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for i, c := range own {
+			for i, c := range ownCounts {
 				counts[i] += c
 			}
 		})
@@ -30,43 +30,43 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	return counts
 }
 
-// Pickers that run at the same time must together get exactly the first n picks of the sequence.
-func TestConcurrentPickersShareTheSequence(t *testing.T) {
+// Goroutines that pick at the same time must together get exactly the first n picks of the
+// sequence.
+func TestConcurrentPicks(t *testing.T) {
 	forRandomSets(t, 100*oracleShare, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
 		if r.IntN(2) == 0 {
 			lefts = randomLefts(r, len(weights))
 		}
-		n := stretch(r, len(weights))
-		alone, together := edf.New(entriesOf(weights, lefts)), edf.New(entriesOf(weights, lefts))
+		n := randomCount(r, len(weights))
+		reference, concurrent := edf.New(entriesOf(weights, lefts)), edf.New(entriesOf(weights, lefts))
 		want := make([]int, len(weights))
-		for _, p := range picks(alone, n) {
+		for _, p := range picks(reference, n) {
 			want[p]++
 		}
-		for i, got := range pickTogether(together, len(weights), n) {
+		for i, got := range pickConcurrently(concurrent, len(weights), n) {
 			if got != want[i] {
 				t.Errorf("entry %d was picked %d times, want %d", i, got, want[i])
 				return
 			}
 		}
-		if got := together.Picked(); len(weights) > 1 && got != uint64(n) {
+		if got := concurrent.Picked(); len(weights) > 1 && got != uint64(n) {
 			t.Errorf("Picked() = %d, want %d", got, n)
 		}
 		if len(weights) > 1 {
-			for i, got := range together.Counts() {
+			for i, got := range concurrent.Counts() {
 				if got != uint64(want[i]) {
 					t.Errorf("Counts() of entry %d = %d, want %d", i, got, want[i])
 					return
 				}
 			}
 		}
-		same(t, picks(together, 100), picks(alone, 100))
+		comparePicks(t, picks(concurrent, 100), picks(reference, 100))
 	})
 }
 
-// While other goroutines pick, Lefts must return the Lefts at one position of the sequence, not a
-// mixture.
-func TestLeftsWhileOthersPick(t *testing.T) {
+// While other goroutines pick, Lefts must return the Lefts of a single position of the sequence.
+func TestLeftsDuringConcurrentPicks(t *testing.T) {
 	weights := make([]uint32, 50)
 	for i := range weights {
 		weights[i] = primes[i%len(primes)] + uint32(i)
@@ -77,29 +77,29 @@ func TestLeftsWhileOthersPick(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pickTogether(s, len(weights), n)
+		pickConcurrently(s, len(weights), n)
 	}()
-	from := 0
-	for reading := true; reading; {
+	position := 0
+	for picking := true; picking; {
 		select {
 		case <-done:
-			reading = false
+			picking = false
 		default:
 		}
 		next := picks(edf.New(entriesOf(weights, s.Lefts())), 500)
-		for ; from <= n && !begins(sequence[from:], next); from++ {
+		for ; position <= n && !hasPrefix(sequence[position:], next); position++ {
 		}
-		if from > n {
+		if position > n {
 			t.Fatalf("the Lefts match no position at or after the previous ones")
 		}
 	}
-	if from != n {
-		t.Errorf("the last Lefts match the position after %d picks, want %d", from, n)
+	if position != n {
+		t.Errorf("the last Lefts match the position after %d picks, want %d", position, n)
 	}
 }
 
-func begins(sequence, with []int) bool {
-	for i, p := range with {
+func hasPrefix(sequence, prefix []int) bool {
+	for i, p := range prefix {
 		if sequence[i] != p {
 			return false
 		}

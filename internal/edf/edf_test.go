@@ -32,19 +32,19 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Each pick must be the one that A34's queue would make with exact numbers (docs/scenarios.md, W5).
+// The picks must be those of A34's priority queue with exact numbers (docs/scenarios.md, W5).
 func TestFollowsA34(t *testing.T) {
 	forRandomSets(t, 300, func(t *testing.T, r *rand.Rand, weights []uint32) {
-		n := stretch(r, len(weights))
-		same(t, picks(edf.New(entriesOf(weights, nil)), n), newOracle(weights).picks(n))
+		n := randomCount(r, len(weights))
+		comparePicks(t, picks(edf.New(entriesOf(weights, nil)), n), newOracle(weights).picks(n))
 	})
 }
 
-// A period has up to 2^32 picks, so the test begins shortly before the end of one, where the Lefts
-// are known exactly.
-func TestFollowsA34FromAnywhere(t *testing.T) {
+// A period has up to 2^32 picks. The test therefore begins shortly before the end of a period,
+// where the Lefts are known exactly.
+func TestFollowsA34NearEndOfPeriod(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
-		n := stretch(r, len(weights))
+		n := randomCount(r, len(weights))
 		divisor := new(big.Int)
 		for _, w := range weights {
 			divisor.GCD(nil, nil, divisor, big.NewInt(int64(w)))
@@ -63,7 +63,7 @@ func TestFollowsA34FromAnywhere(t *testing.T) {
 			e.deadline.SetFrac64(int64(passed+1), int64(w))
 		}
 		o.init()
-		same(t, picks(edf.New(entriesOf(weights, lefts)), n), o.picks(n))
+		comparePicks(t, picks(edf.New(entriesOf(weights, lefts)), n), o.picks(n))
 	})
 }
 
@@ -87,9 +87,9 @@ func TestNeverDrifts(t *testing.T) {
 	}
 }
 
-// One entry has weight 1 and the other almost 2^32. The small one must be picked at the end of the
-// period (docs/scenarios.md, W3).
-func TestTinyBesideHuge(t *testing.T) {
+// If an entry has weight 1 and another has a weight of almost 2^32, the entry with weight 1 must be
+// picked at the end of the period (docs/scenarios.md, W3).
+func TestTinyAndHugeWeight(t *testing.T) {
 	const huge = 1<<32 - 2
 	weights := []uint32{1, huge}
 	s := edf.New(entriesOf(weights, nil))
@@ -98,9 +98,9 @@ func TestTinyBesideHuge(t *testing.T) {
 			t.Fatalf("the tiny entry was picked before its deadline")
 		}
 	}
-	soon := edf.Full / huge * 100_000
-	s = edf.New([]edf.Entry{{Weight: 1, Left: soon}, {Weight: huge}})
-	if at := slices.Index(picks(s, 100_002), 0); at < 99_999 || at > 100_000 {
-		t.Errorf("the tiny entry is pick %d, want about 100,000", at)
+	left := edf.Full / huge * 100_000
+	s = edf.New([]edf.Entry{{Weight: 1, Left: left}, {Weight: huge}})
+	if index := slices.Index(picks(s, 100_002), 0); index < 99_999 || index > 100_000 {
+		t.Errorf("the tiny entry is pick %d, want about 100,000", index)
 	}
 }

@@ -24,39 +24,39 @@ func countOf(picks []int, entries int) []int {
 	return counts
 }
 
-// While the next block cannot be computed, pickers must take the rest of the current block and then
-// wait.
-func TestPickersWaitForABlock(t *testing.T) {
+// While the next block cannot be computed, goroutines must take the remaining picks of the current
+// block and then wait.
+func TestPicksWaitForBlock(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
-	s, alone := New(entries), New(entries)
+	s, reference := New(entries), New(entries)
 	s.Next()
-	left := len(s.current.Load().Picks) - 1
+	remaining := len(s.current.Load().Picks) - 1
 
 	const pickers = 8
-	got := make(chan int, left+pickers)
+	got := make(chan int, remaining+pickers)
 	s.mu.Lock()
 	var wg sync.WaitGroup
 	for range pickers {
 		wg.Go(func() {
-			for range left/pickers + 1 {
+			for range remaining/pickers + 1 {
 				got <- s.Next()
 			}
 		})
 	}
-	for s.current.Load().next.Load() < uint64(left/2) {
+	for s.current.Load().next.Load() < uint64(remaining/2) {
 		<-got
 	}
-	if s.ready != nil {
+	if s.following != nil {
 		t.Fatal("a block was made under the lock")
 	}
 	s.mu.Unlock()
 	wg.Wait()
-	picked := pickers * (left/pickers + 1)
+	picked := pickers * (remaining/pickers + 1)
 	for range 1 + picked {
-		alone.Next()
+		reference.Next()
 	}
 	for range 1000 {
-		if got, want := s.Next(), alone.Next(); got != want {
+		if got, want := s.Next(), reference.Next(); got != want {
 			t.Fatalf("after the wait, picked %d, want %d", got, want)
 		}
 	}
@@ -70,23 +70,23 @@ func TestLeftsBetweenBlocks(t *testing.T) {
 		s.Next()
 	}
 	s.mu.Lock()
-	s.current.Store(s.ready)
-	s.ready = nil
+	s.current.Store(s.following)
+	s.following = nil
 	s.mu.Unlock()
 	for i, l := range s.Lefts() {
 		entries[i].Left = l
 	}
-	goesOn := New(entries)
+	continued := New(entries)
 	for i := range 1000 {
-		if got, want := goesOn.Next(), s.Next(); got != want {
+		if got, want := continued.Next(), s.Next(); got != want {
 			t.Fatalf("pick %d is %d, want %d", i, got, want)
 		}
 	}
 }
 
-// Many entries have nearly equal weights, so their deadlines are crowded together, with long gaps
-// between the crowds. Empty blocks must be skipped, and large buckets must be sorted.
-func TestCrowdsAndPauses(t *testing.T) {
+// The entries have nearly equal weights, so their deadlines are close together, with long gaps
+// after each round. Empty blocks must be skipped, and large buckets must be sorted.
+func TestNearlyEqualWeights(t *testing.T) {
 	const n = 40_000
 	entries := randomEntries(n, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(100) })
 	s := New(entries)
@@ -111,16 +111,17 @@ func TestCrowdsAndPauses(t *testing.T) {
 	for i := range entries {
 		entries[i].Left = lefts[i]
 	}
-	goesOn := New(entries)
+	continued := New(entries)
 	for i := range 2 * n {
-		if got, want := goesOn.Next(), s.Next(); got != want {
+		if got, want := continued.Next(), s.Next(); got != want {
 			t.Fatalf("pick %d after the Lefts is %d, want %d", i, got, want)
 		}
 	}
 }
 
-// If a period is one pick longer than several blocks, the block after its end may be empty.
-func TestPeriodEndsWithAPause(t *testing.T) {
+// If a period is one pick longer than several blocks, the block after the end of the period may be
+// empty.
+func TestEmptyBlockAfterPeriod(t *testing.T) {
 	size := int(core.FirstSize(2)) + 4<<10 + 1
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 100 {

@@ -26,54 +26,54 @@ func randomLefts(r *rand.Rand, n int) []edf.Left {
 
 func TestFollowsDecision7(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
-		n := min(stretch(r, len(weights)), 6000)
+		n := min(randomCount(r, len(weights)), 6000)
 		lefts := randomLefts(r, len(weights))
 		rats := make([]*big.Rat, len(lefts))
 		for i, l := range lefts {
 			rats[i] = leftRat(l)
 		}
-		same(t, picks(edf.New(entriesOf(weights, lefts)), n), newOracleFrom(weights, rats).picks(n))
+		comparePicks(t, picks(edf.New(entriesOf(weights, lefts)), n), newOracleFrom(weights, rats).picks(n))
 	})
 }
 
-// Several schedulers in a row, each created with the Lefts of the previous one, must make the same
-// picks as a single scheduler (docs/scenarios.md, W2).
-func TestGoesOnPickForPick(t *testing.T) {
+// Several successive schedulers, each created with the Lefts of the previous scheduler, must
+// together make the same picks as a single scheduler (docs/scenarios.md, W2).
+func TestSchedulerContinuesWithLefts(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
 		if r.IntN(2) == 0 {
 			lefts = randomLefts(r, len(weights))
 		}
-		n := stretch(r, len(weights))
+		n := randomCount(r, len(weights))
 		want := picks(edf.New(entriesOf(weights, lefts)), n)
 		var got []int
 		for s := edf.New(entriesOf(weights, lefts)); len(got) < n; {
-			most := 5
+			maxPicks := 5
 			if len(weights) > 100 || r.IntN(10) == 0 {
-				most = n
+				maxPicks = n
 			}
-			now := min(r.IntN(most+1), n-len(got))
+			now := min(r.IntN(maxPicks+1), n-len(got))
 			got = append(got, picks(s, now)...)
-			if said := s.Picked(); len(weights) > 1 && said != uint64(now) {
-				t.Errorf("Picked() = %d, want %d", said, now)
+			if picked := s.Picked(); len(weights) > 1 && picked != uint64(now) {
+				t.Errorf("Picked() = %d, want %d", picked, now)
 			}
 			if len(weights) > 1 {
 				want := make([]uint64, len(weights))
 				for _, i := range got[len(got)-now:] {
 					want[i]++
 				}
-				if said := s.Counts(); !slices.Equal(said, want) {
-					t.Errorf("Counts() = %v, want %v", said, want)
+				if counts := s.Counts(); !slices.Equal(counts, want) {
+					t.Errorf("Counts() = %v, want %v", counts, want)
 				}
 			}
 			s = edf.New(entriesOf(weights, s.Lefts()))
 		}
-		same(t, got, want)
+		comparePicks(t, got, want)
 	})
 }
 
-// After a change of weights, the number of picks of each entry must not differ from the oracle's by
-// more than one.
+// After changes of the weights, the number of picks of each entry must not differ by more than one
+// from the number that the oracle makes.
 func TestChangesFollowDecision7(t *testing.T) {
 	forRandomSets(t, 30, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		weights = weights[:min(len(weights), 50)]
@@ -82,17 +82,17 @@ func TestChangesFollowDecision7(t *testing.T) {
 		for i, l := range lefts {
 			rats[i] = leftRat(l)
 		}
-		ahead := make([]int, len(weights))
+		surplus := make([]int, len(weights))
 		for range 20 {
 			s, o := edf.New(entriesOf(weights, lefts)), newOracleFrom(weights, rats)
 			for range 1 + r.IntN(30) {
-				ahead[s.Next()]++
-				ahead[o.pick()]--
+				surplus[s.Next()]++
+				surplus[o.pick()]--
 			}
 			lefts, rats = s.Lefts(), o.lefts()
 			for i := range weights {
-				if ahead[i] < -1 || ahead[i] > 1 {
-					t.Errorf("entry %d of weights %v is %d picks ahead", i, weights, ahead[i])
+				if surplus[i] < -1 || surplus[i] > 1 {
+					t.Errorf("entry %d of weights %v is %d picks ahead", i, weights, surplus[i])
 					return
 				}
 				if r.IntN(3) == 0 {
@@ -103,7 +103,7 @@ func TestChangesFollowDecision7(t *testing.T) {
 				weights[i], weights[j] = weights[j], weights[i]
 				lefts[i], lefts[j] = lefts[j], lefts[i]
 				rats[i], rats[j] = rats[j], rats[i]
-				ahead[i], ahead[j] = ahead[j], ahead[i]
+				surplus[i], surplus[j] = surplus[j], surplus[i]
 			})
 		}
 	})
@@ -123,10 +123,10 @@ func TestLeftsOfFewEntries(t *testing.T) {
 	}
 }
 
-func TestReorderedWithinATie(t *testing.T) {
+func TestReorderedEntriesWithEqualDeadlines(t *testing.T) {
 	s := edf.New([]edf.Entry{{Weight: 1}, {Weight: 1}})
 	s.Next()
 	lefts := s.Lefts()
 	s = edf.New([]edf.Entry{{Weight: 1, Left: lefts[1]}, {Weight: 1, Left: lefts[0]}})
-	same(t, picks(s, 3), []int{0, 1, 0})
+	comparePicks(t, picks(s, 3), []int{0, 1, 0})
 }

@@ -15,7 +15,7 @@ type edfEntry struct {
 	key         *big.Rat
 }
 
-// oracle is A34's priority queue as the gRFC describes it.
+// oracle is A34's priority queue, implemented as in the description of the gRFC.
 type oracle struct {
 	entries []*edfEntry
 	unit    *big.Rat // deadlines are rounded up to a multiple of this; nil means exact deadlines
@@ -59,9 +59,9 @@ func (o *oracle) round(d *big.Rat) *big.Rat {
 		return d
 	}
 	units := new(big.Rat).Quo(d, o.unit)
-	up := new(big.Int).Neg(units.Num())
-	up.Neg(up.Div(up, units.Denom())) // Div rounds down
-	return new(big.Rat).Mul(new(big.Rat).SetInt(up), o.unit)
+	roundedUp := new(big.Int).Neg(units.Num())
+	roundedUp.Neg(roundedUp.Div(roundedUp, units.Denom())) // Div rounds down
+	return new(big.Rat).Mul(new(big.Rat).SetInt(roundedUp), o.unit)
 }
 
 func (o *oracle) pick() int {

@@ -2,5 +2,5 @@
 
 package edf_test
 
-// Fewer sets are compared, because rational numbers are very slow with the race detector.
+// With the race detector, fewer sets are compared, because rational numbers are then very slow.
 func init() { oracleShare = 10 }

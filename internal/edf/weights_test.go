@@ -45,15 +45,16 @@ func (d distribution) weights(r *rand.Rand, n int) []uint32 {
 	return weights
 }
 
-// oracleShare is a divisor for the number of sets that are compared with the slow oracle.
+// oracleShare is the divisor by which the number of sets is reduced for comparisons with the
+// oracle.
 var oracleShare = 1
 
-// forRandomSets runs check for random sets of weights, most of them small. The environment variable
-// EDF_SETS sets the number of sets for each distribution.
+// forRandomSets runs check for random sets of weights, most of which are small. The environment
+// variable EDF_SETS sets the number of sets for each distribution.
 func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand, weights []uint32)) {
 	sets = max(1, sets/oracleShare)
-	if given, err := strconv.Atoi(os.Getenv("EDF_SETS")); err == nil {
-		sets = given
+	if fromEnv, err := strconv.Atoi(os.Getenv("EDF_SETS")); err == nil {
+		sets = fromEnv
 	}
 	for _, d := range distributions {
 		t.Run(d.name, func(t *testing.T) {
@@ -76,7 +77,7 @@ func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand
 	}
 }
 
-func stretch(r *rand.Rand, n int) int {
+func randomCount(r *rand.Rand, n int) int {
 	if r.IntN(20) == 0 {
 		return n + 10_000
 	}
@@ -102,7 +103,7 @@ func picks(s *edf.Scheduler, n int) []int {
 	return got
 }
 
-func same(t *testing.T, got, want []int) {
+func comparePicks(t *testing.T, got, want []int) {
 	t.Helper()
 	for i := range want {
 		if got[i] != want[i] {

@@ -8,14 +8,14 @@ import (
 
 func TestLeaves(t *testing.T) {
 	pickerOf := func(children ...balancer.Picker) *Picker {
-		weights, places := make([]uint32, len(children)), make([]*Position, len(children))
+		weights, positions := make([]uint32, len(children)), make([]*Position, len(children))
 		for i := range children {
-			place := NewPosition(false)
-			weights[i], places[i] = 1, &place
+			position := NewPosition(false)
+			weights[i], positions[i] = 1, &position
 		}
-		return New(children, weights, places)
+		return New(children, weights, positions)
 	}
-	leaf := named{0}
+	leaf := indexPicker{0}
 	tree := pickerOf(pickerOf(leaf, leaf, leaf), leaf, pickerOf(leaf))
 	if got := tree.Leaves(); got != 5 || tree.Len() != 3 {
 		t.Errorf("%d leaves below %d children, want 5 below 3", got, tree.Len())

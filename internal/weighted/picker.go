@@ -10,46 +10,46 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Picker picks children by their weights, in the order of their deadlines (gRFC A34). It passes the
-// children's positions in this order on to the next picker. It is safe for concurrent use.
+// Picker picks children by their weights, in the order of their deadlines (gRFC A34). Save passes
+// the children's positions in this order to the next picker. Picker is safe for concurrent use.
 type Picker struct {
-	scheduler *edf.Scheduler // nil with a single child
-	pickers   []balancer.Picker
-	places    []*Position
-	before    uint64 // with a single child, the child's PicksOf when this picker was created
-	picked    atomic.Bool
-	readyPart float64
-	unproven  float64
-	failed    float64
+	scheduler    *edf.Scheduler // nil if there is a single child
+	pickers      []balancer.Picker
+	positions    []*Position
+	picksBefore  uint64 // if there is a single child: the result of PicksOf for it when this picker was created
+	hasPicked    atomic.Bool
+	readyPart    float64
+	unprovenPart float64
+	failedPart   float64
 }
 
-// ReadyPart returns the share of the weight that is READY. Weight that is connecting is not counted
-// (see shell.TierOf).
+// ReadyPart returns the share of the weight that is READY. The weight of connecting children is not
+// part of the total (see shell.Tier).
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
 // UnprovenPart returns the share of the weight whose endpoints have not answered a call since their
-// ejection (see shell.TierOf).
-func (p *Picker) UnprovenPart() float64 { return p.unproven }
+// ejection (see shell.Tier).
+func (p *Picker) UnprovenPart() float64 { return p.unprovenPart }
 
-// FailedPart returns the failed share of all weight (see shell.TierOf).
-func (p *Picker) FailedPart() float64 { return p.failed }
+// FailedPart returns the share of the weight that has failed (see shell.Tier).
+func (p *Picker) FailedPart() float64 { return p.failedPart }
 
 // SetFailedPart sets the result of FailedPart, which is 0 by default. It must be called before the
 // first pick.
-func (p *Picker) SetFailedPart(part float64) { p.failed = part }
+func (p *Picker) SetFailedPart(part float64) { p.failedPart = part }
 
 // SetParts sets the results of ReadyPart and UnprovenPart, which are 1 and 0 by default. It must be
 // called before the first pick.
-func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unproven = ready, unproven }
+func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unprovenPart = ready, unproven }
 
-// New returns a picker for at least one child. places points to the children's positions, which the
-// picker updates in Save. The picker keeps both slices.
-func New(pickers []balancer.Picker, weights []uint32, places []*Position) *Picker {
-	p := &Picker{pickers: pickers, places: places, readyPart: 1}
+// New returns a picker of children, of which there must be at least one. positions contains
+// pointers to the positions of the children, which Save updates. The picker keeps the slices.
+func New(pickers []balancer.Picker, weights []uint32, positions []*Position) *Picker {
+	p := &Picker{pickers: pickers, positions: positions, readyPart: 1}
 	if len(pickers) > 1 {
-		p.scheduler = edf.New(schedule(weights, places))
+		p.scheduler = edf.New(schedule(weights, positions))
 	} else {
-		p.before = PicksOf(pickers[0])
+		p.picksBefore = PicksOf(pickers[0])
 	}
 	return p
 }
@@ -59,20 +59,21 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.scheduler != nil {
 		return p.pickers[p.scheduler.Next()].Pick(info)
 	}
-	// Not stored on every pick, because all cores would compete for the cache line.
-	if !p.picked.Load() {
-		p.picked.Store(true)
+	// Avoid a store on every pick, because all cores would compete for the cache line.
+	if !p.hasPicked.Load() {
+		p.hasPicked.Store(true)
 	}
 	return p.pickers[0].Pick(info)
 }
 
-// Picks returns the number of picks. With a single child, this is the number that the child's
-// picker has counted since New, or 0 if that picker does not count. Picks does not block.
+// Picks returns the number of picks. If there is a single child, this is the number of picks that
+// the child's picker has counted since New, or 0 if that picker does not count. Picks does not
+// block.
 func (p *Picker) Picks() uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Picked()
 	}
-	return PicksOf(p.pickers[0]) - p.before
+	return PicksOf(p.pickers[0]) - p.picksBefore
 }
 
 // Counts returns the number of picks of each child. It may wait while the scheduler computes picks.
@@ -119,8 +120,8 @@ func (p *Picker) Failure() error {
 // Len returns the number of children.
 func (p *Picker) Len() int { return len(p.pickers) }
 
-// Leaves returns the number of children. If a child's picker is itself a Picker, the leaves of that
-// picker are counted instead.
+// Leaves returns the number of children. If the picker of a child is itself a Picker, its leaves
+// are counted instead of the child.
 func (p *Picker) Leaves() int {
 	n := 0
 	for _, child := range p.pickers {
@@ -133,7 +134,7 @@ func (p *Picker) Leaves() int {
 	return n
 }
 
-// Lefts returns the Left of each child, or nil with a single child.
+// Lefts returns the Left of each child, or nil if there is a single child.
 func (p *Picker) Lefts() []edf.Left {
 	if p.scheduler == nil {
 		return nil
@@ -145,12 +146,12 @@ func (p *Picker) Lefts() []edf.Left {
 func (p *Picker) Save() {
 	switch {
 	case p.scheduler == nil:
-		if p.picked.Load() {
-			*p.places[0] = Position{left: edf.Full}
+		if p.hasPicked.Load() {
+			*p.positions[0] = Position{left: edf.Full}
 		}
 	case p.scheduler.Begun(): // before the first pick, no position has changed
 		for i, left := range p.scheduler.Lefts() {
-			*p.places[i] = Position{left: left}
+			*p.positions[i] = Position{left: left}
 		}
 	}
 }

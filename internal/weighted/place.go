@@ -8,17 +8,17 @@ import (
 )
 
 // Position is a child's position in the sequence of picks: the fraction of its interval that
-// remains until its next pick. Each picker passes the positions on to the next one.
+// remains until its next pick. Each picker passes the positions to the next picker.
 type Position struct {
-	left  edf.Left
-	drawn bool
+	left           edf.Left
+	isUnusedRandom bool // left is random, and no picker has used it
 }
 
 // NewPosition returns the position of a new child: the start of its interval, as in gRFC A34, or a
 // random point.
 func NewPosition(random bool) Position {
 	if random {
-		return Position{left: core.RandomLeft(rand.Uint64N), drawn: true}
+		return Position{left: core.RandomLeft(rand.Uint64N), isUnusedRandom: true}
 	}
 	return Position{left: edf.Full}
 }
@@ -26,35 +26,35 @@ func NewPosition(random bool) Position {
 // schedule returns the scheduler's entries for children with the given weights and positions.
 //
 // If all positions are random and have not been used, the sequence does not start at a random time,
-// but at a random pick: one child, drawn by weight, counts as just picked. The reason: with weights
-// 1 and 9, the next pick after a random time is the heavier child in 94.4 % of the cases, although
-// it gets only 90 % of the picks.
+// but after a random pick: a random child, chosen by weight, counts as just picked. After a random
+// time, the first picks would not follow the weights: with weights 1 and 9, the heavier child would
+// be next in 94.4 % of the cases, although it gets only 90 % of the picks.
 //
-// The positions are not modified, so that a picker that is replaced before its first pick has no
-// effect.
-func schedule(weights []uint32, places []*Position) []edf.Entry {
-	entries := make([]edf.Entry, len(places))
-	drawn, sum := true, uint64(0)
-	for i, p := range places {
+// schedule does not modify the positions, so that a picker that is replaced before its first pick
+// has no effect.
+func schedule(weights []uint32, positions []*Position) []edf.Entry {
+	entries := make([]edf.Entry, len(positions))
+	allUnused, sum := true, uint64(0)
+	for i, p := range positions {
 		entries[i] = edf.Entry{Weight: weights[i], Left: p.left}
-		drawn = drawn && p.drawn
+		allUnused = allUnused && p.isUnusedRandom
 		sum += uint64(weights[i])
 	}
-	if drawn {
-		entries[draw(weights, sum)].Left = edf.Full
+	if allUnused {
+		entries[randomIndex(weights, sum)].Left = edf.Full
 	}
 	return entries
 }
 
-// draw returns a random index of weights, whose sum is sum. The probability of an index is
+// randomIndex returns a random index of weights, whose sum is sum. The probability of an index is
 // proportional to its weight.
-func draw(weights []uint32, sum uint64) int {
-	below := rand.Uint64N(sum)
+func randomIndex(weights []uint32, sum uint64) int {
+	remaining := rand.Uint64N(sum)
 	for i, w := range weights {
-		if below < uint64(w) {
+		if remaining < uint64(w) {
 			return i
 		}
-		below -= uint64(w)
+		remaining -= uint64(w)
 	}
 	return len(weights) - 1 // not reached
 }

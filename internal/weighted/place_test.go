@@ -10,26 +10,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-type named struct{ index int }
+type indexPicker struct{ index int }
 
 type indexed struct {
 	balancer.SubConn
 	index int
 }
 
-func (n named) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+func (n indexPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: indexed{index: n.index}}, nil
 }
 
 type children struct {
-	weights []uint32
-	places  []Position
+	weights   []uint32
+	positions []Position
 }
 
 func newChildren(random bool, weights ...uint32) *children {
 	c := &children{weights: weights}
 	for range weights {
-		c.places = append(c.places, NewPosition(random))
+		c.positions = append(c.positions, NewPosition(random))
 	}
 	return c
 }
@@ -37,13 +37,13 @@ func newChildren(random bool, weights ...uint32) *children {
 func (c *children) picker(ready ...int) *Picker {
 	var pickers []balancer.Picker
 	var weights []uint32
-	var places []*Position
+	var positions []*Position
 	for _, i := range ready {
-		pickers = append(pickers, named{i})
+		pickers = append(pickers, indexPicker{i})
 		weights = append(weights, c.weights[i])
-		places = append(places, &c.places[i])
+		positions = append(positions, &c.positions[i])
 	}
-	return New(pickers, weights, places)
+	return New(pickers, weights, positions)
 }
 
 func pick(p *Picker) int {
@@ -52,7 +52,7 @@ func pick(p *Picker) int {
 }
 
 // With random positions, the first picks of many clients must follow the weights, even if a client
-// has replaced pickers that it never used.
+// has replaced pickers before their first picks.
 func TestFirstPicksFollowTheWeights(t *testing.T) {
 	const clients, picks = 20_000, 8
 	for name, first := range map[string]func(*children) *Picker{
@@ -87,17 +87,18 @@ func TestFirstPicksFollowTheWeights(t *testing.T) {
 }
 
 // Only a new child may begin at a random position. A child of an earlier picker must keep its
-// position. Without random positions, all children must begin as in A34.
-func TestOnlyUnknownChildrenStartAtRandom(t *testing.T) {
+// position. Without random positions, all children must begin at the start of their intervals, as
+// in A34.
+func TestOnlyNewChildrenStartAtRandom(t *testing.T) {
 	c := newChildren(true, 1, 9, 3)
 	used := c.picker(0, 1)
 	pick(used)
 	want := used.Lefts()
 	used.Save()
-	drawn := c.places[2].left
+	random := c.positions[2].left
 	next := c.picker(0, 1, 2)
-	if got := next.Lefts(); got[0] != want[0] || got[1] != want[1] || got[2] != drawn {
-		t.Errorf("lefts beside a new child = %d, want %d and %d", got, want, drawn)
+	if got := next.Lefts(); got[0] != want[0] || got[1] != want[1] || got[2] != random {
+		t.Errorf("lefts beside a new child = %d, want %d and %d", got, want, random)
 	}
 	for range 100 {
 		for i, left := range newChildren(false, 1, 9, 3).picker(0, 1, 2).Lefts() {
@@ -118,12 +119,12 @@ func (f failing) Failure() error { return f.err }
 
 func TestFailure(t *testing.T) {
 	refused := errors.New("refused")
-	places := []*Position{{}, {}, {}}
-	p := New([]balancer.Picker{named{0}, failing{refused}, failing{errors.New("reset")}}, []uint32{1, 1, 1}, places)
+	positions := []*Position{{}, {}, {}}
+	p := New([]balancer.Picker{indexPicker{0}, failing{refused}, failing{errors.New("reset")}}, []uint32{1, 1, 1}, positions)
 	if got := p.Failure(); got != refused {
 		t.Errorf("failure = %v, want %v", got, refused)
 	}
-	if got := New([]balancer.Picker{named{0}}, []uint32{1}, places[:1]).Failure(); got != nil {
+	if got := New([]balancer.Picker{indexPicker{0}}, []uint32{1}, positions[:1]).Failure(); got != nil {
 		t.Errorf("failure = %v, want nil", got)
 	}
 }

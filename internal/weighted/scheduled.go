@@ -1,13 +1,13 @@
 package weighted
 
 // Scheduled adds up the picks of a policy's children over all of the policy's pickers. It reads the
-// counts of the schedulers, so picks do not become slower. Its methods must be called in events of
-// the policy, except that the function from Now may be called at any time.
+// counts of the schedulers, so it does not make picks slower. Its methods must be called in events
+// of the policy. The function that Now returns may be called at any time.
 type Scheduled[C comparable] struct {
-	over   map[C]uint64
-	picker *Picker
-	of     []C
-	gone   map[C]bool
+	previous  map[C]uint64
+	picker    *Picker
+	children  []C
+	forgotten map[C]bool
 }
 
 // Use sets the current picker, which may be nil, and its children. Later picks of the previous
@@ -15,51 +15,51 @@ type Scheduled[C comparable] struct {
 func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	if s.picker != nil {
 		for i, n := range s.picker.Counts() {
-			if s.gone[s.of[i]] {
+			if s.forgotten[s.children[i]] {
 				continue
 			}
-			if s.over == nil {
-				s.over = make(map[C]uint64)
+			if s.previous == nil {
+				s.previous = make(map[C]uint64)
 			}
-			s.over[s.of[i]] += n
+			s.previous[s.children[i]] += n
 		}
 	}
-	s.picker, s.of, s.gone = picker, children, nil
+	s.picker, s.children, s.forgotten = picker, children, nil
 }
 
 // Forget discards the picks of a removed child.
 func (s *Scheduled[C]) Forget(child C) {
-	delete(s.over, child)
+	delete(s.previous, child)
 	if s.picker != nil {
-		if s.gone == nil {
-			s.gone = make(map[C]bool)
+		if s.forgotten == nil {
+			s.forgotten = make(map[C]bool)
 		}
-		s.gone[child] = true
+		s.forgotten[child] = true
 	}
 }
 
 // Now returns a function that returns the number of picks of each child up to the time at which it
 // is called.
 func (s *Scheduled[C]) Now(children []C) func() []uint64 {
-	over := make([]uint64, len(children))
-	at := make(map[C]int, len(children))
+	previous := make([]uint64, len(children))
+	indexes := make(map[C]int, len(children))
 	for i, c := range children {
-		over[i] = s.over[c]
-		at[c] = i
+		previous[i] = s.previous[c]
+		indexes[c] = i
 	}
-	picker, of := s.picker, make([]int, len(s.of))
-	for i, c := range s.of {
-		of[i] = -1
-		if place, ok := at[c]; ok {
-			of[i] = place
+	picker, resultIndex := s.picker, make([]int, len(s.children))
+	for i, c := range s.children {
+		resultIndex[i] = -1
+		if index, ok := indexes[c]; ok {
+			resultIndex[i] = index
 		}
 	}
 	return func() []uint64 {
-		sum := append([]uint64(nil), over...)
+		sum := append([]uint64(nil), previous...)
 		if picker != nil {
 			for i, n := range picker.Counts() {
-				if of[i] >= 0 {
-					sum[of[i]] += n
+				if resultIndex[i] >= 0 {
+					sum[resultIndex[i]] += n
 				}
 			}
 		}

@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/balancer/base"
 )
 
-func counting(children string, weights ...uint32) (*Picker, []string) {
+func newCountingPicker(children string, weights ...uint32) (*Picker, []string) {
 	var pickers []balancer.Picker
-	var places []*Position
+	var positions []*Position
 	var names []string
 	for _, c := range children {
-		place := NewPosition(false)
-		pickers, places, names = append(pickers, &Counting{Picker: base.NewErrPicker(nil)}), append(places, &place), append(names, string(c))
+		position := NewPosition(false)
+		pickers, positions, names = append(pickers, &Counting{Picker: base.NewErrPicker(nil)}), append(positions, &position), append(names, string(c))
 	}
-	return New(pickers, weights, places), names
+	return New(pickers, weights, positions), names
 }
 
 func TestScheduledPicksOfAllPickers(t *testing.T) {
@@ -27,41 +27,41 @@ func TestScheduledPicksOfAllPickers(t *testing.T) {
 			p.Pick(balancer.PickInfo{})
 		}
 	}
-	want := func(children string, counts ...uint64) {
+	expectPicks := func(children string, counts ...uint64) {
 		t.Helper()
-		if got := s.Now(splitted(children))(); !slices.Equal(got, counts) {
+		if got := s.Now(splitNames(children))(); !slices.Equal(got, counts) {
 			t.Errorf("the picks of %s are %v, want %v", children, got, counts)
 		}
 	}
-	want("ab", 0, 0)
-	p, names := counting("ab", 3, 1)
+	expectPicks("ab", 0, 0)
+	p, names := newCountingPicker("ab", 3, 1)
 	s.Use(p, names)
 	now := s.Now(names)
 	pick(p, 400)
-	want("ab", 300, 100)
-	want("xb", 0, 100)
+	expectPicks("ab", 300, 100)
+	expectPicks("xb", 0, 100)
 	if got := fmt.Sprint(now()); got != "[300 100]" {
 		t.Errorf("the function that Now returned before the picks returns %s, want the current picks", got)
 	}
-	p, names = counting("b", 1)
+	p, names = newCountingPicker("b", 1)
 	s.Use(p, names)
 	pick(p, 7)
-	want("ab", 300, 107)
-	p, names = counting("abc", 1, 1, 2)
+	expectPicks("ab", 300, 107)
+	p, names = newCountingPicker("abc", 1, 1, 2)
 	s.Use(p, names)
 	pick(p, 8)
-	want("abc", 302, 109, 4)
+	expectPicks("abc", 302, 109, 4)
 	s.Forget("c")
 	s.Use(nil, nil)
-	want("abc", 302, 109, 0)
+	expectPicks("abc", 302, 109, 0)
 	s.Forget("b")
-	want("abc", 302, 0, 0)
-	if len(s.over) != 1 || s.gone != nil {
-		t.Errorf("the counts are %v and the removed children %v, want only a", s.over, s.gone)
+	expectPicks("abc", 302, 0, 0)
+	if len(s.previous) != 1 || s.forgotten != nil {
+		t.Errorf("the counts are %v and the removed children %v, want only a", s.previous, s.forgotten)
 	}
 }
 
-func splitted(children string) (names []string) {
+func splitNames(children string) (names []string) {
 	for _, c := range children {
 		names = append(names, string(c))
 	}

@@ -74,7 +74,7 @@ func TestLoadIsProportionalToCapacity(t *testing.T) {
 		if sum(capacity) == 0 || sum(callers) == 0 {
 			return
 		}
-		carried := make([]float64, len(zones))
+		received := make([]float64, len(zones))
 		for client := range zones {
 			shares := sharesAmong(zones, client)
 			if all := sum(shares); math.Abs(all-1) > 1e-9 {
@@ -84,12 +84,12 @@ func TestLoadIsProportionalToCapacity(t *testing.T) {
 				t.Fatalf("%v of the calls of zone %d of %v stay", ownShare, client, zones)
 			}
 			for i := range shares {
-				carried[i] += callers[client] * shares[i]
+				received[i] += callers[client] * shares[i]
 			}
 		}
-		for i := range carried {
-			if math.Abs(carried[i]-capacity[i]) > 1e-6 {
-				t.Fatalf("zone %d of %v has %v of the load, want %v", i, zones, carried[i], capacity[i])
+		for i := range received {
+			if math.Abs(received[i]-capacity[i]) > 1e-6 {
+				t.Fatalf("zone %d of %v has %v of the load, want %v", i, zones, received[i], capacity[i])
 			}
 		}
 	})
