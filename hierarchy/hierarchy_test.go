@@ -10,7 +10,7 @@ import (
 	internal "github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-func TestPoliciesFindWhatWasSealed(t *testing.T) {
+func TestUnsealRestoresPaths(t *testing.T) {
 	endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}
 	state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{hierarchy.Set(endpoint, "p0", "a")}})
 	state.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "proxy:8080"}}}}
@@ -21,7 +21,7 @@ func TestPoliciesFindWhatWasSealed(t *testing.T) {
 	}
 }
 
-func TestWhatIsSealedIsACopy(t *testing.T) {
+func TestSealCopiesEndpoints(t *testing.T) {
 	endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}
 	given := []resolver.Endpoint{hierarchy.Set(endpoint, "p0")}
 	state := hierarchy.Seal(resolver.State{Endpoints: given})

@@ -9,9 +9,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// For consecutive endpoints of one group, Group must make one allocation for each endpoint and one
-// for the group.
-func TestGroupAllocatesAGroupAtOnce(t *testing.T) {
+// Group must make one allocation for each endpoint. For consecutive endpoints of a group, it must
+// make only one further allocation.
+func TestGroupAllocations(t *testing.T) {
 	const n = 1000
 	var endpoints []resolver.Endpoint
 	for i := range n {

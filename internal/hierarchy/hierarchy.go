@@ -11,8 +11,8 @@ import (
 
 type pathKey struct{}
 
-// path has an Equal method because attributes.Equal panics for values that cannot be compared, such
-// as slices.
+// path has a method Equal, because attributes.Equal panics for slices, which cannot be compared
+// with ==.
 type path []string
 
 func (p path) Equal(other any) bool {
@@ -42,66 +42,67 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return new(Grouper).Group(endpoints)
 }
 
-// Grouper groups the endpoints of successive updates, as Group does. If an endpoint has the same
-// attribute pointer in two updates, its attributes in the groups also have the same pointer, so
-// that policies can see that nothing has changed. The zero value is ready to use.
+// Grouper groups the endpoints of successive updates like Group. If the pointer to an endpoint's
+// attributes is the same in two updates, the pointer to its attributes in the groups is also the
+// same. Policies therefore recognize an unchanged endpoint. The zero value is ready to use.
 type Grouper struct {
-	below map[*attributes.Attributes]below
+	results map[*attributes.Attributes]childEndpoint
 }
 
-// below is the result for an endpoint: its child, and its attributes for this child.
-type below struct {
+// childEndpoint is the child to which an endpoint belongs, and the attributes of the endpoint for
+// this child.
+type childEndpoint struct {
 	child      string
 	attributes *attributes.Attributes // nil if the endpoint belongs to no child
 }
 
-// mostShared limits the number of attributes that a Grouper remembers. More would mean that few
-// endpoints share each of them.
-const mostShared = 256
+// maxShared is the maximum number of attributes that a Grouper remembers. If there are more, few
+// endpoints share the same attributes.
+const maxShared = 256
 
 // Group groups endpoints like the function Group.
 func (g *Grouper) Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
-	last := g.below
-	g.below = make(map[*attributes.Attributes]below, len(last))
+	previous := g.results
+	g.results = make(map[*attributes.Attributes]childEndpoint, len(previous))
 	all := make([]resolver.Endpoint, 0, len(endpoints))
-	begin, child := 0, "" // start and child of the current run of consecutive endpoints in all
-	var p path            // path of the previous endpoint
-	var rest any          // p without its first element; equal paths share it
+	begin, child := 0, "" // the endpoints of all from begin on belong to child
+	var previousPath path // path of the previous endpoint
+	var rest any          // previousPath without its first element; consecutive endpoints with equal paths share it
 	for _, endpoint := range endpoints {
-		at := endpoint.Attributes
-		b, known := g.below[at]
-		if !known {
-			if b, known = last[at]; !known {
-				if now := pathOf(endpoint); len(now) > 0 {
-					if rest == nil || !slices.Equal(now, p) {
-						p, rest = now, now[1:]
+		attrs := endpoint.Attributes
+		b, isKnown := g.results[attrs]
+		if !isKnown {
+			if b, isKnown = previous[attrs]; !isKnown {
+				if current := pathOf(endpoint); len(current) > 0 {
+					if rest == nil || !slices.Equal(current, previousPath) {
+						previousPath, rest = current, current[1:]
 					}
-					b = below{now[0], at.WithValue(pathKey{}, rest)}
+					b = childEndpoint{current[0], attrs.WithValue(pathKey{}, rest)}
 				}
 			}
-			if len(g.below) < mostShared {
-				g.below[at] = b
+			if len(g.results) < maxShared {
+				g.results[attrs] = b
 			}
 		}
 		if b.attributes == nil {
 			continue
 		}
 		if b.child != child {
-			add(groups, child, all[begin:])
+			appendGroup(groups, child, all[begin:])
 			begin, child = len(all), b.child
 		}
 		endpoint.Attributes = b.attributes
 		all = append(all, endpoint)
 	}
-	add(groups, child, all[begin:])
+	appendGroup(groups, child, all[begin:])
 	return groups
 }
 
-// add adds endpoints to a group. It copies them only if the group already has some.
-func add(groups map[string][]resolver.Endpoint, child string, endpoints []resolver.Endpoint) {
-	switch before, some := groups[child]; {
-	case some:
+// appendGroup adds endpoints to a group. It copies the endpoints only if the group is not empty.
+func appendGroup(groups map[string][]resolver.Endpoint, child string, endpoints []resolver.Endpoint) {
+	switch before, exists := groups[child]; {
+	case exists:
 		groups[child] = append(before, endpoints...)
 	case len(endpoints) > 0:
 		groups[child] = slices.Clip(endpoints)

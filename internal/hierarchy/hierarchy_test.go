@@ -34,7 +34,7 @@ func describe(groups map[string][]resolver.Endpoint) string {
 	return s
 }
 
-// The example of gRFC A56, "Hierarchical Addresses".
+// This is the example of gRFC A56, "Hierarchical Addresses".
 func TestGroupSplitsLevelByLevel(t *testing.T) {
 	endpoints := []resolver.Endpoint{
 		Set(endpoint("10.0.0.1:80"), "child0", "localityA"),
@@ -58,14 +58,14 @@ child1: 10.0.0.3:80 path=["localityC"] 10.0.0.4:80 path=["localityD"]
 	}
 }
 
-func TestGroupLeavesOutEndpointsWithoutPath(t *testing.T) {
+func TestGroupOmitsEndpointsWithoutPath(t *testing.T) {
 	groups := Group([]resolver.Endpoint{endpoint("a"), Set(endpoint("b")), Set(endpoint("c"), "x")})
 	if got, want := describe(groups), "x: c path=[]\n"; got != want {
 		t.Errorf("groups = %q, want %q", got, want)
 	}
 }
 
-func TestPathIsNilWithoutOneAndACopyWithOne(t *testing.T) {
+func TestPathReturnsNilOrCopy(t *testing.T) {
 	if got := Path(endpoint("a")); got != nil {
 		t.Errorf("path of an endpoint without one = %#v, want nil", got)
 	}
@@ -91,8 +91,8 @@ func TestAttributesWithPathsCompare(t *testing.T) {
 	}
 }
 
-// throughProxy changes a state as grpc-go's delegating resolver does if HTTPS_PROXY is set.
-// Addresses in noProxy stay as they are.
+// throughProxy changes a state in the same way as grpc-go's delegating resolver if HTTPS_PROXY is
+// set. It does not replace addresses in noProxy.
 func throughProxy(state resolver.State, proxies []string, noProxy ...string) resolver.State {
 	var endpoints []resolver.Endpoint
 	for _, e := range state.Endpoints {
@@ -112,7 +112,7 @@ func throughProxy(state resolver.State, proxies []string, noProxy ...string) res
 	return state
 }
 
-func TestUnsealRestoresWhatAProxyDropped(t *testing.T) {
+func TestUnsealRestoresPathsBehindProxy(t *testing.T) {
 	two := endpoint("192.0.2.1:1", "10.0.0.1:1", "192.0.2.2:1")
 	two.Addresses[0].ServerName = "a"
 	two.Addresses[1].ServerName = "b"
@@ -140,7 +140,7 @@ func TestUnsealRestoresWhatAProxyDropped(t *testing.T) {
 	}
 }
 
-func TestUnsealLeavesAloneWhatItDoesNotKnow(t *testing.T) {
+func TestUnsealIgnoresOtherStates(t *testing.T) {
 	withPaths := resolver.State{Endpoints: []resolver.Endpoint{Set(endpoint("a"), "x")}}
 	changed := Seal(withPaths)
 	changed.Endpoints = []resolver.Endpoint{Set(endpoint("b"), "y")}

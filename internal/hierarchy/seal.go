@@ -27,7 +27,7 @@ func Unseal(state resolver.State) resolver.State {
 		return state
 	}
 	state.Attributes = state.Attributes.WithValue(sealKey{}, (*sealed)(nil))
-	if len(state.Endpoints) != len(s.endpoints) || anyPath(state.Endpoints) {
+	if len(state.Endpoints) != len(s.endpoints) || hasPath(state.Endpoints) {
 		return state
 	}
 	endpoints := make([]resolver.Endpoint, len(state.Endpoints))
@@ -38,7 +38,7 @@ func Unseal(state resolver.State) resolver.State {
 	return state
 }
 
-func anyPath(endpoints []resolver.Endpoint) bool {
+func hasPath(endpoints []resolver.Endpoint) bool {
 	for _, endpoint := range endpoints {
 		if endpoint.Attributes.Value(pathKey{}) != nil {
 			return true
@@ -53,34 +53,35 @@ func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
 	return endpoint
 }
 
-// restoreServerNames copies the server name of each original address to the addresses that gRPC
-// made from it. If there is a proxy, gRPC replaces each original by all addresses of the proxy,
-// except those that need no proxy:
+// restoreServerNames copies the server name of each original address to the addresses by which gRPC
+// has replaced it. If a proxy is configured, gRPC replaces each original address that needs the
+// proxy by all addresses of the proxy:
 //
-// originals: 192.0.2.1 (a) 10.0.0.1 (b) two addresses of the proxy, and addresses: proxy1 proxy2
-// 10.0.0.1 (b) 10.0.0.1 is in NO_PROXY result: proxy1 (a) proxy2 (a) 10.0.0.1 (b)
+//	originals: 192.0.2.1 (a)          10.0.0.1 (b)    10.0.0.1 is in NO_PROXY
+//	addresses: proxy1 proxy2          10.0.0.1 (b)    the proxy has two addresses
+//	result:    proxy1 (a) proxy2 (a)  10.0.0.1 (b)
 //
-// If addresses do not match in this way, they stay as they are.
+// If the numbers of addresses do not match, restoreServerNames returns addresses unchanged.
 func restoreServerNames(addresses, originals []resolver.Address) []resolver.Address {
 	direct := make(map[addressID]bool, len(addresses))
 	for _, address := range addresses {
-		direct[id(address)] = true
+		direct[idOf(address)] = true
 	}
-	proxied, left := 0, len(addresses)
+	proxied, remaining := 0, len(addresses)
 	for _, original := range originals {
-		if direct[id(original)] {
-			left--
+		if direct[idOf(original)] {
+			remaining--
 		} else {
 			proxied++
 		}
 	}
-	if proxied == 0 || left < 0 || left%proxied != 0 {
+	if proxied == 0 || remaining < 0 || remaining%proxied != 0 {
 		return addresses
 	}
 	restored := make([]resolver.Address, 0, len(addresses))
 	for _, original := range originals {
-		n := left / proxied
-		if direct[id(original)] {
+		n := remaining / proxied
+		if direct[idOf(original)] {
 			n = 1
 		}
 		for range n {
@@ -94,7 +95,7 @@ func restoreServerNames(addresses, originals []resolver.Address) []resolver.Addr
 
 type addressID struct{ addr, serverName string }
 
-func id(address resolver.Address) addressID {
+func idOf(address resolver.Address) addressID {
 	return addressID{address.Addr, address.ServerName}
 }
 
@@ -115,10 +116,10 @@ func (o origin) Equal(other any) bool {
 	return true
 }
 
-// Addresses returns the addresses of an endpoint as the resolver sent them. If there is a proxy,
-// endpoint.Addresses has the proxy's addresses instead, in every endpoint. A policy therefore
-// identifies an endpoint by the result of Addresses, but connects to endpoint.Addresses. The result
-// must not be modified.
+// Addresses returns the addresses of an endpoint that the resolver sent. If a proxy is configured,
+// the field Addresses of every endpoint contains the proxy's addresses instead. A policy therefore
+// identifies an endpoint by the result of the function Addresses, but connects to the addresses in
+// the field. The result must not be modified.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// gRPC has changed the number of an endpoint's addresses. Their server names cannot be restored, so
-// the addresses must stay as they are.
-func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
+// If the number of an endpoint's addresses does not match, their server names cannot be restored,
+// so the addresses must not change.
+func TestUnmatchedAddressesDoNotChange(t *testing.T) {
 	named := func(addresses ...string) resolver.Endpoint {
 		e := endpoint(addresses...)
 		for i := range e.Addresses {
@@ -37,7 +37,7 @@ func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 
 // Behind a proxy, all endpoints have equal addresses. They must be distinguished by their
 // attributes.
-func TestRestoredEndpointsCompareByWhatTheyStandFor(t *testing.T) {
+func TestRestoredEndpointsCompareByOriginalAddresses(t *testing.T) {
 	restored := func(addresses ...string) resolver.Endpoint {
 		return Unseal(throughProxy(Seal(resolver.State{Endpoints: []resolver.Endpoint{Set(endpoint(addresses...), "p0")}}), []string{"proxy"})).Endpoints[0]
 	}
