@@ -1,6 +1,6 @@
 // Package awaiting implements the policy that a channel uses before its first answer. Calls wait,
-// as they do on a channel without a policy. If a call's deadline expires, its error says what the
-// call was waiting for, and not only "context deadline exceeded".
+// as on a channel without a policy. If the deadline of a call expires, its error contains the
+// reason for the wait, and not only "context deadline exceeded".
 package awaiting
 
 import (
@@ -40,31 +40,32 @@ type builder struct{}
 func (builder) Name() string { return name }
 
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
-	return &policy{cc: cc, over: make(chan struct{})}
+	return &policy{cc: cc, replaced: make(chan struct{})}
 }
 
 type policy struct {
-	cc   balancer.ClientConn
-	over chan struct{} // closed when the current picker is replaced
+	cc       balancer.ClientConn
+	replaced chan struct{} // closed when the current picker is replaced
 }
 
-// show publishes a new picker. Calls that wait in the previous picker are passed to the new one.
-func (p *policy) show(state connectivity.State, picker func(over <-chan struct{}) balancer.Picker) {
-	before := p.over
-	p.over = make(chan struct{})
-	p.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: picker(p.over)})
-	close(before)
+// publish publishes a new picker. gRPC then passes the calls that wait in the previous picker to
+// the new picker.
+func (p *policy) publish(state connectivity.State, picker func(replaced <-chan struct{}) balancer.Picker) {
+	previous := p.replaced
+	p.replaced = make(chan struct{})
+	p.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: picker(p.replaced)})
+	close(previous)
 }
 
 func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	text, _ := s.ResolverState.Attributes.Value(key{}).(string)
-	p.show(connectivity.Connecting, func(over <-chan struct{}) balancer.Picker { return waiter{text, over} })
+	p.publish(connectivity.Connecting, func(replaced <-chan struct{}) balancer.Picker { return waitingPicker{text, replaced} })
 	return nil
 }
 
 // ResolverError makes calls fail. It is called when all sources have failed.
 func (p *policy) ResolverError(err error) {
-	p.show(connectivity.TransientFailure, func(<-chan struct{}) balancer.Picker {
+	p.publish(connectivity.TransientFailure, func(<-chan struct{}) balancer.Picker {
 		return base.NewErrPicker(errors.New(err.Error()))
 	})
 }
@@ -73,16 +74,16 @@ func (*policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (*policy) ExitIdle() {}
 
-func (p *policy) Close() { close(p.over) }
+func (p *policy) Close() { close(p.replaced) }
 
-// waiter is a picker that blocks until it is replaced or the call ends. It may block, because gRPC
-// calls Pick on the goroutine of the call.
-type waiter struct {
+// waitingPicker is a picker that blocks until it is replaced or the call ends. It may block,
+// because gRPC calls Pick on the goroutine of the call.
+type waitingPicker struct {
 	text string
 	over <-chan struct{}
 }
 
-func (w waiter) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+func (w waitingPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	select {
 	case <-w.over:
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable

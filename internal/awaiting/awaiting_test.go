@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
+func withWaitingChannel(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		listener := toldtest.Serve(t, health.NewServer())
@@ -32,14 +32,14 @@ func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 }
 
 func call(ctx context.Context, cc *grpc.ClientConn, deadline time.Duration, wait bool) <-chan error {
-	over := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, deadline)
 		defer cancel()
 		_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(wait))
-		over <- err
+		result <- err
 	}()
-	return over
+	return result
 }
 
 func wantError(t *testing.T, about string, err error, code codes.Code, text string) {
@@ -49,9 +49,9 @@ func wantError(t *testing.T, about string, err error, code codes.Code, text stri
 	}
 }
 
-func TestACallSaysWhatItWaitedFor(t *testing.T) {
+func TestErrorContainsReasonForWait(t *testing.T) {
 	const text = "while waiting for endpoints: story: no answer yet: dialling the registry"
-	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		for _, wait := range []bool{false, true} {
 			wantError(t, "at its deadline", <-call(context.Background(), cc, time.Second, wait), codes.DeadlineExceeded, "context deadline exceeded "+text)
@@ -69,27 +69,27 @@ func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-// Calls that wait must continue when the first endpoint arrives, and fail when the source fails.
-func TestCallsThatWaitGoOn(t *testing.T) {
-	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+// Waiting calls must continue when the first endpoint arrives, and fail when the source fails.
+func TestWaitingCallsContinue(t *testing.T) {
+	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
-		patient, other := call(context.Background(), cc, time.Hour, true), call(context.Background(), cc, time.Hour, false)
+		waitForReady, failFast := call(context.Background(), cc, time.Hour, true), call(context.Background(), cc, time.Hour, false)
 		time.Sleep(time.Second)
 		s.Receiver.Fail(errors.New("no registry"))
-		wantError(t, "after a failure", <-other, codes.Unavailable, "story: no registry")
+		wantError(t, "after a failure", <-failFast, codes.Unavailable, "story: no registry")
 		synctest.Wait()
-		if len(patient) > 0 {
-			t.Errorf("a call that waits for ready ended with %v", <-patient)
+		if len(waitForReady) > 0 {
+			t.Errorf("a call that waits for ready ended with %v", <-waitForReady)
 		}
 		if err := s.Receiver.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"})); err != nil {
 			t.Error(err)
 		}
-		if err := <-patient; err != nil {
+		if err := <-waitForReady; err != nil {
 			t.Errorf("the waiting call ended with %v after an answer", err)
 		}
 	})
-	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
 		over := call(context.Background(), cc, time.Hour, false)
@@ -104,8 +104,8 @@ func TestCallsThatWaitGoOn(t *testing.T) {
 	})
 }
 
-func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
-	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+func TestWaitingCallsEndWithChannel(t *testing.T) {
+	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
 		over := call(context.Background(), cc, time.Hour, true)
@@ -117,15 +117,15 @@ func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
 	})
 }
 
-// A source answers with a list of discovery mechanisms. The errors of calls must then say what
+// If a source answers with a list of discovery mechanisms, the errors of calls must contain what
 // these mechanisms are waiting for.
-func TestACallSaysWhatAPartWaitsFor(t *testing.T) {
-	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+func TestErrorContainsReasonOfListedMechanism(t *testing.T) {
+	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
-		part := &toldtest.Source{}
-		s.Receiver.Parts([]discovery.Mechanism{{Name: "shop", Source: part}})
-		part.Receiver.Trying("waiting for its endpoints")
+		listed := &toldtest.Source{}
+		s.Receiver.Parts([]discovery.Mechanism{{Name: "shop", Source: listed}})
+		listed.Receiver.Trying("waiting for its endpoints")
 		const text = "while waiting for endpoints: story: shop: no answer yet: waiting for its endpoints"
 		wantError(t, "at its deadline", <-call(context.Background(), cc, time.Second, false), codes.DeadlineExceeded, text)
 	})

@@ -18,66 +18,66 @@ func debugStack() []byte {
 	return buf[:runtime.Stack(buf, false)]
 }
 
-func tower(height int) (floors []*Serializer, ran *[]string) {
-	ran = new([]string)
+func newChain(height int) (chain []*Serializer, goroutines *[]string) {
+	goroutines = new([]string)
 	for i := range height {
 		s := new(Serializer)
 		s.SetHooks(&Hooks{Begin: func() {}, Flush: func() {
-			*ran = append(*ran, goroutine())
+			*goroutines = append(*goroutines, goroutine())
 			if i+1 < height {
-				s.Relay(floors[i+1], Func(func() {}))
+				s.Relay(chain[i+1], Func(func() {}))
 			}
 		}})
-		floors = append(floors, s)
+		chain = append(chain, s)
 	}
-	return floors, ran
+	return chain, goroutines
 }
 
-// An event is relayed from one serializer to the next, through five of them. All must run their
-// events on the same goroutine.
-func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
+// If an event is relayed through five serializers, all of them must run their events on the same
+// goroutine.
+func TestRelayUsesOneGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		floors, ran := tower(5)
-		floors[0].Enqueue(func() {})
+		chain, goroutines := newChain(5)
+		chain[0].Enqueue(func() {})
 		synctest.Wait()
-		if got := slices.Compact(slices.Clone(*ran)); len(*ran) != 5 || len(got) != 1 || got[0] == goroutine() {
-			t.Errorf("the batches ran on %q, want five on one goroutine that is not %s", *ran, goroutine())
+		if got := slices.Compact(slices.Clone(*goroutines)); len(*goroutines) != 5 || len(got) != 1 || got[0] == goroutine() {
+			t.Errorf("the batches ran on %q, want five on one goroutine that is not %s", *goroutines, goroutine())
 		}
 	})
 }
 
-// Relay must not run the event on a caller's stack, because the caller may hold a lock that the
-// event needs.
-func TestNothingIsRelayedOnACallersStack(t *testing.T) {
+// Relay must not run the event on the stack of a caller of Do or Run, because the caller may hold a
+// lock that the event needs.
+func TestRelayDoesNotUseCallersStack(t *testing.T) {
 	for name, call := range map[string]func(*Serializer){
 		"Do":  func(s *Serializer) { s.Do(func() {}) },
 		"Run": func(s *Serializer) { s.Run(func() {}) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			floors, ran := tower(2)
-			call(floors[0])
+			chain, goroutines := newChain(2)
+			call(chain[0])
 			synctest.Wait()
-			if len(*ran) != 2 || (*ran)[0] != goroutine() || (*ran)[1] == goroutine() {
-				t.Errorf("%s: the batches ran on %q, want the first alone on %s", name, *ran, goroutine())
+			if len(*goroutines) != 2 || (*goroutines)[0] != goroutine() || (*goroutines)[1] == goroutine() {
+				t.Errorf("%s: the batches ran on %q, want the first alone on %s", name, *goroutines, goroutine())
 			}
 		})
 	}
 }
 
-// The serializer below relays an event, and then runs a slow event of its own. The relayed event
-// must not wait for the slow one.
-func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
+// A serializer relays an event, and then runs a slow event of its own. The relayed event must not
+// wait for the slow event.
+func TestRelayedEventDoesNotWaitForLaterEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var below, above Serializer
-		release, arrived := make(chan struct{}), false
-		below.SetHooks(&Hooks{Begin: func() {}, Flush: func() {
-			if !arrived {
-				below.Relay(&above, Func(func() { arrived = true }))
+		var first, second Serializer
+		release, hasRun := make(chan struct{}), false
+		first.SetHooks(&Hooks{Begin: func() {}, Flush: func() {
+			if !hasRun {
+				first.Relay(&second, Func(func() { hasRun = true }))
 			}
 		}})
-		below.Enqueue(func() { below.Enqueue(func() { <-release }) })
+		first.Enqueue(func() { first.Enqueue(func() { <-release }) })
 		synctest.Wait()
-		if !arrived {
+		if !hasRun {
 			t.Error("the relayed event waits for a slow event below")
 		}
 		close(release)
@@ -85,20 +85,20 @@ func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	})
 }
 
-// The goroutine of the serializer below is still busy after it has relayed an event. The event must
-// then run with the next event of the serializer above.
-func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
+// If the goroutine that has relayed an event is still busy, the relayed event must run with the
+// next event of the other serializer.
+func TestRelayedEventRunsWithNextEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var below, above Serializer
+		var first, second Serializer
 		var got []string
 		release := make(chan struct{})
-		below.SetHooks(&Hooks{Begin: func() {}, Flush: func() {
-			below.Relay(&above, Func(func() { got = append(got, "relayed") }))
+		first.SetHooks(&Hooks{Begin: func() {}, Flush: func() {
+			first.Relay(&second, Func(func() { got = append(got, "relayed") }))
 			<-release
 		}})
-		below.Enqueue(func() {})
+		first.Enqueue(func() {})
 		synctest.Wait()
-		above.Do(func() { got = append(got, "own") })
+		second.Do(func() { got = append(got, "own") })
 		if want := []string{"relayed", "own"}; !slices.Equal(got, want) {
 			t.Errorf("ran %v, want %v", got, want)
 		}

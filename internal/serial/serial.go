@@ -2,10 +2,10 @@
 // (updates, Close), its children (reports) and timers call it concurrently.
 //
 // Calls from children only queue an event. Children, including those of grpc-go, hold locks while
-// they report. An event on their stack could call the child and deadlock. Updates, Close and timers
-// return when their event has run. ExitIdle and ResolverError only queue an event, because a parent
-// may call them from inside its UpdateState, on the stack of another event. No lock is held while
-// an event runs.
+// they report, so an event on their stack could call the child and deadlock. Updates, Close and
+// timers return when their event has run. ExitIdle and ResolverError only queue an event, because a
+// parent may call them from inside its UpdateState, on the stack of another event. No lock is held
+// while an event runs.
 package serial
 
 import (
@@ -15,9 +15,9 @@ import (
 
 var background atomic.Int64
 
-// Background returns the number of goroutines of this package, and of timers, that are running
-// events in this process. If it is 0, events run only on the stacks of callers. Simulations use
-// this to find out that all policies have settled.
+// Background returns the number of goroutines of this package, including those of its timers, that
+// are running events in this process. If it is 0, events run only on the stacks of callers.
+// Simulations wait until it is 0.
 func Background() int { return int(background.Load()) }
 
 // Serializer runs events one at a time, in the order in which they were queued. The zero value is
@@ -29,9 +29,9 @@ type Serializer struct {
 	draining bool
 
 	// Only the goroutine that runs events uses the following fields.
-	background bool
-	hooks      *Hooks
-	relayed    *Serializer // serializer to which the last flush relayed an event; perhaps no goroutine runs its events yet
+	background  bool
+	hooks       *Hooks
+	relayTarget *Serializer // the serializer whose events must run after the last flush relayed an event to it, or nil
 }
 
 // Event is an action that a Serializer runs.
@@ -43,7 +43,7 @@ type Func func()
 // Run calls the function.
 func (f Func) Run() { f() }
 
-type awaited struct {
+type awaitedEvent struct {
 	Func
 	done chan struct{}
 }
@@ -51,20 +51,19 @@ type awaited struct {
 // Hooks are called before and after each batch of events. Like events, they run one at a time.
 type Hooks struct {
 	Begin func()
-	// Flush runs at the end of a batch. It is for work that several events need only once. Do returns
-	// after it.
+	// Flush runs at the end of a batch, for work that is needed only once after several events. Do
+	// returns after Flush.
 	Flush func()
 }
 
 // SetHooks sets the hooks for later batches.
 func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 
-// Enqueue queues f and returns at once. It does not run events on its stack. If no goroutine is
-// running events, it starts one, which ends when the queue is empty.
+// Enqueue queues f and returns immediately. It does not run events on the caller's stack. If no
+// goroutine is running events, it starts a goroutine, which ends when the queue is empty.
 func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 
-// Queue is like Enqueue, for a value that implements Event. This saves the allocation of a
-// function.
+// Queue is like Enqueue, for a value that implements Event. It avoids the allocation of a function.
 func (s *Serializer) Queue(e Event) {
 	s.mu.Lock()
 	s.queue = append(s.queue, e)
@@ -88,12 +87,12 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 	to.mu.Lock()
 	to.queue = append(to.queue, e)
 	to.mu.Unlock()
-	s.relayed = to
+	s.relayTarget = to
 }
 
-// A Slot queues events of one kind, of which only the latest matters: a new event replaces a queued
-// one. Callers therefore cannot fill the queue, although they do not wait. The zero value is ready
-// to use.
+// A Slot queues events of which only the latest is needed: a new event replaces an event that is
+// still queued. Callers therefore cannot fill the queue, although they do not wait. The zero value
+// is ready to use.
 type Slot struct {
 	mu     sync.Mutex
 	latest func()
@@ -102,10 +101,10 @@ type Slot struct {
 // Enqueue is like Serializer.Enqueue, for the events of this slot.
 func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	slot.mu.Lock()
-	waiting := slot.latest != nil
+	isQueued := slot.latest != nil
 	slot.latest = f
 	slot.mu.Unlock()
-	if waiting {
+	if isQueued {
 		return
 	}
 	s.Enqueue(func() {
@@ -117,10 +116,10 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	})
 }
 
-// Run queues f and runs all queued events on its stack. If events are already running, on another
-// goroutine or further up this stack, f runs there later, and Run returns at once. The caller must
-// not hold a lock that an event may need. It is meant for callers without locks, such as a
-// subchannel that reports to a policy without children.
+// Run queues f and runs all queued events on the caller's stack. If events are already running on
+// another goroutine or further up this stack, f runs there later, and Run returns immediately. The
+// caller must not hold a lock that an event may need. An example of such a caller is a subchannel
+// that reports to a policy without children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -132,14 +131,14 @@ func (s *Serializer) Run(f func()) {
 	s.drain()
 }
 
-// Do queues f and returns when f has run. If no other goroutine is running events, the caller's
-// goroutine runs the events before f, and f. A new goroutine runs later events, so that Do returns
-// even if events keep coming.
+// Do queues f and returns when f has run. If no goroutine is running events, the caller's goroutine
+// runs the events before f, and then f. A new goroutine runs the events after f, so that Do returns
+// even if new events are continually queued.
 func (s *Serializer) Do(f func()) {
 	s.mu.Lock()
 	if s.draining {
 		done := make(chan struct{})
-		s.queue = append(s.queue, awaited{f, done})
+		s.queue = append(s.queue, awaitedEvent{f, done})
 		s.mu.Unlock()
 		<-done
 		return
@@ -147,9 +146,9 @@ func (s *Serializer) Do(f func()) {
 	s.runFirst(f)
 	s.mu.Lock()
 	s.draining = len(s.queue) > 0
-	more := s.draining
+	hasMore := s.draining
 	s.mu.Unlock()
-	if more {
+	if hasMore {
 		s.drainInBackground()
 	}
 }
@@ -157,7 +156,7 @@ func (s *Serializer) Do(f func()) {
 // runFirst runs the queued events, then f. The caller must hold s.mu; runFirst unlocks it.
 func (s *Serializer) runFirst(f func()) {
 	s.draining = true
-	var one [1]Event // saves an allocation if the queue is empty, which is the usual case
+	var one [1]Event // avoids an allocation in the usual case of an empty queue
 	batch := append(one[:0], Func(f))
 	if len(s.queue) > 0 {
 		batch = append(s.queue, Func(f))
@@ -182,19 +181,19 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// kept is the largest capacity of a slice that stays allocated while the queue is empty.
-const kept = 8
+// maxIdleCapacity is the maximum capacity of a slice that stays allocated while the queue is empty.
+const maxIdleCapacity = 8
 
 // drain runs batches of events until the queue is empty. If it returns a serializer, the caller
-// must drain that one, too.
+// must drain this serializer, too.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {
 		s.mu.Lock()
 		if len(s.queue) == 0 {
-			relayed := s.relayed
-			s.relayed, s.draining = nil, false
-			if cap(batch) <= kept {
+			relayed := s.relayTarget
+			s.relayTarget, s.draining = nil, false
+			if cap(batch) <= maxIdleCapacity {
 				s.queue = batch[:0]
 			}
 			s.mu.Unlock()
@@ -202,16 +201,17 @@ func (s *Serializer) drain() (next *Serializer) {
 		}
 		batch, s.queue = s.queue, batch[:0]
 		s.mu.Unlock()
-		if next := s.relayed.ifIdle(); next != nil {
+		if next := s.relayTarget.ifIdle(); next != nil {
 			next.drainInBackground() // next must not wait until s has run all its events
 		}
-		s.relayed = nil
+		s.relayTarget = nil
 		s.runBatch(batch)
 		clear(batch)
 	}
 }
 
-// ifIdle returns s if it has events and no goroutine runs them. The caller must then drain s.
+// ifIdle returns s if it has events and no goroutine is running them. The caller must then drain s.
+// Otherwise, ifIdle returns nil.
 func (s *Serializer) ifIdle() *Serializer {
 	if s == nil {
 		return nil
@@ -236,7 +236,7 @@ func (s *Serializer) runBatch(batch []Event) {
 		s.hooks.Flush()
 	}
 	for _, e := range batch {
-		if a, ok := e.(awaited); ok {
+		if a, ok := e.(awaitedEvent); ok {
 			close(a.done)
 		}
 	}

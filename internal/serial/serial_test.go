@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestDoReturnsWhenAppliedAndKeepsTheOrder(t *testing.T) {
+func TestDoKeepsTheOrder(t *testing.T) {
 	var s Serializer
 	var got []int
 	s.Do(func() {
@@ -22,8 +22,8 @@ func TestDoReturnsWhenAppliedAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// A child calls Enqueue while it holds a lock that the event needs. This must not deadlock.
-func TestEnqueueNeverRunsOnTheCallersStack(t *testing.T) {
+// If a child calls Enqueue while it holds a lock that the event needs, this must not deadlock.
+func TestEnqueueDoesNotUseCallersStack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
 		var child sync.Mutex
@@ -42,7 +42,7 @@ func TestEnqueueNeverRunsOnTheCallersStack(t *testing.T) {
 	})
 }
 
-func TestDoWaitsForWhoeverIsDraining(t *testing.T) {
+func TestDoWaitsForRunningEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
 		release := make(chan struct{})
@@ -66,23 +66,23 @@ func TestDoWaitsForWhoeverIsDraining(t *testing.T) {
 	})
 }
 
-// Do must return even if each event queues another one.
-func TestDoIsNotKeptByOthersEvents(t *testing.T) {
+// Do must return even if each event queues another event.
+func TestDoReturnsWhileEventsAreQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
 		stop := false
-		var again func()
-		again = func() {
+		var requeue func()
+		requeue = func() {
 			if !stop {
-				s.Enqueue(again)
+				s.Enqueue(requeue)
 			}
 		}
-		s.Do(again)
+		s.Do(requeue)
 		s.Do(func() { stop = true })
 	})
 }
 
-func TestFlushRunsOncePerBatchAndBeforeDoReturns(t *testing.T) {
+func TestFlushRunsOncePerBatch(t *testing.T) {
 	var s Serializer
 	n, flushed := 0, []int{}
 	s.SetHooks(&Hooks{Begin: func() {}, Flush: func() { flushed = append(flushed, n) }})
@@ -118,7 +118,7 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
+func TestNestedRunRunsLater(t *testing.T) {
 	var s Serializer
 	var got []int
 	s.Run(func() {
@@ -130,7 +130,7 @@ func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
 	}
 }
 
-func TestASlotKeepsTheLastEvent(t *testing.T) {
+func TestSlotKeepsTheLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
 		var slot, other Slot
@@ -151,16 +151,16 @@ func TestASlotKeepsTheLastEvent(t *testing.T) {
 	})
 }
 
-// Background must not be 0 before everything has run: the queued events, events that they queue in
-// other serializers, and events that Do has left to a goroutine.
-func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
+// Background must not be 0 before all of these events have run: queued events, the events that they
+// queue in other serializers, and the events that Do leaves to a goroutine.
+func TestBackgroundCountsAllEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()
-		var below, above Serializer
+		var first, second Serializer
 		release := make(chan struct{})
-		below.Enqueue(func() {
+		first.Enqueue(func() {
 			<-release
-			above.Enqueue(func() { <-release })
+			second.Enqueue(func() { <-release })
 		})
 		synctest.Wait()
 		if got := Background() - before; got != 1 {
@@ -173,7 +173,7 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		below.Do(func() { below.Enqueue(func() {}) })
+		first.Do(func() { first.Enqueue(func() {}) })
 		synctest.Wait()
 		if got := Background() - before; got != 0 {
 			t.Errorf("%d goroutines run events at the end", got)
@@ -183,7 +183,7 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 
 // Background must count the goroutine of a timer that has fired. This goroutine also runs events
 // that are queued in the meantime.
-func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
+func TestBackgroundCountsTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()
 		var s Serializer

@@ -11,18 +11,18 @@ type Timer struct{ current *time.Timer }
 // restarted.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
-	var own *time.Timer
-	own = time.AfterFunc(after, func() {
-		background.Add(1) // counted here, because the timer's goroutine also runs events that are queued in the meantime
+	var timer *time.Timer
+	timer = time.AfterFunc(after, func() {
+		background.Add(1) // because this goroutine also runs events that are queued in the meantime
 		defer background.Add(-1)
 		s.Run(func() {
-			if t.current == own {
+			if t.current == timer {
 				t.current = nil
 				fired()
 			}
 		})
 	})
-	t.current = own
+	t.current = timer
 }
 
 // Stop stops the timer if it is running.
