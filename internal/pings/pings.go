@@ -2,8 +2,8 @@
 //
 // Such a server closes the connection with GOAWAY, ENHANCE_YOUR_CALM and the message
 // "too_many_pings". Each time, gRPC doubles the keepalive interval of the whole channel. gRPC does
-// not report the reason to policies. It is rarely in the errors of calls either, because
-// connections with active calls send few pings. But it is a label of one of gRPC's metrics. This
+// not report the reason to policies, and the errors of calls rarely contain it, because connections
+// with active calls send few pings. However, the reason is a label of one of gRPC's metrics. This
 // package therefore implements a stats handler that receives metrics.
 package pings
 
@@ -22,32 +22,33 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-var log = grpclog.Component("understudy")
+var grpcLog = grpclog.Component("understudy")
 
-// The metric and its labels. The value of reasonLabel is calm if a server has rejected pings (gRFC
-// A94).
+// These are the metric and its labels (gRFC A94). If a server has rejected pings, the value of
+// reasonLabel is enhanceYourCalm.
 const (
-	disconnections = "grpc.subchannel.disconnections"
-	reasonLabel    = "grpc.disconnect_error"
-	targetLabel    = "grpc.target"
-	calm           = "GOAWAY ENHANCE_YOUR_CALM"
+	disconnectionsMetric = "grpc.subchannel.disconnections"
+	reasonLabel          = "grpc.disconnect_error"
+	targetLabel          = "grpc.target"
+	enhanceYourCalm      = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// quiet is the minimum time between two log lines, because there could be one for each connection.
-const quiet = time.Hour
+// logInterval is the minimum time between two log lines. Without it, each connection could cause
+// one.
+const logInterval = time.Hour
 
 const message = "servers refuse keepalive pings"
 
-const cure = "a server closed a connection because it was pinged too often (" + calm + "), and gRPC now pings half as often: " +
+const advice = "a server closed a connection because it was pinged too often (" + enhanceYourCalm + "), and gRPC now pings half as often: " +
 	"let the servers allow the pings (understudy.Options.ServerKeepalive) before the clients send them, or do not set Keepalive"
 
-// Detector is a stats handler that detects servers that reject pings. For calls, it costs no more
-// than an empty stats handler.
+// Detector is a stats handler that detects servers that reject pings. It makes calls no slower than
+// an empty stats handler.
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
-	logger  *slog.Logger      // nil means only gRPC's log
-	records serial.Serializer // logs in the background, because gRPC holds a lock while it records metrics
+	logger  *slog.Logger      // may be nil
+	records serial.Serializer // runs the logging in the background, because gRPC holds a lock while it records metrics
 
 	mu   sync.Mutex
 	last time.Time
@@ -59,31 +60,31 @@ func New(logger *slog.Logger) *Detector { return &Detector{logger: logger} }
 // RecordInt64Count implements estats.MetricsRecorder.
 func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {
 	d := handle.Descriptor()
-	if d.Name != disconnections {
+	if d.Name != disconnectionsMetric {
 		return
 	}
 	names := slices.Concat(d.Labels, d.OptionalLabels)
-	if len(names) != len(labels) || valueOf(reasonLabel, names, labels) != calm || !w.due() {
+	if len(names) != len(labels) || valueOf(reasonLabel, names, labels) != enhanceYourCalm || !w.shouldLog() {
 		return
 	}
 	target := printable.Text(printable.HideText(valueOf(targetLabel, names, labels)))
 	w.records.Enqueue(func() {
-		log.Warningf("%s: %s", target, cure)
+		grpcLog.Warningf("%s: %s", target, advice)
 		if w.logger == nil {
 			return
 		}
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
-		record.AddAttrs(slog.String("target", target), slog.String("reason", cure))
+		record.AddAttrs(slog.String("target", target), slog.String("reason", advice))
 		if handler, ctx := w.logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
 			_ = handler.Handle(ctx, record)
 		}
 	})
 }
 
-func (w *Detector) due() bool {
+func (w *Detector) shouldLog() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := time.Now(); w.last.IsZero() || now.Sub(w.last) >= quiet {
+	if now := time.Now(); w.last.IsZero() || now.Sub(w.last) >= logInterval {
 		w.last = now
 		return true
 	}

@@ -16,23 +16,23 @@ type channelKey struct{}
 type Channel struct {
 	Target string
 	// Names maps the children of the priority policy to their titles, such as "us-east/a, us-east/b".
-	// A title is "" if the child has only a number. Titles come from a source, so they may be long,
-	// contain any characters, and not be unique.
+	// A title may be "". Titles come from a source, so they may be long, contain any characters, and
+	// not be unique.
 	Names map[string]string
 	// Services maps the children of the priority policy to the names of their clusters.
 	Services map[string]string
 	// Failures maps children of the priority policy to the reasons why they have no endpoints, if the
-	// source knows them.
+	// source knows these reasons.
 	Failures map[string]string
-	// Empty is the reason why the priority policy has no children. It names the source. It is "" if
-	// there are children.
+	// Empty is the reason why the priority policy has no children, including the name of the source.
+	// It is "" if the policy has children.
 	Empty string
 	// Logger gets the log records about failovers, in addition to gRPC's log. It may be nil.
 	Logger *slog.Logger
 	// InUse is notified when the priority in use changes. It may be nil.
 	InUse *InUseChannel
-	// ResetBackoff enables a reset of backoffs: the first endpoint that connects while none is
-	// READY ends the backoffs of all others.
+	// ResetBackoff enables a reset of backoffs: when an endpoint connects while no endpoint is READY,
+	// the backoffs of all other endpoints end.
 	ResetBackoff bool
 	// Live is the *live.Channel for the debug page, or nil.
 	Live any
@@ -45,7 +45,7 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 }
 
 // BelowPriority returns state without the channel's fields about children of the priority policy.
-// They must not reach the policies below, which may have children with the same names.
+// The policies below must not get these fields, because they may have children with the same names.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
@@ -54,8 +54,8 @@ func BelowPriority(state resolver.State) resolver.State {
 	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
 }
 
-// WithoutChannel returns state without the channel. The policies of endpoints get such a state:
-// each update has a new Channel, which would look like a change to them.
+// WithoutChannel returns state without the channel. The policies of endpoints get such a state,
+// because each update has a new Channel, which they would take for a change.
 func WithoutChannel(state resolver.State) resolver.State {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))
@@ -63,8 +63,7 @@ func WithoutChannel(state resolver.State) resolver.State {
 	return state
 }
 
-// ChannelOf returns the channel set by SetChannel, or an empty Channel. All policies of the tree
-// can call it.
+// ChannelOf returns the channel that SetChannel has set, or an empty Channel.
 func ChannelOf(state resolver.State) *Channel {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		return c

@@ -13,14 +13,14 @@ import (
 // PriorityInUse describes the priority in use. The root package has a type with the same fields.
 type PriorityInUse struct {
 	Target string
-	Index  int // 0 is the highest priority; NoPriority means that none is in use
+	Index  int // 0 is the highest priority; NoPriority means that no priority is in use
 	Name   string
 	State  connectivity.State
 	Since  time.Time
 	Why    string
 }
 
-// NoPriority and NoName are the Index and Name when no priority can take calls.
+// NoPriority and NoName are the Index and the Name if no priority can receive calls.
 const (
 	NoPriority = -1
 	NoName     = "none"
@@ -29,24 +29,24 @@ const (
 // InUseReporter calls a function of the application on its own goroutine, one call at a time. It is
 // safe for concurrent use.
 type InUseReporter struct {
-	tell   func(PriorityInUse)
+	report func(PriorityInUse)
 	serial serial.Serializer
 }
 
-// NewInUseReporter returns a reporter that calls tell, or nil if tell is nil.
-func NewInUseReporter(tell func(PriorityInUse)) *InUseReporter {
-	if tell == nil {
+// NewInUseReporter returns a reporter that calls report, or nil if report is nil.
+func NewInUseReporter(report func(PriorityInUse)) *InUseReporter {
+	if report == nil {
 		return nil
 	}
-	return &InUseReporter{tell: tell}
+	return &InUseReporter{report: report}
 }
 
 // InUseChannel reports one channel's priority in use until it is closed. A nil InUseChannel reports
 // nothing.
 type InUseChannel struct {
-	teller *InUseReporter
-	target string
-	closed atomic.Bool
+	reporter *InUseReporter
+	target   string
+	closed   atomic.Bool
 
 	mu   sync.Mutex
 	last *PriorityInUse
@@ -57,11 +57,11 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 	if t == nil {
 		return nil
 	}
-	return &InUseChannel{teller: t, target: target}
+	return &InUseChannel{reporter: t, target: target}
 }
 
-// Tell reports p unless it equals the last report. It does not block. If no priority is in use, a
-// new reason alone does not count as a difference.
+// Tell reports p unless it equals the last report. It does not block. If no priority was in use and
+// no priority is in use now, Tell reports nothing, even if the reason has changed.
 func (c *InUseChannel) Tell(p PriorityInUse) {
 	if c == nil {
 		return
@@ -73,15 +73,15 @@ func (c *InUseChannel) Tell(p PriorityInUse) {
 		return
 	}
 	c.last = &p
-	c.teller.serial.Enqueue(func() {
+	c.reporter.serial.Enqueue(func() {
 		if !c.closed.Load() {
-			c.teller.tell(p)
+			c.reporter.report(p)
 		}
 	})
 }
 
-// Close ends the reports. A call of the function that is already running may continue, but no new
-// one begins.
+// Close ends the reports. A running call of the application's function may continue, but no new
+// call begins.
 func (c *InUseChannel) Close() {
 	if c != nil {
 		c.closed.Store(true)

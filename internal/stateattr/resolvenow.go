@@ -9,13 +9,13 @@ type reresolver struct {
 	resolveNow func(child string, ignored bool)
 }
 
-// SetResolveNow returns state with resolveNow in its attributes. The priority policy then calls
-// resolveNow instead of its ClientConn's ResolveNow. A resolver sets it if the children come from
-// different sources. child is the name of the child that requests the re-resolution. ignored
-// reports whether the child's configuration ignores such requests.
+// SetResolveNow returns state with the function resolveNow in its attributes. The priority policy
+// then calls resolveNow instead of its ClientConn's ResolveNow. A resolver sets resolveNow if the
+// children come from different sources. child is the name of the child that requests the
+// re-resolution. ignored reports whether the child's configuration ignores such requests.
 //
-// resolveNow must not block. Several goroutines may call it. It may be called after the resolver
-// has been closed, and must then do nothing.
+// resolveNow must be safe for concurrent use, and must not block. If it is called after the
+// resolver has been closed, it must have no effect.
 func SetResolveNow(state resolver.State, resolveNow func(child string, ignored bool)) resolver.State {
 	state.Attributes = state.Attributes.WithValue(reresolverKey{}, &reresolver{resolveNow})
 	return state
@@ -30,8 +30,9 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	return r.resolveNow
 }
 
-// TakeResolveNow returns the function set by SetResolveNow, or nil, and state without it. Policies
-// below must not call the function, because it expects the names of the priority policy's children.
+// TakeResolveNow returns the function that SetResolveNow has set, or nil, and state without it. The
+// policies below must not call this function, because their children are not those of the priority
+// policy.
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

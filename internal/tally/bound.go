@@ -7,44 +7,44 @@ const (
 	// target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
 	// targets. A configuration of 16 clusters in 8 zones needs 128.
 	Most = 200
-	// longest is the maximum length of a label in bytes. A longer label is replaced by Other.
-	longest = 500
+	// maxLength is the maximum length of a label in bytes. A longer label is replaced by Other.
+	maxLength = 500
 )
 
 // Other replaces labels that are not counted separately.
 const Other = "other"
 
-// Labels are the labels of a series, except for the target. "" means that a label is not set.
+// Labels are the labels of a series, without the target. "" means that a label is not set.
 type Labels [3]string
 
 // Bound limits the number of series of a counter. The limit is necessary because a series stays in
 // memory until the process ends, and a control plane may choose its labels. The zero value is ready
 // to use. A Bound is safe for concurrent use.
 type Bound struct {
-	mu   sync.Mutex
-	seen map[string]map[Labels]bool // by target
+	mu      sync.Mutex
+	counted map[string]map[Labels]bool // by target
 }
 
-// Of returns the labels under which to count. For the first Most combinations of a target, these
-// are the given labels. In later combinations, each label that is set is replaced by Other. The
-// result for the same labels never changes. Of takes a lock, so it must not be called for every
-// RPC.
+// Of returns the labels under which to count. For the first Most combinations of labels of a
+// target, these are the given labels. In later combinations, each label that is set is replaced by
+// Other. The result for the same labels never changes. Of takes a lock, so it must not be called
+// for every call.
 func (b *Bound) Of(target string, given Labels) Labels {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	seen := b.seen[target]
-	if seen[given] {
+	counted := b.counted[target]
+	if counted[given] {
 		return given
 	}
-	if len(seen) < Most && !given.tooLong() {
-		if b.seen == nil {
-			b.seen = make(map[string]map[Labels]bool)
+	if len(counted) < Most && !given.isTooLong() {
+		if b.counted == nil {
+			b.counted = make(map[string]map[Labels]bool)
 		}
-		if seen == nil {
-			seen = make(map[Labels]bool)
-			b.seen[target] = seen
+		if counted == nil {
+			counted = make(map[Labels]bool)
+			b.counted[target] = counted
 		}
-		seen[given] = true
+		counted[given] = true
 		return given
 	}
 	for i, text := range given {
@@ -55,9 +55,9 @@ func (b *Bound) Of(target string, given Labels) Labels {
 	return given
 }
 
-func (l Labels) tooLong() bool {
+func (l Labels) isTooLong() bool {
 	for _, text := range l {
-		if len(text) > longest {
+		if len(text) > maxLength {
 			return true
 		}
 	}

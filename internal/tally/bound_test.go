@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheFirstLabelsAreCounted(t *testing.T) {
+func TestNumberOfLabelsIsLimited(t *testing.T) {
 	var b Bound
 	for _, target := range []string{"one", "another"} {
 		got := make(map[Labels]bool)
@@ -26,12 +26,12 @@ func TestTheFirstLabelsAreCounted(t *testing.T) {
 	}
 }
 
-func TestALongLabelIsNotCounted(t *testing.T) {
+func TestLongLabelIsReplaced(t *testing.T) {
 	var b Bound
-	if got := b.Of("", Labels{strings.Repeat("x", longest+1), "a"}); got != (Labels{Other, Other}) {
+	if got := b.Of("", Labels{strings.Repeat("x", maxLength+1), "a"}); got != (Labels{Other, Other}) {
 		t.Errorf("Of = %v for a label that is too long", got)
 	}
-	if fits := (Labels{strings.Repeat("x", longest)}); b.Of("", fits) != fits {
+	if fits := (Labels{strings.Repeat("x", maxLength)}); b.Of("", fits) != fits {
 		t.Error("a label of the maximum length is replaced")
 	}
 }

@@ -1,11 +1,12 @@
 // Package tally adds up gauges over all channels of the process. The gauges of channels to the same
-// target have the same labels, and an exporter keeps only the value that it read last. Therefore
-// each channel reports the sum. The package also limits the number of series of counters.
+// target have the same labels, and an exporter keeps only the last value of a gauge. Therefore each
+// channel reports the sum over all channels. The package also limits the number of series of
+// counters.
 package tally
 
 import "sync"
 
-// Board holds a sum for each set of labels. The zero value is ready to use. A Board is safe for
+// Board contains a sum for each set of labels. The zero value is ready to use. A Board is safe for
 // concurrent use.
 type Board[L comparable, V Value[V]] struct {
 	mu   sync.Mutex
@@ -20,8 +21,8 @@ type Value[V any] interface {
 
 // Add adds value to the sum for labels. If the sum is then zero, its entry is deleted.
 func (b *Board[L, V]) Add(labels L, value V) {
-	var nothing V
-	if value == nothing {
+	var zero V
+	if value == zero {
 		return
 	}
 	b.mu.Lock()
@@ -29,7 +30,7 @@ func (b *Board[L, V]) Add(labels L, value V) {
 	if b.sums == nil {
 		b.sums = make(map[L]V)
 	}
-	if sum := b.sums[labels].Plus(value); sum != nothing {
+	if sum := b.sums[labels].Plus(value); sum != zero {
 		b.sums[labels] = sum
 	} else {
 		delete(b.sums, labels)

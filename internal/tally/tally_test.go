@@ -7,7 +7,7 @@ import (
 
 type count int64
 
-func (c count) Plus(by count) count { return c + by }
+func (c count) Plus(other count) count { return c + other }
 
 func TestSums(t *testing.T) {
 	var board Board[string, count]

@@ -160,8 +160,8 @@ func (t *target) Advance(d time.Duration) {
 	for end := t.now + d; ; {
 		next, backoffEnded := t.timer, ""
 		for _, name := range slices.Sorted(maps.Keys(t.backoffEnds)) {
-			if at := t.backoffEnds[name]; next == 0 || at < next {
-				next, backoffEnded = at, name
+			if backoffEnd := t.backoffEnds[name]; next == 0 || backoffEnd < next {
+				next, backoffEnded = backoffEnd, name
 			}
 		}
 		if next == 0 || next > end {
