@@ -46,8 +46,8 @@ func (o *proofOracle) isSound(d *modelEndpoint) bool {
 	return !d.ejected && !d.unproven && d.connection != "broken"
 }
 
-// updatePhase computes the phase from two sentences of docs/a50.md. The priority is "not emptied while
-// an endpoint that is neither ejected nor unproven connects and has not failed". Without a
+// updatePhase computes the phase from two sentences of docs/a50.md. The priority is "not emptied
+// while an endpoint that is neither ejected nor unproven connects and has not failed". Without a
 // connected endpoint, it is emptied only if an endpoint reconnects that was "ejected by calls that
 // ended with its connection".
 func (o *proofOracle) updatePhase() {

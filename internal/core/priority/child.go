@@ -62,7 +62,8 @@ func (ch *child) connectivityState() State {
 // failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// trackReport records a child's report and updates its timers (A56, "Child Connectivity State Tracking").
+// trackReport records a child's report and updates its timers (A56, "Child Connectivity State
+// Tracking").
 func (c *Core) trackReport(child *child, state State, tier Tier) {
 	before, refused, wasPoor := child.reported, child.refused, child.isSmall() || child.isFailing() || child.wasPoor
 	if c.reportCount++; child.isGood() || child.isSmall() {
