@@ -43,7 +43,8 @@ const (
 
 func (c Condition) String() string { return [...]string{"usable", "emptied", "half-open"}[c] }
 
-// TierOf returns the Tier of a picker. A picker without one is Usable, and all its weight is READY.
+// TierOf returns the Tier of a picker. If the picker has no Tier, it counts as Usable, and all its
+// weight as READY.
 func TierOf(picker balancer.Picker) Tier {
 	switch p := picker.(type) {
 	case interface{ Tier() Tier }:

@@ -7,7 +7,7 @@
 //	  understudy_outlier_detection           one for each priority
 //	    understudy_drop
 //	      understudy_weighted_target         one child for each locality
-//	        understudy_weighted_round_robin  one endpoint for each leaf
+//	        understudy_weighted_round_robin  one child for each endpoint
 //
 // An update therefore never changes the type of a policy. Such a change would close all connections
 // below the policy. A path has two elements: the child of understudy_priority and the locality.

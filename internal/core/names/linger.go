@@ -16,9 +16,9 @@ type item[K comparable, V any] struct {
 // Next adds an answer and returns the current values. It drops a value that the last maxMisses
 // answers do not contain. The other values keep their order, and new values are appended.
 //
-//	after 2:  a b  ->  a b
-//	          c b  ->  a b c   first answer without a
-//	          b c  ->  b c     second answer without a
+//	maxMisses 2:  a b  ->  a b
+//	              c b  ->  a b c   first answer without a
+//	              b c  ->  b c     second answer without a
 func (s *Lingering[K, V]) Next(maxMisses int, answer []V, key func(V) K) []V {
 	latest := make(map[K]V, len(answer))
 	for _, v := range answer {
