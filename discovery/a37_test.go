@@ -38,7 +38,7 @@ func TestA37(t *testing.T) {
 	datadriven.Walk(t, "testdata/a37", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &a37{}
-			datadriven.RunTest(t, path, s.obey)
+			datadriven.RunTest(t, path, s.runCommand)
 			s.resolver.Close()
 		})
 	})
@@ -47,10 +47,10 @@ func TestA37(t *testing.T) {
 type a37 struct {
 	channel
 	resolver resolver.Resolver
-	sources  map[string]*resolving
+	sources  map[string]*fakeResolvingSource
 }
 
-func (s *a37) obey(t *testing.T, d *datadriven.TestData) string {
+func (s *a37) runCommand(t *testing.T, d *datadriven.TestData) string {
 	var args []string
 	for _, a := range d.CmdArgs {
 		args = append(args, a.Key)
@@ -74,10 +74,10 @@ func (s *a37) obey(t *testing.T, d *datadriven.TestData) string {
 		if len(args) == 0 {
 			s.resolver.ResolveNow(resolver.ResolveNowOptions{})
 		} else {
-			s.policyAsks(args[0])
+			s.policyResolveNow(args[0])
 		}
 	case "call":
-		failures := stateattr.ChannelOf(s.last).Failures
+		failures := stateattr.ChannelOf(s.lastState).Failures
 		for _, child := range slices.Sorted(maps.Keys(failures)) {
 			s.add("%s: %s", child, failures[child])
 		}
@@ -85,8 +85,8 @@ func (s *a37) obey(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "unknown command %s", d.Cmd)
 	}
 	synctest.Wait()
-	if seen := s.take(); seen != "" {
-		return seen + "\n"
+	if updates := s.take(); updates != "" {
+		return updates + "\n"
 	}
 	return "nothing\n"
 }
@@ -96,28 +96,28 @@ func (s *a37) build(t *testing.T, names []string) {
 		s.resolver.Close()
 	}
 	s.channel = channel{}
-	s.sources = make(map[string]*resolving)
-	var parts []discovery.Mechanism
+	s.sources = make(map[string]*fakeResolvingSource)
+	var mechanisms []discovery.Mechanism
 	for _, name := range names {
-		source := &resolving{onAsk: func() { s.add("asked %s", name) }}
+		source := &fakeResolvingSource{onResolveNow: func() { s.add("asked %s", name) }}
 		s.sources[name] = source
-		part := discovery.Mechanism{Name: name, Source: source, Authority: name + ".test"}
+		mechanism := discovery.Mechanism{Name: name, Source: source, Authority: name + ".test"}
 		if strings.HasPrefix(name, "eds") {
-			part.Source = &source.scripted // hides the method ResolveNow of scripted
+			mechanism.Source = &source.fakeSource // has no ResolveNow
 		}
-		parts = append(parts, part)
+		mechanisms = append(mechanisms, mechanism)
 	}
-	s.resolver = build(t, of(parts), s)
+	s.resolver = build(t, newBuilder(mechanisms), s)
 }
 
-func (s *a37) policyAsks(child string) {
-	stateattr.ResolveNow(s.last)(child, s.configured().Children[child].IgnoreReresolutionRequests)
+func (s *a37) policyResolveNow(child string) {
+	stateattr.ResolveNow(s.lastState)(child, s.configured().Children[child].IgnoreReresolutionRequests)
 }
 
 func (s *a37) UpdateState(state resolver.State) error {
-	s.last = hierarchy.Unseal(state)
+	s.lastState = hierarchy.Unseal(state)
 	config := s.configured()
-	groups := hierarchy.Group(s.last.Endpoints)
+	groups := hierarchy.Group(s.lastState.Endpoints)
 	s.add("state")
 	for _, child := range config.Priorities {
 		line := "  " + child
@@ -133,7 +133,7 @@ func (s *a37) UpdateState(state resolver.State) error {
 		if c.IgnoreReresolutionRequests {
 			line += ", ignores requests"
 		}
-		if drops := dropsIn(c.Config); drops != "" {
+		if drops := dropsOf(c.Config); drops != "" {
 			line += ", drops " + drops
 		}
 		s.add("%s", line)
@@ -159,7 +159,7 @@ func (s *a37) configured() priorityConfig {
 	return config.LoadBalancingConfig[0]["understudy_priority"]
 }
 
-func dropsIn(config json.RawMessage) string {
+func dropsOf(config json.RawMessage) string {
 	_, text, found := strings.Cut(string(config), `"dropCategories":`)
 	if !found {
 		return ""

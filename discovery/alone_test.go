@@ -13,19 +13,19 @@ import (
 
 // A program that imports a source must also import package understudy. If it does not, Build
 // returns an error that names the import.
-func TestASourceAlone(t *testing.T) {
+func TestBuildWithoutPackageUnderstudy(t *testing.T) {
 	discovery.Register("alone", func(*discovery.Target) ([]discovery.Mechanism, error) {
-		return []discovery.Mechanism{{Source: &scripted{}}}, nil
+		return []discovery.Mechanism{{Source: &fakeSource{}}}, nil
 	})
-	makes := options.Make
+	makeBuilder := options.Make
 	options.Make = nil
-	defer func() { options.Make = makes }()
+	defer func() { options.Make = makeBuilder }()
 	_, err := resolver.Get("alone").Build(target("alone:///x"), &channel{}, resolver.BuildOptions{})
 	const want = "alone: nothing builds resolvers for this source; import github.com/understudy-lb/understudy"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	options.Make = makes
+	options.Make = makeBuilder
 	cc, err := grpc.NewClient("alone:///x", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

@@ -15,12 +15,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
+func TestConfirmRenewsLastAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &scripted{}, &channel{}
-		b := one(s)
+		s, cc := &fakeSource{}, &channel{}
+		b := newSourceBuilder(s)
 		r := build(t, b, cc)
-		_ = s.say("10.0.0.1:1")
+		_ = s.sendAddresses("10.0.0.1:1")
 		s.Fail(errors.New("down"))
 		time.Sleep(2 * time.Hour)
 		s.Confirm()
@@ -37,16 +37,16 @@ func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 }
 
 // Confirm must have no effect before the source's first answer.
-func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
+func TestConfirmBeforeFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &scripted{}, &channel{}
-		b := one(s)
+		s, cc := &fakeSource{}, &channel{}
+		b := newSourceBuilder(s)
 		r := build(t, b, cc)
 		s.Confirm()
 		if got := cc.take(); got != "" {
 			t.Errorf("channel saw %q", got)
 		}
-		_ = s.say("10.0.0.1:1")
+		_ = s.sendAddresses("10.0.0.1:1")
 		r.Close()
 		cc.take()
 		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
@@ -62,34 +62,35 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	})
 }
 
-// A source's answer has no endpoint that can take calls, and then the source fails. The errors of
-// calls must give both reasons. Confirm must remove the second one.
-func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
+// A source sends an answer without a usable endpoint, and then reports a failure. The errors of
+// calls must contain the reasons of the answer and of the failure. After Confirm, they must not
+// contain the failure.
+func TestConfirmClearsFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &scripted{}, &channel{}
-		r := build(t, one(s), cc)
+		s, cc := &fakeSource{}, &channel{}
+		r := build(t, newSourceBuilder(s), cc)
 		defer r.Close()
 		answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Health: discovery.Unhealthy})
 		answer.Why = "all pods are restarting"
 		_ = s.Update(answer)
 		s.Fail(errors.New("the API is away"))
-		if got := cc.failure(); !strings.Contains(got, "away") {
+		if got := cc.failures(); !strings.Contains(got, "away") {
 			t.Errorf("calls fail with %q, want the failure", got)
 		}
 		s.Confirm()
-		if got := cc.failure(); strings.Contains(got, "away") || !strings.Contains(got, answer.Why) {
+		if got := cc.failures(); strings.Contains(got, "away") || !strings.Contains(got, answer.Why) {
 			t.Errorf("calls fail with %q, want %s alone", got, answer.Why)
 		}
 	})
 }
 
-// A source has no result after 2 s. The text of Trying must be logged once.
-func TestWhatIsAwaitedIsLogged(t *testing.T) {
+// After a source has been waiting for 2 s, the text that it passed to Trying must be logged once.
+func TestTryingIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &scripted{}, &channel{}
-		r := build(t, one(s), cc)
+		s, cc := &fakeSource{}, &channel{}
+		r := build(t, newSourceBuilder(s), cc)
 		defer r.Close()
-		waits := func(text string, d time.Duration, want int) {
+		wantLogged := func(text string, d time.Duration, want int) {
 			t.Helper()
 			s.Trying(text)
 			line := "x: no answer yet: " + text
@@ -100,22 +101,22 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 				t.Errorf("%q was logged %d times within %v, want %d", line, n, d, want)
 			}
 		}
-		waits("dialling the registry", 1900*time.Millisecond, 0)
-		waits("waiting for its list", 1900*time.Millisecond, 0)
-		waits("waiting for its list", 200*time.Millisecond, 1)
-		waits("waiting for its list", time.Minute, 0)
-		waits("reading its list", time.Second, 0)
-		_ = s.say("10.0.0.1:1")
-		waits("reading its list", time.Minute, 0)
+		wantLogged("dialling the registry", 1900*time.Millisecond, 0)
+		wantLogged("waiting for its list", 1900*time.Millisecond, 0)
+		wantLogged("waiting for its list", 200*time.Millisecond, 1)
+		wantLogged("waiting for its list", time.Minute, 0)
+		wantLogged("reading its list", time.Second, 0)
+		_ = s.sendAddresses("10.0.0.1:1")
+		wantLogged("reading its list", time.Minute, 0)
 	})
 }
 
-// The first of two sources has failed, and the second one has called Trying. The errors of calls
-// must give both texts.
-func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
+// One of two sources has called Trying, and the other one has failed. The errors of calls must
+// contain both texts.
+func TestCallErrorsIncludeTrying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b, cc := &scripted{}, &scripted{}, &channel{}
-		r := build(t, of([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}), cc)
+		a, b, cc := &fakeSource{}, &fakeSource{}, &channel{}
+		r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}), cc)
 		defer r.Close()
 		a.Trying("looking up a.test")
 		b.Fail(errors.New("no such host"))
@@ -126,15 +127,15 @@ func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	})
 }
 
-func TestAMistakeIsShownAsOne(t *testing.T) {
-	s, cc := &scripted{}, &channel{}
-	r := build(t, one(s), cc)
+func TestMistakeInError(t *testing.T) {
+	s, cc := &fakeSource{}, &channel{}
+	r := build(t, newSourceBuilder(s), cc)
 	defer r.Close()
 	s.Fail(fmt.Errorf("registry: %w", discovery.Mistake(errors.New("no service shop"))))
 	if got, want := cc.take(), "error x: registry: no service shop (a mistake to correct: waiting will not help)"; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
-	if err := s.say("10.0.0.1:1"); err != nil || !strings.HasPrefix(cc.take(), "state ") {
+	if err := s.sendAddresses("10.0.0.1:1"); err != nil || !strings.HasPrefix(cc.take(), "state ") {
 		t.Errorf("a later answer is refused: %v", err)
 	}
 	if discovery.Mistake(nil) != nil || discovery.Refused(nil) != nil {
@@ -143,9 +144,9 @@ func TestAMistakeIsShownAsOne(t *testing.T) {
 }
 
 // A failure that is marked with Refused must be counted in the metrics as a refused answer.
-func TestAFailureThatRefusesAnAnswerIsCountedSo(t *testing.T) {
-	metrics, s := &lbtest.Recorder{}, &scripted{}
-	r, err := one(s).Build(target("x:///shop"), &channel{}, resolver.BuildOptions{MetricsRecorder: metrics})
+func TestRefusedIsCounted(t *testing.T) {
+	metrics, s := &lbtest.Recorder{}, &fakeSource{}
+	r, err := newSourceBuilder(s).Build(target("x:///shop"), &channel{}, resolver.BuildOptions{MetricsRecorder: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-var shapes = map[string]struct {
-	some   discovery.Answer
-	empty  []discovery.Answer
-	state  string
-	nobody string // expected state after an empty answer with Empty set
+var emptyAnswers = map[string]struct {
+	nonEmpty   discovery.Answer
+	empty      []discovery.Answer
+	state      string
+	emptyState string // the update of the channel if Empty is set
 }{
 	"cluster": {
 		flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}),
@@ -35,16 +35,16 @@ var shapes = map[string]struct {
 	},
 }
 
-// A source sends an answer without endpoints, and Empty is not set. This must count as a failure.
-// The last answer must stay in use, even after the channel was idle. If there is none, the errors
-// of calls must say why there are no endpoints.
-func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
-	for about, shape := range shapes {
-		for i, empty := range shape.empty {
-			t.Run(fmt.Sprint(about, " ", i), func(t *testing.T) {
+// An answer without endpoints must count as a failure if Empty is not set. The last answer must
+// stay in use, even after the channel was idle. Without a last answer, the errors of calls must
+// contain the reason.
+func TestUnintendedEmptyAnswer(t *testing.T) {
+	for name, test := range emptyAnswers {
+		for i, empty := range test.empty {
+			t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s, cc := &scripted{}, &channel{}
-					b := one(s)
+					s, cc := &fakeSource{}, &channel{}
+					b := newSourceBuilder(s)
 					r := build(t, b, cc)
 					if err := s.Update(empty); err == nil {
 						t.Error("an empty answer was accepted, want an error")
@@ -52,14 +52,14 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 					if got := cc.take(); !strings.HasPrefix(got, "error x: its ") {
 						t.Errorf("the channel saw %q, want the reason for having no endpoints", got)
 					}
-					_ = s.Update(shape.some)
+					_ = s.Update(test.nonEmpty)
 					_ = s.Update(empty)
 					r.Close()
 					time.Sleep(time.Minute)
 					r = build(t, b, cc)
 					_ = s.Update(empty)
 					r.Close()
-					if got, want := cc.take(), shape.state+"\n"+shape.state; got != want {
+					if got, want := cc.take(), test.state+"\n"+test.state; got != want {
 						t.Errorf("the channel saw\n%s\nwant\n%s", got, want)
 					}
 				})
@@ -68,21 +68,21 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	}
 }
 
-// A source sends an answer without endpoints, and Empty is set. It must replace the last answer,
-// even after the channel was idle.
-func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
-	for about, shape := range shapes {
-		t.Run(about, func(t *testing.T) {
+// If Empty is set, an answer without endpoints must replace the last answer, even after the channel
+// was idle.
+func TestIntendedEmptyAnswer(t *testing.T) {
+	for name, test := range emptyAnswers {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				empty := shape.empty[0]
+				empty := test.empty[0]
 				empty.Empty = true
-				some := shape.some
-				some.Empty = true
-				s, cc := &scripted{}, &channel{}
-				b := one(s)
+				nonEmpty := test.nonEmpty
+				nonEmpty.Empty = true
+				s, cc := &fakeSource{}, &channel{}
+				b := newSourceBuilder(s)
 				r := build(t, b, cc)
 				for range 2 {
-					_ = s.Update(some)
+					_ = s.Update(nonEmpty)
 					_ = s.Update(empty)
 					_ = s.Update(empty)
 				}
@@ -91,8 +91,8 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				r = build(t, b, cc)
 				s.Fail(errors.New("down"))
 				r.Close()
-				want := strings.Join([]string{shape.state, shape.nobody, shape.state, shape.nobody, shape.nobody}, "\n")
-				got := strings.ReplaceAll(cc.take(), "child1", "child0") // a child that is added again does not get its old name
+				want := strings.Join([]string{test.state, test.emptyState, test.state, test.emptyState, test.emptyState}, "\n")
+				got := strings.ReplaceAll(cc.take(), "child1", "child0") // ignore that a child gets a new name when it is added again
 				if got != want {
 					t.Errorf("the channel saw\n%s\nwant\n%s", got, want)
 				}
@@ -101,16 +101,16 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	}
 }
 
-// The first of two sources sends an answer without endpoints. Its last endpoints must stay in use.
-// When it sends the same answer with Empty set, calls must go to the second source.
-func TestAnEmptyFirstPart(t *testing.T) {
+// The source of the first mechanism sends an answer without endpoints. Its last endpoints must stay
+// in use. After it sends the same answer with Empty set, calls must go to the second mechanism.
+func TestEmptyFirstMechanism(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second, cc := &scripted{}, &scripted{}, &channel{}
-		r := build(t, of([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
+		first, second, cc := &fakeSource{}, &fakeSource{}, &channel{}
+		r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
 		defer r.Close()
-		_ = first.say("10.0.0.1:1")
-		_ = second.say("10.0.0.2:1")
-		_ = first.say()
+		_ = first.sendAddresses("10.0.0.1:1")
+		_ = second.sendAddresses("10.0.0.2:1")
+		_ = first.sendAddresses()
 		second.Fail(errors.New("down"))
 		_ = first.Update(flat.Empty())
 		lines := strings.Split(cc.take(), "\n")

@@ -22,8 +22,9 @@ type machine struct {
 	remote  bool
 }
 
-// register makes targets such as catalogue:///checkout available. Calls go to near machines in
-// proportion to their size, and to remote machines if no near one can be used.
+// register registers a source for targets such as catalogue:///checkout. Calls go to the near
+// machines in proportion to their number of cores. They go to the remote machines only if no near
+// machine is usable.
 func register(c catalogue) {
 	discovery.Register("catalogue", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		service := t.Endpoint()
@@ -50,8 +51,9 @@ func register(c catalogue) {
 	})
 }
 
-// This source is a function that is polled every ten seconds. A program would register it in an
-// init function. understudy.NewClient then accepts targets with its scheme.
+// The source of this example is a function that is polled every ten seconds. A program would call
+// register in an init function. After that, understudy.NewClient accepts targets with the scheme
+// catalogue.
 func Example() {
 	near, remote := startBackend("near"), startBackend("remote")
 	defer remote.Stop()
@@ -63,9 +65,9 @@ func Example() {
 		return
 	}
 	defer conn.Close()
-	fmt.Println("answered by", near.caller(conn))
+	fmt.Println("answered by", near.awaitCall(conn))
 	near.Stop()
-	fmt.Println("answered by", remote.caller(conn))
+	fmt.Println("answered by", remote.awaitCall(conn))
 	// Output:
 	// answered by near
 	// answered by remote

@@ -18,28 +18,28 @@ import (
 
 // An answer that repeats the last one must not cause an update of the channel, and the service
 // config must not be parsed again.
-func TestAnswersThatChangeNothing(t *testing.T) {
-	cc, s := &channel{}, &scripted{}
-	r := build(t, one(s), cc)
+func TestRepeatedAnswers(t *testing.T) {
+	cc, s := &channel{}, &fakeSource{}
+	r := build(t, newSourceBuilder(s), cc)
 	defer r.Close()
 	plain := func(a string) discovery.Answer {
 		attributes := attributes.New("what == cannot compare", []string{a})
 		return discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: a}}, Attributes: attributes}}}
 	}
-	s.say("10.0.0.1:1")
+	s.sendAddresses("10.0.0.1:1")
 	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 		t.Fatalf("channel saw %q, want %q", got, want)
 	}
-	parsed := cc.parsed
+	parsed := cc.parseCount
 	for range 100 {
-		s.say("10.0.0.1:1")
+		s.sendAddresses("10.0.0.1:1")
 	}
-	if seen := cc.take(); seen != "" || cc.parsed != parsed {
-		t.Errorf("channel saw %q and parsed %d more, want nothing", seen, cc.parsed-parsed)
+	if seen := cc.take(); seen != "" || cc.parseCount != parsed {
+		t.Errorf("channel saw %q and parsed %d more, want nothing", seen, cc.parseCount-parsed)
 	}
-	s.say("10.0.0.2:1")
-	if cc.take() == "" || cc.parsed != parsed {
-		t.Errorf("parsed %d more for the same config", cc.parsed-parsed)
+	s.sendAddresses("10.0.0.2:1")
+	if cc.take() == "" || cc.parseCount != parsed {
+		t.Errorf("parsed %d more for the same config", cc.parseCount-parsed)
 	}
 	s.Update(plain("10.0.0.3:1"))
 	s.Update(plain("10.0.0.3:1"))
@@ -48,31 +48,32 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	}
 }
 
-// A resolver uses the same slice for all its answers. Each answer must take effect nevertheless.
-func TestAResolversAnswersInTheSameSlice(t *testing.T) {
-	var of resolver.ClientConn
-	wrapped := building(func(cc resolver.ClientConn) { of = cc })
+// A gRPC resolver may pass the same slice to UpdateState repeatedly and change it in between. Each
+// of its answers must reach the channel.
+func TestResolverReusesSlice(t *testing.T) {
+	var inner resolver.ClientConn
+	wrapped := buildFunc(func(cc resolver.ClientConn) { inner = cc })
 	cc := &channel{}
-	r := build(t, one(discovery.FromResolver(wrapped, target("y:///z"), cc, resolver.BuildOptions{})), cc)
+	r := build(t, newSourceBuilder(discovery.FromResolver(wrapped, target("y:///z"), cc, resolver.BuildOptions{})), cc)
 	defer r.Close()
 	endpoints := []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}}
-	_ = of.UpdateState(resolver.State{Endpoints: endpoints})
+	_ = inner.UpdateState(resolver.State{Endpoints: endpoints})
 	endpoints[0].Addresses[0].Addr = "10.0.0.2:1"
-	_ = of.UpdateState(resolver.State{Endpoints: endpoints})
+	_ = inner.UpdateState(resolver.State{Endpoints: endpoints})
 	endpoints[0] = resolver.Endpoint{Addresses: []resolver.Address{{Addr: "10.0.0.3:1"}}}
-	_ = of.UpdateState(resolver.State{Endpoints: endpoints})
+	_ = inner.UpdateState(resolver.State{Endpoints: endpoints})
 	if got := strings.Count(cc.take(), "state"); got != 3 {
 		t.Errorf("%d updates, want 3", got)
 	}
 }
 
-type building func(resolver.ClientConn)
+type buildFunc func(resolver.ClientConn)
 
-func (building) Scheme() string { return "building" }
+func (buildFunc) Scheme() string { return "building" }
 
-func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (b buildFunc) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	b(cc)
-	return ended{}, nil
+	return noopResolver{}, nil
 }
 
 // The priorities of the first discovery mechanism come before those of the second (gRFC A37). Each
@@ -80,21 +81,21 @@ func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &channel{}
-		pushed, asked := &scripted{}, &resolving{}
-		count := 0
-		asked.onAsk = func() { count++ }
-		r := build(t, of([]discovery.Mechanism{
-			{Name: "shop", Source: pushed, Authority: "shop.example.com"},
-			{Name: "backup:443", Source: asked, Authority: "backup"},
+		pushing, withResolveNow := &fakeSource{}, &fakeResolvingSource{}
+		resolveNows := 0
+		withResolveNow.onResolveNow = func() { resolveNows++ }
+		r := build(t, newBuilder([]discovery.Mechanism{
+			{Name: "shop", Source: pushing, Authority: "shop.example.com"},
+			{Name: "backup:443", Source: withResolveNow, Authority: "backup"},
 		}), cc)
 		defer r.Close()
-		if err := asked.Update(discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.1.0.1:1", ServerName: "forged"}}}}}); err != nil {
+		if err := withResolveNow.Update(discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.1.0.1:1", ServerName: "forged"}}}}}); err != nil {
 			t.Fatal(err)
 		}
 		if seen := cc.take(); seen != "" {
 			t.Errorf("channel saw %q before the first mechanism answered", seen)
 		}
-		if err := pushed.Update(flat.Answer(
+		if err := pushing.Update(flat.Answer(
 			flat.Endpoint{Address: "10.0.0.1:1", Locality: "us-east/a"},
 			flat.Endpoint{Address: "10.0.0.2:1", Locality: "us-east/b"},
 			flat.Endpoint{Address: "10.0.0.3:1", Priority: 1},
@@ -109,7 +110,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 		if !strings.Contains(cc.config(), `"priorities":["shop/child0","shop/child1","backup:443"]`) {
 			t.Errorf("config %s does not have all priorities in order", cc.config())
 		}
-		about := stateattr.ChannelOf(hierarchy.Unseal(cc.last))
+		about := stateattr.ChannelOf(hierarchy.Unseal(cc.lastState))
 		if about.Target != "x:///y" || about.Names["shop/child0"] != "shop: us-east/a, us-east/b" ||
 			about.Names["shop/child1"] != "shop: priority 1" || about.Names["backup:443"] != "backup:443" {
 			t.Errorf("the channel is %+v", about)
@@ -121,16 +122,16 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 			}
 		}
 		for _, child := range []string{"shop/child0", "backup:443", "nothing"} {
-			stateattr.ResolveNow(cc.last)(child, false)
+			stateattr.ResolveNow(cc.lastState)(child, false)
 		}
 		synctest.Wait()
-		if count != 1 {
-			t.Errorf("the second source was asked %d times, want once: by its own child", count)
+		if resolveNows != 1 {
+			t.Errorf("the second source was asked %d times, want once: by its own child", resolveNows)
 		}
 		r.ResolveNow(resolver.ResolveNowOptions{})
 		synctest.Wait()
-		if count != 1 {
-			t.Errorf("the second source was asked %d times, want once: the channel does not say whose connection failed", count)
+		if resolveNows != 1 {
+			t.Errorf("the second source was asked %d times, want once: the channel does not say whose connection failed", resolveNows)
 		}
 	})
 }
@@ -138,35 +139,35 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 // Each failure must be logged once, however often it is repeated, and the last answer must stay in
 // use.
 func TestFailures(t *testing.T) {
-	cc, s := &channel{}, &scripted{}
-	r := build(t, one(s), cc)
+	cc, s := &channel{}, &fakeSource{}
+	r := build(t, newSourceBuilder(s), cc)
 	defer r.Close()
-	const kept = "x: the failure of TestFailures; the endpoints from before stay in use"
-	before := logged.Count(kept)
+	const logLine = "x: the failure of TestFailures; the endpoints from before stay in use"
+	before := logged.Count(logLine)
 	for range 3 {
 		s.Fail(errors.New("the failure of TestFailures"))
 	}
 	if got, want := cc.take(), "error x: the failure of TestFailures"; got != want {
 		t.Errorf("channel saw %q, want %q, once", got, want)
 	}
-	s.say("10.0.0.1:1")
+	s.sendAddresses("10.0.0.1:1")
 	s.Fail(errors.New("the failure of TestFailures"))
 	s.Fail(errors.New("the failure of TestFailures"))
-	s.say("10.0.0.1:1")
+	s.sendAddresses("10.0.0.1:1")
 	s.Fail(errors.New("the failure of TestFailures"))
 	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
-	if n := logged.Count(kept) - before; n != 2 {
+	if n := logged.Count(logLine) - before; n != 2 {
 		t.Errorf("logged %d times, want twice", n)
 	}
 }
 
-func TestAnAnswerThatBreaksTheRules(t *testing.T) {
-	cc, s := &channel{}, &scripted{}
-	r := build(t, one(s), cc)
+func TestInvalidAnswer(t *testing.T) {
+	cc, s := &channel{}, &fakeSource{}
+	r := build(t, newSourceBuilder(s), cc)
 	defer r.Close()
-	err := s.say("10.0.0.1:1", "10.0.0.1")
+	err := s.sendAddresses("10.0.0.1:1", "10.0.0.1")
 	if err == nil || !strings.Contains(err.Error(), `endpoint 1 of locality "/" in priority 0: address "10.0.0.1" given, want host:port, or unix:/path`) {
 		t.Errorf("Update = %v, want the error", err)
 	}
@@ -175,15 +176,15 @@ func TestAnAnswerThatBreaksTheRules(t *testing.T) {
 	}
 }
 
-func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
+func TestDefaultLocalityWeight(t *testing.T) {
 	answer := flat.Answer(
 		flat.Endpoint{Address: "10.0.0.1:1", Weight: 3, Locality: "us/a/1"},
 		flat.Endpoint{Address: "unix:/run/x", Locality: "eu", Priority: 1},
 		flat.Endpoint{Address: "[2001:db8::1]:1", Weight: 2, Locality: "us/b"},
 		flat.Endpoint{Address: "10.0.0.2:1", Locality: "us/a/1"},
 	)
-	cc, s := &channel{}, &scripted{}
-	r := build(t, one(s), cc)
+	cc, s := &channel{}, &fakeSource{}
+	r := build(t, newSourceBuilder(s), cc)
 	defer r.Close()
 	if err := s.Update(answer); err != nil {
 		t.Fatal(err)
@@ -197,54 +198,54 @@ func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
 			t.Errorf("config %s has no %s", cc.config(), want)
 		}
 	}
-	if err := s.say("no-port"); err == nil || !strings.Contains(err.Error(), "port") {
+	if err := s.sendAddresses("no-port"); err == nil || !strings.Contains(err.Error(), "port") {
 		t.Errorf("an address without a port: %v", err)
 	}
 }
 
-// No discovery mechanism has a usable endpoint. The log and the channel's error must name each
-// mechanism with its reason.
-func TestWhatIsEmptyIsNamed(t *testing.T) {
+// If no discovery mechanism has a usable endpoint, the log and the channel's error must name each
+// mechanism and its reason.
+func TestErrorNamesEmptyMechanisms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc, first, second := &channel{}, &scripted{}, &scripted{}
-		r := build(t, of([]discovery.Mechanism{{Name: "emptied.one", Source: first}, {Name: "emptied.two", Source: second}}), cc)
+		cc, first, second := &channel{}, &fakeSource{}, &fakeSource{}
+		r := build(t, newBuilder([]discovery.Mechanism{{Name: "emptied.one", Source: first}, {Name: "emptied.two", Source: second}}), cc)
 		defer r.Close()
 		logged.Take()
 		first.Update(flat.Empty())
 		second.Update(discovery.Answer{Empty: true, Why: "nothing is deployed"})
-		const none, light = "there are no endpoints", "nothing is deployed"
-		if got, want := stateattr.ChannelOf(cc.last).Empty, "x:///y: emptied.one: "+none+"; emptied.two: "+light; got != want {
+		const noEndpoints, notDeployed = "there are no endpoints", "nothing is deployed"
+		if got, want := stateattr.ChannelOf(cc.lastState).Empty, "x:///y: emptied.one: "+noEndpoints+"; emptied.two: "+notDeployed; got != want {
 			t.Errorf("the reason for an empty channel is %q, want %q", got, want)
 		}
-		for _, want := range []string{"x: emptied.one: " + none + ": no call can be made", "x: emptied.two: " + light + ": no call can be made"} {
+		for _, want := range []string{"x: emptied.one: " + noEndpoints + ": no call can be made", "x: emptied.two: " + notDeployed + ": no call can be made"} {
 			if logged.Count(want) != 1 {
 				t.Errorf("no line of the log has %q", want)
 			}
 		}
-		second.say("10.0.0.1:1")
-		if got := stateattr.ChannelOf(cc.last).Empty; got != "" {
+		second.sendAddresses("10.0.0.1:1")
+		if got := stateattr.ChannelOf(cc.lastState).Empty; got != "" {
 			t.Errorf("with an endpoint the reason for an empty channel is %q", got)
 		}
 	})
 }
 
-func TestMechanismsShareNoNames(t *testing.T) {
+func TestMechanismChildNamesAreUnique(t *testing.T) {
 	cc := &channel{}
-	sources := map[string]*scripted{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
-	var parts []discovery.Mechanism
+	sources := map[string]*fakeSource{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
+	var mechanisms []discovery.Mechanism
 	for _, name := range []string{"a", "a/child0", "a'", "a'/child0/child0"} {
-		parts = append(parts, discovery.Mechanism{Name: name, Source: sources[name]})
+		mechanisms = append(mechanisms, discovery.Mechanism{Name: name, Source: sources[name]})
 	}
-	r := build(t, of(parts), cc)
+	r := build(t, newBuilder(mechanisms), cc)
 	defer r.Close()
-	sources["a"].say("10.0.0.1:1")
-	sources["a'"].say("10.0.0.2:1")
+	sources["a"].sendAddresses("10.0.0.1:1")
+	sources["a'"].sendAddresses("10.0.0.2:1")
 	for i, name := range []string{"a/child0", "a'/child0/child0"} {
 		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: []string{"10.0.0.3:1", "10.0.0.4:1"}[i]}}}
 		sources[name].Update(discovery.Answer{Resolved: []resolver.Endpoint{e}})
 	}
 	children := make(map[string]bool)
-	for _, e := range hierarchy.Unseal(cc.last).Endpoints {
+	for _, e := range hierarchy.Unseal(cc.lastState).Endpoints {
 		children[hierarchy.Path(e)[0]] = true
 	}
 	if len(children) != 4 {
@@ -252,9 +253,9 @@ func TestMechanismsShareNoNames(t *testing.T) {
 	}
 }
 
-func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
-	cc, s := &channel{}, &scripted{}
-	r := build(t, one(s), cc)
+func TestFailureTextOmitsLocalPort(t *testing.T) {
+	cc, s := &channel{}, &fakeSource{}
+	r := build(t, newSourceBuilder(s), cc)
 	defer r.Close()
 	for _, port := range []string{"127.0.0.1:40001->", "127.0.0.1:40002->", "[::1]:40003->"} {
 		s.Fail(errors.New("read udp " + port + "127.0.0.1:53: i/o timeout"))
@@ -264,7 +265,7 @@ func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	}
 }
 
-func TestNamesInAnswers(t *testing.T) {
+func TestServerNames(t *testing.T) {
 	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1"})
 	answer.Priorities[0].Localities[0].Endpoints[0].Hostname = "forged"
 	for _, test := range []struct {
@@ -276,8 +277,8 @@ func TestNamesInAnswers(t *testing.T) {
 		{true, "", `10.0.0.1:1/forged["a/child0" "/"] 10.0.0.2:1/good["a/child0" "/"]`},
 		{false, "given", `10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["a/child0" "/"]`},
 	} {
-		cc, s := &channel{}, &scripted{}
-		r := build(t, of([]discovery.Mechanism{{Name: "a", Source: s, Authority: "good", TrustNames: test.trust}}, given.Set("Authority", test.authority)), cc)
+		cc, s := &channel{}, &fakeSource{}
+		r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: s, Authority: "good", TrustNames: test.trust}}, given.Set("Authority", test.authority)), cc)
 		s.Update(answer)
 		if got := cc.take(); got != "state "+test.want {
 			t.Errorf("trust %v, authority %q: channel saw\n%s\nwant\nstate %s", test.trust, test.authority, got, test.want)

@@ -14,87 +14,88 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-type asking struct {
+// configParser builds resolvers that parse a service config and then send one endpoint.
+type configParser struct {
 	built  int
 	parsed *serviceconfig.ParseResult
 }
 
-func (*asking) Scheme() string { return "asking" }
+func (*configParser) Scheme() string { return "asking" }
 
-func (a *asking) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (a *configParser) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	if a.parsed = cc.ParseServiceConfig("{}"); a.parsed.Err != nil {
 		return nil, a.parsed.Err
 	}
 	a.built++
 	_ = cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: fmt.Sprintf("10.0.0.%d:1", a.built)}}}}})
-	return ended{}, nil
+	return noopResolver{}, nil
 }
 
-type ended struct{}
+type noopResolver struct{}
 
-func (ended) ResolveNow(resolver.ResolveNowOptions) {}
-func (ended) Close()                                {}
+func (noopResolver) ResolveNow(resolver.ResolveNowOptions) {}
+func (noopResolver) Close()                                {}
 
-// splitting is a source that sends a list with one discovery mechanism: a gRPC resolver. When it is
-// started again, it fails.
-type splitting struct {
-	target *discovery.Target
-	by     resolver.Builder
-	told   *bool
+// listOnce is a source that sends a list when it is started for the first time, and fails when it
+// is started again. The list contains one mechanism, which wraps a gRPC resolver.
+type listOnce struct {
+	target  *discovery.Target
+	builder resolver.Builder
+	sent    *bool
 }
 
-func (splitting) Check(bool) error { return nil }
+func (listOnce) Check(bool) error { return nil }
 
-func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
-	if *s.told {
+func (s listOnce) Start(r *discovery.Receiver) (discovery.Started, error) {
+	if *s.sent {
 		r.Fail(errors.New("down"))
 		return discovery.Started{}, nil
 	}
-	*s.told = true
-	r.Parts([]discovery.Mechanism{{Name: "a", Source: discovery.FromResolver(s.by, target("asking:///a"), s.target.ClientConn, s.target.BuildOptions)}})
+	*s.sent = true
+	r.Parts([]discovery.Mechanism{{Name: "a", Source: discovery.FromResolver(s.builder, target("asking:///a"), s.target.ClientConn, s.target.BuildOptions)}})
 	return discovery.Started{}, nil
 }
 
-// When a channel closes, its list of discovery mechanisms is stored for the next channel. The gRPC
-// resolvers in the list must not keep the closed channel in memory.
-func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
-	by, told := &asking{}, false
+// When a channel is closed, its list of discovery mechanisms is stored for the next channel. The
+// gRPC resolvers in this list must not keep the closed channel in memory.
+func TestStoredResolversDoNotRetainChannel(t *testing.T) {
+	builder, sent := &configParser{}, false
 	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
-		return []discovery.Mechanism{{Source: splitting{t, by, &told}, Authority: "whole"}}, nil
+		return []discovery.Mechanism{{Source: listOnce{t, builder, &sent}, Authority: "whole"}}, nil
 	})
 	const want = `state 10.0.0.%d:1["a" "/"]`
-	gone := make(chan struct{})
+	collected := make(chan struct{})
 	func() {
 		cc := &channel{}
 		r := build(t, b, cc)
 		if got, want := cc.take(), fmt.Sprintf(want, 1); got != want {
 			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
 		}
-		if by.parsed.Config == nil {
-			t.Errorf("a service config is parsed as %+v, want it from the channel", by.parsed)
+		if builder.parsed.Config == nil {
+			t.Errorf("a service config is parsed as %+v, want it from the channel", builder.parsed)
 		}
 		r.Close()
-		runtime.AddCleanup(cc, func(int) { close(gone) }, 0)
+		runtime.AddCleanup(cc, func(int) { close(collected) }, 0)
 	}()
-	by.parsed = nil
-	awaitGone(t, gone)
+	builder.parsed = nil
+	awaitCollected(t, collected)
 	cc := &channel{}
 	r := build(t, b, cc)
 	defer r.Close()
 	if got, want := cc.take(), fmt.Sprintf(want, 2); got != want {
 		t.Errorf("the next channel saw\n%s\nwant\n%s", got, want)
 	}
-	if by.parsed == nil || by.parsed.Config != nil || by.parsed.Err != nil {
-		t.Errorf("a service config is parsed as %+v, want nothing: its channel is closed", by.parsed)
+	if builder.parsed == nil || builder.parsed.Config != nil || builder.parsed.Err != nil {
+		t.Errorf("a service config is parsed as %+v, want nothing: its channel is closed", builder.parsed)
 	}
 }
 
-func awaitGone(t *testing.T, gone <-chan struct{}) {
+func awaitCollected(t *testing.T, collected <-chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		runtime.GC()
 		select {
-		case <-gone:
+		case <-collected:
 			return
 		case <-time.After(10 * time.Millisecond):
 		}

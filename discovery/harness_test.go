@@ -54,7 +54,7 @@ func startBackend(name string) *backend {
 	return b
 }
 
-func (b *backend) caller(conn *grpc.ClientConn) string {
+func (b *backend) awaitCall(conn *grpc.ClientConn) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
@@ -71,11 +71,11 @@ func (b *backend) caller(conn *grpc.ClientConn) string {
 
 type channel struct {
 	resolver.ClientConn
-	mu       sync.Mutex
-	lines    []string
-	last     resolver.State
-	parsed   int
-	onUpdate func(resolver.State)
+	mu         sync.Mutex
+	lines      []string
+	lastState  resolver.State
+	parseCount int
+	onUpdate   func(resolver.State)
 }
 
 func (c *channel) add(format string, args ...any) {
@@ -93,7 +93,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // there is no answer yet, so calls wait
+	if awaiting.Is(state) { // the source has not answered yet
 		return nil
 	}
 	var endpoints []string
@@ -105,7 +105,7 @@ func (c *channel) UpdateState(state resolver.State) error {
 		endpoints = append(endpoints, fmt.Sprintf("%s%s%q", e.Addresses[0].Addr, name, hierarchy.Path(e)))
 	}
 	c.add("state %s", strings.Join(endpoints, " "))
-	c.last = state
+	c.lastState = state
 	if c.onUpdate != nil {
 		c.onUpdate(state)
 	}
@@ -120,35 +120,35 @@ type rawConfig struct {
 }
 
 func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
-	c.parsed++
+	c.parseCount++
 	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
 }
 
-func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfig).json }
+func (c *channel) config() string { return c.lastState.ServiceConfig.Config.(rawConfig).json }
 
-// scripted is a source that sends reports when the test says so.
-type scripted struct {
+// fakeSource is a source whose reports the test sends with the methods of Receiver.
+type fakeSource struct {
 	*discovery.Receiver
-	raw     *discovery.Receiver
-	inStart func(*scripted)
-	closed  int
-	refuses string
+	raw        *discovery.Receiver
+	onStart    func(*fakeSource)
+	closeCount int
+	startError string
 }
 
-func (*scripted) Check(bool) error { return nil }
+func (*fakeSource) Check(bool) error { return nil }
 
-func (s *scripted) Start(r *discovery.Receiver) (discovery.Started, error) {
-	if s.refuses != "" {
-		return discovery.Started{Close: func() { s.closed++ }}, errors.New(s.refuses)
+func (s *fakeSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	if s.startError != "" {
+		return discovery.Started{Close: func() { s.closeCount++ }}, errors.New(s.startError)
 	}
 	s.Receiver, s.raw = settle.Receiver(r), r
-	if s.inStart != nil {
-		s.inStart(s)
+	if s.onStart != nil {
+		s.onStart(s)
 	}
-	return discovery.Started{Close: func() { s.closed++ }}, nil
+	return discovery.Started{Close: func() { s.closeCount++ }}, nil
 }
 
-func (s *scripted) say(addresses ...string) error {
+func (s *fakeSource) sendAddresses(addresses ...string) error {
 	var endpoints []flat.Endpoint
 	for _, a := range addresses {
 		endpoints = append(endpoints, flat.Endpoint{Address: a})
@@ -156,16 +156,16 @@ func (s *scripted) say(addresses ...string) error {
 	return s.Update(flat.Answer(endpoints...))
 }
 
-type resolving struct {
-	scripted
-	onAsk func()
+type fakeResolvingSource struct {
+	fakeSource
+	onResolveNow func()
 }
 
-func (*resolving) Check(bool) error { return nil }
+func (*fakeResolvingSource) Check(bool) error { return nil }
 
-func (r *resolving) Start(to *discovery.Receiver) (discovery.Started, error) {
-	started, err := r.scripted.Start(to)
-	started.ResolveNow = func() { r.onAsk() }
+func (r *fakeResolvingSource) Start(to *discovery.Receiver) (discovery.Started, error) {
+	started, err := r.fakeSource.Start(to)
+	started.ResolveNow = func() { r.onResolveNow() }
 	return started, err
 }
 
@@ -177,12 +177,12 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-func of(parts []discovery.Mechanism, opts ...given.Option) options.Builder {
-	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, opts...)
+func newBuilder(mechanisms []discovery.Mechanism, opts ...given.Option) options.Builder {
+	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return mechanisms, nil }, opts...)
 }
 
-func one(s discovery.Source, opts ...given.Option) options.Builder {
-	return of([]discovery.Mechanism{{Source: s}}, opts...)
+func newSourceBuilder(s discovery.Source, opts ...given.Option) options.Builder {
+	return newBuilder([]discovery.Mechanism{{Source: s}}, opts...)
 }
 
 func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Resolver {
@@ -195,8 +195,8 @@ func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Res
 	return r
 }
 
-func (c *channel) failure() (text string) {
-	for _, why := range stateattr.ChannelOf(hierarchy.Unseal(c.last)).Failures {
+func (c *channel) failures() (text string) {
+	for _, why := range stateattr.ChannelOf(hierarchy.Unseal(c.lastState)).Failures {
 		text += why
 	}
 	return text

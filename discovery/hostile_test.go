@@ -16,20 +16,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A source answers during Start, and is closed during an update (row E5 of docs/scenarios.md). If
-// this deadlocked, the synctest bubble would fail.
+// The tests below cover answers during Start, and Close during an update (row E5 of
+// docs/scenarios.md). They run in synctest bubbles, which report a deadlock.
 
-func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
+func TestAnswersFromStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &channel{}
-		first := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1"); s.say("10.0.0.2:1") }}
-		second := &scripted{inStart: func(s *scripted) {
-			if seen := cc.take(); seen != "" {
-				t.Errorf("the channel saw %q before all sources were started", seen)
+		first := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1"); s.sendAddresses("10.0.0.2:1") }}
+		second := &fakeSource{onStart: func(s *fakeSource) {
+			if updates := cc.take(); updates != "" {
+				t.Errorf("the channel saw %q before all sources were started", updates)
 			}
 			s.Fail(errors.New("not yet"))
 		}}
-		r := build(t, of([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
+		r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
 		defer r.Close()
 		if got, want := cc.take(), `state 10.0.0.2:1["a/child0" "/"]`; got != want {
 			t.Errorf("channel saw %q, want %q", got, want)
@@ -37,17 +37,17 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	})
 }
 
-// A source cannot be started. Only its own discovery mechanism must fail. If it is the only one,
-// Build must fail.
-func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
-	bad := &scripted{refuses: "no such thing"}
-	good := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
-	for name, parts := range map[string][]discovery.Mechanism{
-		"first": {{Name: "b", Source: bad}, {Name: "a", Source: good}},
-		"last":  {{Name: "a", Source: good}, {Name: "b", Source: bad}},
+// If a source cannot be started, only its own discovery mechanism must fail. If there is no other
+// mechanism, Build must fail.
+func TestStartErrorFailsOneMechanism(t *testing.T) {
+	failing := &fakeSource{startError: "no such thing"}
+	working := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
+	for name, mechanisms := range map[string][]discovery.Mechanism{
+		"first": {{Name: "b", Source: failing}, {Name: "a", Source: working}},
+		"last":  {{Name: "a", Source: working}, {Name: "b", Source: failing}},
 	} {
 		cc, warned := &channel{}, logged.Count("x: b: no such thing")
-		r := build(t, of(parts), cc)
+		r := build(t, newBuilder(mechanisms), cc)
 		if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
 			t.Errorf("%s: channel saw %q, want %q", name, got, want)
 		}
@@ -57,73 +57,73 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 		r.Close()
 	}
 	cc := &channel{}
-	if _, err := one(bad).Build(target("x:///y"), cc, resolver.BuildOptions{}); err == nil || err.Error() != "x: no such thing" {
+	if _, err := newSourceBuilder(failing).Build(target("x:///y"), cc, resolver.BuildOptions{}); err == nil || err.Error() != "x: no such thing" {
 		t.Errorf("Build = %v, want the reason", err)
 	}
-	r := build(t, of([]discovery.Mechanism{{Name: "a", Source: bad}, {Name: "b", Source: bad}}), cc)
+	r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: failing}, {Name: "b", Source: failing}}), cc)
 	defer r.Close()
 	if got, want := cc.take(), "error x: no part has an address: a: no such thing; b: no such thing"; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
 }
 
-// A channel leaves idle mode and its source cannot be started. The channel must use the stored
+// If the source cannot be started when a channel leaves idle mode, the channel must use the stored
 // answer.
-func TestASourceThatDoesNotStartAgain(t *testing.T) {
-	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
-	b, cc := one(s), &channel{}
+func TestStartErrorAfterIdle(t *testing.T) {
+	s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
+	b, cc := newSourceBuilder(s), &channel{}
 	build(t, b, cc).Close()
 	before := cc.take()
-	s.refuses = "no such thing any more"
+	s.startError = "no such thing any more"
 	defer build(t, b, cc).Close()
 	if got := cc.take(); got != before {
 		t.Errorf("channel saw %q, want %q again", got, before)
 	}
 }
 
-func TestNothingComesAfterClose(t *testing.T) {
+func TestReportsAfterCloseAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc, s := &channel{}, &scripted{}
-		r := build(t, one(s), cc)
-		s.say("10.0.0.1:1")
+		cc, s := &channel{}, &fakeSource{}
+		r := build(t, newSourceBuilder(s), cc)
+		s.sendAddresses("10.0.0.1:1")
 		cc.take()
 		r.Close()
 		r.Close()
-		s.say("10.0.0.2:1")
-		s.say("not an address")
+		s.sendAddresses("10.0.0.2:1")
+		s.sendAddresses("not an address")
 		s.Fail(errors.New("late"))
 		s.Update(discovery.Answer{})
 		r.ResolveNow(resolver.ResolveNowOptions{})
 		synctest.Wait()
-		if seen := cc.take(); seen != "" || s.closed != 1 {
-			t.Errorf("the channel saw %q, the source was closed %d times; want nothing, and once", seen, s.closed)
+		if updates := cc.take(); updates != "" || s.closeCount != 1 {
+			t.Errorf("the channel saw %q, the source was closed %d times; want nothing, and once", updates, s.closeCount)
 		}
 	})
 }
 
-func TestCloseFromInsideAnUpdate(t *testing.T) {
+func TestCloseDuringUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc, s := &channel{}, &scripted{}
-		r := build(t, one(s), cc)
+		cc, s := &channel{}, &fakeSource{}
+		r := build(t, newSourceBuilder(s), cc)
 		cc.onUpdate = func(resolver.State) {
-			s.say("10.0.0.2:1") // waits in the queue, because an update is running
+			s.sendAddresses("10.0.0.2:1") // queued until the running update ends
 			r.Close()
-			s.say("10.0.0.3:1")
+			s.sendAddresses("10.0.0.3:1")
 		}
-		s.say("10.0.0.1:1")
+		s.sendAddresses("10.0.0.1:1")
 		if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("channel saw %q, want %q", got, want)
 		}
 	})
 }
 
-func TestCallsBackFromInsideACall(t *testing.T) {
+func TestReentrantCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc, s := &channel{}, &resolving{}
-		s.onAsk = func() { s.say("10.0.0.2:1") }
-		r := build(t, one(s), cc)
+		cc, s := &channel{}, &fakeResolvingSource{}
+		s.onResolveNow = func() { s.sendAddresses("10.0.0.2:1") }
+		r := build(t, newSourceBuilder(s), cc)
 		defer r.Close()
-		s.say("10.0.0.1:1")
+		s.sendAddresses("10.0.0.1:1")
 		cc.onUpdate = func(resolver.State) { r.ResolveNow(resolver.ResolveNowOptions{}) }
 		r.ResolveNow(resolver.ResolveNowOptions{})
 		synctest.Wait()
@@ -134,20 +134,20 @@ func TestCallsBackFromInsideACall(t *testing.T) {
 	})
 }
 
-func TestRequestsForReresolutionAreObeyed(t *testing.T) {
-	cc, s := &channel{}, &resolving{onAsk: func() {}}
-	r := build(t, one(s), cc)
+func TestReresolutionIsNotIgnored(t *testing.T) {
+	cc, s := &channel{}, &fakeResolvingSource{onResolveNow: func() {}}
+	r := build(t, newSourceBuilder(s), cc)
 	defer r.Close()
-	s.say("10.0.0.1:1")
+	s.sendAddresses("10.0.0.1:1")
 	if !strings.Contains(cc.config(), `"ignoreReresolutionRequests":false`) {
 		t.Errorf("config %s ignores requests for re-resolution", cc.config())
 	}
 }
 
-// Answers arrive at the same time. The updates of the channel must not overlap, which the race
-// detector checks.
-func TestManyCallsAtOnce(t *testing.T) {
-	cc, s := &channel{}, &scripted{}
+// Concurrent answers must not cause overlapping updates of the channel. The race detector checks
+// this, too.
+func TestConcurrentReports(t *testing.T) {
+	cc, s := &channel{}, &fakeSource{}
 	busy := make(chan struct{}, 1)
 	cc.onUpdate = func(resolver.State) {
 		select {
@@ -157,44 +157,44 @@ func TestManyCallsAtOnce(t *testing.T) {
 			t.Error("two updates overlap")
 		}
 	}
-	r := build(t, one(s), cc)
+	r := build(t, newSourceBuilder(s), cc)
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
 			for j := range 100 {
-				s.say(fmt.Sprintf("10.0.%d.%d:1", i, j))
+				s.sendAddresses(fmt.Sprintf("10.0.%d.%d:1", i, j))
 				s.Fail(errors.New("now and then"))
 				r.ResolveNow(resolver.ResolveNowOptions{})
 			}
 		})
 	}
 	wg.Wait()
-	s.say("10.9.9.9:1")
+	s.sendAddresses("10.9.9.9:1")
 	if got, want := cc.take(), `state 10.9.9.9:1["child0" "/"]`; !strings.HasSuffix(got, want) {
 		t.Errorf("the last update is %q, want %q", got[max(0, len(got)-len(want)):], want)
 	}
 	r.Close()
 }
 
-// An error of a source must reach gRPC without its status code, because a status error would end
-// wait-for-ready calls (decision 13 of docs/scenarios.md).
-func TestNoErrorWrapsAStatus(t *testing.T) {
-	final := fmt.Errorf("the registry says: %w", status.Error(codes.PermissionDenied, "go away"))
-	cc, s := &plainChannel{}, &scripted{}
-	r, err := one(s).Build(target("x:///y"), cc, resolver.BuildOptions{})
+// gRPC must get the errors of a source without their status code, because an error with a status
+// ends wait-for-ready calls (decision 13 of docs/scenarios.md).
+func TestErrorsDoNotWrapStatus(t *testing.T) {
+	statusErr := fmt.Errorf("the registry says: %w", status.Error(codes.PermissionDenied, "go away"))
+	cc, s := &plainChannel{}, &fakeSource{}
+	r, err := newSourceBuilder(s).Build(target("x:///y"), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	s.Fail(final)
+	s.Fail(statusErr)
 	for _, err := range append(cc.errors, s.Update(discovery.Answer{})) {
 		if _, ok := status.FromError(err); ok || err == nil {
 			t.Errorf("%v is a status", err)
 		}
 	}
-	_, err = given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return nil, final }).
+	_, err = given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return nil, statusErr }).
 		Build(target("x:///y"), cc, resolver.BuildOptions{})
-	if _, ok := status.FromError(err); ok || err.Error() != "x: "+final.Error() {
+	if _, ok := status.FromError(err); ok || err.Error() != "x: "+statusErr.Error() {
 		t.Errorf("Build = %v, want the text of the error, and no status", err)
 	}
 }

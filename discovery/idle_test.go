@@ -17,12 +17,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// The last answer of an idle channel must be stored until an hour after the source last confirmed
-// it. If the source fails when the channel is used again, the channel must use the stored answer.
-func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
+// The last answer of an idle channel must be stored for an hour after the source last confirmed it.
+// If the source fails when the channel leaves idle mode, the channel must use the stored answer.
+func TestLastGoodAnswerAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
-		b := one(s)
+		s := &fakeSource{}
+		b := newSourceBuilder(s)
 		plain := discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.9:1"}}}}}
 		use := func(b options.Builder, target resolver.Target, then func()) string {
 			cc := &channel{}
@@ -35,61 +35,60 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 			return cc.take()
 		}
 		fail := func() { s.Fail(errors.New("down")) }
-		here := target("x:///y")
+		defaultTarget := target("x:///y")
 
-		const old = "x: down; the endpoints that were confirmed 59m0s ago are used"
-		before := logged.Count(old)
-		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) })
+		const logLine = "x: down; the endpoints that were confirmed 59m0s ago are used"
+		before := logged.Count(logLine)
+		use(b, defaultTarget, func() { s.sendAddresses("10.0.0.1:1"); <-time.After(24 * time.Hour) })
 		<-time.After(59 * time.Minute)
-		if got, want := use(b, here, fail), `state 10.0.0.1:1["child0" "/"]`; got != want {
+		if got, want := use(b, defaultTarget, fail), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("after 59 minutes: channel saw %q, want %q", got, want)
 		}
-		if logged.Count(old) != before+1 {
+		if logged.Count(logLine) != before+1 {
 			t.Error("their age is not logged")
 		}
-		if got, want := use(b, here, func() { s.say("10.0.0.2:1") }), `state 10.0.0.2:1["child0" "/"]`; got != want {
+		if got, want := use(b, defaultTarget, func() { s.sendAddresses("10.0.0.2:1") }), `state 10.0.0.2:1["child0" "/"]`; got != want {
 			t.Errorf("a source that works: channel saw %q, want its answer alone: %q", got, want)
 		}
 		// Using a stored answer must not confirm it.
 		<-time.After(59 * time.Minute)
-		use(b, here, fail)
+		use(b, defaultTarget, fail)
 		<-time.After(2 * time.Minute)
-		if got, want := use(b, here, fail), "error x: down"; got != want {
+		if got, want := use(b, defaultTarget, fail), "error x: down"; got != want {
 			t.Errorf("after 61 minutes: channel saw %q, want %q", got, want)
 		}
-		use(b, here, func() { s.Update(plain) })
-		for _, other := range []string{use(b, target("x:///z"), fail), use(one(s), here, fail)} {
+		use(b, defaultTarget, func() { s.Update(plain) })
+		for _, other := range []string{use(b, target("x:///z"), fail), use(newSourceBuilder(s), defaultTarget, fail)} {
 			if other != "error x: down" {
 				t.Errorf("another channel saw %q", other)
 			}
 		}
-		if got, want := use(b, here, fail), `state 10.0.0.9:1["endpoints" "/"]`; got != want {
+		if got, want := use(b, defaultTarget, fail), `state 10.0.0.9:1["endpoints" "/"]`; got != want {
 			t.Errorf("plain endpoints: channel saw %q, want %q", got, want)
 		}
 	})
 }
 
-// losing is a source that has lost its server without noticing. Its Confirmed returns the time at
-// which it lost the server.
-type losing struct {
-	scripted
-	lost time.Time
+// confirmingSource is a source that implements Started.Confirmed.
+type confirmingSource struct {
+	fakeSource
+	confirmed time.Time
 }
 
-func (*losing) Check(bool) error { return nil }
+func (*confirmingSource) Check(bool) error { return nil }
 
-func (l *losing) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (l *confirmingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	l.Receiver = settle.Receiver(r)
-	return discovery.Started{Confirmed: func() time.Time { return l.lost }}, nil
+	return discovery.Started{Confirmed: func() time.Time { return l.confirmed }}, nil
 }
 
-func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
+func TestConfirmedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &losing{}
-		b, cc := one(s), &channel{}
+		s := &confirmingSource{}
+		b, cc := newSourceBuilder(s), &channel{}
 		r := build(t, b, cc)
-		s.say("10.0.0.1:1")
-		s.lost = time.Now().Add(50 * time.Minute)
+		s.sendAddresses("10.0.0.1:1")
+		s.confirmed = time.Now().Add(50 * time.Minute)
 		<-time.After(80 * time.Minute)
 		r.Close()
 		cc.take()
@@ -105,27 +104,27 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 	})
 }
 
-// An answer that is confirmed after a failure must be stored again.
-func TestRecoveryAfterIdleness(t *testing.T) {
+// An answer that a source sends after a failure must be stored again.
+func TestRecoveryAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var broken atomic.Bool
+		var failing atomic.Bool
 		s := discovery.Poll(time.Minute, func(context.Context) (discovery.Answer, error) {
-			if broken.Load() {
+			if failing.Load() {
 				return discovery.Answer{}, errors.New("down")
 			}
 			return flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}), nil
 		})
-		b, cc := one(s), &channel{}
+		b, cc := newSourceBuilder(s), &channel{}
 		r := build(t, b, cc)
 		synctest.Wait()
 		r.Close()
-		broken.Store(true)
+		failing.Store(true)
 		r = build(t, b, cc)
 		<-time.After(2 * time.Hour)
-		broken.Store(false)
+		failing.Store(false)
 		<-time.After(2 * time.Minute)
 		r.Close()
-		broken.Store(true)
+		failing.Store(true)
 		<-time.After(50 * time.Minute)
 		r = build(t, b, cc)
 		synctest.Wait()
@@ -139,11 +138,11 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 
 // Channels with the same target and equal options must share a stored answer. Channels with other
 // options must not.
-func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
+func TestEqualOptionsShareLastGoodAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
+		s := &fakeSource{}
 		discovery.Register("equal", func(*discovery.Target) ([]discovery.Mechanism, error) { return []discovery.Mechanism{{Source: s}}, nil })
-		to := func(given options.Program) (*channel, resolver.Resolver) {
+		open := func(given options.Program) (*channel, resolver.Resolver) {
 			cc := &channel{}
 			r, err := options.For("equal", given).Build(target("equal:///y"), cc, resolver.BuildOptions{})
 			if err != nil {
@@ -151,8 +150,8 @@ func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
 			}
 			return cc, r
 		}
-		_, r := to(options.Program{})
-		s.say("10.0.0.1:1")
+		_, r := open(options.Program{})
+		s.sendAddresses("10.0.0.1:1")
 		r.Close()
 		for given, want := range map[*options.Program]string{
 			{}: `state 10.0.0.1:1["child0" "/"]`,
@@ -160,7 +159,7 @@ func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
 			{Authority: "other.test"}:                                  "error equal: down",
 			{Sources: []any{discovery.OwnOption(func(*testing.T) {})}}: "error equal: down",
 		} {
-			cc, r := to(*given)
+			cc, r := open(*given)
 			s.Fail(errors.New("down"))
 			if got := cc.take(); got != want {
 				t.Errorf("with %+v the channel saw %q, want %q", given, got, want)

@@ -14,59 +14,59 @@ import (
 // the error; Check cannot predict it.
 func FromResolver(builder resolver.Builder, target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) Source {
 	opts.DisableServiceConfig = true
-	return inner{builder, target, cc, opts}
+	return resolverSource{builder, target, cc, opts}
 }
 
-type inner struct {
+type resolverSource struct {
 	builder resolver.Builder
 	target  resolver.Target
 	cc      resolver.ClientConn
 	opts    resolver.BuildOptions
 }
 
-func (i inner) Start(r *Receiver) (Started, error) {
+func (i resolverSource) Start(r *Receiver) (Started, error) {
 	cc := i.cc
 	if c, ok := cc.(interface{ Channel() resolver.ClientConn }); ok {
-		cc = c.Channel() // after Close, c.Channel returns a ClientConn that does nothing
+		cc = c.Channel() // if the channel is closed, this ClientConn does nothing
 	}
 	r.Trying("waiting for " + i.target.URL.Redacted())
-	of := &innerConn{ClientConn: cc, r: r}
-	built, err := i.builder.Build(i.target, of, i.opts)
+	conn := &resolverConn{ClientConn: cc, r: r}
+	wrapped, err := i.builder.Build(i.target, conn, i.opts)
 	if err != nil {
 		return Started{}, err
 	}
-	return Started{Close: func() { of.close(built) }, ResolveNow: func() { built.ResolveNow(resolver.ResolveNowOptions{}) }}, nil
+	return Started{Close: func() { conn.close(wrapped) }, ResolveNow: func() { wrapped.ResolveNow(resolver.ResolveNowOptions{}) }}, nil
 }
 
-// Check implements Source. It returns nil, because only Build could find errors, and Build needs a
+// Check implements Source. It returns nil, because only Build can detect errors, and Build needs a
 // channel.
-func (inner) Check(bool) error { return nil }
+func (resolverSource) Check(bool) error { return nil }
 
-// innerConn is the resolver.ClientConn of a wrapped resolver.
-type innerConn struct {
+// resolverConn is the resolver.ClientConn of a wrapped resolver.
+type resolverConn struct {
 	resolver.ClientConn // implements ParseServiceConfig, and methods that later versions of gRPC may add
 	r                   *Receiver
-	calls               atomic.Int32
+	running             atomic.Int32
 }
 
-// close closes the wrapped resolver. Close of gRPC's resolvers waits for a running UpdateState. If
-// close may have been called from inside UpdateState, it therefore calls Close on another
-// goroutine.
-func (c *innerConn) close(built resolver.Resolver) {
-	if c.calls.Load() > 0 {
-		go built.Close()
+// close closes the wrapped resolver. The Close method of gRPC's resolvers waits for a running
+// UpdateState. While calls are running, close may itself run inside UpdateState, so it then calls
+// Close on another goroutine.
+func (c *resolverConn) close(wrapped resolver.Resolver) {
+	if c.running.Load() > 0 {
+		go wrapped.Close()
 		return
 	}
-	built.Close()
+	wrapped.Close()
 }
 
-// under counts a call of the channel as running until the returned function is called.
-func (c *innerConn) under() (way func()) {
-	c.calls.Add(1)
-	return func() { c.calls.Add(-1) }
+// enter counts a call from the wrapped resolver as running until the returned function is called.
+func (c *resolverConn) enter() (leave func()) {
+	c.running.Add(1)
+	return func() { c.running.Add(-1) }
 }
 
-func (c *innerConn) UpdateState(state resolver.State) error {
+func (c *resolverConn) UpdateState(state resolver.State) error {
 	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // copied, because the resolver may reuse its slice
 	for i, e := range state.Endpoints {
 		e.Addresses = slices.Clone(e.Addresses)
@@ -79,15 +79,15 @@ func (c *innerConn) UpdateState(state resolver.State) error {
 			endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}, Attributes: attributes})
 		}
 	}
-	defer c.under()()
+	defer c.enter()()
 	return c.r.Update(Answer{Resolved: endpoints})
 }
 
-func (c *innerConn) NewAddress(addresses []resolver.Address) {
+func (c *resolverConn) NewAddress(addresses []resolver.Address) {
 	_ = c.UpdateState(resolver.State{Addresses: addresses})
 }
 
-func (c *innerConn) ReportError(err error) {
-	defer c.under()()
+func (c *resolverConn) ReportError(err error) {
+	defer c.enter()()
 	c.r.Fail(err)
 }

@@ -11,22 +11,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// An option in the target overrides one of the program that excludes it. This must be logged once.
-func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
+// An option in the target must switch off a contradictory option of the program, which must be
+// logged once.
+func TestTargetOverridesProgramOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string
 		opt       given.Option
 		want, not string
 		note      string
 	}{
-		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, emptied, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},
-		{"x:///y?outlierDetection=true", given.Set("PickFirst", true), emptied, `understudy_pick_first`, "outlierDetection, which the target gives, switches off pickFirst,"},
+		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, outlierDetectionOn, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},
+		{"x:///y?outlierDetection=true", given.Set("PickFirst", true), outlierDetectionOn, `understudy_pick_first`, "outlierDetection, which the target gives, switches off pickFirst,"},
 		{"x:///y?pickFirst=true", given.Set("SlowStart", time.Minute), `understudy_pick_first`, "slowStart", "pickFirst, which the target gives, switches off slowStart,"},
 		{"x:///y?failbackDelay=1m", given.Set("MaxFailbackDelay", 30*time.Second), `"failbackDelay":"60s"`, "maxFailbackDelay", "failbackDelay, which the target gives, switches off maxFailbackDelay,"},
 		{"x:///y?minReady=0.9", given.MinReady(0.6, 0.8), `"minReady":0.9}`, "minReadyRecovery", "minReady, which the target gives, switches off minReadyRecovery,"},
 	} {
-		s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
-		b, before := one(s, test.opt), logged.Count(test.note)
+		s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
+		b, before := newSourceBuilder(s, test.opt), logged.Count(test.note)
 		for range 2 {
 			cc := &channel{}
 			r, err := b.Build(target(test.target), cc, resolver.BuildOptions{})
@@ -45,18 +46,18 @@ func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 }
 
 // The program sets an option of a source that the target does not use. This must be logged.
-func TestAnOptionOfAnotherSourceIsLogged(t *testing.T) {
-	type other struct{}
+func TestUnusedSourceOptionIsLogged(t *testing.T) {
+	type otherSource struct{}
 	build := func(opts ...given.Option) int {
 		before := logged.Count("an option of package discovery_test, which the program gives in Sources, has no effect")
-		r, err := one(&scripted{}, opts...).Build(target("x:///y"), &channel{}, resolver.BuildOptions{})
+		r, err := newSourceBuilder(&fakeSource{}, opts...).Build(target("x:///y"), &channel{}, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Close()
 		return logged.Count("an option of package discovery_test, which the program gives in Sources, has no effect") - before
 	}
-	unused := discovery.OwnOption(func(*other) {})
+	unused := discovery.OwnOption(func(*otherSource) {})
 	if n := build(given.Sources(unused, unused)); n != 1 {
 		t.Errorf("logged %d times, want once", n)
 	}

@@ -15,16 +15,16 @@ import (
 
 func TestUpdatesAreCounted(t *testing.T) {
 	metrics := &lbtest.Recorder{}
-	cc, a, b := &channel{}, &scripted{}, &scripted{}
-	r, err := of([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}).Build(target("x:///shop"), cc, resolver.BuildOptions{MetricsRecorder: metrics})
+	cc, a, b := &channel{}, &fakeSource{}, &fakeSource{}
+	r, err := newBuilder([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}).Build(target("x:///shop"), cc, resolver.BuildOptions{MetricsRecorder: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	want := map[string]int64{}
-	then := func(source, result string, told func()) {
+	wantCount := func(source, result string, report func()) {
 		t.Helper()
-		told()
+		report()
 		if result != "" {
 			want["understudy.source.updates x:///shop "+source+" "+result]++
 		}
@@ -32,15 +32,15 @@ func TestUpdatesAreCounted(t *testing.T) {
 			t.Errorf("counts are %v, want %v", got, want)
 		}
 	}
-	then("a", "accepted", func() { a.say("10.0.0.1:1") })
-	then("a", "", func() { a.say("10.0.0.1:1") })
-	then("a", "accepted", func() { a.say("10.0.0.2:1") })
-	then("b", "failed", func() { b.Fail(errors.New("timeout")) })
-	then("b", "refused", func() { b.Update(discovery.Answer{}) })
-	then("a", "refused", func() { a.say("10.0.0.1") })
-	then("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &clusterfile.Error{})) })
-	then("b", "accepted", func() { b.Parts([]discovery.Mechanism{{Name: "c", Source: &scripted{}}}) })
-	then("a", "refused", func() { a.Rejected(errors.New("bad")) })
+	wantCount("a", "accepted", func() { a.sendAddresses("10.0.0.1:1") })
+	wantCount("a", "", func() { a.sendAddresses("10.0.0.1:1") })
+	wantCount("a", "accepted", func() { a.sendAddresses("10.0.0.2:1") })
+	wantCount("b", "failed", func() { b.Fail(errors.New("timeout")) })
+	wantCount("b", "refused", func() { b.Update(discovery.Answer{}) })
+	wantCount("a", "refused", func() { a.sendAddresses("10.0.0.1") })
+	wantCount("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &clusterfile.Error{})) })
+	wantCount("b", "accepted", func() { b.Parts([]discovery.Mechanism{{Name: "c", Source: &fakeSource{}}}) })
+	wantCount("a", "refused", func() { a.Rejected(errors.New("bad")) })
 	r.Close()
-	then("a", "", func() { a.say("10.0.0.3:1"); a.Fail(errors.New("closed")) })
+	wantCount("a", "", func() { a.sendAddresses("10.0.0.3:1"); a.Fail(errors.New("closed")) })
 }

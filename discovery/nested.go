@@ -16,44 +16,44 @@ import (
 // nil, Parts uses the builder registered for inner's scheme. The options of t also apply to inner,
 // except those of policies, which apply to the whole target. Each mechanism has its own authority,
 // regardless of t's.
-func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
-	if by == nil {
-		by = resolver.Get(inner.URL.Scheme)
+func (t *Target) Parts(builder resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
+	if builder == nil {
+		builder = resolver.Get(inner.URL.Scheme)
 	}
-	ours, ok := by.(interface{ Reader() any })
+	registered, ok := builder.(interface{ Reader() any })
 	if !ok {
 		return nil, fmt.Errorf("no source is registered for scheme %s", printable.Quote(inner.URL.Scheme))
 	}
-	b := ours.Reader().(*reader)
-	within := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions, asked: t.asked}
-	within.given.Program, within.place = nested(b.given, t.given.Program), options.Part
-	read, parts, err := b.read(within)
+	nestedReader := registered.Reader().(*reader)
+	nestedTarget := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions, readOptions: t.readOptions}
+	nestedTarget.options.Program, nestedTarget.scope = nestedOptions(nestedReader.program, t.options.Program), options.Part
+	read, mechanisms, err := nestedReader.read(nestedTarget)
 	if err != nil {
 		return nil, err
 	}
-	parts = slices.Clone(parts)
-	for i := range parts {
-		p := &parts[i]
-		switch given := read.given.Authority; {
-		case given != "" && !p.own:
-			p.Authority, p.own = xnet.EncodeAuthority(given), true
+	mechanisms = slices.Clone(mechanisms)
+	for i := range mechanisms {
+		p := &mechanisms[i]
+		switch authority := read.options.Authority; {
+		case authority != "" && !p.authorityFromOption:
+			p.Authority, p.authorityFromOption = xnet.EncodeAuthority(authority), true
 		case p.Authority == "":
 			p.Authority = xnet.AuthorityOfEndpoint(inner.Endpoint())
 		}
 	}
-	return parts, nil
+	return mechanisms, nil
 }
 
-// nested returns the options of a nested target. The enclosing target's options override those of
-// the nested target's builder.
-func nested(b, outer options.Program) options.Program {
+// nestedOptions returns the options of a nested target. program holds the options of the nested
+// target's builder, and outer those of the enclosing target, which take precedence.
+func nestedOptions(program, outer options.Program) options.Program {
 	if outer.Refresh != 0 {
-		b.Refresh = outer.Refresh
+		program.Refresh = outer.Refresh
 	}
 	if outer.RemoveAfter != 0 {
-		b.RemoveAfter = outer.RemoveAfter
+		program.RemoveAfter = outer.RemoveAfter
 	}
-	b.Sources = slices.Concat(b.Sources, outer.Sources)
-	b.Settings, b.ServiceConfig = outer.Settings, outer.ServiceConfig
-	return b
+	program.Sources = slices.Concat(program.Sources, outer.Sources)
+	program.Settings, program.ServiceConfig = outer.Settings, outer.ServiceConfig
+	return program
 }

@@ -9,8 +9,8 @@ import (
 // SourceOption is an option of a particular source, for the field Sources of understudy.Options.
 // Each source's package defines its options.
 type SourceOption struct {
-	of  reflect.Type // the type T of OwnOption, which identifies the source
-	set any          // a func(*T)
+	optionType reflect.Type // the type T of OwnOption
+	set        any          // a func(*T)
 }
 
 // OwnOption returns an option for a custom source. The option calls set on a T, which is a type
@@ -22,27 +22,27 @@ func OwnOption[T any](set func(*T)) SourceOption {
 // OwnOptions returns defaults after applying the options that OwnOption created for T, in the order
 // in which they were given.
 func OwnOptions[T any](t *Target, defaults T) T {
-	if t.asked != nil {
-		t.asked.Store(reflect.TypeFor[T](), true)
+	if t.readOptions != nil {
+		t.readOptions.Store(reflect.TypeFor[T](), true)
 	}
-	for _, given := range t.given.Sources {
-		if o, ok := given.(SourceOption); ok && o.of == reflect.TypeFor[T]() {
+	for _, given := range t.options.Sources {
+		if o, ok := given.(SourceOption); ok && o.optionType == reflect.TypeFor[T]() {
 			o.set.(func(*T))(&defaults)
 		}
 	}
 	return defaults
 }
 
-// unasked returns a note for each source option in the program that no source of the target has
-// read.
-func (t *Target) unasked() (notes []string) {
-	for _, given := range t.given.Sources {
+// unreadOptions returns a note for each source option of the program that no source of the target
+// has read.
+func (t *Target) unreadOptions() (notes []string) {
+	for _, given := range t.options.Sources {
 		o, ok := given.(SourceOption)
 		if !ok {
 			continue
 		}
-		if _, asked := t.asked.LoadOrStore(o.of, true); !asked {
-			notes = append(notes, fmt.Sprintf("an option of package %s, which the program gives in Sources, has no effect: the target does not use that source", path.Base(o.of.PkgPath())))
+		if _, asked := t.readOptions.LoadOrStore(o.optionType, true); !asked {
+			notes = append(notes, fmt.Sprintf("an option of package %s, which the program gives in Sources, has no effect: the target does not use that source", path.Base(o.optionType.PkgPath())))
 		}
 	}
 	return notes

@@ -15,8 +15,8 @@ import (
 func configFor(t *testing.T, text string, opts ...given.Option) string {
 	t.Helper()
 	cc := &channel{}
-	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
-	r, err := one(s, opts...).Build(target(text), cc, resolver.BuildOptions{})
+	s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
+	r, err := newSourceBuilder(s, opts...).Build(target(text), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -24,15 +24,15 @@ func configFor(t *testing.T, text string, opts ...given.Option) string {
 	return cc.config()
 }
 
-const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
+const outlierDetectionOn = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
 
-func TestWhatPoliciesAreTold(t *testing.T) {
+func TestPolicyConfig(t *testing.T) {
 	options := []given.Option{
 		given.Set("FailoverTimeout", 3*time.Second), given.Set("FailbackDelay", time.Minute), given.Set("SlowStart", 30*time.Second),
 	}
-	comingBack := []given.Option{
+	failback := []given.Option{
 		given.Set("WarmStandby", 2), given.Set("FastFailover", true), given.Set("FailbackDelay", 10*time.Second),
 		given.Set("FailbackJitter", 20*time.Second), given.Set("MaxFailbackDelay", 30*time.Second),
 	}
@@ -50,11 +50,11 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 		{"x:///y?minReady=0.6", nil, []string{`"failbackDelay":"0s","minReady":0.6}`}},
 		{"x:///y?minReadyRecovery=0.9", []given.Option{given.MinReady(0.6, 0.8)}, []string{`"minReady":0.6,"minReadyRecovery":0.9}`}},
 		{"x:///y?warmStandby=1&fastFailover=true&failbackJitter=20s&maxFailbackDelay=30s", nil, []string{`"failbackDelay":"0s","warmStandby":1,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
-		{"x:///y", comingBack, []string{`"failbackDelay":"10s","warmStandby":2,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
-		{"x:///y?warmStandby=0&fastFailover=false&failbackJitter=0s&maxFailbackDelay=0s", comingBack, []string{`"failbackDelay":"10s"}`}},
+		{"x:///y", failback, []string{`"failbackDelay":"10s","warmStandby":2,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
+		{"x:///y?warmStandby=0&fastFailover=false&failbackJitter=0s&maxFailbackDelay=0s", failback, []string{`"failbackDelay":"10s"}`}},
 		{"x:///y", nil, []string{`"reportEmptied":false,"childPolicy":[{"understudy_drop"`}},
-		{"x:///y?outlierDetection=true", nil, []string{emptied}},
-		{"x:///y", []given.Option{given.Set("OutlierDetection", true)}, []string{emptied}},
+		{"x:///y?outlierDetection=true", nil, []string{outlierDetectionOn}},
+		{"x:///y", []given.Option{given.Set("OutlierDetection", true)}, []string{outlierDetectionOn}},
 		{"x:///y?outlierDetection=false", []given.Option{given.Set("OutlierDetection", true)}, []string{`"reportEmptied":false`}},
 		{"x:///y?pickFirst=false", []given.Option{given.Set("PickFirst", true)}, []string{`"understudy_weighted_round_robin"`}},
 		{"x:///y", []given.Option{given.Set("ServiceConfig", `{"retryThrottling":{}}`)}, []string{`"retryThrottling":{}`}},
@@ -68,18 +68,18 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 	}
 }
 
-func TestMistakesInOptions(t *testing.T) {
-	const all = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
+func TestInvalidOptions(t *testing.T) {
+	const parameterNames = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
 	parse := func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		t.Parameter("shelf")
-		return []discovery.Mechanism{{Source: &scripted{}}}, nil
+		return []discovery.Mechanism{{Source: &fakeSource{}}}, nil
 	}
 	for _, test := range []struct {
 		query string
 		opt   given.Option
 		want  string
 	}{
-		{"failovertimeout=1s", nil, `target "x:///y?failovertimeout=1s" has the unknown parameter "failovertimeout" (in a name, ? is %3F), ` + all},
+		{"failovertimeout=1s", nil, `target "x:///y?failovertimeout=1s" has the unknown parameter "failovertimeout" (in a name, ? is %3F), ` + parameterNames},
 		{"failoverTimeout=1", nil, `failoverTimeout: "1" given, want a duration such as 10s`},
 		{"failoverTimeout=0s", nil, "failoverTimeout: 0s given, want a duration such as 10s, of more than 0s"},
 		{"failbackDelay=-1s", nil, "failbackDelay: -1s given, want a duration such as 10s, from 0s to 24h0m0s"},
@@ -124,14 +124,14 @@ func TestMistakesInOptions(t *testing.T) {
 
 func TestAuthority(t *testing.T) {
 	named := func(opts ...given.Option) given.Resolvers {
-		return of([]discovery.Mechanism{{Source: &scripted{}, Authority: "named"}}, opts...)
+		return newBuilder([]discovery.Mechanism{{Source: &fakeSource{}, Authority: "named"}}, opts...)
 	}
 	for _, test := range []struct {
 		b            given.Resolvers
 		target, want string
 	}{
-		{one(&scripted{}), "x:///y z", "y%20z"},
-		{one(&scripted{}), "x:///:443", "localhost:443"},
+		{newSourceBuilder(&fakeSource{}), "x:///y z", "y%20z"},
+		{newSourceBuilder(&fakeSource{}), "x:///:443", "localhost:443"},
 		{named(), "x:///y", "named"},
 		{named(given.Set("Authority", "a b")), "x:///y", "a%20b"},
 		{named(given.Set("Authority", "option")), "x:///y?authority=parameter", "parameter"},
@@ -140,30 +140,30 @@ func TestAuthority(t *testing.T) {
 			t.Errorf("%s: authority %q, want %q", test.target, got, test.want)
 		}
 	}
-	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
+	s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
 	cc := &channel{}
-	r := build(t, of([]discovery.Mechanism{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
+	r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
 	defer r.Close()
 	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
 }
 
-func TestOptionsOfASource(t *testing.T) {
-	type own struct{ shelf, room string }
-	var got own
+func TestSourceOptions(t *testing.T) {
+	type sourceOptions struct{ shelf, room string }
+	var got sourceOptions
 	parse := func(t *discovery.Target) ([]discovery.Mechanism, error) {
-		got = discovery.OwnOptions(t, own{"top", "store"})
-		return []discovery.Mechanism{{Source: &scripted{}}}, nil
+		got = discovery.OwnOptions(t, sourceOptions{"top", "store"})
+		return []discovery.Mechanism{{Source: &fakeSource{}}}, nil
 	}
-	left, right := given.Sources(discovery.OwnOption(func(o *own) { o.shelf = "left" })), given.Sources(discovery.OwnOption(func(o *own) { o.shelf = "right" }))
+	left, right := given.Sources(discovery.OwnOption(func(o *sourceOptions) { o.shelf = "left" })), given.Sources(discovery.OwnOption(func(o *sourceOptions) { o.shelf = "right" }))
 	for _, test := range []struct {
 		b    given.Resolvers
-		want own
+		want sourceOptions
 	}{
-		{given.NewBuilder("x", parse), own{"top", "store"}},
-		{given.NewBuilder("x", parse, left), own{"left", "store"}},
-		{given.NewBuilder("x", parse, left, right), own{"right", "store"}},
+		{given.NewBuilder("x", parse), sourceOptions{"top", "store"}},
+		{given.NewBuilder("x", parse, left), sourceOptions{"left", "store"}},
+		{given.NewBuilder("x", parse, left, right), sourceOptions{"right", "store"}},
 	} {
 		if test.b.Check(target("x:///y"), false); got != test.want {
 			t.Errorf("options are %+v, want %+v", got, test.want)
@@ -171,9 +171,9 @@ func TestOptionsOfASource(t *testing.T) {
 	}
 }
 
-func TestMistakesOfAParser(t *testing.T) {
-	s := &scripted{}
-	for want, parts := range map[string][]discovery.Mechanism{
+func TestInvalidMechanisms(t *testing.T) {
+	s := &fakeSource{}
+	for want, mechanisms := range map[string][]discovery.Mechanism{
 		"the target has no parts":                                          {},
 		"part 1 has no source":                                             {{Name: "a"}},
 		`part 2 has the name "a", want one that no other part has`:         {{Name: "a", Source: s}, {Name: "a", Source: s}},
@@ -181,17 +181,17 @@ func TestMistakesOfAParser(t *testing.T) {
 		"in the service config, which this channel disables (grpc.WithDis": {{Source: s}},
 	} {
 		opts := resolver.BuildOptions{DisableServiceConfig: strings.Contains(want, "disables")}
-		if _, err := of(parts).Build(target("x:///y"), &channel{}, opts); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := newBuilder(mechanisms).Build(target("x:///y"), &channel{}, opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Build = %v, want %q", err, want)
 		}
 	}
 }
 
-func TestASourceHasNoCommonParameter(t *testing.T) {
+func TestSourceCannotReadCommonParameter(t *testing.T) {
 	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
 		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 			t.Parameter(name)
-			return []discovery.Mechanism{{Source: &scripted{}}}, nil
+			return []discovery.Mechanism{{Source: &fakeSource{}}}, nil
 		})
 		err := b.Check(target("x:///y"), false)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: the source reads the parameter %q", want))) {

@@ -15,10 +15,10 @@ import (
 )
 
 // The stored answer of a channel must not be used for a target with another password.
-func TestWhatIsKeptIsForOnePassword(t *testing.T) {
+func TestStoredAnswerDependsOnPassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &scripted{}, &channel{}
-		b := one(s)
+		s, cc := &fakeSource{}, &channel{}
+		b := newSourceBuilder(s)
 		open := func(text string, then func()) string {
 			r, err := b.Build(target(text), cc, resolver.BuildOptions{})
 			if err != nil {
@@ -29,7 +29,7 @@ func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 			return cc.take()
 		}
 		down := func() { s.Fail(errors.New("down")) }
-		open("x://user:hunter22@host/y", func() { _ = s.say("10.0.0.1:1") })
+		open("x://user:hunter22@host/y", func() { _ = s.sendAddresses("10.0.0.1:1") })
 		for text, want := range map[string]string{
 			"x://user:hunter22@host/y": `state 10.0.0.1:1["child0" "/"]`,
 			"x://user:hunter33@host/y": "error x: down",
@@ -45,32 +45,32 @@ func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 
 // Names and errors from outside the program must not add lines or control characters to the log or
 // to errors. Secrets in the target must reach neither the metrics nor the channel.
-func TestTextFromOutsideStaysALine(t *testing.T) {
+func TestUntrustedTextIsEscaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const evil = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"
+		const hostileName = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"
 		logged.Take()
-		metrics, s, part, cc := &lbtest.Recorder{}, &scripted{}, &scripted{}, &channel{}
-		b := of([]discovery.Mechanism{{Name: "a", Source: s}, {Name: "b", Source: &scripted{}}})
+		metrics, s, mechanism, cc := &lbtest.Recorder{}, &fakeSource{}, &fakeSource{}, &channel{}
+		b := newBuilder([]discovery.Mechanism{{Name: "a", Source: s}, {Name: "b", Source: &fakeSource{}}})
 		r, err := b.Build(target("failover:///x:%2F%2Fu:hunter22@h"), cc, resolver.BuildOptions{MetricsRecorder: metrics})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		s.Parts([]discovery.Mechanism{{Name: evil, Source: part}})
-		part.Fail(errors.New("lookup " + evil + " of u:hunter22@h"))
-		_ = part.say("10.0.0.1:1")
-		part.Fail(errors.New("stream\r\nof " + evil))
-		_ = part.Update(flat.Empty())
-		said := logged.Take() + strings.ReplaceAll(cc.take(), "\n", "") + stateattr.ChannelOf(cc.last).Empty
+		s.Parts([]discovery.Mechanism{{Name: hostileName, Source: mechanism}})
+		mechanism.Fail(errors.New("lookup " + hostileName + " of u:hunter22@h"))
+		_ = mechanism.sendAddresses("10.0.0.1:1")
+		mechanism.Fail(errors.New("stream\r\nof " + hostileName))
+		_ = mechanism.Update(flat.Empty())
+		output := logged.Take() + strings.ReplaceAll(cc.take(), "\n", "") + stateattr.ChannelOf(cc.lastState).Empty
 		for labels := range metrics.Export() {
-			said += labels
+			output += labels
 		}
 		for _, bad := range []string{"\n2000/01/01 00:00:00 ERROR: [understudy] forged", "\x1b", "\r", "hunter22"} {
-			if i := strings.Index(said, bad); i >= 0 {
-				t.Errorf("%q is in the output: …%.300q", bad, said[max(0, i-100):])
+			if i := strings.Index(output, bad); i >= 0 {
+				t.Errorf("%q is in the output: …%.300q", bad, output[max(0, i-100):])
 			}
 		}
-		if want := `shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m`; !strings.Contains(said, want) {
+		if want := `shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m`; !strings.Contains(output, want) {
 			t.Errorf("%q is missing from the output", want)
 		}
 	})

@@ -11,9 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// The client does not know its location, so the option prefer has no effect. This must be logged
-// once, with the mistakes in the environment variables. Without the option, nothing must be logged.
-func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
+// Without a location of the client, the option prefer has no effect. This must be logged once,
+// together with mistakes in the environment variables. Nothing must be logged if prefer is not set.
+func TestPreferWithoutLocationIsLogged(t *testing.T) {
 	const note, wrong = "the location of this client is unknown", "UNDERSTUDY_ZONE has no effect"
 	for _, test := range []struct {
 		target, zone string
@@ -31,7 +31,7 @@ func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 		{target: "x:///y", opts: []given.Option{given.Set("Prefer", "hints")}, note: 1},
 	} {
 		t.Setenv("UNDERSTUDY_ZONE", test.zone)
-		b, notes, wrongs := one(&scripted{}, test.opts...), logged.Count(note), logged.Count(wrong)
+		b, notes, wrongs := newSourceBuilder(&fakeSource{}, test.opts...), logged.Count(note), logged.Count(wrong)
 		for range 2 {
 			r, err := b.Build(target(test.target), &channel{}, resolver.BuildOptions{})
 			if err != nil {
@@ -45,16 +45,16 @@ func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// zoneCallers names a zone that has no endpoints. This must be logged once.
-func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
+// If zoneCallers contains a zone without endpoints, this must be logged once.
+func TestZoneCallersOfUnknownZoneIsLogged(t *testing.T) {
 	const note = "zoneCallers names zones that the source does not, which count as without endpoints: "
 	answer := func(zone string) discovery.Answer {
 		return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{
 			Zone: zone, Weight: 1, Endpoints: []discovery.Endpoint{{Addresses: []string{"10.0.0.1:1"}}},
 		}}}}}
 	}
-	source := &scripted{}
-	r, err := one(source).Build(target("x:///y?prefer=balance&zone=a&zoneCallers=a:1,c:1,b:1"), &channel{}, resolver.BuildOptions{})
+	source := &fakeSource{}
+	r, err := newSourceBuilder(source).Build(target("x:///y?prefer=balance&zone=a&zoneCallers=a:1,c:1,b:1"), &channel{}, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +75,11 @@ func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	}
 }
 
-// The endpoints have no localities, so the option prefer has no effect. This must be logged once.
-func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
+// The option prefer has no effect on endpoints without localities. This must be logged once.
+func TestPreferWithoutLocalitiesIsLogged(t *testing.T) {
 	const note = "prefer=zone has no effect on endpoints without localities"
-	source, before := &scripted{}, logged.Count(note)
-	r, err := one(source).Build(target("x:///y?prefer=zone&zone=a"), &channel{}, resolver.BuildOptions{})
+	source, before := &fakeSource{}, logged.Count(note)
+	r, err := newSourceBuilder(source).Build(target("x:///y?prefer=zone&zone=a"), &channel{}, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,18 +96,18 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	}
 }
 
-// The endpoints lack the zone, region, node or hints that the option prefer needs, so the option
-// has no effect. This must be logged once.
-func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
+// The option prefer needs the zone, region, node or hints of endpoints. If the endpoints lack them,
+// this must be logged once.
+func TestPreferWithoutEndpointLocationIsLogged(t *testing.T) {
 	for _, test := range []struct {
-		prefer string
-		of     discovery.Locality
-		lacks  string
+		prefer   string
+		locality discovery.Locality
+		lacks    string
 	}{
 		{"zone", discovery.Locality{}, "zone"},
 		{"zone&region=r", discovery.Locality{}, "zone or region"},
 		{"zone&region=r", discovery.Locality{Region: "s"}, ""},
-		{"zone", discovery.Locality{Region: "r"}, "zone"}, // an endpoint's region does not help, because the client does not know its own
+		{"zone", discovery.Locality{Region: "r"}, "zone"}, // the client's region is unknown
 		{"node", discovery.Locality{SubZone: "s"}, "node or zone"},
 		{"node", discovery.Locality{Endpoints: []discovery.Endpoint{{Node: "n"}}}, ""},
 		{"hints", discovery.Locality{Zone: "z"}, "hints"},
@@ -115,18 +115,18 @@ func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 		{"balance", discovery.Locality{Region: "r"}, "zone"},
 		{"balance", discovery.Locality{Zone: "z"}, ""},
 	} {
-		source := &scripted{}
+		source := &fakeSource{}
 		kind, _, _ := strings.Cut(test.prefer, "&")
 		note := "prefer=" + kind + " has no effect: the source says no " + test.lacks
 		before := logged.Count("has no effect: the source says no ")
-		r, err := one(source).Build(target("x:///y?node=n&zone=a&prefer="+test.prefer), &channel{}, resolver.BuildOptions{})
+		r, err := newSourceBuilder(source).Build(target("x:///y?node=n&zone=a&prefer="+test.prefer), &channel{}, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		settle.Wait()
 		named := logged.Count(note)
 		for _, address := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
-			l := test.of
+			l := test.locality
 			l.Weight = 1
 			l.Endpoints = append([]discovery.Endpoint{{Addresses: []string{address}}}, l.Endpoints...)
 			for i := range l.Endpoints[1:] {
@@ -143,7 +143,7 @@ func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 			want = 1
 		}
 		if all, n := logged.Count("has no effect: the source says no ")-before, logged.Count(note)-named; all != want || want > 0 && n != 1 {
-			t.Errorf("prefer=%s of %+v: %d log lines about it, %d with %q; want %d", test.prefer, test.of, all, n, test.lacks, want)
+			t.Errorf("prefer=%s of %+v: %d log lines about it, %d with %q; want %d", test.prefer, test.locality, all, n, test.lacks, want)
 		}
 	}
 }

@@ -8,18 +8,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Poll returns a source that calls ask immediately, and then again one interval after each return.
-// The interval, which must be positive, is randomized by 10% so that the clients of a fleet do not
-// all poll at the same time. Calls of ask do not overlap unless the source is started more than
-// once. If ask returns an error, the last good answer stays in use. When the channel no longer
-// needs the source, the context is cancelled; ask must then return, and its result is ignored.
-func Poll(interval time.Duration, ask func(context.Context) (Answer, error)) Source {
-	return poller{interval, ask}
+// Poll returns a source that calls fetch immediately, and then again one interval after each
+// return. The interval, which must be positive, is randomized by 10% so that the clients of a fleet
+// do not all poll at the same time. Calls of fetch do not overlap unless the source is started more
+// than once. If fetch returns an error, the last good answer stays in use. When the channel no
+// longer needs the source, the context is cancelled; fetch must then return, and its result is
+// ignored.
+func Poll(interval time.Duration, fetch func(context.Context) (Answer, error)) Source {
+	return poller{interval, fetch}
 }
 
 type poller struct {
 	interval time.Duration
-	ask      func(context.Context) (Answer, error)
+	fetch    func(context.Context) (Answer, error)
 }
 
 func (p poller) Start(r *Receiver) (Started, error) {
@@ -40,14 +41,14 @@ func (p poller) Check(bool) error {
 
 func (p poller) run(ctx context.Context, r *Receiver) {
 	for more := true; more; more = xnet.Rest(ctx, jittered(p.interval)) {
-		answer, err := p.ask(ctx)
+		answer, err := p.fetch(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			r.Fail(err)
 		default:
-			_ = r.Update(answer) // the error is ignored, because the next poll follows in any case
+			_ = r.Update(answer) // no error handling is needed, because the next poll follows anyway
 		}
 	}
 }

@@ -17,28 +17,28 @@ type board struct {
 	watchers map[chan struct{}]bool
 }
 
-func (b *board) put(machines ...string) {
+func (b *board) setMachines(machines ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.machines = machines
-	for news := range b.watchers {
+	for changed := range b.watchers {
 		select {
-		case news <- struct{}{}:
-		default: // the watcher has a pending wake-up
+		case changed <- struct{}{}:
+		default: // a wake-up is already pending
 		}
 	}
 }
 
-func (b *board) watch() (news chan struct{}, end func()) {
-	news = make(chan struct{}, 1)
-	news <- struct{}{}
+func (b *board) watch() (changed chan struct{}, stop func()) {
+	changed = make(chan struct{}, 1)
+	changed <- struct{}{}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.watchers[news] = true
-	return news, func() {
+	b.watchers[changed] = true
+	return changed, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		delete(b.watchers, news)
+		delete(b.watchers, changed)
 	}
 }
 
@@ -55,38 +55,38 @@ func (b *board) answer() discovery.Answer {
 	}
 }
 
-type watched struct{ *board }
+type boardSource struct{ *board }
 
-func (watched) Check(bool) error { return nil }
+func (boardSource) Check(bool) error { return nil }
 
-func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (w boardSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("waiting for the board")
 	done := make(chan struct{})
 	go func() {
-		news, end := w.watch()
-		defer end()
+		changed, stop := w.watch()
+		defer stop()
 		for {
 			select {
 			case <-done:
 				return
-			case <-news:
-				_ = r.Update(w.answer()) // a refused answer is logged; the next change brings another one
+			case <-changed:
+				_ = r.Update(w.answer()) // Understudy logs the error
 			}
 		}
 	}()
 	return discovery.Started{Close: func() { close(done) }}, nil
 }
 
-// All channels of the process share this source, which pushes its answers. It is closed with the
-// last channel that uses it; a source that is expensive to start can stay open for some seconds
-// more. A program registers it in an init function.
+// All channels of the process share this source, which sends an answer whenever the board changes.
+// The linger of 0 closes the source together with the last channel that uses it. A program would
+// call Register in an init function.
 func ExampleShared() {
 	old, fresh := startBackend("the old machine"), startBackend("the new one")
 	defer fresh.Stop()
 	b := &board{watchers: make(map[chan struct{}]bool)}
-	b.put(old.address)
+	b.setMachines(old.address)
 	discovery.Register("board", func(t *discovery.Target) ([]discovery.Mechanism, error) {
-		return []discovery.Mechanism{{Source: discovery.Shared(b, 0, watched{b})}}, nil
+		return []discovery.Mechanism{{Source: discovery.Shared(b, 0, boardSource{b})}}, nil
 	})
 	conn, err := understudy.NewClient("board:///checkout", understudy.Recommended(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -95,9 +95,9 @@ func ExampleShared() {
 		return
 	}
 	defer conn.Close()
-	fmt.Println("answered by", old.caller(conn))
-	b.put(fresh.address)
-	fmt.Println("answered by", fresh.caller(conn))
+	fmt.Println("answered by", old.awaitCall(conn))
+	b.setMachines(fresh.address)
+	fmt.Println("answered by", fresh.awaitCall(conn))
 	old.Stop()
 	// Output:
 	// answered by the old machine

@@ -12,17 +12,17 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// The last answer of a source that pushes must count as confirmed until the source fails or is
-// closed, however old the answer is.
-func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
+// While a source is open and has not failed, its last answer must count as confirmed, however old
+// the answer is.
+func TestOpenSourceConfirmsItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, other := &scripted{}, &scripted{}
-		b, cc := one(s), &channel{}
+		s, other := &fakeSource{}, &fakeSource{}
+		b, cc := newSourceBuilder(s), &channel{}
 		r := build(t, b, cc)
-		s.say("10.0.0.1:1")
+		s.sendAddresses("10.0.0.1:1")
 		<-time.After(2 * time.Hour)
-		build(t, one(other), &channel{})
-		other.say("10.0.0.2:1")
+		build(t, newSourceBuilder(other), &channel{})
+		other.sendAddresses("10.0.0.2:1")
 		r.Close()
 		<-time.After(50 * time.Minute)
 		build(t, b, cc)
@@ -33,34 +33,34 @@ func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	})
 }
 
-type failing struct{}
+type failingSource struct{}
 
-func (failing) Check(bool) error { return nil }
+func (failingSource) Check(bool) error { return nil }
 
-func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (failingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Fail(errors.New("bad cluster"))
 	return discovery.Started{}, nil
 }
 
-// The answer of a discovery mechanism in a list must count as confirmed, however old it is, until
-// the mechanism has another source.
-func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
-	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
-		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
+// The answer of a discovery mechanism in a list must count as confirmed, however old it is, until a
+// new list gives the mechanism another source.
+func TestMechanismConfirmsAnswerUntilReplaced(t *testing.T) {
+	for _, age := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
+		t.Run(fmt.Sprint(age), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				whole, part := &scripted{}, &scripted{}
-				b, cc := one(whole), &channel{}
+				listSource, mechanism := &fakeSource{}, &fakeSource{}
+				b, cc := newSourceBuilder(listSource), &channel{}
 				r := build(t, b, cc)
-				whole.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
-				part.say("10.0.0.1:1")
-				<-time.After(quiet)
-				whole.Parts([]discovery.Mechanism{{Name: "a", Source: failing{}}})
+				listSource.Parts([]discovery.Mechanism{{Name: "a", Source: mechanism}})
+				mechanism.sendAddresses("10.0.0.1:1")
+				<-time.After(age)
+				listSource.Parts([]discovery.Mechanism{{Name: "a", Source: failingSource{}}})
 				<-time.After(40 * time.Minute)
 				r.Close()
 				cc.take()
 				for _, want := range []string{`state 10.0.0.1:1["a/child0" "/"]`, "error x: a: bad cluster"} {
 					r := build(t, b, cc)
-					whole.Parts([]discovery.Mechanism{{Name: "a", Source: failing{}}})
+					listSource.Parts([]discovery.Mechanism{{Name: "a", Source: failingSource{}}})
 					r.Close()
 					if got := cc.take(); got != want {
 						t.Errorf("channel saw %q, want %q", got, want)
@@ -72,49 +72,49 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// A discovery mechanism is removed from the list and added again within an hour. It must use its
-// last answer again, however old that is.
-func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
-	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
-		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
+// If a discovery mechanism is removed from the list and added again within an hour, it must use its
+// last answer, however old the answer is.
+func TestRemovedMechanismConfirmsItsAnswer(t *testing.T) {
+	for _, age := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
+		t.Run(fmt.Sprint(age), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLab(t)
-				a, b := &scripted{}, &scripted{}
-				l.parts("a", a, "b", b)
-				b.say("10.0.0.2:1")
-				a.say("10.0.0.1:1")
-				l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
-				<-time.After(quiet)
-				l.parts("b", b)
-				l.saw(`state 10.0.0.2:1["b/child0" "/"]`)
+				l := newListLab(t)
+				a, b := &fakeSource{}, &fakeSource{}
+				l.sendList("a", a, "b", b)
+				b.sendAddresses("10.0.0.2:1")
+				a.sendAddresses("10.0.0.1:1")
+				l.wantUpdates(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
+				<-time.After(age)
+				l.sendList("b", b)
+				l.wantUpdates(`state 10.0.0.2:1["b/child0" "/"]`)
 				<-time.After(time.Minute)
-				l.parts("a", failing{}, "b", b)
-				l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
+				l.sendList("a", failingSource{}, "b", b)
+				l.wantUpdates(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
 			})
 		})
 	}
 }
 
-// The stored answer of a channel was dropped because the store was full. When there is room again,
-// a confirmation must store the answer again.
-func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
+// The store was full, so it dropped the stored answer of a channel. When there is space again, a
+// confirmation must store the answer again.
+func TestDroppedAnswerIsStoredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
-		b, cc := one(s), &channel{}
+		s := &fakeSource{}
+		b, cc := newSourceBuilder(s), &channel{}
 		r := build(t, b, cc)
-		s.say("10.0.0.1:1")
+		s.sendAddresses("10.0.0.1:1")
 		var others []resolver.Resolver
 		for range 1000 {
-			other := &scripted{}
-			others = append(others, build(t, one(other), &channel{}))
-			other.say("10.0.0.2:1")
+			other := &fakeSource{}
+			others = append(others, build(t, newSourceBuilder(other), &channel{}))
+			other.sendAddresses("10.0.0.2:1")
 		}
 		for _, o := range others {
 			o.Close()
 		}
 		for range 20 {
 			<-time.After(10 * time.Minute)
-			s.say("10.0.0.1:1")
+			s.sendAddresses("10.0.0.1:1")
 		}
 		r.Close()
 		cc.take()
@@ -127,22 +127,22 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	})
 }
 
-type nesting struct{ of discovery.Source }
+type nestingSource struct{ inner discovery.Source }
 
-func (nesting) Check(bool) error { return nil }
+func (nestingSource) Check(bool) error { return nil }
 
-func (n nesting) Start(r *discovery.Receiver) (discovery.Started, error) {
-	r.Parts([]discovery.Mechanism{{Name: "inner", Source: n.of}})
+func (n nestingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	r.Parts([]discovery.Mechanism{{Name: "inner", Source: n.inner}})
 	return discovery.Started{}, nil
 }
 
-// A mechanism in a list sends a list itself. It must be refused: calls must fail with an error, and
+// A list that a mechanism of another list sends must be refused. Calls must fail with an error, and
 // the sources of the inner list must not be started.
-func TestPartsOfParts(t *testing.T) {
+func TestNestedListIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t)
-		inner := &scripted{inStart: func(*scripted) { t.Error("the inner source is started") }}
-		l.parts("a", nesting{inner})
-		l.saw("error x: a: it is a part and gives a list of parts: want these in the list that it is in")
+		l := newListLab(t)
+		inner := &fakeSource{onStart: func(*fakeSource) { t.Error("the inner source is started") }}
+		l.sendList("a", nestingSource{inner})
+		l.wantUpdates("error x: a: it is a part and gives a list of parts: want these in the list that it is in")
 	})
 }

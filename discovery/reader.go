@@ -26,24 +26,26 @@ type Parser func(*Target) ([]Mechanism, error)
 func Register(scheme string, parse Parser) {
 	options.Register(scheme, parse)
 	r := &reader{scheme: scheme, parse: parse}
-	resolver.Register(&registered{r, sync.OnceValue(func() options.Builder { return options.Make(scheme, parse, options.Program{}) })})
+	resolver.Register(&registeredBuilder{r, sync.OnceValue(func() options.Builder { return options.Make(scheme, parse, options.Program{}) })})
 }
 
-// registered is the builder that gRPC knows for a scheme. It creates the actual builder on first
-// use, because package resolving may not be initialized yet, or not be linked at all.
-type registered struct {
+// registeredBuilder is the builder that gRPC knows for a scheme. It creates the actual builder on
+// first use, because package resolving may not be initialized yet, or not be linked at all.
+type registeredBuilder struct {
 	*reader
 	builder func() options.Builder
 }
 
-func (r *registered) Scheme() string { return r.scheme }
+func (r *registeredBuilder) Scheme() string { return r.scheme }
 
-func (r *registered) OverrideAuthority(target resolver.Target) string { return r.Authority(target) }
+func (r *registeredBuilder) OverrideAuthority(target resolver.Target) string {
+	return r.Authority(target)
+}
 
 // Reader returns the reader of the scheme, for nested targets.
-func (r *registered) Reader() any { return r.reader }
+func (r *registeredBuilder) Reader() any { return r.reader }
 
-func (r *registered) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+func (r *registeredBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if options.Make == nil {
 		return nil, r.Prefixed(errors.New("nothing builds resolvers for this source; import github.com/understudy-lb/understudy"), target)
 	}
@@ -51,34 +53,34 @@ func (r *registered) Build(target resolver.Target, cc resolver.ClientConn, opts 
 }
 
 func init() {
-	options.NewReader = func(scheme string, parse any, given options.Program) any {
-		read, ok := parse.(Parser)
+	options.NewReader = func(scheme string, parse any, program options.Program) any {
+		parser, ok := parse.(Parser)
 		if !ok {
-			read = parse.(func(*Target) ([]Mechanism, error))
+			parser = parse.(func(*Target) ([]Mechanism, error))
 		}
-		return &reader{scheme, read, given}
+		return &reader{scheme, parser, program}
 	}
 }
 
 // reader parses the targets of a scheme for package resolving. It is safe for concurrent use.
 type reader struct {
-	scheme string
-	parse  Parser
-	given  options.Program
+	scheme  string
+	parse   Parser
+	program options.Program
 }
 
 // Authority returns the authority of a channel to target. A parameter of the target takes
 // precedence over the program's option, which takes precedence over the first mechanism's
 // authority. If the target is invalid, the result does not matter, because no channel is created.
 func (r *reader) Authority(target resolver.Target) string {
-	t, parts, err := r.readWhole(Target{Target: target, Channel: target})
+	t, mechanisms, err := r.readChannelTarget(Target{Target: target, Channel: target})
 	switch {
 	case err != nil:
 		return r.scheme
-	case t.given.Authority != "":
-		return xnet.EncodeAuthority(t.given.Authority)
-	case parts[0].Authority != "":
-		return parts[0].Authority
+	case t.options.Authority != "":
+		return xnet.EncodeAuthority(t.options.Authority)
+	case mechanisms[0].Authority != "":
+		return mechanisms[0].Authority
 	}
 	return xnet.AuthorityOfEndpoint(t.Endpoint())
 }
@@ -86,11 +88,11 @@ func (r *reader) Authority(target resolver.Target) string {
 // Check returns an error if the target is invalid. Errors in the fields of the service config, and
 // errors that only a server can find, are reported by calls on a channel instead.
 func (r *reader) Check(target resolver.Target, read bool) error {
-	_, parts, err := r.readWhole(Target{Target: target, Channel: target})
+	_, mechanisms, err := r.readChannelTarget(Target{Target: target, Channel: target})
 	if err == nil {
-		err = lbconfig.CheckServiceConfig(r.given.ServiceConfig)
+		err = lbconfig.CheckServiceConfig(r.program.ServiceConfig)
 	}
-	for _, p := range parts {
+	for _, p := range mechanisms {
 		if err == nil {
 			err = p.Source.Check(read)
 		}
@@ -101,49 +103,49 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 // Read returns the mechanisms of a channel's target, the options that apply to it, and notes about
 // options without effect. If the user has set an authority, it is already applied to the
 // mechanisms.
-func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, notes []string, err error) {
-	t, parts, err := r.readWhole(target)
+func (r *reader) Read(target Target) (mechanisms []Mechanism, given options.Given, notes []string, err error) {
+	t, mechanisms, err := r.readChannelTarget(target)
 	if err != nil {
 		return nil, options.Given{}, nil, err
 	}
-	parts = slices.Clone(parts)
-	for i := range parts {
-		p := &parts[i]
-		if !p.own && t.given.Authority != "" {
+	mechanisms = slices.Clone(mechanisms)
+	for i := range mechanisms {
+		p := &mechanisms[i]
+		if !p.authorityFromOption && t.options.Authority != "" {
 			p.Authority = ""
 		}
-		p.TrustNames = p.TrustNames && !p.own && t.given.Authority == ""
+		p.TrustNames = p.TrustNames && !p.authorityFromOption && t.options.Authority == ""
 	}
-	return parts, t.given, t.notes, nil
+	return mechanisms, t.options, t.notes, nil
 }
 
-// readWhole parses the target of a channel, not a nested one.
-func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
-	t.given.Program, t.place, t.asked = r.given, options.Channel, new(sync.Map)
-	read, parts, err := r.read(t)
+// readChannelTarget parses the target of a channel. For a nested target, use read instead.
+func (r *reader) readChannelTarget(t Target) (*Target, []Mechanism, error) {
+	t.options.Program, t.scope, t.readOptions = r.program, options.Channel, new(sync.Map)
+	read, mechanisms, err := r.read(t)
 	if err == nil {
-		read.notes = append(read.notes, read.unasked()...)
+		read.notes = append(read.notes, read.unreadOptions()...)
 	}
-	return read, parts, err
+	return read, mechanisms, err
 }
 
-// read parses the target in t. The options and the scope of t must already be set.
+// read parses the target in t. The caller must already have set the options and the scope of t.
 func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	if err := t.readQuery(); err != nil {
 		return nil, nil, err
 	}
-	parts, err := r.parse(&t)
+	mechanisms, err := r.parse(&t)
 	if err == nil {
 		err = t.checkQuery()
 	}
 	if err == nil {
-		err = checkParts(parts)
+		err = checkParts(mechanisms)
 	}
-	return &t, parts, err
+	return &t, mechanisms, err
 }
 
-// Prefixed adds the scheme to err as a prefix, and removes the target's secrets. It does not wrap
-// err, because a status in it would fail calls that wait for ready.
+// Prefixed adds the scheme to err as a prefix, and removes the target's secrets. The result does
+// not wrap err, because gRPC would fail wait-for-ready calls if err contained a status.
 func (r *reader) Prefixed(err error, target resolver.Target) error {
 	if err == nil {
 		return nil

@@ -14,22 +14,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-func everything(r *discovery.Receiver, text string) {
+func callAllMethods(r *discovery.Receiver, text string) {
 	r.Trying(text)
 	r.Fail(errors.New(text))
 	r.Unconfirmed(errors.New(text), time.Now())
 	r.Rejected(errors.New(text))
 	_ = r.Update(flat.Answer(flat.Endpoint{Address: "10.9.9.9:1"}))
 	r.Confirm()
-	r.Parts([]discovery.Mechanism{{Name: "late", Source: &scripted{inStart: func(*scripted) { panic("a part is started after Close") }}}})
+	r.Parts([]discovery.Mechanism{{Name: "late", Source: &fakeSource{onStart: func(*fakeSource) { panic("a part is started after Close") }}}})
 	_ = r.Remembered()
 }
 
 // After Close, reports of the source must not be used, logged or stored.
-func TestAReceiverAfterClose(t *testing.T) {
+func TestReceiverAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, cc := &scripted{}, &channel{}
-		b := one(s)
+		s, cc := &fakeSource{}, &channel{}
+		b := newSourceBuilder(s)
 		r := build(t, b, cc)
 		answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"})
 		answer.Names = map[string]discovery.Name{"a": {}}
@@ -37,7 +37,7 @@ func TestAReceiverAfterClose(t *testing.T) {
 		r.Close()
 		cc.take()
 		const text = "said after Close"
-		everything(s.Receiver, text)
+		callAllMethods(s.Receiver, text)
 		if err := s.Update(discovery.Answer{}); err != nil {
 			t.Errorf("an answer that breaks the rules is an error after Close: %v", err)
 		}
@@ -58,29 +58,30 @@ func TestAReceiverAfterClose(t *testing.T) {
 	})
 }
 
-// A source that could not be started must not be closed. A source need not set Close.
-func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
-	bad, good := &scripted{refuses: "no registry in the environment"}, &scripted{}
-	r := build(t, of([]discovery.Mechanism{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
+// A source that could not be started must not be closed. Close must accept a source without
+// Started.Close.
+func TestSourceIsNotClosedAfterStartError(t *testing.T) {
+	failing, working := &fakeSource{startError: "no registry in the environment"}, &fakeSource{}
+	r := build(t, newBuilder([]discovery.Mechanism{{Name: "bad", Source: failing}, {Name: "none", Source: failingSource{}}, {Name: "good", Source: working}}), &channel{})
 	r.Close()
-	if bad.closed != 0 || good.closed != 1 {
-		t.Errorf("closed %d times where Start failed, want never, and %d times where not, want once", bad.closed, good.closed)
+	if failing.closeCount != 0 || working.closeCount != 1 {
+		t.Errorf("closed %d times where Start failed, want never, and %d times where not, want once", failing.closeCount, working.closeCount)
 	}
-	if _, err := one(bad).Build(target("x:///y"), &channel{}, resolver.BuildOptions{}); err == nil || bad.closed != 0 {
-		t.Errorf("alone: error %v, closed %d times", err, bad.closed)
+	if _, err := newSourceBuilder(failing).Build(target("x:///y"), &channel{}, resolver.BuildOptions{}); err == nil || failing.closeCount != 0 {
+		t.Errorf("alone: error %v, closed %d times", err, failing.closeCount)
 	}
 }
 
-type checked struct{ scripted }
+type invalidSource struct{ fakeSource }
 
-func (*checked) Check(read bool) error {
+func (*invalidSource) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// The Check of a source that wraps another one must call the other one's Check.
-func TestCheckIsAskedThroughOthers(t *testing.T) {
+// The Check method of a source that wraps another source must call the Check method of that source.
+func TestCheckOfWrappedSource(t *testing.T) {
 	for _, read := range []bool{false, true} {
-		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
+		b := newSourceBuilder(discovery.Refreshed(&invalidSource{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
 		err := b.Check(target("x:///y"), read)
 		if want := fmt.Sprintf("x: no registry in the environment (read %v)", read); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)
@@ -89,27 +90,27 @@ func TestCheckIsAskedThroughOthers(t *testing.T) {
 }
 
 // With must replace only the methods whose hooks are set.
-func TestAReceiverWithHooks(t *testing.T) {
-	everything(new(discovery.Receiver), "to nobody")
+func TestReceiverWith(t *testing.T) {
+	callAllMethods(new(discovery.Receiver), "to nobody")
 	new(discovery.Receiver).With(discovery.Hooks{Fail: func(err error) {
 		if err == nil {
 			t.Error("a failure without a reason is passed on as nil")
 		}
 	}}).Fail(nil)
-	var told []string
-	tell := func(who string) discovery.Hooks {
+	var calls []string
+	hooks := func(receiver string) discovery.Hooks {
 		return discovery.Hooks{
-			Fail:   func(err error) { told = append(told, who+" "+err.Error()) },
-			Trying: func(text string) { told = append(told, who+" "+text) },
+			Fail:   func(err error) { calls = append(calls, receiver+" "+err.Error()) },
+			Trying: func(text string) { calls = append(calls, receiver+" "+text) },
 		}
 	}
-	first := new(discovery.Receiver).With(tell("first"))
-	second := first.With(discovery.Hooks{Fail: tell("second").Fail})
+	first := new(discovery.Receiver).With(hooks("first"))
+	second := first.With(discovery.Hooks{Fail: hooks("second").Fail})
 	for _, r := range []*discovery.Receiver{second, first} {
 		r.Fail(errors.New("failed"))
 		r.Trying("trying")
 	}
-	if got, want := strings.Join(told, ", "), "second failed, first trying, first failed, first trying"; got != want {
+	if got, want := strings.Join(calls, ", "), "second failed, first trying, first failed, first trying"; got != want {
 		t.Errorf("got:  %s\nwant: %s", got, want)
 	}
 }

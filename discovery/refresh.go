@@ -24,22 +24,22 @@ type Refresh struct {
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	for _, name := range options.Names(options.Lookups) {
 		if text := t.parameter(name); text != "" {
-			if _, err := t.given.Set(name, text, options.Lookups); err != nil {
-				return Refresh{}, t.wrong("has a mistake: %v", err)
+			if _, err := t.options.Set(name, text, options.Lookups); err != nil {
+				return Refresh{}, t.errorf("has a mistake: %v", err)
 			}
 		}
 	}
 	r := defaults
-	if t.given.Refresh != 0 {
-		r.Every = max(t.given.Refresh, 0)
+	if t.options.Refresh != 0 {
+		r.Every = max(t.options.Refresh, 0)
 	}
-	if t.given.RemoveAfter != 0 {
-		r.RemoveAfter = t.given.RemoveAfter
+	if t.options.RemoveAfter != 0 {
+		r.RemoveAfter = t.options.RemoveAfter
 	}
 	return r, nil
 }
 
-// Next returns how long to wait after an answer.
+// Next returns the time to wait between an answer and the next lookup. The result is random.
 func (r Refresh) Next() time.Duration { return jittered(r.Every) }
 
 func jittered(d time.Duration) time.Duration {

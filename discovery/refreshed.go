@@ -13,9 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// dnsPause is the minimum time between two lookups of gRPC's DNS resolver. The setting is global,
-// so this package does not change it. To look up a name earlier, it builds a new resolver, which
-// looks up the name at once.
+// dnsPause is the minimum time between two lookups of gRPC's DNS resolver. It is a global variable
+// of gRPC, which this package does not change. To look up a name earlier, refreshing builds a new
+// resolver, which looks up the name at once.
 const dnsPause = 30 * time.Second
 
 // Refreshed returns a source that requests a re-resolution from s every r.Every, in addition to the
@@ -38,7 +38,7 @@ type refreshed struct {
 func (s refreshed) Start(r *Receiver) (Started, error) {
 	w := &refreshing{refreshed: s, receiver: r}
 	var err error
-	w.calls.Do(func() { err = w.start(w.round(0)) })
+	w.calls.Do(func() { err = w.start(w.newRound(0)) })
 	if err != nil {
 		w.close()
 		return Started{}, err
@@ -48,40 +48,40 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 
 // refreshing runs a source and requests a re-resolution from it at an interval. Each answer or
 // failure starts the timer for the next request, so lookups do not overlap. The source is never
-// called inside events: it may answer on the caller's stack, and the answer must then run in an
-// event.
+// called from events, because it may answer on the caller's stack, and events must process the
+// answer.
 type refreshing struct {
 	refreshed
-	receiver *Receiver
-	closed   atomic.Bool
-	number   atomic.Int64 // number of the current round; reports from earlier rounds are ignored
+	receiver     *Receiver
+	closed       atomic.Bool
+	currentRound atomic.Int64 // reports from earlier rounds are ignored
 
-	calls   serial.Serializer // runs the calls of the source, one at a time; guards current
-	current Started           // zero between two rounds and after Close
+	calls   serial.Serializer // runs the calls of the source; guards the next field
+	started Started           // the zero value between two rounds and after Close
 
-	events serial.Serializer // guards the fields below
-	timer  serial.Timer
-	last   time.Time
-	failed bool // the last result was a failure, so gRPC's resolver waits for its backoff
-	known  names.Lingering[string, resolver.Endpoint]
+	events     serial.Serializer // guards the fields below
+	timer      serial.Timer
+	lastResult time.Time
+	lastFailed bool // if set, gRPC's resolver waits for its backoff before the next lookup
+	lingering  names.Lingering[string, resolver.Endpoint]
 }
 
-// start starts the source for a new round. The caller must run it in calls.
+// start starts the source for a new round. It must run in calls.
 func (w *refreshing) start(r *Receiver) error {
 	started, err := w.Source.Start(r)
 	if err == nil {
-		w.current = started
+		w.started = started
 	}
 	return err
 }
 
-func (w *refreshing) end() {
-	old := w.current
-	w.current = Started{}
-	old.end()
+func (w *refreshing) closeCurrent() {
+	old := w.started
+	w.started = Started{}
+	old.close()
 }
 
-func (s *Started) end() {
+func (s *Started) close() {
 	if s.Close != nil {
 		s.Close()
 	}
@@ -90,93 +90,96 @@ func (s *Started) end() {
 func (w *refreshing) close() {
 	w.closed.Store(true)
 	w.events.Run(w.timer.Stop)
-	w.calls.Run(w.end)
+	w.calls.Run(w.closeCurrent)
 }
 
 func (w *refreshing) resolveNow() {
 	w.calls.Run(func() {
-		if ask := w.current.ResolveNow; ask != nil {
-			ask()
+		if request := w.started.ResolveNow; request != nil {
+			request()
 		}
 	})
 }
 
-// due is called when the interval has elapsed. It requests a re-resolution from the source. If the
-// source would delay the lookup, or has no ResolveNow, due closes the source and starts it again,
-// which begins a new round.
-func (w *refreshing) due() {
-	soon := w.failed || time.Since(w.last) < dnsPause
+// requestLookup is called when the interval has elapsed. It requests a re-resolution from the
+// source. If the source would delay the lookup, or has no ResolveNow, requestLookup closes the
+// source and starts it again, which begins a new round.
+func (w *refreshing) requestLookup() {
+	delayed := w.lastFailed || time.Since(w.lastResult) < dnsPause
 	w.calls.Enqueue(func() {
 		if w.closed.Load() {
 			return
 		}
-		if ask := w.current.ResolveNow; ask != nil && !soon {
-			ask()
+		if request := w.started.ResolveNow; request != nil && !delayed {
+			request()
 			return
 		}
-		next := w.round(w.number.Add(1))
-		w.end()
+		next := w.newRound(w.currentRound.Add(1))
+		w.closeCurrent()
 		if err := w.start(next); err != nil {
 			next.Fail(err)
 		}
 	})
 }
 
-// answered records that the source has answered or failed, and starts the timer for the next
-// lookup. It returns false if the round is over.
-func (w *refreshing) answered(round int64, failed bool) bool {
-	if w.closed.Load() || round != w.number.Load() {
+// recordResult records that the source has answered or failed, and starts the timer for the next
+// lookup. It returns false if the round has ended.
+func (w *refreshing) recordResult(round int64, failed bool) bool {
+	if w.closed.Load() || round != w.currentRound.Load() {
 		return false
 	}
-	w.last, w.failed = time.Now(), failed
-	w.timer.Start(&w.events, w.refresh.Next(), w.due)
+	w.lastResult, w.lastFailed = time.Now(), failed
+	w.timer.Start(&w.events, w.refresh.Next(), w.requestLookup)
 	return true
 }
 
-// round receives the reports of the source from one start until the next one.
+// round receives the reports that the source sends between one start and the next.
 type round struct {
 	*refreshing
 	number int64
 }
 
-func (w *refreshing) round(number int64) *Receiver {
+func (w *refreshing) newRound(number int64) *Receiver {
 	r := round{w, number}
-	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.parts})
+	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.sendMechanisms})
 }
 
-// update passes on an answer, together with the addresses that it lacks but that are not removed
-// yet. If the channel rejects the answer before update returns, update returns the error.
+// update passes an answer to the receiver. Before that, it adds the addresses that the answer lacks
+// but that are not removed yet. If the channel rejects the answer before update returns, update
+// returns the error.
 func (r round) update(a Answer) error {
-	var verdict atomic.Pointer[error]
+	var updateErr atomic.Pointer[error]
 	r.events.Run(func() {
-		if !r.answered(r.number, false) {
+		if !r.recordResult(r.number, false) {
 			return
 		}
-		empty := func(e resolver.Endpoint) bool { return len(e.Addresses) == 0 }
-		if found := slices.DeleteFunc(slices.Clone(a.Resolved), empty); len(found) > 0 || a.Empty {
-			a.Resolved = r.known.Next(r.refresh.RemoveAfter, found, addressesOf)
+		hasNoAddress := func(e resolver.Endpoint) bool { return len(e.Addresses) == 0 }
+		if found := slices.DeleteFunc(slices.Clone(a.Resolved), hasNoAddress); len(found) > 0 || a.Empty {
+			a.Resolved = r.lingering.Next(r.refresh.RemoveAfter, found, addressesOf)
 		}
 		if err := r.receiver.Update(a); err != nil {
-			r.answered(r.number, true)
-			verdict.Store(&err)
+			r.recordResult(r.number, true)
+			updateErr.Store(&err)
 		}
 	})
-	if err := verdict.Load(); err != nil {
+	if err := updateErr.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-func (r round) fail(err error) { r.say(true, func() { r.receiver.Fail(err) }) }
+func (r round) fail(err error) { r.forward(true, func() { r.receiver.Fail(err) }) }
 
-func (r round) confirm() { r.say(false, r.receiver.Confirm) }
+func (r round) confirm() { r.forward(false, r.receiver.Confirm) }
 
-func (r round) parts(parts []Mechanism) { r.say(false, func() { r.receiver.Parts(parts) }) }
+func (r round) sendMechanisms(mechanisms []Mechanism) {
+	r.forward(false, func() { r.receiver.Parts(mechanisms) })
+}
 
-func (r round) say(failed bool, pass func()) {
+func (r round) forward(failed bool, report func()) {
 	r.events.Run(func() {
-		if r.answered(r.number, failed) {
-			pass()
+		if r.recordResult(r.number, failed) {
+			report()
 		}
 	})
 }

@@ -16,31 +16,31 @@ import (
 
 func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAfter int) resolver.Resolver {
 	t.Helper()
-	z.began = time.Now()
+	z.start = time.Now()
 	inner := discovery.FromResolver(z, target("zone:///z"), cc, resolver.BuildOptions{})
-	return build(t, one(discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: removeAfter})), cc)
+	return build(t, newSourceBuilder(discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: removeAfter})), cc)
 }
 
-// The time between two lookups must be the interval, with a jitter of 10%, even if the interval is
+// The time between two lookups must be the refresh interval plus or minus 10%, even if it is
 // shorter than the 30 s pause of gRPC's resolver.
-func TestRefreshAsksAgain(t *testing.T) {
+func TestRefreshInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			z := &zone{answers: []string{"10.0.0.1:1"}, took: 100 * time.Millisecond}
+			z := &zone{answers: []string{"10.0.0.1:1"}, latency: 100 * time.Millisecond}
 			cc := &channel{}
 			r := refreshed(t, z, cc, every, 2)
 			time.Sleep(20 * every)
 			r.Close()
-			lookups := z.taken()
+			lookups := z.takeLookups()
 			if n := len(lookups); n < 16 || n > 22 {
 				t.Errorf("every %v: %d lookups in 20 times that", every, n)
 			}
 			for i := range lookups[1:] {
-				apart := lookups[i+1] - lookups[i] - z.took
+				interval := lookups[i+1] - lookups[i] - z.latency
 				// The jitter can make an interval of just above 30 s shorter than 30 s. gRPC's resolver then
 				// waits until 30 s have passed.
-				if apart < every*9/10 || apart > max(every*11/10, 30*time.Second) {
-					t.Errorf("every %v: lookup %d came %v after the previous one", every, i+1, apart)
+				if interval < every*9/10 || interval > max(every*11/10, 30*time.Second) {
+					t.Errorf("every %v: lookup %d came %v after the previous one", every, i+1, interval)
 				}
 			}
 			if every > 35*time.Second && z.builds != 1 {
@@ -55,7 +55,7 @@ func TestRefreshAsksAgain(t *testing.T) {
 
 // An address must be removed after removeAfter consecutive answers without it. A new address must
 // be used at once.
-func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
+func TestRefreshRemoveAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1 c:1", "c:1 b:1", "c:1", "b:1 c:1", "c:1", "c:1", "c:1"}}
 		cc := &channel{}
@@ -77,8 +77,9 @@ func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	})
 }
 
-// Errors, and answers without addresses, must change nothing, and each must be logged once. The
-// next lookup must come after the interval, although gRPC's resolver waits for its backoff.
+// Errors, and answers without addresses, must not change the endpoints, and each must be logged
+// once. The next lookup must follow after the interval, although gRPC's resolver waits for its
+// backoff.
 func TestRefreshAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1", "", "", "!no server", "!no server"}}
@@ -92,13 +93,13 @@ func TestRefreshAfterFailures(t *testing.T) {
 		if e, f := logged.Count("x: its resolver answered without addresses; the endp")-empty, logged.Count("x: no server; the endpoints from before stay in use")-failed; e != 1 || f != 1 {
 			t.Errorf("logged %d and %d times, want once each", e, f)
 		}
-		lookups := z.taken()
+		lookups := z.takeLookups()
 		for i := range lookups[1:] {
-			if apart := lookups[i+1] - lookups[i]; apart > 11*time.Second {
-				t.Errorf("lookup %d came %v after the previous one", i+1, apart)
+			if interval := lookups[i+1] - lookups[i]; interval > 11*time.Second {
+				t.Errorf("lookup %d came %v after the previous one", i+1, interval)
 			}
 		}
-		z.set("b:1")
+		z.setAnswers("b:1")
 		time.Sleep(11 * time.Second)
 		r.Close()
 		if got, want := cc.take(), `state b:1["endpoints" "/"]`; got != want {
@@ -107,9 +108,9 @@ func TestRefreshAfterFailures(t *testing.T) {
 	})
 }
 
-func TestRefreshWaitsForTheAnswer(t *testing.T) {
+func TestRefreshWaitsForAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		z := &zone{answers: []string{"a:1", "b:1", "a:1"}, took: 20 * time.Second}
+		z := &zone{answers: []string{"a:1", "b:1", "a:1"}, latency: 20 * time.Second}
 		cc := &channel{}
 		r := refreshed(t, z, cc, time.Second, 1)
 		time.Sleep(70 * time.Second)
@@ -120,9 +121,9 @@ func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	})
 }
 
-// A request for re-resolution must go to gRPC's resolver, which delays the lookup. The next lookup
-// must come one interval after the answer.
-func TestRefreshPassesRequestsOn(t *testing.T) {
+// A request for re-resolution must be passed to gRPC's resolver, which may delay the lookup. The
+// next lookup must follow one interval after the answer.
+func TestRefreshForwardsResolveNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1"}}
 		cc := &channel{}
@@ -134,60 +135,60 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 		}
 		time.Sleep(4 * time.Minute)
 		r.Close()
-		if got := fmt.Sprint(z.taken()); got != "[0s 2m0s 2m30s]" {
+		if got := fmt.Sprint(z.takeLookups()); got != "[0s 2m0s 2m30s]" {
 			t.Errorf("lookups at %s, want [0s 2m0s 2m30s]: at the first request, and 30 s later", got)
 		}
 	})
 }
 
-// Close may come at any time. After it, there must be no lookup and no report. If a goroutine were
-// left over, the synctest bubble would fail.
-func TestRefreshEndsWithClose(t *testing.T) {
-	for at := range 25 {
+// After Close, which may be called at any time, there must be no lookup and no report. A goroutine
+// that did not end would fail the synctest bubble.
+func TestRefreshStopsOnClose(t *testing.T) {
+	for step := range 25 {
 		synctest.Test(t, func(t *testing.T) {
-			z := &zone{answers: []string{"a:1", "b:1"}, took: 300 * time.Millisecond}
+			z := &zone{answers: []string{"a:1", "b:1"}, latency: 300 * time.Millisecond}
 			cc := &channel{}
 			r := refreshed(t, z, cc, time.Second, 1)
-			time.Sleep(time.Duration(at) * 100 * time.Millisecond)
+			time.Sleep(time.Duration(step) * 100 * time.Millisecond)
 			r.Close()
 			synctest.Wait()
 			cc.take()
-			z.taken()
+			z.takeLookups()
 			time.Sleep(time.Minute)
-			if seen, asked := cc.take(), len(z.taken()); seen != "" || asked != 0 {
-				t.Errorf("closed after %d00 ms: channel saw %q, %d lookups", at, seen, asked)
+			if seen, asked := cc.take(), len(z.takeLookups()); seen != "" || asked != 0 {
+				t.Errorf("closed after %d00 ms: channel saw %q, %d lookups", step, seen, asked)
 			}
 		})
 	}
 }
 
-type unwilling struct{ refuses atomic.Bool }
+type restartErrorSource struct{ failStart atomic.Bool }
 
-func (*unwilling) Check(bool) error { return nil }
+func (*restartErrorSource) Check(bool) error { return nil }
 
-func (u *unwilling) Start(r *discovery.Receiver) (discovery.Started, error) {
-	if u.refuses.Load() {
+func (u *restartErrorSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	if u.failStart.Load() {
 		return discovery.Started{}, errors.New("the refusal of this test")
 	}
 	_ = r.Update(discovery.Answer{Resolved: stateOf("a:1").Endpoints})
 	return discovery.Started{}, nil
 }
 
-// The source cannot be started again. The failure must be reported, and another attempt must
+// If the source cannot be started again, the failure must be reported, and another attempt must
 // follow.
-func TestRefreshOfASourceThatDoesNotStartAgain(t *testing.T) {
+func TestRefreshRestartError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc, s := &channel{}, &unwilling{}
-		r := build(t, one(discovery.Refreshed(s, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2})), cc)
+		cc, s := &channel{}, &restartErrorSource{}
+		r := build(t, newSourceBuilder(discovery.Refreshed(s, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2})), cc)
 		before := logged.Count("the refusal of this test")
-		s.refuses.Store(true)
+		s.failStart.Store(true)
 		time.Sleep(time.Minute)
 		if n := logged.Count("the refusal of this test") - before; n != 1 {
 			t.Errorf("logged %d times, want once", n)
 		}
-		s.refuses.Store(false)
+		s.failStart.Store(false)
 		time.Sleep(11 * time.Second)
-		s.refuses.Store(true)
+		s.failStart.Store(true)
 		time.Sleep(time.Minute)
 		r.Close()
 		if n := logged.Count("the refusal of this test") - before; n != 2 {

@@ -11,67 +11,67 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-type steered struct {
-	mu        sync.Mutex
-	receivers []*discovery.Receiver
-	closes    func()
-	busy      chan struct{}
-	open      int
-	asked     int
-	updates   int
-	refused   error
+type countingSource struct {
+	mu              sync.Mutex
+	receivers       []*discovery.Receiver
+	onStart         func()
+	blockResolveNow chan struct{}
+	open            int
+	resolveNows     int
+	updates         int
+	updateErr       error
 }
 
-func (*steered) Check(bool) error { return nil }
+func (*countingSource) Check(bool) error { return nil }
 
-func (s *steered) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (s *countingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.receivers = append(s.receivers, r)
 	s.open++
-	if s.closes != nil {
-		s.closes()
+	if s.onStart != nil {
+		s.onStart()
 	}
-	return discovery.Started{Close: func() { s.note(func() { s.open-- }) }, ResolveNow: s.ask}, nil
+	return discovery.Started{Close: func() { s.withLock(func() { s.open-- }) }, ResolveNow: s.resolveNow}, nil
 }
 
-func (s *steered) ask() {
-	s.note(func() { s.asked++ })
-	if s.busy != nil {
-		<-s.busy
+func (s *countingSource) resolveNow() {
+	s.withLock(func() { s.resolveNows++ })
+	if s.blockResolveNow != nil {
+		<-s.blockResolveNow
 	}
 }
 
-func (s *steered) note(f func()) {
+func (s *countingSource) withLock(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-func (s *steered) take(discovery.Answer) error {
+func (s *countingSource) update(discovery.Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.updates++
-	return s.refused
+	return s.updateErr
 }
 
-func (s *steered) last() *discovery.Receiver {
+func (s *countingSource) lastReceiver() *discovery.Receiver {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.receivers[len(s.receivers)-1]
 }
 
-func (s *steered) saw() string {
+func (s *countingSource) summary() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("started %d times, %d open, asked %d times, %d updates", len(s.receivers), s.open, s.asked, s.updates)
+	return fmt.Sprintf("started %d times, %d open, asked %d times, %d updates", len(s.receivers), s.open, s.resolveNows, s.updates)
 }
 
-// rounds starts a source with a refresh interval of 5 minutes, which is longer than the pause of
-// gRPC's DNS resolver.
-func rounds(t *testing.T, s *steered) discovery.Started {
+// startRefreshed starts a source with a refresh interval of 5 minutes, which is longer than the
+// pause of gRPC's DNS resolver.
+func startRefreshed(t *testing.T, s *countingSource) discovery.Started {
 	t.Helper()
-	r := new(discovery.Receiver).With(discovery.Hooks{Update: s.take, Fail: func(error) {}})
+	r := new(discovery.Receiver).With(discovery.Hooks{Update: s.update, Fail: func(error) {}})
 	started, err := discovery.Refreshed(s, discovery.Refresh{Every: 5 * time.Minute, RemoveAfter: 2}).Start(r)
 	if err != nil {
 		t.Fatal(err)
@@ -83,92 +83,92 @@ func plain(address string) discovery.Answer {
 	return discovery.Answer{Resolved: stateOf(address).Endpoints}
 }
 
-func wantSaw(t *testing.T, s *steered, want string) {
+func wantSummary(t *testing.T, s *countingSource, want string) {
 	t.Helper()
-	if got := s.saw(); got != want {
+	if got := s.summary(); got != want {
 		t.Errorf("it was %s; want %s", got, want)
 	}
 }
 
-// After a failure or a refused answer, a gRPC resolver would delay the lookup, because it waits for
-// its backoff. The source must therefore be closed and started again.
-func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
-	for _, refused := range []error{nil, errors.New("refused")} {
+// After a failure or a rejected answer, gRPC's resolver would delay the next lookup, because it
+// waits for its backoff. The source must therefore be closed and started again.
+func TestRefreshRestartsAfterFailure(t *testing.T) {
+	for _, updateErr := range []error{nil, errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {
-			s, updates := &steered{refused: refused}, 0
-			started := rounds(t, s)
-			if refused == nil {
-				s.last().Fail(errors.New("down"))
-			} else if err := s.last().Update(plain("a:1")); err == nil {
+			s, updates := &countingSource{updateErr: updateErr}, 0
+			started := startRefreshed(t, s)
+			if updateErr == nil {
+				s.lastReceiver().Fail(errors.New("down"))
+			} else if err := s.lastReceiver().Update(plain("a:1")); err == nil {
 				t.Error("the source did not receive the error of the refused answer")
 			} else {
 				updates = 1
 			}
 			time.Sleep(6 * time.Minute)
-			wantSaw(t, s, fmt.Sprintf("started 2 times, 1 open, asked 0 times, %d updates", updates))
-			s.note(func() { s.refused = nil })
-			_ = s.last().Update(plain("a:1"))
+			wantSummary(t, s, fmt.Sprintf("started 2 times, 1 open, asked 0 times, %d updates", updates))
+			s.withLock(func() { s.updateErr = nil })
+			_ = s.lastReceiver().Update(plain("a:1"))
 			time.Sleep(6 * time.Minute)
-			wantSaw(t, s, fmt.Sprintf("started 2 times, 1 open, asked 1 times, %d updates", updates+1))
+			wantSummary(t, s, fmt.Sprintf("started 2 times, 1 open, asked 1 times, %d updates", updates+1))
 			started.Close()
 			started.ResolveNow()
-			_ = s.last().Update(plain("b:1"))
-			wantSaw(t, s, fmt.Sprintf("started 2 times, 0 open, asked 1 times, %d updates", updates+1))
+			_ = s.lastReceiver().Update(plain("b:1"))
+			wantSummary(t, s, fmt.Sprintf("started 2 times, 0 open, asked 1 times, %d updates", updates+1))
 		})
 	}
 }
 
-// Reports to the receiver of an earlier start must have no effect, not even on the timer of the
-// next request.
-func TestRefreshForgetsOldRounds(t *testing.T) {
+// Reports to the receiver of an earlier start must have no effect, and must not restart the timer
+// of the next request.
+func TestRefreshIgnoresOldRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(steered)
-		started := rounds(t, s)
-		old := s.last()
+		s := new(countingSource)
+		started := startRefreshed(t, s)
+		old := s.lastReceiver()
 		old.Fail(errors.New("down"))
 		time.Sleep(6 * time.Minute)
-		_ = s.last().Update(plain("a:1"))
+		_ = s.lastReceiver().Update(plain("a:1"))
 		for range 4 {
 			time.Sleep(2 * time.Minute)
 			_ = old.Update(plain("b:1"))
 			old.Fail(errors.New("down"))
 			old.Confirm()
 		}
-		wantSaw(t, s, "started 2 times, 1 open, asked 1 times, 1 updates")
+		wantSummary(t, s, "started 2 times, 1 open, asked 1 times, 1 updates")
 		started.Close()
 	})
 }
 
-// The channel closes while the source is being started again. The source must be closed right after
-// its start, without a call of ResolveNow.
-func TestRefreshIsClosedInARestart(t *testing.T) {
+// The channel is closed while the source is being started again. The source must be closed
+// immediately after its start, without a call of ResolveNow.
+func TestRefreshClosedDuringRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(steered)
-		started := rounds(t, s)
-		s.last().Fail(errors.New("down"))
-		s.note(func() { s.closes = started.Close })
+		s := new(countingSource)
+		started := startRefreshed(t, s)
+		s.lastReceiver().Fail(errors.New("down"))
+		s.withLock(func() { s.onStart = started.Close })
 		time.Sleep(6 * time.Minute)
 		started.ResolveNow()
-		_ = s.last().Update(plain("a:1"))
+		_ = s.lastReceiver().Update(plain("a:1"))
 		time.Sleep(time.Hour)
-		wantSaw(t, s, "started 2 times, 0 open, asked 0 times, 0 updates")
+		wantSummary(t, s, "started 2 times, 0 open, asked 0 times, 0 updates")
 	})
 }
 
-// The channel closes, and the interval ends, while ResolveNow runs. Neither ResolveNow nor Start
-// may be called again.
-func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
+// The channel is closed, and the interval ends, while a call of ResolveNow is running. Neither
+// ResolveNow nor Start may be called again.
+func TestRefreshIntervalEndsDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &steered{busy: make(chan struct{})}
-		started := rounds(t, s)
-		s.last().Fail(errors.New("no"))
+		s := &countingSource{blockResolveNow: make(chan struct{})}
+		started := startRefreshed(t, s)
+		s.lastReceiver().Fail(errors.New("no"))
 		time.Sleep(4 * time.Minute)
 		go started.ResolveNow()
 		time.Sleep(2 * time.Minute)
 		started.Close()
-		close(s.busy)
+		close(s.blockResolveNow)
 		time.Sleep(time.Hour)
-		if got, want := s.saw(), "started 1 times, 0 open, asked 1 times, 0 updates"; got != want {
+		if got, want := s.summary(), "started 1 times, 0 open, asked 1 times, 0 updates"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})

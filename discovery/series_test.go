@@ -12,22 +12,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A management server may name any number of clusters. The metrics must therefore count the whole
-// list under the name of the discovery mechanism that sent it.
-func TestPartsAreCountedAsTheWhole(t *testing.T) {
+// A management server may send any number of clusters. To limit the number of time series, the
+// metrics must count all mechanisms of a list under the name of the mechanism that sent the list.
+func TestListMetricsHaveOneLabel(t *testing.T) {
 	for name, label := range map[string]string{"": "x", "whole": "whole"} {
-		metrics, whole := &lbtest.Recorder{}, &scripted{}
-		b := of([]discovery.Mechanism{{Name: name, Source: whole, Authority: "whole"}})
+		metrics, listSource := &lbtest.Recorder{}, &fakeSource{}
+		b := newBuilder([]discovery.Mechanism{{Name: name, Source: listSource, Authority: "whole"}})
 		r, err := b.Build(target("x:///shop"), &channel{}, resolver.BuildOptions{MetricsRecorder: metrics})
 		if err != nil {
 			t.Fatal(err)
 		}
 		const n = 10_000
 		for i := range n {
-			part := &scripted{}
-			whole.Parts([]discovery.Mechanism{{Name: fmt.Sprint("cluster", i), Source: part}})
-			part.say("10.0.0.1:1")
-			part.Fail(errors.New("gone"))
+			mechanism := &fakeSource{}
+			listSource.Parts([]discovery.Mechanism{{Name: fmt.Sprint("cluster", i), Source: mechanism}})
+			mechanism.sendAddresses("10.0.0.1:1")
+			mechanism.Fail(errors.New("gone"))
 		}
 		r.Close()
 		want := map[string]int64{

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Shared returns a source that several channels can share: of all sources with the same key, the
-// process starts only one. For example, many channels can share one watch of a service in a
+// Shared returns a source that several channels can share: the process starts only one of all
+// sources with the same key. For example, many channels can share one watch of a service in a
 // registry. A channel that starts using the source later immediately receives the last answer,
 // followed by any later call of Fail or Unconfirmed that still applies. The source is closed when
 // no channel has used it for the duration linger, so that a channel that is reopened soon does not
@@ -45,14 +45,14 @@ func (s shared) Start(r *Receiver) (Started, error) {
 		g.leave(0)
 		return Started{}, err
 	}
-	m := &member{group: g, receiver: r, news: make(chan struct{}, 1), done: make(chan struct{})}
+	m := &member{group: g, receiver: r, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	g.add(m)
 	started := Started{Close: func() { g.remove(m, s.linger) }}
 	if g.started.ResolveNow != nil {
-		started.ResolveNow = g.ask
+		started.ResolveNow = g.resolveNow
 	}
 	if g.started.EndpointsFailed != nil {
-		started.EndpointsFailed = g.tellFailing
+		started.EndpointsFailed = g.endpointsFailed
 	}
 	if g.started.Confirmed != nil {
 		started.Confirmed = g.started.Confirmed
@@ -68,19 +68,19 @@ var groups = struct {
 // group is a shared source with the channels that use it.
 type group struct {
 	key   any
-	users int         // guarded by groups.mu, like timer
-	timer *time.Timer // closes the source after linger
+	users int         // number of channels; guarded by groups.mu
+	timer *time.Timer // closes the source after linger; guarded by groups.mu
 
-	starting sync.Mutex
-	begun    bool // guarded by starting
-	started  Started
+	startMu    sync.Mutex
+	hasStarted bool // guarded by startMu
+	started    Started
 
-	asking sync.Mutex // held during calls of the source, so that they do not overlap, and none follows Close
-	ended  bool       // guarded by asking
+	callMu sync.Mutex // held during each call of the source, so that calls do not overlap
+	closed bool       // guarded by callMu
 
 	mu      sync.Mutex
 	members map[*member]bool
-	said    state
+	last    reports
 }
 
 // join returns the group for the key of s, and counts the caller as a user.
@@ -99,7 +99,8 @@ func join(s shared) *group {
 	return g
 }
 
-// leave undoes join. If no user is left, the source is closed after linger.
+// leave undoes join when a channel no longer uses the group. If no channel is left, the source is
+// closed after linger.
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -109,162 +110,165 @@ func (g *group) leave(linger time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(linger, func() {
 		groups.mu.Lock()
-		over := g.timer == timer // false if another user has joined since the timer was started
-		if over {
+		expired := g.timer == timer // false if a channel has joined since the timer was started
+		if expired {
 			delete(groups.all, g.key)
 		}
 		groups.mu.Unlock()
-		if over {
-			g.end()
+		if expired {
+			g.close()
 		}
 	})
 	g.timer = timer
 }
 
-// start starts the source if this has not been done yet. Concurrent callers wait. If the attempt
-// fails, the next caller tries again.
+// start starts the source unless it has already been started. Concurrent callers wait. If the
+// attempt fails, the next caller tries again.
 func (g *group) start(s Source, first *Receiver) error {
-	g.starting.Lock()
-	defer g.starting.Unlock()
-	if !g.begun {
+	g.startMu.Lock()
+	defer g.startMu.Unlock()
+	if !g.hasStarted {
 		started, err := s.Start(g.receiver(first))
 		if err != nil {
 			return err
 		}
-		g.begun, g.started = true, started
+		g.hasStarted, g.started = true, started
 	}
 	return nil
 }
 
-func (g *group) ask() {
-	g.asking.Lock()
-	defer g.asking.Unlock()
-	if !g.ended && g.started.ResolveNow != nil {
+func (g *group) resolveNow() {
+	g.callMu.Lock()
+	defer g.callMu.Unlock()
+	if !g.closed && g.started.ResolveNow != nil {
 		g.started.ResolveNow()
 	}
 }
 
-func (g *group) tellFailing() {
-	g.asking.Lock()
-	defer g.asking.Unlock()
-	if !g.ended {
+func (g *group) endpointsFailed() {
+	g.callMu.Lock()
+	defer g.callMu.Unlock()
+	if !g.closed {
 		g.started.EndpointsFailed()
 	}
 }
 
-func (g *group) end() {
-	g.asking.Lock()
-	defer g.asking.Unlock()
-	g.ended = true
-	g.started.end()
+func (g *group) close() {
+	g.callMu.Lock()
+	defer g.callMu.Unlock()
+	g.closed = true
+	g.started.close()
 }
 
 func (g *group) receiver(first *Receiver) *Receiver {
 	return new(Receiver).With(Hooks{
 		Update: func(a Answer) error {
-			g.note(func(s *state) { s.answer(func(r *Receiver) error { return r.Update(a) }) })
+			g.record(func(s *reports) { s.answer(func(r *Receiver) error { return r.Update(a) }) })
 			return nil
 		},
-		Parts: func(parts []Mechanism) {
-			g.note(func(s *state) { s.answer(func(r *Receiver) error { r.Parts(parts); return nil }) })
+		Parts: func(mechanisms []Mechanism) {
+			g.record(func(s *reports) { s.answer(func(r *Receiver) error { r.Parts(mechanisms); return nil }) })
 		},
-		Fail:    func(err error) { g.note(func(s *state) { s.failed, s.failure = s.failed+1, err }) },
-		Confirm: func() { g.note((*state).confirm) },
+		Fail:    func(err error) { g.record(func(s *reports) { s.failCount, s.failErr = s.failCount+1, err }) },
+		Confirm: func() { g.record((*reports).confirm) },
 		Unconfirmed: func(err error, since time.Time) {
-			g.note(func(s *state) { s.doubted, s.doubt = s.doubted+1, doubt{err, since} })
+			g.record(func(s *reports) {
+				s.unconfirmedCount, s.unconfirmed = s.unconfirmedCount+1, unconfirmedReport{err, since}
+			})
 		},
-		Rejected:   func(err error) { g.note(func(s *state) { s.rejected, s.rejection = s.rejected+1, err }) },
-		Trying:     func(text string) { g.note(func(s *state) { s.trying = text }) },
+		Rejected:   func(err error) { g.record(func(s *reports) { s.rejectCount, s.rejectErr = s.rejectCount+1, err }) },
+		Trying:     func(text string) { g.record(func(s *reports) { s.trying = text }) },
 		Remembered: first.Remembered,
 	})
 }
 
-func (g *group) note(change func(*state)) {
+func (g *group) record(change func(*reports)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	change(&g.said)
+	change(&g.last)
 	for m := range g.members {
 		m.wake()
 	}
 }
 
-// add adds a member and sends it the current state on the caller's stack. The member's own
+// add adds a member and sends it the current reports on the caller's stack. The member's own
 // goroutine sends later changes.
 func (g *group) add(m *member) {
 	g.mu.Lock()
-	now := g.said
-	m.told.rejected = now.rejected // a member gets no rejections from before it joined
+	current := g.last
+	m.sent.rejectCount = current.rejectCount // a member does not receive earlier rejections
 	g.members[m] = true
 	g.mu.Unlock()
-	m.tell(now)
+	m.send(current)
 	go m.run()
 }
 
-// remove removes a member. The caller may be inside a call of the member's receiver.
+// remove removes a member. It may be called from inside a call of the member's receiver.
 func (g *group) remove(m *member, linger time.Duration) {
 	g.mu.Lock()
-	there := g.members[m]
+	isMember := g.members[m]
 	delete(g.members, m)
 	g.mu.Unlock()
-	if there {
+	if isMember {
 		close(m.done)
 		g.leave(linger)
 	}
 }
 
-// state holds the last reports of a shared source. Each counter is incremented when the field after
-// it is set, so that members notice the change.
-type state struct {
-	answered  int
-	last      func(*Receiver) error // passes the last answer or list of mechanisms to a receiver
-	confirmed int
-	failed    int
-	failure   error
-	rejected  int
-	rejection error
-	doubted   int
-	doubt     doubt
-	trying    string
+// reports holds the last reports of a shared source. Each counter is incremented when the field
+// after it is set, so that members notice the change.
+type reports struct {
+	answerCount      int
+	sendAnswer       func(*Receiver) error // passes the last answer or list of mechanisms to a receiver
+	confirmCount     int
+	failCount        int
+	failErr          error
+	rejectCount      int
+	rejectErr        error
+	unconfirmedCount int
+	unconfirmed      unconfirmedReport
+	trying           string
 }
 
-type doubt struct {
+type unconfirmedReport struct {
 	err   error
 	since time.Time
 }
 
-func (s *state) answer(pass func(*Receiver) error) {
-	s.answered, s.last = s.answered+1, pass
-	s.well()
+func (s *reports) answer(pass func(*Receiver) error) {
+	s.answerCount, s.sendAnswer = s.answerCount+1, pass
+	s.clearFailure()
 }
 
-func (s *state) confirm() {
-	s.confirmed++
-	s.well()
+func (s *reports) confirm() {
+	s.confirmCount++
+	s.clearFailure()
 }
 
-// well is called after an answer or a confirmation. It clears a failure, and other state that has
-// ended.
-func (s *state) well() {
-	s.failure, s.trying = nil, ""
-	if !s.doubt.since.IsZero() {
-		s.doubt = doubt{}
+// clearFailure is called after an answer or a confirmation. It clears the failure and the
+// description of what the source is waiting for. It also clears an unconfirmed report that has a
+// time.
+func (s *reports) clearFailure() {
+	s.failErr, s.trying = nil, ""
+	if !s.unconfirmed.since.IsZero() {
+		s.unconfirmed = unconfirmedReport{}
 	}
 }
 
 type member struct {
 	group    *group
 	receiver *Receiver
-	news     chan struct{}
+	changed  chan struct{}
 	done     chan struct{}
 
-	// The following fields are used by Start, and afterwards only by run.
-	told    state
-	refused bool
+	// The following fields are used by add, and afterwards only by run.
+	sent         reports
+	lastRejected bool
 }
 
 func (m *member) wake() {
 	select {
-	case m.news <- struct{}{}:
+	case m.changed <- struct{}{}:
 	default: // a wake-up is already pending
 	}
 }
@@ -274,7 +278,7 @@ func (m *member) run() {
 		select {
 		case <-m.done:
 			return
-		case <-m.news:
+		case <-m.changed:
 		}
 		select {
 		case <-m.done:
@@ -282,38 +286,38 @@ func (m *member) run() {
 		default:
 		}
 		m.group.mu.Lock()
-		now := m.group.said
+		current := m.group.last
 		m.group.mu.Unlock()
-		m.tell(now)
+		m.send(current)
 	}
 }
 
-// tell sends the member the changes since the last state that it received.
-func (m *member) tell(now state) {
-	r, before := m.receiver, m.told
-	m.told = now
-	if now.trying != before.trying && now.answered == 0 {
-		r.Trying(now.trying)
+// send sends the member the changes since the reports that it received last.
+func (m *member) send(current reports) {
+	r, previous := m.receiver, m.sent
+	m.sent = current
+	if current.trying != previous.trying && current.answerCount == 0 {
+		r.Trying(current.trying)
 	}
 	switch {
-	case now.answered != before.answered:
-		before.failed = 0
-		refused := now.last(r) != nil
-		if refused && !m.refused {
-			go m.group.ask() // on another goroutine, because the source may answer on the caller's stack
+	case current.answerCount != previous.answerCount:
+		previous.failCount = 0
+		refused := current.sendAnswer(r) != nil
+		if refused && !m.lastRejected {
+			go m.group.resolveNow() // not on this goroutine, because the source may answer on the caller's stack
 		}
-		m.refused = refused
-	case now.confirmed != before.confirmed:
+		m.lastRejected = refused
+	case current.confirmCount != previous.confirmCount:
 		r.Confirm()
-		before.failed = 0
+		previous.failCount = 0
 	}
-	if now.failure != nil && now.failed != before.failed {
-		r.Fail(now.failure)
+	if current.failErr != nil && current.failCount != previous.failCount {
+		r.Fail(current.failErr)
 	}
-	if now.rejected != before.rejected {
-		r.Rejected(now.rejection)
+	if current.rejectCount != previous.rejectCount {
+		r.Rejected(current.rejectErr)
 	}
-	if now.doubted != before.doubted || now.doubt.err != nil {
-		r.Unconfirmed(now.doubt.err, now.doubt.since)
+	if current.unconfirmedCount != previous.unconfirmedCount || current.unconfirmed.err != nil {
+		r.Unconfirmed(current.unconfirmed.err, current.unconfirmed.since)
 	}
 }

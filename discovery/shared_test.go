@@ -14,44 +14,44 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-type registry struct {
-	scripted
-	starts, asked int
-	told          int
+type countedSource struct {
+	fakeSource
+	starts, resolveNows int
+	endpointsFailed     int
 }
 
-func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (s *countedSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.starts++
-	started, err := s.scripted.Start(r)
-	started.ResolveNow = func() { s.asked++ }
-	started.EndpointsFailed = func() { s.told++ }
+	started, err := s.fakeSource.Start(r)
+	started.ResolveNow = func() { s.resolveNows++ }
+	started.EndpointsFailed = func() { s.endpointsFailed++ }
 	return started, err
 }
 
-type sharing struct {
-	*registry
+type sharedLab struct {
+	*countedSource
 	t    *testing.T
 	open func() (*channel, resolver.Resolver)
 }
 
-func share(t *testing.T, linger time.Duration, f func(*sharing)) {
+func runShared(t *testing.T, linger time.Duration, f func(*sharedLab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &registry{}
-		b := one(discovery.Shared(t.Name(), linger, s))
-		f(&sharing{s, t, func() (*channel, resolver.Resolver) {
+		s := &countedSource{}
+		b := newSourceBuilder(discovery.Shared(t.Name(), linger, s))
+		f(&sharedLab{s, t, func() (*channel, resolver.Resolver) {
 			cc := &channel{}
 			return cc, build(t, b, cc)
 		}})
 		time.Sleep(linger)
 		synctest.Wait()
-		if s.starts != s.closed {
-			t.Errorf("it was started %d times, and closed %d times", s.starts, s.closed)
+		if s.starts != s.closeCount {
+			t.Errorf("it was started %d times, and closed %d times", s.starts, s.closeCount)
 		}
 	})
 }
 
-func (s *sharing) sees(cc *channel, want string) {
+func (s *sharedLab) wantUpdates(cc *channel, want string) {
 	s.t.Helper()
 	synctest.Wait()
 	if got := cc.take(); got != want {
@@ -64,25 +64,25 @@ const (
 	state2 = `state 10.0.0.2:1["child0" "/"]`
 )
 
-// Channels with the same key must share one source. A channel that opens later must have the
-// current answer before Build returns.
-func TestASharedSourceIsStartedOnce(t *testing.T) {
-	share(t, 0, func(s *sharing) {
+// Channels with the same key must share one source. A channel that is opened later must have the
+// current answer when Build returns.
+func TestSharedSourceStartsOnce(t *testing.T) {
+	runShared(t, 0, func(s *sharedLab) {
 		a, ra := s.open()
-		s.say("10.0.0.1:1")
-		s.sees(a, state1)
+		s.sendAddresses("10.0.0.1:1")
+		s.wantUpdates(a, state1)
 		b, rb := s.open()
 		if got := b.take(); got != state1 {
 			t.Errorf("the late channel saw %q, want %q", got, state1)
 		}
-		s.say("10.0.0.2:1")
-		s.sees(a, state2)
-		s.sees(b, state2)
+		s.sendAddresses("10.0.0.2:1")
+		s.wantUpdates(a, state2)
+		s.wantUpdates(b, state2)
 		ra.Close()
-		s.say("10.0.0.1:1")
-		s.sees(a, "")
-		s.sees(b, state1)
-		if s.closed > 0 {
+		s.sendAddresses("10.0.0.1:1")
+		s.wantUpdates(a, "")
+		s.wantUpdates(b, state1)
+		if s.closeCount > 0 {
 			t.Error("it is closed while a channel uses it")
 		}
 		rb.Close()
@@ -92,25 +92,25 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 	})
 }
 
-func TestASharedSourceLingers(t *testing.T) {
-	share(t, 10*time.Second, func(s *sharing) {
+func TestSharedSourceLingers(t *testing.T) {
+	runShared(t, 10*time.Second, func(s *sharedLab) {
 		for range 3 {
 			_, r := s.open()
-			s.say("10.0.0.1:1")
+			s.sendAddresses("10.0.0.1:1")
 			r.Close()
 			time.Sleep(10*time.Second - time.Nanosecond)
 		}
-		if s.starts != 1 || s.closed != 0 {
-			t.Errorf("after less than 10 s it was started %d times, and closed %d times", s.starts, s.closed)
+		if s.starts != 1 || s.closeCount != 0 {
+			t.Errorf("after less than 10 s it was started %d times, and closed %d times", s.starts, s.closeCount)
 		}
-		s.say("10.0.0.2:1")
+		s.sendAddresses("10.0.0.2:1")
 		cc, r := s.open()
-		s.sees(cc, state2)
+		s.wantUpdates(cc, state2)
 		r.Close()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if s.closed != 1 {
-			t.Errorf("after 10 s it was closed %d times", s.closed)
+		if s.closeCount != 1 {
+			t.Errorf("after 10 s it was closed %d times", s.closeCount)
 		}
 		_, r = s.open()
 		r.Close()
@@ -120,107 +120,108 @@ func TestASharedSourceLingers(t *testing.T) {
 	})
 }
 
-// A channel that opens later must get the current failure. A confirmation or an answer must end a
-// failure.
-func TestALateChannelHasTheFailure(t *testing.T) {
-	share(t, 0, func(s *sharing) {
+// A channel that is opened later must get the current failure. A confirmation or an answer must
+// clear the failure.
+func TestLateChannelReceivesFailure(t *testing.T) {
+	runShared(t, 0, func(s *sharedLab) {
 		a, ra := s.open()
 		s.Fail(errors.New("down"))
-		s.sees(a, "error x: down")
+		s.wantUpdates(a, "error x: down")
 		b, rb := s.open()
-		s.sees(b, "error x: down")
+		s.wantUpdates(b, "error x: down")
 		answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Health: discovery.Unhealthy})
 		_ = s.Update(answer)
 		synctest.Wait()
-		fails := func(want bool) {
+		wantFailure := func(want bool) {
 			t.Helper()
 			c, r := s.open()
-			if got := strings.Contains(c.failure(), "away"); got != want {
-				t.Errorf("a late channel sees %q, want the failure: %v", c.failure(), want)
+			if got := strings.Contains(c.failures(), "away"); got != want {
+				t.Errorf("a late channel sees %q, want the failure: %v", c.failures(), want)
 			}
 			r.Close()
 		}
-		fails(false)
+		wantFailure(false)
 		s.Fail(errors.New("away"))
-		fails(true)
+		wantFailure(true)
 		s.Confirm()
-		fails(false)
+		wantFailure(false)
 		s.Fail(errors.New("away"))
 		_ = s.Update(answer)
-		fails(false)
+		wantFailure(false)
 		ra.Close()
 		rb.Close()
 	})
 }
 
-// A slow channel must not delay the others. When it is ready, it must get only the latest answer.
-func TestASlowChannelHoldsUpNoOther(t *testing.T) {
-	share(t, 0, func(s *sharing) {
+// A slow channel must not delay the other channels. When it is ready, it must get only the latest
+// answer.
+func TestSlowChannelDoesNotDelayOthers(t *testing.T) {
+	runShared(t, 0, func(s *sharedLab) {
 		slow, rs := s.open()
 		slow.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
 		quick, rq := s.open()
 		for i := range 5 {
 			began := time.Now()
-			s.say(fmt.Sprintf("10.0.0.%d:1", i))
-			s.sees(quick, fmt.Sprintf(`state 10.0.0.%d:1["child0" "/"]`, i))
+			s.sendAddresses(fmt.Sprintf("10.0.0.%d:1", i))
+			s.wantUpdates(quick, fmt.Sprintf(`state 10.0.0.%d:1["child0" "/"]`, i))
 			if time.Since(began) > 0 {
 				t.Errorf("answer %d took %v", i, time.Since(began))
 			}
 		}
 		time.Sleep(2 * time.Minute)
-		s.sees(slow, `state 10.0.0.0:1["child0" "/"]`+"\n"+`state 10.0.0.4:1["child0" "/"]`)
+		s.wantUpdates(slow, `state 10.0.0.0:1["child0" "/"]`+"\n"+`state 10.0.0.4:1["child0" "/"]`)
 		rs.Close()
 		rq.Close()
 	})
 }
 
-// A shared source could not be started. The next channel must try again. A source that was not
+// If a shared source cannot be started, the next channel must try again. A source that was not
 // started must not be closed.
-func TestASharedSourceThatDoesNotStart(t *testing.T) {
+func TestSharedSourceStartError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &registry{}
-		b := one(discovery.Shared(t.Name(), time.Minute, s))
-		s.refuses = "no registry"
+		s := &countedSource{}
+		b := newSourceBuilder(discovery.Shared(t.Name(), time.Minute, s))
+		s.startError = "no registry"
 		for range 2 {
-			if _, err := b.Build(target("x:///y"), &channel{}, resolver.BuildOptions{}); err == nil || !strings.Contains(err.Error(), s.refuses) {
-				t.Errorf("error %v, want %s", err, s.refuses)
+			if _, err := b.Build(target("x:///y"), &channel{}, resolver.BuildOptions{}); err == nil || !strings.Contains(err.Error(), s.startError) {
+				t.Errorf("error %v, want %s", err, s.startError)
 			}
 		}
 		time.Sleep(time.Hour)
-		if s.starts != 2 || s.closed != 0 {
-			t.Errorf("started %d times, closed %d times", s.starts, s.closed)
+		if s.starts != 2 || s.closeCount != 0 {
+			t.Errorf("started %d times, closed %d times", s.starts, s.closeCount)
 		}
-		if err := one(discovery.Shared([]int{1}, 0, s)).Check(target("x:///y"), false); err == nil || !strings.Contains(err.Error(), "has type []int") {
+		if err := newSourceBuilder(discovery.Shared([]int{1}, 0, s)).Check(target("x:///y"), false); err == nil || !strings.Contains(err.Error(), "has type []int") {
 			t.Errorf("Check = %v, want an error about the key", err)
 		}
 	})
 }
 
-// A channel rejects an answer. The source's ResolveNow must be called, but not a second time for
-// this channel before the channel has accepted an answer.
-func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
-	share(t, 0, func(s *sharing) {
+// When a channel rejects an answer, the source's ResolveNow must be called. Further rejections by
+// this channel must not cause calls until the channel has accepted an answer.
+func TestSharedSourceResolvesNowAfterRejection(t *testing.T) {
+	runShared(t, 0, func(s *sharedLab) {
 		a, ra := s.open()
 		_, rb := s.open()
-		bad := func(port int) discovery.Answer {
+		invalidAnswer := func(port int) discovery.Answer {
 			return flat.Answer(flat.Endpoint{Address: fmt.Sprintf("10.0.0.1:%d", 70000+port)})
 		}
 		for i := range 3 {
-			if err := s.Update(bad(i)); err != nil {
+			if err := s.Update(invalidAnswer(i)); err != nil {
 				t.Errorf("the source got %v, want nothing", err)
 			}
 			synctest.Wait()
 		}
-		if s.asked != 2 {
-			t.Errorf("it was asked %d times, want once for each channel", s.asked)
+		if s.resolveNows != 2 {
+			t.Errorf("it was asked %d times, want once for each channel", s.resolveNows)
 		}
 		a.take()
-		s.say("10.0.0.1:1")
-		s.sees(a, state1)
+		s.sendAddresses("10.0.0.1:1")
+		s.wantUpdates(a, state1)
 		ra.ResolveNow(resolver.ResolveNowOptions{})
 		synctest.Wait()
-		if s.asked != 3 || s.told != 1 {
-			t.Errorf("it was asked %d times, and told %d times, want one more and one", s.asked, s.told)
+		if s.resolveNows != 3 || s.endpointsFailed != 1 {
+			t.Errorf("it was asked %d times, and told %d times, want one more and one", s.resolveNows, s.endpointsFailed)
 		}
 		ra.Close()
 		rb.Close()

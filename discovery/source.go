@@ -97,7 +97,7 @@ type Mechanism struct {
 	// outlier detection itself.
 	OutlierDetection string
 
-	// own is set if Authority comes from the nested target that the mechanism belongs to, and not
-	// from the source.
-	own bool
+	// authorityFromOption is set if Authority comes from an option of a nested target instead of
+	// from the source. An authority that the options of the channel set does not replace it.
+	authorityFromOption bool
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// A source that wraps a gRPC resolver must pass sourcetest, with and without refresh, whether the
+// A source that wraps a gRPC resolver must pass sourcetest, with and without Refreshed, whether the
 // resolver answers or fails.
-func TestTheContractOfSourcesOverResolvers(t *testing.T) {
+func TestResolverSourceContract(t *testing.T) {
 	for about, answers := range map[string][]string{
 		"well":     {"a:1"},
 		"broken":   {"!no such host"},
@@ -21,7 +21,7 @@ func TestTheContractOfSourcesOverResolvers(t *testing.T) {
 		for _, every := range []time.Duration{0, time.Second, time.Minute} {
 			t.Run(about+" "+every.String(), func(t *testing.T) {
 				sourcetest.Run(t, func(*testing.T) discovery.Source {
-					z := &zone{answers: answers, began: time.Now(), took: 300 * time.Millisecond}
+					z := &zone{answers: answers, start: time.Now(), latency: 300 * time.Millisecond}
 					inner := discovery.FromResolver(z, target("zone:///z"), &channel{}, resolver.BuildOptions{})
 					return discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: 2})
 				})

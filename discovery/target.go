@@ -27,13 +27,13 @@ type Target struct {
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
-	given  options.Given
-	notes  []string
-	place  options.Scope
-	query  url.Values
-	own    map[string]bool
-	common string    // a parameter that the source has read although it belongs to all targets, or ""
-	asked  *sync.Map // types of options that this target or a nested one has read
+	options         options.Given
+	notes           []string
+	scope           options.Scope
+	query           url.Values
+	readParameters  map[string]bool
+	commonParameter string    // the common parameter that the source has read by mistake, or ""
+	readOptions     *sync.Map // keys: the types T of the source options that OwnOptions has read
 }
 
 // Parameter returns the value of a parameter in the target's query, or "" if the parameter is not
@@ -41,89 +41,89 @@ type Target struct {
 // read is an error. Reading a parameter that is common to all targets is a bug in the source, and
 // is also an error.
 func (t *Target) Parameter(name string) string {
-	for _, place := range []options.Scope{options.Channel, options.Lookups} {
-		if slices.Contains(options.Names(place), name) {
-			t.common = name
+	for _, scope := range []options.Scope{options.Channel, options.Lookups} {
+		if slices.Contains(options.Names(scope), name) {
+			t.commonParameter = name
 		}
 	}
 	return t.parameter(name)
 }
 
 func (t *Target) parameter(name string) string {
-	t.own[name] = true
+	t.readParameters[name] = true
 	return t.query.Get(name)
 }
 
-func (t *Target) shown() string {
+func (t *Target) redacted() string {
 	u := printable.HideTarget(t.URL)
 	return u.String()
 }
 
-func (t *Target) wrong(format string, args ...any) error {
-	return fmt.Errorf("target %s %s", printable.Quote(t.shown()), fmt.Sprintf(format, args...))
+func (t *Target) errorf(format string, args ...any) error {
+	return fmt.Errorf("target %s %s", printable.Quote(t.redacted()), fmt.Sprintf(format, args...))
 }
 
-const longName = 100
+const maxNameLength = 100
 
 // readQuery parses the query and reads the parameters that are common to all sources.
 func (t *Target) readQuery() error {
 	query, err := url.ParseQuery(t.URL.RawQuery)
 	switch {
 	case err != nil:
-		return t.wrong("has a query that does not parse (%v)", err)
+		return t.errorf("has a query that does not parse (%v)", err)
 	case t.URL.ForceQuery:
-		return t.wrong("has a question mark that nothing follows (in a name, ? is %%3F)")
+		return t.errorf("has a question mark that nothing follows (in a name, ? is %%3F)")
 	}
-	t.query, t.own = query, make(map[string]bool)
+	t.query, t.readParameters = query, make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) != 1 || query[name][0] == "" {
-			return t.wrong("must have exactly one value for %s", printable.Line(name, longName))
+			return t.errorf("must have exactly one value for %s", printable.Line(name, maxNameLength))
 		}
-		if _, err := t.given.Set(name, query.Get(name), t.place); err != nil {
-			return t.wrong("has a mistake: %v", err)
+		if _, err := t.options.Set(name, query.Get(name), t.scope); err != nil {
+			return t.errorf("has a mistake: %v", err)
 		}
 	}
-	t.notes, err = t.given.Settle()
+	t.notes, err = t.options.Settle()
 	return err
 }
 
 func (t *Target) checkQuery() error {
-	if t.common != "" {
-		return fmt.Errorf("the source reads the parameter %q, which is common to all targets; want another name", t.common)
+	if t.commonParameter != "" {
+		return fmt.Errorf("the source reads the parameter %q, which is common to all targets; want another name", t.commonParameter)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.query)) {
-		if slices.Contains(options.Names(t.place), name) || t.own[name] {
+		if slices.Contains(options.Names(t.scope), name) || t.readParameters[name] {
 			continue
 		}
 		if slices.Contains(options.Names(options.Channel), name) {
-			return t.wrong("has the parameter %q, which is one of the whole channel: want it after the last part", name)
+			return t.errorf("has the parameter %q, which is one of the whole channel: want it after the last part", name)
 		}
-		return t.wrong("has the unknown parameter %s (in a name, ? is %%3F), want one of %s", printable.Quote(name), t.names())
+		return t.errorf("has the unknown parameter %s (in a name, ? is %%3F), want one of %s", printable.Quote(name), t.parameterNames())
 	}
 	return nil
 }
 
-func (t *Target) names() string {
-	all := slices.AppendSeq(options.Names(t.place), maps.Keys(t.own))
+func (t *Target) parameterNames() string {
+	all := slices.AppendSeq(options.Names(t.scope), maps.Keys(t.readParameters))
 	slices.Sort(all)
 	return strings.Join(all, ", ")
 }
 
 var errNoName = errors.New("part 1 has no name, want one")
 
-func checkParts(parts []Mechanism) error {
-	if len(parts) == 0 {
+func checkParts(mechanisms []Mechanism) error {
+	if len(mechanisms) == 0 {
 		return errors.New("the target has no parts")
 	}
-	taken := make(map[string]bool)
-	for i, p := range parts {
+	names := make(map[string]bool)
+	for i, p := range mechanisms {
 		if p.Source == nil {
 			return fmt.Errorf("part %d has no source", i+1)
 		}
-		if taken[p.Name] || p.Name == "" && len(parts) > 1 {
+		if names[p.Name] || p.Name == "" && len(mechanisms) > 1 {
 			return fmt.Errorf("part %d has the name %q, want one that no other part has", i+1, p.Name)
 		}
-		taken[p.Name] = true
+		names[p.Name] = true
 	}
 	return nil
 }

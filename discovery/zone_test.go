@@ -9,16 +9,16 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// zone is a DNS name. Its resolvers behave like gRPC's: they look up the name when they are built,
-// and then at each request, but at most every 30 s. After a failure, they wait for a backoff of at
-// least 1 s.
+// zone is a DNS name. Its resolvers behave like gRPC's resolvers: they look up the name when they
+// are built and when they are asked to, but at most every 30 s. After a failure, they wait for a
+// backoff of at least 1 s.
 type zone struct {
 	mu      sync.Mutex
-	answers []string // the result of each lookup: addresses, or "!error"; the last one is repeated
+	answers []string // the results of the lookups: addresses, or "!error"; the last result is repeated
 	lookups []time.Duration
 	builds  int
-	took    time.Duration
-	began   time.Time
+	latency time.Duration
+	start   time.Time
 }
 
 func (*zone) Scheme() string { return "zone" }
@@ -27,7 +27,7 @@ func (z *zone) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	z.mu.Lock()
 	z.builds++
 	z.mu.Unlock()
-	r := &zoneResolver{zone: z, cc: cc, asked: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{})}
+	r := &zoneResolver{zone: z, cc: cc, resolveNow: make(chan struct{}, 1), closed: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r, nil
 }
@@ -35,7 +35,7 @@ func (z *zone) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 func (z *zone) next() string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	z.lookups = append(z.lookups, time.Since(z.began))
+	z.lookups = append(z.lookups, time.Since(z.start))
 	answer := z.answers[0]
 	if len(z.answers) > 1 {
 		z.answers = z.answers[1:]
@@ -43,13 +43,13 @@ func (z *zone) next() string {
 	return answer
 }
 
-func (z *zone) set(answers ...string) {
+func (z *zone) setAnswers(answers ...string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.answers = answers
 }
 
-func (z *zone) taken() []time.Duration {
+func (z *zone) takeLookups() []time.Duration {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	lookups := z.lookups
@@ -58,14 +58,14 @@ func (z *zone) taken() []time.Duration {
 }
 
 type zoneResolver struct {
-	zone                 *zone
-	cc                   resolver.ClientConn
-	asked, closed, ended chan struct{}
+	zone                     *zone
+	cc                       resolver.ClientConn
+	resolveNow, closed, done chan struct{}
 }
 
 func (r *zoneResolver) run() {
-	defer close(r.ended)
-	for backoff := time.Second; r.pass(r.zone.took); {
+	defer close(r.done)
+	for backoff := time.Second; r.sleep(r.zone.latency); {
 		var err error
 		if text, failed := strings.CutPrefix(r.zone.next(), "!"); failed {
 			err = errors.New(text)
@@ -78,19 +78,19 @@ func (r *zoneResolver) run() {
 		if err == nil {
 			backoff = time.Second
 			select {
-			case <-r.asked:
+			case <-r.resolveNow:
 			case <-r.closed:
 				return
 			}
 			wait = 30*time.Second - time.Since(answered)
 		}
-		if !r.pass(wait) {
+		if !r.sleep(wait) {
 			return
 		}
 	}
 }
 
-func (r *zoneResolver) pass(d time.Duration) bool {
+func (r *zoneResolver) sleep(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
@@ -101,14 +101,14 @@ func (r *zoneResolver) pass(d time.Duration) bool {
 
 func (r *zoneResolver) ResolveNow(resolver.ResolveNowOptions) {
 	select {
-	case r.asked <- struct{}{}:
+	case r.resolveNow <- struct{}{}:
 	default:
 	}
 }
 
 func (r *zoneResolver) Close() {
 	close(r.closed)
-	<-r.ended
+	<-r.done
 }
 
 func stateOf(addresses ...string) resolver.State {
