@@ -13,10 +13,10 @@ import (
 )
 
 type fake struct {
-	check  func() error
-	start  func(r *discovery.Receiver, n int) discovery.Started
-	fails  error
-	starts int
+	check    func() error
+	start    func(r *discovery.Receiver, n int) discovery.Started
+	startErr error
+	starts   int
 }
 
 func (f *fake) Check(bool) error {
@@ -27,21 +27,21 @@ func (f *fake) Check(bool) error {
 }
 
 func (f *fake) Start(r *discovery.Receiver) (discovery.Started, error) {
-	if f.fails != nil {
-		return discovery.Started{}, f.fails
+	if f.startErr != nil {
+		return discovery.Started{}, f.startErr
 	}
 	f.starts++
 	return f.start(r, f.starts), nil
 }
 
-type complaints struct {
+type errorList struct {
 	mu   sync.Mutex
 	list []string
 }
 
-func (*complaints) Helper() {}
+func (*errorList) Helper() {}
 
-func (c *complaints) Errorf(format string, args ...any) {
+func (c *errorList) Errorf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, fmt.Sprintf(format, args...))
@@ -55,33 +55,33 @@ func answer(addresses ...string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
+func startWith(report func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
 	return func(r *discovery.Receiver, _ int) discovery.Started {
-		what(r)
+		report(r)
 		return discovery.Started{}
 	}
 }
 
-func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
+func answerOnce(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
-// broken has an entry for each rule: a source that breaks the rule, and the error want that Run
-// must report.
-var broken = map[string]struct {
+// brokenSources has a source for each rule of Run. The source breaks the rule, and Run must report
+// an error that contains want.
+var brokenSources = map[string]struct {
 	source fake
 	want   string
 }{
-	"Check takes its time":                    {fake{check: func() error { wait(time.Second); return nil }, start: says(well)}, "Check(false) takes 1s"},
-	"Start takes its time":                    {fake{start: says(func(r *discovery.Receiver) { wait(time.Second); well(r) })}, "Start takes 1s"},
-	"Start fails for what Check does not say": {fake{fails: errors.New("no such service")}, `Start fails with "no such service", for which Check(false) returns nil`},
-	"says nothing":                            {fake{start: says(func(*discovery.Receiver) {})}, "no report within 1m0s"},
-	"a port of 0":                             {fake{start: says(func(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:0")) })}, "an answer breaks the rules: endpoint 0"},
-	"empty, and not meant":                    {fake{start: says(func(r *discovery.Receiver) { _ = r.Update(discovery.Answer{}) })}, "an answer breaks the rules: its answer holds no endpoint"},
-	"two lines":                               {fake{start: says(func(r *discovery.Receiver) { r.Fail(errors.New("a\nb")) })}, `a failure has the text "a\nb", want one line`},
-	"Confirm of nothing":                      {fake{start: says((*discovery.Receiver).Confirm)}, "Confirm is called before there was an answer"},
-	"doubt from the future":                   {fake{start: says(func(r *discovery.Receiver) { well(r); r.Unconfirmed(errors.New("x"), time.Now().Add(time.Hour)) })}, "confirmed until 1h0m0s from now"},
-	"one identity of two":                     {fake{start: says(sameIdentity)}, `two answers have the identity "7": [10.0.0.1:1] and [10.0.0.2:1]`},
-	"an answer that changes":                  {fake{start: says(changing)}, "an answer was changed after it was handed over, from [10.0.0.1:1] to [10.0.0.2:1]"},
-	"a text that moves": {fake{start: says(func(r *discovery.Receiver) {
+	"Check takes its time":                    {fake{check: func() error { sleep(time.Second); return nil }, start: startWith(answerOnce)}, "Check(false) takes 1s"},
+	"Start takes its time":                    {fake{start: startWith(func(r *discovery.Receiver) { sleep(time.Second); answerOnce(r) })}, "Start takes 1s"},
+	"Start fails for what Check does not say": {fake{startErr: errors.New("no such service")}, `Start fails with "no such service", for which Check(false) returns nil`},
+	"says nothing":                            {fake{start: startWith(func(*discovery.Receiver) {})}, "no report within 1m0s"},
+	"a port of 0":                             {fake{start: startWith(func(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:0")) })}, "an answer breaks the rules: endpoint 0"},
+	"empty, and not meant":                    {fake{start: startWith(func(r *discovery.Receiver) { _ = r.Update(discovery.Answer{}) })}, "an answer breaks the rules: its answer holds no endpoint"},
+	"two lines":                               {fake{start: startWith(func(r *discovery.Receiver) { r.Fail(errors.New("a\nb")) })}, `a failure has the text "a\nb", want one line`},
+	"Confirm of nothing":                      {fake{start: startWith((*discovery.Receiver).Confirm)}, "Confirm is called before there was an answer"},
+	"doubt from the future":                   {fake{start: startWith(func(r *discovery.Receiver) { answerOnce(r); r.Unconfirmed(errors.New("x"), time.Now().Add(time.Hour)) })}, "confirmed until 1h0m0s from now"},
+	"one identity of two":                     {fake{start: startWith(sameIdentity)}, `two answers have the identity "7": [10.0.0.1:1] and [10.0.0.2:1]`},
+	"an answer that changes":                  {fake{start: startWith(sendAndModify)}, "an answer was changed after it was handed over, from [10.0.0.1:1] to [10.0.0.2:1]"},
+	"a text that moves": {fake{start: startWith(func(r *discovery.Receiver) {
 		r.Fail(errors.New("attempt 1 of :50001 failed"))
 		r.Fail(errors.New("attempt 2 of :50002 failed"))
 	})}, "want the same text for the same failure"},
@@ -99,46 +99,46 @@ var broken = map[string]struct {
 		return discovery.Started{Close: func() { close(done) }}
 	}}, "100 answers within a minute although the channel refuses them"},
 	"ResolveNow takes its time": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
-		well(r)
-		return discovery.Started{ResolveNow: func() { wait(time.Second) }}
+		answerOnce(r)
+		return discovery.Started{ResolveNow: func() { sleep(time.Second) }}
 	}}, "ResolveNow takes 1s"},
 	"EndpointsFailed takes its time": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
-		well(r)
-		return discovery.Started{EndpointsFailed: func() { wait(time.Second) }}
+		answerOnce(r)
+		return discovery.Started{EndpointsFailed: func() { sleep(time.Second) }}
 	}}, "EndpointsFailed takes 1s"},
 	"Close takes its time": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
-		well(r)
-		return discovery.Started{Close: func() { wait(time.Second) }}
+		answerOnce(r)
+		return discovery.Started{Close: func() { sleep(time.Second) }}
 	}}, "Close takes 1s"},
 	"confirmed in the future": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
-		well(r)
+		answerOnce(r)
 		return discovery.Started{Confirmed: func() time.Time { return time.Now().Add(time.Minute) }}
 	}}, "Confirmed is 1m0s from now"},
 	"goes on after Close": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
-		well(r)
-		return discovery.Started{Close: func() { time.AfterFunc(10*time.Minute, func() { well(r) }) }}
+		answerOnce(r)
+		return discovery.Started{Close: func() { time.AfterFunc(10*time.Minute, func() { answerOnce(r) }) }}
 	}}, "1 reports more than 1m0s after Close, the first is: answer 10.0.0.1:1"},
 	"Close waits for the receiver": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
-		over := make(chan struct{})
+		done := make(chan struct{})
 		go func() {
-			defer close(over)
-			wait(time.Second)
-			well(r)
+			defer close(done)
+			sleep(time.Second)
+			answerOnce(r)
 		}()
-		return discovery.Started{Close: func() { <-over }}
+		return discovery.Started{Close: func() { <-done }}
 	}}, "Close does not return while the receiver is called"},
 	"one channel alone": {fake{start: func(r *discovery.Receiver, n int) discovery.Started {
 		if n == 1 {
-			well(r)
+			answerOnce(r)
 		} else {
 			r.Trying("waiting for the other channel")
 		}
 		return discovery.Started{}
 	}}, "only one of two channels has an answer: the first true, the second false"},
-	"two channels that are one": {fake{start: second()}, "once the first channel is closed the second one fails: it is closed"},
+	"two channels that are one": {fake{start: failOtherChannel()}, "once the first channel is closed the second one fails: it is closed"},
 	"started once": {fake{start: func(r *discovery.Receiver, n int) discovery.Started {
 		if n == 1 {
-			well(r)
+			answerOnce(r)
 		} else {
 			r.Fail(errors.New("it was closed"))
 		}
@@ -154,25 +154,25 @@ func sameIdentity(r *discovery.Receiver) {
 	}
 }
 
-func changing(r *discovery.Receiver) {
+func sendAndModify(r *discovery.Receiver) {
 	a := answer("10.0.0.1:1")
 	_ = r.Update(a)
 	a.Priorities[0].Localities[0].Endpoints[0].Addresses[0] = "10.0.0.2:1"
 }
 
-func second() func(*discovery.Receiver, int) discovery.Started {
+func failOtherChannel() func(*discovery.Receiver, int) discovery.Started {
 	var last *discovery.Receiver
 	return func(r *discovery.Receiver, _ int) discovery.Started {
 		last = r
-		well(r)
+		answerOnce(r)
 		return discovery.Started{Close: func() { last.Fail(errors.New("it is closed")) }}
 	}
 }
 
-func TestSourcesThatBreakARule(t *testing.T) {
-	for about, test := range broken {
+func TestBrokenSources(t *testing.T) {
+	for about, test := range brokenSources {
 		t.Run(about, func(t *testing.T) {
-			found := &complaints{}
+			found := &errorList{}
 			for _, name := range names {
 				synctest.Test(t, func(*testing.T) {
 					s := test.source
@@ -186,6 +186,6 @@ func TestSourcesThatBreakARule(t *testing.T) {
 	}
 }
 
-// wait sleeps on the clock of the bubble in which it is called. The table that uses it is outside
-// of any bubble.
-func wait(d time.Duration) { <-time.NewTimer(d).C }
+// sleep waits on the clock of the synctest bubble in which it is called. The functions of
+// brokenSources need it, because that variable is initialized outside of any bubble.
+func sleep(d time.Duration) { <-time.NewTimer(d).C }

@@ -8,11 +8,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-type fixed []string
+type fixedSource []string
 
-func (f fixed) Check(bool) error { return nil }
+func (f fixedSource) Check(bool) error { return nil }
 
-func (f fixed) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (f fixedSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	var near discovery.Locality
 	for _, address := range f {
 		near.Endpoints = append(near.Endpoints, discovery.Endpoint{Addresses: []string{address}})
@@ -20,25 +20,25 @@ func (f fixed) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking around")
 	err := r.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{near}}}})
 	if err != nil {
-		r.Fail(discovery.Mistake(err)) // trying again would not help
+		r.Fail(discovery.Mistake(err)) // a retry would not help
 	}
 	return discovery.Started{}, nil
 }
 
-// TestFixed shows how a source is tested.
+// TestFixed tests the source fixedSource.
 func TestFixed(t *testing.T) {
-	sourcetest.Run(t, func(*testing.T) discovery.Source { return fixed{"10.0.0.1:443", "10.0.0.2:443"} })
+	sourcetest.Run(t, func(*testing.T) discovery.Source { return fixedSource{"10.0.0.1:443", "10.0.0.2:443"} })
 }
 
-// Record returns a receiver that records what a source reports.
+// The program prints the reports of two sources, which Record has recorded.
 func Example() {
-	for _, source := range []fixed{{"10.0.0.1:443", "10.0.0.2:443"}, {"10.0.0.1"}} {
+	for _, source := range []fixedSource{{"10.0.0.1:443", "10.0.0.2:443"}, {"10.0.0.1"}} {
 		receiver, take := sourcetest.Record()
 		if _, err := source.Start(receiver); err != nil {
 			fmt.Println(err)
 		}
-		for _, told := range take() {
-			fmt.Println(told)
+		for _, report := range take() {
+			fmt.Println(report)
 		}
 	}
 	// Output:

@@ -11,102 +11,103 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-type keeper struct {
-	record
-	t       failer
-	refusal error
-	inside  func()
+type checkingReceiver struct {
+	recorder
+	t         failer
+	updateErr error
+	onReport  func()
 
-	guard    sync.Mutex
-	answers  []given
-	listed   bool
-	failures []string
-	minute   time.Time // start of the minute to which many refers
-	many     int       // number of refused answers in that minute
+	answersMu   sync.Mutex
+	answers     []answerCopy
+	hasSentList bool
+	failures    []string
+	minuteStart time.Time // start of the current minute
+	refusals    int       // number of refused answers in the current minute
 }
 
-// given is an answer from a source, and a copy that was made when it was sent. If they differ
-// later, the source has modified the answer.
-type given struct{ answer, copy discovery.Answer }
+// answerCopy is an answer from a source, with a copy from the time when it was sent. A difference
+// between them means that the source has modified the answer.
+type answerCopy struct{ answer, copy discovery.Answer }
 
-func (k *keeper) listen() *discovery.Receiver {
-	to := k.receiver()
-	return to.With(discovery.Hooks{
-		Update: func(a discovery.Answer) error { return k.judge(to, a) },
-		Parts: func(parts []discovery.Mechanism) {
-			k.guard.Lock()
-			k.listed = true
-			k.guard.Unlock()
-			to.Parts(parts)
-			k.call()
+func (k *checkingReceiver) listen() *discovery.Receiver {
+	inner := k.receiver()
+	return inner.With(discovery.Hooks{
+		Update: func(a discovery.Answer) error { return k.update(inner, a) },
+		Parts: func(mechanisms []discovery.Mechanism) {
+			k.answersMu.Lock()
+			k.hasSentList = true
+			k.answersMu.Unlock()
+			inner.Parts(mechanisms)
+			k.notify()
 		},
 		Fail: func(err error) {
 			k.fail(err)
-			to.Fail(err)
-			k.call()
+			inner.Fail(err)
+			k.notify()
 		},
 		Confirm: func() {
 			if !k.answered() {
 				k.t.Errorf("Confirm is called before there was an answer")
 			}
-			to.Confirm()
+			inner.Confirm()
 		},
 		Unconfirmed: func(err error, since time.Time) {
 			if since.After(time.Now()) {
 				k.t.Errorf("Unconfirmed says that the answer was confirmed until %v from now", time.Until(since))
 			}
-			to.Unconfirmed(err, since)
+			inner.Unconfirmed(err, since)
 		},
 	})
 }
 
-func (k *keeper) call() {
-	if k.inside != nil {
-		k.inside()
+func (k *checkingReceiver) notify() {
+	if k.onReport != nil {
+		k.onReport()
 	}
 }
 
-func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
-	if err := to.Update(a); err != nil {
+func (k *checkingReceiver) update(inner *discovery.Receiver, a discovery.Answer) error {
+	if err := inner.Update(a); err != nil {
 		k.t.Errorf("an answer breaks the rules: %v", err)
 		return err
 	}
-	k.guard.Lock()
+	k.answersMu.Lock()
 	if len(k.answers) < 1000 {
-		k.answers = append(k.answers, given{a, clone(a)})
+		k.answers = append(k.answers, answerCopy{a, clone(a)})
 	}
-	k.guard.Unlock()
-	k.call()
-	if k.refusal != nil && k.repeatsTooOften() {
-		time.Sleep(quiet) // a source that never pauses would otherwise stop the fake clock
+	k.answersMu.Unlock()
+	k.notify()
+	if k.updateErr != nil && k.repeatsTooOften() {
+		time.Sleep(closedTimeout) // without a pause, the fake clock would not advance
 	}
-	return k.refusal
+	return k.updateErr
 }
 
-// repeatsTooOften counts a refused answer, and reports whether there are too many per minute.
-func (k *keeper) repeatsTooOften() bool {
-	const most = 100
-	k.guard.Lock()
-	defer k.guard.Unlock()
-	if time.Since(k.minute) > time.Minute {
-		k.minute, k.many = time.Now(), 0
+// repeatsTooOften counts a refused answer, and reports whether the source has sent too many of them
+// within a minute.
+func (k *checkingReceiver) repeatsTooOften() bool {
+	const maxRefusals = 100
+	k.answersMu.Lock()
+	defer k.answersMu.Unlock()
+	if time.Since(k.minuteStart) > time.Minute {
+		k.minuteStart, k.refusals = time.Now(), 0
 	}
-	if k.many++; k.many == most {
-		k.t.Errorf("%d answers within a minute although the channel refuses them, want a pause between them", most)
+	if k.refusals++; k.refusals == maxRefusals {
+		k.t.Errorf("%d answers within a minute although the channel refuses them, want a pause between them", maxRefusals)
 	}
-	return k.many >= most
+	return k.refusals >= maxRefusals
 }
 
-func (k *keeper) fail(err error) {
+func (k *checkingReceiver) fail(err error) {
 	text := err.Error()
 	if text == "" || strings.ContainsAny(text, "\r\n") {
 		k.t.Errorf("a failure has the text %q, want one line", text)
 	}
-	k.guard.Lock()
-	defer k.guard.Unlock()
-	for _, before := range k.failures {
-		if before != text && shape(before) == shape(text) {
-			k.t.Errorf("a failure has the text %q, and an earlier one %q; want the same text for the same failure, without IDs, ports and times", text, before)
+	k.answersMu.Lock()
+	defer k.answersMu.Unlock()
+	for _, previous := range k.failures {
+		if previous != text && withoutNumbers(previous) == withoutNumbers(text) {
+			k.t.Errorf("a failure has the text %q, and an earlier one %q; want the same text for the same failure, without IDs, ports and times", text, previous)
 		}
 	}
 	if !slices.Contains(k.failures, text) && len(k.failures) < 100 {
@@ -116,27 +117,27 @@ func (k *keeper) fail(err error) {
 
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// shape returns text with all numbers replaced, so that texts can be compared.
-func shape(text string) string { return numbers.ReplaceAllString(text, "#") }
+// withoutNumbers replaces all numbers in text, so that texts that differ only in numbers are equal.
+func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "#") }
 
-// failedBefore reports whether the source, which has not answered yet, has already failed with the
-// same text.
-func (k *keeper) failedBefore(err error) bool {
-	k.guard.Lock()
-	defer k.guard.Unlock()
-	return len(k.answers) == 0 && !k.listed && slices.Contains(k.failures, err.Error())
+// failedBefore reports whether the source has already reported a failure with the same text, and
+// has not answered yet.
+func (k *checkingReceiver) failedBefore(err error) bool {
+	k.answersMu.Lock()
+	defer k.answersMu.Unlock()
+	return len(k.answers) == 0 && !k.hasSentList && slices.Contains(k.failures, err.Error())
 }
 
-func (k *keeper) answered() bool {
-	k.guard.Lock()
-	defer k.guard.Unlock()
-	return len(k.answers) > 0 || k.listed
+func (k *checkingReceiver) answered() bool {
+	k.answersMu.Lock()
+	defer k.answersMu.Unlock()
+	return len(k.answers) > 0 || k.hasSentList
 }
 
-func (k *keeper) check(t failer) {
+func (k *checkingReceiver) check(t failer) {
 	t.Helper()
-	k.guard.Lock()
-	defer k.guard.Unlock()
+	k.answersMu.Lock()
+	defer k.answersMu.Unlock()
 	for _, g := range k.answers {
 		if !reflect.DeepEqual(g.answer.Priorities, g.copy.Priorities) || !slices.Equal(g.answer.Notes, g.copy.Notes) || !slices.Equal(g.answer.Drops, g.copy.Drops) {
 			t.Errorf("an answer was changed after it was handed over, from %v to %v", addresses(&g.copy), addresses(&g.answer))
@@ -144,8 +145,8 @@ func (k *keeper) check(t failer) {
 	}
 	known := make(map[string]discovery.Answer)
 	for _, g := range k.answers {
-		first, there := known[g.copy.Identity]
-		if there && g.copy.Identity != "" && !reflect.DeepEqual(first.Priorities, g.copy.Priorities) {
+		first, found := known[g.copy.Identity]
+		if found && g.copy.Identity != "" && !reflect.DeepEqual(first.Priorities, g.copy.Priorities) {
 			t.Errorf("two answers have the identity %q: %v and %v", g.copy.Identity, addresses(&first), addresses(&g.copy))
 			return
 		}

@@ -47,7 +47,7 @@ func (t Told) String() string {
 
 // addresses returns the first address of each endpoint, followed by the health of an endpoint that
 // is not usable.
-func addresses(a *discovery.Answer) (all []string) {
+func addresses(a *discovery.Answer) (list []string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
 			for _, e := range l.Endpoints {
@@ -58,52 +58,51 @@ func addresses(a *discovery.Answer) (all []string) {
 				if e.Health == discovery.Draining || e.Health == discovery.Unhealthy {
 					text += fmt.Sprintf("(%v)", e.Health)
 				}
-				all = append(all, text)
+				list = append(list, text)
 			}
 		}
 	}
 	for _, e := range a.Resolved {
 		for _, address := range e.Addresses {
-			all = append(all, address.Addr)
+			list = append(list, address.Addr)
 		}
 	}
-	return all
+	return list
 }
 
-// Record returns a receiver that accepts and refuses answers like a channel and records all
-// reports, and a function that returns the reports since its last call. Both are safe for
-// concurrent use.
+// Record returns a receiver that records all reports, and accepts or refuses answers like a
+// channel. take returns the reports since its last call. Both may be used concurrently.
 func Record() (r *discovery.Receiver, take func() []Told) {
-	keep := &record{}
+	keep := &recorder{}
 	return keep.receiver(), keep.take
 }
 
-type record struct {
-	mu   sync.Mutex
-	told []Told
+type recorder struct {
+	mu      sync.Mutex
+	reports []Told
 }
 
-func (r *record) add(t Told) {
+func (r *recorder) add(t Told) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, t)
+	r.reports = append(r.reports, t)
 }
 
-func (r *record) take() []Told {
+func (r *recorder) take() []Told {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	told := r.told
-	r.told = nil
-	return told
+	reports := r.reports
+	r.reports = nil
+	return reports
 }
 
-func (r *record) receiver() *discovery.Receiver {
+func (r *recorder) receiver() *discovery.Receiver {
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update: func(a discovery.Answer) error {
 			r.add(Told{Answer: &a})
-			return rules(&a)
+			return checkRules(&a)
 		},
-		Parts:    func(parts []discovery.Mechanism) { r.add(Told{Parts: parts}) },
+		Parts:    func(mechanisms []discovery.Mechanism) { r.add(Told{Parts: mechanisms}) },
 		Fail:     func(err error) { r.add(Told{Failure: err}) },
 		Rejected: func(err error) { r.add(Told{Rejected: err}) },
 		Confirm:  func() { r.add(Told{Confirmed: true}) },
@@ -117,8 +116,8 @@ func (r *record) receiver() *discovery.Receiver {
 	})
 }
 
-// rules returns an error if an answer breaks a rule of discovery.Answer.
-func rules(a *discovery.Answer) error {
+// checkRules returns an error if an answer breaks a rule of discovery.Answer.
+func checkRules(a *discovery.Answer) error {
 	if err := topology.CheckSome(a); err != nil {
 		return err
 	}

@@ -17,18 +17,9 @@ var errOver = errors.New("over")
 
 // Run tests that a source keeps the rules of discovery.Source, discovery.Started and
 // discovery.Receiver. It runs several subtests, each in its own bubble of testing/synctest. Each
-// one calls the function source in its bubble and tests the source that the function returns. The
-// clock of a bubble is fake, and a real socket would stop it, so the source's dependencies, such as
-// a registry, must be fakes in the same bubble. Run lets the source report for about an hour.
-//
-// It checks that
-//   - Check, Start and the functions of Started return at once, and Start fails only for problems that Check reports;
-//   - within a minute the source reports an answer, a failure, or what it is trying;
-//   - answers keep the rules of their fields, are not modified afterwards, and are equal if their Identity fields are equal;
-//   - equal failures have equal texts, each of one line;
-//   - a refused answer is not repeated without a pause;
-//   - a second channel gets the same answer as the first, and keeps it when the first is closed;
-//   - Close may be called from inside the receiver and ends the source, and Start works again.
+// subtest calls the function source in its bubble and tests the returned source. The clock of a
+// bubble is fake, and a real socket would stop it, so the source's dependencies, such as a
+// registry, must be fakes in the same bubble. Run lets the source report for about an hour.
 func Run(t *testing.T, source func(*testing.T) discovery.Source) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -43,9 +34,9 @@ var checks = map[string]func(failer, discovery.Source){
 	"Check":        checkCheck,
 	"life":         checkLife,
 	"refusal":      checkRefusal,
-	"two channels": checkTwo,
+	"two channels": checkTwoChannels,
 	"Close inside": checkCloseInside,
-	"again":        checkAgain,
+	"again":        checkRestart,
 }
 
 // failer is the part of *testing.T that the checks use. This package's own tests use a fake.
@@ -55,28 +46,28 @@ type failer interface {
 }
 
 const (
-	patience = time.Minute // time within which a source must report something
-	quiet    = time.Hour   // time for which a closed source is observed
+	reportTimeout = time.Minute // a source must report something within this time
+	closedTimeout = time.Hour   // a closed source is observed for this time
 )
 
-func atOnce(t failer, what string, f func()) {
+func checkReturnsAtOnce(t failer, what string, f func()) {
 	t.Helper()
-	began := time.Now()
+	start := time.Now()
 	f()
-	if took := time.Since(began); took > 0 {
-		t.Errorf("%s takes %v, want it to return at once", what, took)
+	if elapsed := time.Since(start); elapsed > 0 {
+		t.Errorf("%s takes %v, want it to return at once", what, elapsed)
 	}
 }
 
 func checkCheck(t failer, s discovery.Source) {
 	for _, read := range []bool{false, true} {
 		var texts [2]string
-		atOnce(t, fmt.Sprintf("Check(%v)", read), func() {
-			var both sync.WaitGroup
+		checkReturnsAtOnce(t, fmt.Sprintf("Check(%v)", read), func() {
+			var goroutines sync.WaitGroup
 			for i := range texts {
-				both.Go(func() { texts[i] = fmt.Sprint(s.Check(read)) })
+				goroutines.Go(func() { texts[i] = fmt.Sprint(s.Check(read)) })
 			}
-			both.Wait()
+			goroutines.Wait()
 		})
 		if texts[0] != texts[1] {
 			t.Errorf("Check(%v) says %q and then %q", read, texts[0], texts[1])
@@ -84,92 +75,92 @@ func checkCheck(t failer, s discovery.Source) {
 	}
 }
 
-// begin starts a source and returns the reports of its first minute. If Start fails, started is
-// nil.
-func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started, first []Told) {
+// startSource starts a source and returns the reports of its first minute. If Start fails, the
+// returned Started is nil.
+func startSource(t failer, s discovery.Source, r *checkingReceiver) (started *discovery.Started, first []Told) {
 	t.Helper()
-	var of discovery.Started
+	var result discovery.Started
 	var err error
-	atOnce(t, "Start", func() { of, err = s.Start(r.listen()) })
+	checkReturnsAtOnce(t, "Start", func() { result, err = s.Start(r.listen()) })
 	if err != nil {
 		if check := s.Check(false); check == nil {
 			t.Errorf("Start fails with %q, for which Check(false) returns nil; report errors of a server by Fail", err)
 		}
 		return nil, nil
 	}
-	time.Sleep(patience)
+	time.Sleep(reportTimeout)
 	synctest.Wait()
 	if first = r.take(); len(first) == 0 {
-		t.Errorf("no report within %v: want an answer, a failure, or Trying", patience)
+		t.Errorf("no report within %v: want an answer, a failure, or Trying", reportTimeout)
 	}
-	return &of, first
+	return &result, first
 }
 
-func end(t failer, r *keeper, started *discovery.Started) {
+func closeSource(t failer, r *checkingReceiver, started *discovery.Started) {
 	t.Helper()
 	if started.Close != nil {
-		atOnce(t, "Close", started.Close)
+		checkReturnsAtOnce(t, "Close", started.Close)
 	}
-	silent(t, r)
+	checkSilent(t, r)
 }
 
-// silent checks that a closed source sends no reports, except in the first minute after Close.
-func silent(t failer, r *keeper) {
+// checkSilent checks that a closed source sends no reports, except in the first minute after Close.
+func checkSilent(t failer, r *checkingReceiver) {
 	t.Helper()
-	time.Sleep(patience)
+	time.Sleep(reportTimeout)
 	synctest.Wait()
 	r.take()
-	time.Sleep(quiet)
+	time.Sleep(closedTimeout)
 	synctest.Wait()
-	if told := r.take(); len(told) > 0 {
-		t.Errorf("%d reports more than %v after Close, the first is: %v", len(told), patience, told[0])
+	if reports := r.take(); len(reports) > 0 {
+		t.Errorf("%d reports more than %v after Close, the first is: %v", len(reports), reportTimeout, reports[0])
 	}
 	r.check(t)
 }
 
-// checkLife runs a source for half an hour. In this time, connections to endpoints fail.
+// checkLife runs a source for half an hour, and reports failed connections to it every ten minutes.
 func checkLife(t failer, s discovery.Source) {
-	r := &keeper{t: t}
-	started, _ := begin(t, s, r)
+	r := &checkingReceiver{t: t}
+	started, _ := startSource(t, s, r)
 	if started == nil {
 		return
 	}
 	for range 3 {
 		if started.ResolveNow != nil {
-			atOnce(t, "ResolveNow", started.ResolveNow)
+			checkReturnsAtOnce(t, "ResolveNow", started.ResolveNow)
 		}
 		if started.EndpointsFailed != nil {
-			atOnce(t, "EndpointsFailed", started.EndpointsFailed)
+			checkReturnsAtOnce(t, "EndpointsFailed", started.EndpointsFailed)
 		}
 		time.Sleep(10 * time.Minute)
 	}
 	if started.Confirmed != nil {
-		atOnce(t, "Confirmed", func() {
-			if at := started.Confirmed(); at.After(time.Now()) {
-				t.Errorf("Confirmed is %v from now", time.Until(at))
+		checkReturnsAtOnce(t, "Confirmed", func() {
+			if confirmed := started.Confirmed(); confirmed.After(time.Now()) {
+				t.Errorf("Confirmed is %v from now", time.Until(confirmed))
 			}
 		})
 	}
-	end(t, r, started)
+	closeSource(t, r, started)
 }
 
 func checkRefusal(t failer, s discovery.Source) {
-	r := &keeper{t: t, refusal: errors.New("the channel does not take it")}
-	if started, _ := begin(t, s, r); started != nil {
+	r := &checkingReceiver{t: t, updateErr: errors.New("the channel does not take it")}
+	if started, _ := startSource(t, s, r); started != nil {
 		time.Sleep(10 * time.Minute)
-		end(t, r, started)
+		closeSource(t, r, started)
 	}
 }
 
-func checkTwo(t failer, s discovery.Source) {
-	a, b := &keeper{t: t}, &keeper{t: t}
-	first, _ := begin(t, s, a)
-	second, _ := begin(t, s, b)
+func checkTwoChannels(t failer, s discovery.Source) {
+	a, b := &checkingReceiver{t: t}, &checkingReceiver{t: t}
+	first, _ := startSource(t, s, a)
+	second, _ := startSource(t, s, b)
 	if first == nil || second == nil {
 		return
 	}
 	if !a.answered() || !b.answered() {
-		time.Sleep(10 * patience) // a source that fails first gets more time
+		time.Sleep(10 * reportTimeout) // gives a source that has failed time to retry
 	}
 	if a.answered() != b.answered() {
 		t.Errorf("only one of two channels has an answer: the first %v, the second %v", a.answered(), b.answered())
@@ -179,34 +170,34 @@ func checkTwo(t failer, s discovery.Source) {
 		first.Close()
 	}
 	synctest.Wait()
-	for _, told := range b.take() {
-		if told.Failure != nil && !b.failedBefore(told.Failure) {
-			t.Errorf("once the first channel is closed the second one fails: %v", told.Failure)
+	for _, report := range b.take() {
+		if report.Failure != nil && !b.failedBefore(report.Failure) {
+			t.Errorf("once the first channel is closed the second one fails: %v", report.Failure)
 		}
 	}
-	end(t, b, second)
+	closeSource(t, b, second)
 }
 
 func checkCloseInside(t failer, s discovery.Source) {
-	r := &keeper{t: t}
+	r := &checkingReceiver{t: t}
 	var mu sync.Mutex
-	var toClose func()
-	r.inside = func() {
+	var pendingClose func()
+	r.onReport = func() {
 		mu.Lock()
-		shut := toClose
-		toClose = nil
+		closeOnce := pendingClose
+		pendingClose = nil
 		mu.Unlock()
-		if shut == nil {
+		if closeOnce == nil {
 			return // Start has not returned yet, or the source is closed
 		}
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
-			shut()
+			closeOnce()
 		}()
 		select {
 		case <-closed:
-		case <-time.After(patience):
+		case <-time.After(reportTimeout):
 			t.Errorf("Close does not return while the receiver is called: it waits for that call")
 		}
 	}
@@ -215,43 +206,43 @@ func checkCloseInside(t failer, s discovery.Source) {
 		return
 	}
 	mu.Lock()
-	if toClose = started.Close; toClose == nil {
-		toClose = func() {}
+	if pendingClose = started.Close; pendingClose == nil {
+		pendingClose = func() {}
 	}
 	mu.Unlock()
-	time.Sleep(patience)
+	time.Sleep(reportTimeout)
 	if started.ResolveNow != nil {
 		mu.Lock()
-		open := toClose != nil
+		isOpen := pendingClose != nil
 		mu.Unlock()
-		if open {
+		if isOpen {
 			started.ResolveNow()
 		}
 	}
-	time.Sleep(patience)
+	time.Sleep(reportTimeout)
 	mu.Lock()
-	shut := toClose
+	closeOnce := pendingClose
 	mu.Unlock()
-	if shut != nil {
-		shut()
+	if closeOnce != nil {
+		closeOnce()
 	}
-	silent(t, r)
+	checkSilent(t, r)
 }
 
-// checkAgain starts a source a second time, as a channel does when it leaves idle mode.
-func checkAgain(t failer, s discovery.Source) {
+// checkRestart starts a source twice, like a channel that was idle in between.
+func checkRestart(t failer, s discovery.Source) {
 	var answered [2]bool
 	for i := range answered {
-		r := &keeper{t: t}
-		started, _ := begin(t, s, r)
+		r := &checkingReceiver{t: t}
+		started, _ := startSource(t, s, r)
 		if started == nil {
 			return
 		}
 		if !r.answered() {
-			time.Sleep(10 * patience)
+			time.Sleep(10 * reportTimeout)
 		}
 		answered[i] = r.answered()
-		end(t, r, started)
+		closeSource(t, r, started)
 	}
 	if answered[0] != answered[1] {
 		t.Errorf("it has an answer when it is first started: %v; and when it is started again: %v", answered[0], answered[1])

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-func polled(*testing.T) discovery.Source {
+func newPolledSource(*testing.T) discovery.Source {
 	var n atomic.Int32
 	return discovery.Poll(time.Minute, func(context.Context) (discovery.Answer, error) {
 		if n.Add(1)%3 == 0 {
@@ -23,12 +23,12 @@ func polled(*testing.T) discovery.Source {
 	})
 }
 
-func TestSourcesOfThePackage(t *testing.T) {
+func TestPollAndShared(t *testing.T) {
 	for name, source := range map[string]func(t *testing.T) discovery.Source{
-		"polled": polled,
-		"shared": func(t *testing.T) discovery.Source { return discovery.Shared(t.Name(), 0, polled(t)) },
+		"polled": newPolledSource,
+		"shared": func(t *testing.T) discovery.Source { return discovery.Shared(t.Name(), 0, newPolledSource(t)) },
 		"lingering": func(t *testing.T) discovery.Source {
-			return discovery.Shared(t.Name(), 10*time.Second, polled(t))
+			return discovery.Shared(t.Name(), 10*time.Second, newPolledSource(t))
 		},
 	} {
 		t.Run(name, func(t *testing.T) { sourcetest.Run(t, source) })
