@@ -53,21 +53,21 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s",
+const retryConfig = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s",
 	"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
-// Until the file appears, calls must fail with an error that names it. Then they must go to its
-// endpoints, with the service config of the user.
-func TestOnAChannel(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
+// Until the file is created, calls must fail with an error that contains its path. After that,
+// calls must go to the endpoints in the file, with the user's service config.
+func TestChannel(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	first, second := startBackend(t), startBackend(t)
-	at := func(b *backend) string {
+	endpointsOf := func(b *backend) string {
 		return strings.Replace(onePort(b.port), "192.0.2.1", "127.0.0.1", 1)
 	}
 	path := newPath(t)
 	conn, err := grpc.NewClient(fmt.Sprintf("file://%s?authority=checkout.example.com", path),
-		grpc.WithResolvers(given.Builder(Scheme, given.Set("ServiceConfig", retries))),
+		grpc.WithResolvers(given.Builder(Scheme, given.Set("ServiceConfig", retryConfig))),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -83,8 +83,9 @@ func TestOnAChannel(t *testing.T) {
 	if want := "file: " + path + ": no such file or directory"; status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
 		t.Fatalf("without the file: %v, want UNAVAILABLE with %q", err, want)
 	}
-	write(t, path, at(first))
-	// The call may fail: it was made before there was a service config, so it is not retried.
+	write(t, path, endpointsOf(first))
+	// This call may fail, because a call that is made before the service config arrives is not
+	// retried.
 	_ = check(grpc.WaitForReady(true))
 	if err := check(); err != nil || first.calls.Load() == 0 {
 		t.Fatalf("with the file: %v after %d calls", err, first.calls.Load())
@@ -92,7 +93,7 @@ func TestOnAChannel(t *testing.T) {
 	if got := first.authority.Load(); got != "checkout.example.com" {
 		t.Errorf("authority = %v, want that of the target", got)
 	}
-	replace(t, path, at(second))
+	replace(t, path, endpointsOf(second))
 	for second.calls.Load() == 0 {
 		if err := check(); err != nil {
 			t.Fatalf("while the file was replaced: %v", err)
@@ -100,17 +101,17 @@ func TestOnAChannel(t *testing.T) {
 	}
 }
 
-// While a channel is idle, the directory of its file disappears. The next call must use the last
-// good answer.
-func TestIdleChannelAndADirectoryThatVanished(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
+// If the directory of the file is removed while the channel is idle, the next call must use the
+// last good answer.
+func TestIdleChannelAfterDirectoryIsRemoved(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	b := startBackend(t)
 	path := filepath.Join(t.TempDir(), "sub", "endpoints.yaml")
 	mkdir(t, filepath.Dir(path))
 	write(t, path, strings.Replace(onePort(b.port), "192.0.2.1", "127.0.0.1", 1))
 	conn, err := grpc.NewClient("file://"+path, grpc.WithIdleTimeout(100*time.Millisecond),
-		grpc.WithResolvers(given.Builder(Scheme, given.Set("ServiceConfig", retries))),
+		grpc.WithResolvers(given.Builder(Scheme, given.Set("ServiceConfig", retryConfig))),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -134,11 +135,11 @@ func TestIdleChannelAndADirectoryThatVanished(t *testing.T) {
 	if err := check(); err != nil {
 		t.Fatalf("a call after the channel was idle: %v", err)
 	}
-	logged.Wait(t, patient, path+": no such file or directory; the endpoints that were confirmed ")
+	logged.Wait(t, testTimeout, path+": no such file or directory; the endpoints that were confirmed ")
 }
 
-func TestAChannelWithoutServiceConfig(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
+func TestChannelWithServiceConfigDisabled(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	path := newPath(t)
 	write(t, path, onePort(1))

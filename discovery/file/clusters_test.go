@@ -30,7 +30,7 @@ func watchCluster(t *testing.T, path, cluster string, opts ...given.Option) *fak
 	return watchFile(t, path+"?cluster="+cluster, opts...)
 }
 
-func TestAggregateInAFile(t *testing.T) {
+func TestAggregateCluster(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "b, more, a"), static("a", "10.0.0.1"), static("b", "10.0.0.2"), aggregate("more", "c, a"), static("c", "10.0.0.3")))
 	c := watchCluster(t, path, "all")
@@ -52,15 +52,15 @@ func TestAggregateInAFile(t *testing.T) {
 	c.expect(t, 80)
 }
 
-// A mistake in one cluster must become the error of that cluster's priority, with the position in
-// the file. The other clusters must stay in use.
-func TestMistakesInClusters(t *testing.T) {
-	deep := []string{static("good", "10.0.0.1")}
+// A mistake in a cluster must become the error of that cluster's priority, with the position in the
+// file. The other clusters must stay in use.
+func TestInvalidCluster(t *testing.T) {
+	nestedClusters := []string{static("good", "10.0.0.1")}
 	name := func(i int) string { return "c" + strings.Repeat("i", i) }
 	for i := 1; i < 17; i++ {
-		deep = append(deep, aggregate(name(i), name(i+1)+map[bool]string{true: ", good"}[i == 1]))
+		nestedClusters = append(nestedClusters, aggregate(name(i), name(i+1)+map[bool]string{true: ", good"}[i == 1]))
 	}
-	deep = append(deep, static(name(17), "10.0.0.2"))
+	nestedClusters = append(nestedClusters, static(name(17), "10.0.0.2"))
 	for about, test := range map[string]struct {
 		cluster string
 		list    []string
@@ -74,22 +74,22 @@ func TestMistakesInClusters(t *testing.T) {
 		"outliers":  {"all", []string{aggregate("all", "b, good"), static("b", "10.0.0.2") + "  outlier_detection: {interval: 1s, max_ejection_percent: 101}\n", static("good", "10.0.0.1")}, `PATH:11:59: max_ejection_percent is 101, want 0 to 100`},
 		"no server": {"all", []string{aggregate("all", "b, good"), "- {name: b, type: EDS}\n", static("good", "10.0.0.1")}, `file: b: the target names no server, and neither does an xDS bootstrap`},
 		"address":   {"all", []string{aggregate("all", "b, good"), static("b", "10.0.0.999"), static("good", "10.0.0.1")}, `PATH:10:`},
-		"depth":     {name(1), deep, `cluster "` + name(17) + `" is number 17 on its way, want at most 16: c`},
+		"depth":     {name(1), nestedClusters, `cluster "` + name(17) + `" is number 17 on its way, want at most 16: c`},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Setenv("GRPC_XDS_BOOTSTRAP", "")
 			path := newPath(t)
-			writeBefore(t, path, clustersFile(test.list...))
+			writeOld(t, path, clustersFile(test.list...))
 			c := watchCluster(t, path, test.cluster)
 			if got := c.next(t); got != `10.0.0.1:1["good/child0" "/"]` {
 				t.Errorf("state = %s, want the good cluster alone", got)
 			}
-			logged.Wait(t, patient, strings.ReplaceAll(test.want, "PATH", path))
+			logged.Wait(t, testTimeout, strings.ReplaceAll(test.want, "PATH", path))
 		})
 	}
 }
 
-func TestFilesOfClustersThatAreRefused(t *testing.T) {
+func TestInvalidClusterList(t *testing.T) {
 	for content, want := range map[string]string{
 		clustersFile(static("a", "10.0.0.1"), static("b", "10.0.0.2")): `holds 2 clusters, "a", "b": want one of them in the target, as in ?cluster=a`,
 		"clusters: []\n":                       ":1:1: the list of clusters is empty",
@@ -101,7 +101,7 @@ func TestFilesOfClustersThatAreRefused(t *testing.T) {
 		"clusters:\n- name: a\n  cluster_type: {name: x, typed_config: {a: 1}}\n": `typed_config: want a message with its type, such as {"@type": type.googleapis.com/envoy`,
 	} {
 		path := newPath(t)
-		writeBefore(t, path, content)
+		writeOld(t, path, content)
 		if got := watchFile(t, path).nextError(t); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %q", content, got, want)
 		}
@@ -111,12 +111,12 @@ func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	if got, want := watchCluster(t, path, "y").nextError(t), `holds the endpoints of cluster "x", and not of "y"`; !strings.Contains(got, want) {
 		t.Errorf("%s, want %q", got, want)
 	}
-	if got := watchCluster(t, path, "x").next(t); got != one(1) {
-		t.Errorf("state = %s, want %s", got, one(1))
+	if got := watchCluster(t, path, "x").next(t); got != stateOf(1) {
+		t.Errorf("state = %s, want %s", got, stateOf(1))
 	}
 }
 
-func TestAuthorityOfACluster(t *testing.T) {
+func TestClusterAuthority(t *testing.T) {
 	for text, want := range map[string]string{
 		"file:///etc/shop.yaml":                       "shop",
 		"file:///etc/shop.yaml?cluster=a%20b":         "a%20b",
@@ -128,31 +128,31 @@ func TestAuthorityOfACluster(t *testing.T) {
 	}
 }
 
-func TestNotesOfClusters(t *testing.T) {
+func TestClusterNotes(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(static("a", "10.0.0.1")+"  circuit_breakers: {}\n  connect_timeout: 1s\n  outlier_detection: {interval: 1s, consecutive_5xx: 3}\n"))
 	c := watchFile(t, path)
 	c.next(t)
-	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
+	logged.Wait(t, testTimeout, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
 }
 
-// The outlier detection of a cluster must apply to its priorities. An edit that changes nothing
-// else must reach the policies.
-func TestOutlierDetectionInAFile(t *testing.T) {
+// The outlier detection of a cluster must apply to the cluster's priorities. An edit of only the
+// outlier detection must also reach the policies.
+func TestClusterOutlierDetection(t *testing.T) {
 	path := newPath(t)
 	file := func(seconds string) string {
 		return clustersFile(aggregate("all", "b, a"), static("a", "10.0.0.1"), static("b", "10.0.0.2")+"  outlier_detection: {interval: "+seconds+"s}\n")
 	}
-	none := `"a/child0":{"config":[{"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"reportEmptied":false,`
+	defaultConfig := `"a/child0":{"config":[{"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"reportEmptied":false,`
 	write(t, path, file("1"))
 	c := watchCluster(t, path, "all")
 	for _, seconds := range []string{"1", "2"} {
 		write(t, path, file(seconds))
-		c.untilConfig(t, none, `"b/child0":{"config":[{"understudy_outlier_detection":{"interval":"`+seconds+`s"`)
+		c.awaitConfig(t, defaultConfig, `"b/child0":{"config":[{"understudy_outlier_detection":{"interval":"`+seconds+`s"`)
 	}
 }
 
-func TestClusterNamesThatLookLikePaths(t *testing.T) {
+func TestClusterNamesWithSlashes(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "shop.v2, prod/shop"), static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2")))
 	c := watchCluster(t, path, "all")
@@ -162,45 +162,45 @@ func TestClusterNamesThatLookLikePaths(t *testing.T) {
 		if got := stateattr.ChannelOf(s).Services; !maps.Equal(got, want) {
 			t.Errorf("services are %q, want %q", got, want)
 		}
-	case <-time.After(patient):
+	case <-time.After(testTimeout):
 		t.Fatal("no state was sent")
 	}
 }
 
-type names struct {
+type fakeDNS struct {
 	mu      sync.Mutex
 	answers map[string][]string
-	open    map[string]resolver.ClientConn
+	conns   map[string]resolver.ClientConn
 	builds  map[string]int
 }
 
-func (n *names) built(name string) int {
+func (n *fakeDNS) buildCount(name string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.builds[name]
 }
 
-func (*names) Scheme() string { return "dns" }
+func (*fakeDNS) Scheme() string { return "dns" }
 
-func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (n *fakeDNS) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	n.mu.Lock()
 	n.builds[target.Endpoint()]++
-	n.open[target.Endpoint()] = cc
+	n.conns[target.Endpoint()] = cc
 	n.mu.Unlock()
-	n.say(target.Endpoint())
+	n.update(target.Endpoint())
 	return n, nil
 }
 
-func (*names) ResolveNow(resolver.ResolveNowOptions) {}
-func (*names) Close()                                {}
+func (*fakeDNS) ResolveNow(resolver.ResolveNowOptions) {}
+func (*fakeDNS) Close()                                {}
 
-func (n *names) say(name string) {
+func (n *fakeDNS) update(name string) {
 	n.mu.Lock()
 	state := resolver.State{}
 	for _, a := range n.answers[name] {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
 	}
-	cc := n.open[name]
+	cc := n.conns[name]
 	n.mu.Unlock()
 	_ = cc.UpdateState(state)
 }
@@ -209,19 +209,19 @@ func dnsCluster(kind, name, assignment string) string {
 	return "- name: " + name + "\n  type: " + kind + "\n  load_assignment: {endpoints: " + assignment + "}\n"
 }
 
-func TestNamesInClusters(t *testing.T) {
-	const at = "endpoint: {address: {socket_address: {address: "
-	dns := &names{
+func TestDNSClusters(t *testing.T) {
+	const addressPrefix = "endpoint: {address: {socket_address: {address: "
+	dns := &fakeDNS{
 		answers: map[string][]string{"backup.example.com:443": {"10.1.0.1:443", "10.1.0.2:443"}, "east.example.com:1": {"10.2.0.1:1", "10.2.0.2:1"}, "west.example.com:1": {"10.2.0.2:1", "10.3.0.1:1"}},
-		open:    make(map[string]resolver.ClientConn),
+		conns:   make(map[string]resolver.ClientConn),
 		builds:  make(map[string]int),
 	}
 	path := newPath(t)
 	content := clustersFile(aggregate("all", "strict, logical"),
 		dnsCluster("STRICT_DNS", "strict", "["+
-			"{locality: {region: east}, load_balancing_weight: 1, lb_endpoints: [{"+at+"east.example.com, port_value: 1}}}}, {"+at+"10.2.0.9, port_value: 1}}}}]},"+
-			"{locality: {region: west}, priority: 1, load_balancing_weight: 1, lb_endpoints: [{"+at+"west.example.com, port_value: 1}}}}]}]"),
-		dnsCluster("LOGICAL_DNS", "logical", "[{lb_endpoints: [{"+at+"backup.example.com, port_value: 443}}}}]}]"))
+			"{locality: {region: east}, load_balancing_weight: 1, lb_endpoints: [{"+addressPrefix+"east.example.com, port_value: 1}}}}, {"+addressPrefix+"10.2.0.9, port_value: 1}}}}]},"+
+			"{locality: {region: west}, priority: 1, load_balancing_weight: 1, lb_endpoints: [{"+addressPrefix+"west.example.com, port_value: 1}}}}]}]"),
+		dnsCluster("LOGICAL_DNS", "logical", "[{lb_endpoints: [{"+addressPrefix+"backup.example.com, port_value: 443}}}}]}]"))
 	write(t, path, content)
 	c := watchCluster(t, path, "all", given.Sources(failover.WithResolvers(dns)))
 	want := `10.2.0.1:1["strict/child0" "east"] 10.2.0.2:1["strict/child0" "east"] 10.2.0.9:1["strict/child0" "east"] 10.3.0.1:1["strict/child1" "west"]` +
@@ -232,16 +232,16 @@ func TestNamesInClusters(t *testing.T) {
 	dns.mu.Lock()
 	dns.answers["east.example.com:1"] = []string{"10.2.0.3:1"}
 	dns.mu.Unlock()
-	dns.say("east.example.com:1")
+	dns.update("east.example.com:1")
 	if got := c.next(t); !strings.HasPrefix(got, `10.2.0.3:1["strict/child0" "east"] 10.2.0.9:1`) || !strings.Contains(got, `10.2.0.2:1["strict/child1" "west"]`) {
 		t.Errorf("state = %s, want the new address, and the one that is free now", got)
 	}
-	builds := dns.built("backup.example.com:443")
+	builds := dns.buildCount("backup.example.com:443")
 	replace(t, path, strings.Replace(content, "[strict, logical]", "[logical, strict]", 1))
 	for got := c.next(t); !strings.HasPrefix(got, `10.1.0.1:443["logical" "/"]`); {
 		got = c.next(t)
 	}
-	if got := dns.built("backup.example.com:443"); got != builds {
+	if got := dns.buildCount("backup.example.com:443"); got != builds {
 		t.Errorf("%d resolvers were built for an edit of another cluster, want none", got-builds)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// Some file systems round times to two seconds. A file that was read in the middle of a write may
-// then have the same size and time when the write is complete. The source must nevertheless notice
-// the rest of the write.
-func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
+// Some file systems round modification times to two seconds. A file that was read during a write
+// may then have the same size and time after the write. The source must nevertheless read the file
+// again.
+func TestWriteWithUnchangedModTime(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
 		polled := given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))

@@ -8,8 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// The source polls the file, because notifications of the system do not work in a synctest bubble.
-func TestTheContractOfSources(t *testing.T) {
+// The source polls the file, because the notifications of the operating system do not work in a
+// synctest bubble.
+func TestSourceContract(t *testing.T) {
 	for about, content := range map[string]string{
 		"endpoints": onePort(1),
 		"broken":    "endpoints: [",

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The endpoints come from a file, and the service config from the program.
+// The endpoints come from a file. The program sets the service config.
 func Example() {
 	conn, err := understudy.NewClient("file:///etc/checkout/endpoints.yaml?authority=checkout.example.com",
 		understudy.Options{ServiceConfig: `{"methodConfig": [{"name": [{}], "waitForReady": true}]}`},

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blockStyle returns a file with one endpoint for each port, in YAML's block style. Such a file is
-// valid even if it ends in the middle of a port number.
+// blockStyle returns the content of a file with one endpoint for each port, in YAML's block style.
+// Such content is valid even if it ends in the middle of a port number.
 func blockStyle(ports ...string) string {
 	text := "endpoints:\n- lb_endpoints:\n"
 	for _, port := range ports {
@@ -18,7 +18,7 @@ func blockStyle(ports ...string) string {
 	return text
 }
 
-func slowly(t *testing.T, path string, between time.Duration, pieces ...string) {
+func writeSlowly(t *testing.T, path string, pause time.Duration, pieces ...string) {
 	t.Helper()
 	f, err := os.Create(path)
 	if err != nil {
@@ -28,38 +28,38 @@ func slowly(t *testing.T, path string, between time.Duration, pieces ...string) 
 		if _, err := f.WriteString(piece); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(between)
+		time.Sleep(pause)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A file is written slowly in place. It must be used only when it is complete: before that, it may
-// have the port 844 instead of 8443, or only half of the endpoints.
-func TestAFileThatIsWrittenSlowly(t *testing.T) {
+// A file that is written slowly in place must be used only when it is complete. Before that, it may
+// contain the port 844 instead of 8443, or only half of the endpoints.
+func TestSlowWrite(t *testing.T) {
 	content := blockStyle("8443", "8444", "8445", "8446")
-	for what, test := range map[string]struct {
-		between time.Duration
-		pieces  []string
+	for name, test := range map[string]struct {
+		pause  time.Duration
+		pieces []string
 	}{
 		"in the middle of a number": {1500 * time.Millisecond, []string{content[:strings.Index(content, "3\n")], content[strings.Index(content, "3\n"):]}},
 		"between endpoints":         {1500 * time.Millisecond, []string{content[:len(content)/2], content[len(content)/2:]}},
 		"line by line":              {400 * time.Millisecond, strings.SplitAfter(content, "\n")},
 		"byte by byte":              {20 * time.Millisecond, strings.Split(content, "")},
 	} {
-		t.Run(what, func(t *testing.T) {
-			path, before := newPath(t), blockStyle("1", "2", "3", "4")
+		t.Run(name, func(t *testing.T) {
+			path, initial := newPath(t), blockStyle("1", "2", "3", "4")
 			synctest.Test(t, func(t *testing.T) {
-				write(t, path, before)
-				c := watchFile(t, path, polled)
-				pass(3 * time.Second)
+				write(t, path, initial)
+				c := watchFile(t, path, pollOnly)
+				sleep(3 * time.Second)
 				if len(c.states) != 1 {
 					t.Fatalf("%d states for the first content", len(c.states))
 				}
 				<-c.states
-				slowly(t, path, test.between, test.pieces...)
-				pass(3 * time.Second)
+				writeSlowly(t, path, test.pause, test.pieces...)
+				sleep(3 * time.Second)
 				const want = `192.0.2.1:8443["child0" "/"] 192.0.2.1:8444["child0" "/"] 192.0.2.1:8445["child0" "/"] 192.0.2.1:8446["child0" "/"]`
 				if got := c.next(t); got != want || len(c.states) > 0 {
 					t.Errorf("state = %s, and %d more; want %s alone", got, len(c.states), want)
@@ -72,14 +72,14 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	}
 }
 
-func TestANewFileThatIsWrittenSlowly(t *testing.T) {
+func TestSlowWriteOfNewFile(t *testing.T) {
 	path, content := newPath(t), blockStyle("8443")
 	synctest.Test(t, func(t *testing.T) {
-		c := watchFile(t, path, polled)
-		pass(time.Second)
+		c := watchFile(t, path, pollOnly)
+		sleep(time.Second)
 		<-c.errors
-		slowly(t, path, 1500*time.Millisecond, content[:len(content)-2], "3\n")
-		pass(3 * time.Second)
+		writeSlowly(t, path, 1500*time.Millisecond, content[:len(content)-2], "3\n")
+		sleep(3 * time.Second)
 		c.expect(t, 8443)
 		if len(c.states)+len(c.errors) > 0 {
 			t.Errorf("%d states and %d errors more, want none", len(c.states), len(c.errors))
@@ -87,22 +87,22 @@ func TestANewFileThatIsWrittenSlowly(t *testing.T) {
 	})
 }
 
-func TestAFileThatNeverStandsStill(t *testing.T) {
+func TestConstantlyChangingFile(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
 		write(t, path, onePort(1))
-		c := watchFile(t, path, polled)
+		c := watchFile(t, path, pollOnly)
 		for i := range 200 {
-			at := time.Now().Add(time.Duration(i) * time.Second)
-			if err := os.Chtimes(path, at, at); err != nil {
+			modTime := time.Now().Add(time.Duration(i) * time.Second)
+			if err := os.Chtimes(path, modTime, modTime); err != nil {
 				t.Fatal(err)
 			}
-			pass(100 * time.Millisecond)
+			sleep(100 * time.Millisecond)
 		}
 		if got, want := c.nextError(t), "file: "+path+": has been written to for 10s: want it to stand still, or to be replaced by rename"; got != want || len(c.errors) > 0 {
 			t.Errorf("error = %s, and %d more, want %s", got, len(c.errors), want)
 		}
-		pass(3 * time.Second)
+		sleep(3 * time.Second)
 		c.expect(t, 1)
 	})
 }

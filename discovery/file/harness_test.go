@@ -31,8 +31,8 @@ type fakeChannel struct {
 	resolver.ClientConn // always nil; embedded because grpc-go may add methods to the interface
 	states              chan resolver.State
 	errors              chan error
-	rejects             error
-	answers             error
+	parseErr            error
+	updateErr           error
 }
 
 type config struct {
@@ -45,33 +45,33 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet, so calls wait
+	if awaiting.Is(s) { // the source has not answered yet
 		return nil
 	}
 	c.states <- s
-	return c.answers
+	return c.updateErr
 }
 func (c *fakeChannel) ReportError(err error) { c.errors <- err }
 func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
-	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
+	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.parseErr}
 }
 
-const patient = time.Minute
+const testTimeout = time.Minute
 
 func (c *fakeChannel) next(t *testing.T) string {
 	t.Helper()
 	select {
 	case s := <-c.states:
 		return describeState(s)
-	case <-time.After(patient):
+	case <-time.After(testTimeout):
 		t.Fatal("no state was sent")
 		return ""
 	}
 }
 
-func (c *fakeChannel) untilConfig(t *testing.T, texts ...string) {
+func (c *fakeChannel) awaitConfig(t *testing.T, texts ...string) {
 	t.Helper()
-	late := time.After(patient)
+	timeout := time.After(testTimeout)
 	for last := ""; ; {
 		select {
 		case s := <-c.states:
@@ -79,7 +79,7 @@ func (c *fakeChannel) untilConfig(t *testing.T, texts ...string) {
 			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(last, text) }) {
 				return
 			}
-		case <-late:
+		case <-timeout:
 			t.Fatalf("no configuration has %s; the last was %s", texts, last)
 		}
 	}
@@ -90,7 +90,7 @@ func (c *fakeChannel) nextError(t *testing.T) string {
 	select {
 	case err := <-c.errors:
 		return err.Error()
-	case <-time.After(patient):
+	case <-time.After(testTimeout):
 		t.Fatal("no error was reported")
 		return ""
 	}
@@ -128,7 +128,7 @@ func onePort(port int) string {
 	return fmt.Sprintf("endpoints:\n- lb_endpoints:\n  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: %d}}}\n", port)
 }
 
-func one(port int) string { return fmt.Sprintf(`192.0.2.1:%d["child0" "/"]`, port) }
+func stateOf(port int) string { return fmt.Sprintf(`192.0.2.1:%d["child0" "/"]`, port) }
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
@@ -137,11 +137,11 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func writeBefore(t *testing.T, path, content string) {
+func writeOld(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path, content)
-	before := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, before, before); err != nil {
+	modTime := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, modTime, modTime); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -175,8 +175,8 @@ func symlink(t *testing.T, to, path string) {
 
 func (c *fakeChannel) expect(t *testing.T, port int) {
 	t.Helper()
-	if got := c.next(t); got != one(port) {
-		t.Fatalf("state = %s, want %s", got, one(port))
+	if got := c.next(t); got != stateOf(port) {
+		t.Fatalf("state = %s, want %s", got, stateOf(port))
 	}
 }
 
@@ -185,13 +185,13 @@ func newPath(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "endpoints.yaml")
 }
 
-// polled makes the source poll its file, because notifications of the system do not work in a
-// synctest bubble.
-var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
+// pollOnly makes the source poll its file, because the notifications of the operating system do not
+// work in a synctest bubble.
+var pollOnly = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
-func pass(d time.Duration) {
+func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-const longest = 145 * time.Second
+const maxRetryTime = 145 * time.Second

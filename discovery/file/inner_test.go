@@ -11,9 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A file contains an EDS cluster. The client must request only its endpoints from the server, and
-// not the Cluster, even if the options enable that for eds: targets (cds=true).
-func TestEDSClusterOfAFileWithCDS(t *testing.T) {
+// For an EDS cluster in a file, the client must request only the endpoints from the server. It must
+// not request the Cluster, even if the options enable that for eds: targets (cds=true).
+func TestEDSClusterWithCDSEnabled(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	}
 }
 
-func TestFileWhoseNameIsNotUTF8(t *testing.T) {
+func TestFileNameWithInvalidUTF8(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "caf\xe9.yaml")
 	write(t, path, onePort(1))
 	channel := watchFile(t, path)

@@ -14,76 +14,77 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// lookout watches and reads a file for all channels that use it. If each of 1,000 channels had its
-// own lookout, checking the file twice a second would take almost 5% of a core, and each copy of
-// the content would take megabytes.
-type lookout struct {
-	of    watched
-	users int           // guarded by lookouts.mu
-	done  chan struct{} // closed when the last user leaves
+// fileReader watches and reads a file for all channels that use it. If each of 1,000 channels had
+// its own fileReader, checking the file twice a second would take almost 5% of a core, and each
+// copy of the content would take megabytes.
+type fileReader struct {
+	key   readerKey
+	users int           // number of channels; guarded by fileReaders.mu
+	done  chan struct{} // closed when no channel uses the file any more
 
-	mu   sync.Mutex
-	last *reading      // nil until the file was read
-	info fs.FileInfo   // the file's info at the time of the last reading; nil if it did not exist
-	news chan struct{} // closed and replaced at each reading
+	mu          sync.Mutex
+	lastReading *reading      // nil until the file was read
+	info        fs.FileInfo   // from the time of the last reading; nil if the file did not exist
+	changed     chan struct{} // closed and replaced after each reading
 
 	// The fields below are used only by run.
-	file   *filewatch.File
-	parsed reading
-	sum    [sha256.Size]byte
+	file         *filewatch.File
+	lastParsed   reading
+	lastChecksum [sha256.Size]byte
 }
 
-// reading is the result of reading a file. All channels share it.
+// reading is the result of reading a file. All channels that use the file share it.
 type reading struct {
-	known   bool                  // false if the file could not be read
-	doc     *clusterfile.Document // nil if the file could not be read or is invalid, see err
+	isRead  bool                  // whether the file could be read
+	doc     *clusterfile.Document // nil if err is set
 	version string
 	err     error
 }
 
-type watched struct {
+type readerKey struct {
 	path    string
 	options filewatch.Options
 }
 
-var lookouts = struct {
-	mu  sync.Mutex
-	all map[watched]*lookout
-}{all: make(map[watched]*lookout)}
+var fileReaders = struct {
+	mu    sync.Mutex
+	byKey map[readerKey]*fileReader
+}{byKey: make(map[readerKey]*fileReader)}
 
-// join returns the lookout of a file. When the caller no longer needs it, it must call leave.
-func join(of watched) *lookout {
-	lookouts.mu.Lock()
-	defer lookouts.mu.Unlock()
-	l := lookouts.all[of]
+// join returns the fileReader of a file. The caller must call leave when it no longer needs the
+// file.
+func join(key readerKey) *fileReader {
+	fileReaders.mu.Lock()
+	defer fileReaders.mu.Unlock()
+	l := fileReaders.byKey[key]
 	if l == nil {
-		l = &lookout{of: of, file: filewatch.NewFile(of.path), done: make(chan struct{}), news: make(chan struct{})}
-		lookouts.all[of] = l
+		l = &fileReader{key: key, file: filewatch.NewFile(key.path), done: make(chan struct{}), changed: make(chan struct{})}
+		fileReaders.byKey[key] = l
 		go l.run()
 	}
 	l.users++
 	return l
 }
 
-func (l *lookout) leave() {
-	lookouts.mu.Lock()
-	defer lookouts.mu.Unlock()
+func (l *fileReader) leave() {
+	fileReaders.mu.Lock()
+	defer fileReaders.mu.Unlock()
 	if l.users--; l.users == 0 {
-		delete(lookouts.all, l.of)
+		delete(fileReaders.byKey, l.key)
 		close(l.done)
 	}
 }
 
-// read returns the last reading, or nil if there is none yet. The Go channel is closed after the
-// next reading.
-func (l *lookout) read() (*reading, <-chan struct{}) {
+// read returns the last reading, or nil if there is none yet. The returned Go channel is closed
+// after the next reading.
+func (l *fileReader) read() (*reading, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last, l.news
+	return l.lastReading, l.changed
 }
 
-func (l *lookout) isCurrent() bool {
-	info, err := os.Stat(l.of.path)
+func (l *fileReader) isCurrent() bool {
+	info, err := os.Stat(l.key.path)
 	if err != nil {
 		info = nil
 	}
@@ -94,37 +95,37 @@ func (l *lookout) isCurrent() bool {
 
 // publish passes a reading to all channels. If it is the same as the last one, publish only records
 // the current size and time of the file.
-func (l *lookout) publish(r *reading) {
+func (l *fileReader) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.info = l.file.Seen()
-	if r == l.last {
+	if r == l.lastReading {
 		return
 	}
-	l.last = r
-	close(l.news)
-	l.news = make(chan struct{})
+	l.lastReading = r
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
-// run reads the file now and whenever it may have changed.
-func (l *lookout) run() {
-	w := filewatch.NewWith(l.of.options, l.of.path)
+// run reads the file immediately, and again whenever it may have changed.
+func (l *fileReader) run() {
+	w := filewatch.NewWith(l.key.options, l.key.path)
 	defer w.Close()
-	soon := time.NewTimer(0)
-	defer soon.Stop()
-	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, soon.C) {
-		soon.Stop()
-		if notice == filewatch.Moved && w.Of(l.of.path) != filewatch.Moved {
-			notice = filewatch.Changed // a directory or a link on the path has moved, not the file itself
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, timer.C) {
+		timer.Stop()
+		if notice == filewatch.Moved && w.Of(l.key.path) != filewatch.Moved {
+			notice = filewatch.Changed // a directory or a link on the path was moved instead of the file
 		}
-		l.look(notice)
+		l.check(notice)
 		if next := l.file.Next(); !next.IsZero() {
-			soon.Reset(time.Until(next))
+			timer.Reset(time.Until(next))
 		}
 	}
 }
 
-func (l *lookout) look(notice filewatch.Notice) {
+func (l *fileReader) check(notice filewatch.Notice) {
 	switch l.file.Look(notice) {
 	case filewatch.Unfinished:
 		if err := l.file.Restless(); err != nil {
@@ -134,13 +135,13 @@ func (l *lookout) look(notice filewatch.Notice) {
 			}
 		}
 	case filewatch.Due:
-		l.take()
+		l.readFile()
 	}
 }
 
-// take reads the file and publishes the result. It does not parse unchanged content again.
-func (l *lookout) take() {
-	data, err := clusterfile.Read(l.of.path)
+// readFile reads the file and publishes the result. It parses the content only if it has changed.
+func (l *fileReader) readFile() {
+	data, err := clusterfile.Read(l.key.path)
 	if err != nil {
 		l.fail(err)
 		return
@@ -148,22 +149,22 @@ func (l *lookout) take() {
 	if !l.file.Read() {
 		return
 	}
-	if sum := sha256.Sum256(data); !l.parsed.known || sum != l.sum {
-		l.sum = sum
-		l.parsed = reading{known: true, version: fmt.Sprintf("%.4x", sum)}
-		l.parsed.doc, l.parsed.err = clusterfile.Parse(l.of.path, data)
-	} else if last, _ := l.read(); last != nil && last.known {
+	if checksum := sha256.Sum256(data); !l.lastParsed.isRead || checksum != l.lastChecksum {
+		l.lastChecksum = checksum
+		l.lastParsed = reading{isRead: true, version: fmt.Sprintf("%.4x", checksum)}
+		l.lastParsed.doc, l.lastParsed.err = clusterfile.Parse(l.key.path, data)
+	} else if last, _ := l.read(); last != nil && last.isRead {
 		l.publish(last)
 		return
 	}
-	parsed := l.parsed
+	parsed := l.lastParsed
 	l.publish(&parsed)
 }
 
-// fail publishes the reason why the file cannot be read. If the reason may be temporary, the file
-// is read again later.
-func (l *lookout) fail(err error) {
-	if mayPass(err) {
+// fail publishes the reason why the file cannot be read. If the reason may be temporary, fail
+// schedules another attempt.
+func (l *fileReader) fail(err error) {
+	if isTemporary(err) {
 		l.file.Failed()
 	} else if last, _ := l.read(); last != nil && last.err != nil && last.err.Error() == err.Error() {
 		l.publish(last)
@@ -172,10 +173,10 @@ func (l *lookout) fail(err error) {
 	l.publish(&reading{err: err})
 }
 
-// mayPass reports whether err is a system error that may end although the file does not change,
-// such as a lack of file descriptors. A missing file is not such an error, because its creation
-// will be noticed.
-func mayPass(err error) bool {
-	_, system := errors.AsType[syscall.Errno](err)
-	return system && !errors.Is(err, fs.ErrNotExist)
+// isTemporary reports whether err is a system error that may end although the file does not change,
+// such as a lack of file descriptors. A missing file is not temporary in this sense, because its
+// creation will be noticed.
+func isTemporary(err error) bool {
+	_, isSyscallErr := errors.AsType[syscall.Errno](err)
+	return isSyscallErr && !errors.Is(err, fs.ErrNotExist)
 }

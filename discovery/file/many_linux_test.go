@@ -11,17 +11,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// All files of a process must share one inotify instance. Each channel must see the edits of its
-// own file. The last Close must close the instance.
-func TestManyFilesTakeOneNotifier(t *testing.T) {
+// All files of a process must share one inotify instance, which must be closed together with the
+// last channel. Each channel must get the edits of its own file.
+func TestFilesShareInotify(t *testing.T) {
 	const files = 40
-	const before = 0
-	for notifiers(t) != before {
+	const initial = 0
+	for inotifyCount(t) != initial {
 		runtime.Gosched()
 	}
 	base := t.TempDir()
 	var channels []*fakeChannel
-	var open []resolver.Resolver
+	var resolvers []resolver.Resolver
 	path := func(i int) string { return filepath.Join(base, fmt.Sprint("dir", i%4), fmt.Sprint(i, ".yaml")) }
 	for i := range files {
 		mkdir(t, filepath.Dir(path(i)))
@@ -31,25 +31,25 @@ func TestManyFilesTakeOneNotifier(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		channels, open = append(channels, channel), append(open, r)
+		channels, resolvers = append(channels, channel), append(resolvers, r)
 	}
 	for _, c := range channels {
 		c.expect(t, 1)
 	}
-	if n := notifiers(t) - before; n != 1 {
+	if n := inotifyCount(t) - initial; n != 1 {
 		t.Errorf("%d files took %d notifiers, want 1", files, n)
 	}
-	for _, r := range open[files/2:] {
+	for _, r := range resolvers[files/2:] {
 		r.Close()
 	}
 	for i, c := range channels[:files/2] {
 		replace(t, path(i), onePort(i+2))
 		c.expect(t, i+2)
 	}
-	for _, r := range open[:files/2] {
+	for _, r := range resolvers[:files/2] {
 		r.Close()
 	}
-	for notifiers(t) != before {
+	for inotifyCount(t) != initial {
 		runtime.Gosched()
 	}
 }

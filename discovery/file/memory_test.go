@@ -26,16 +26,16 @@ func manyClusters(ports []int, endpoints int) string {
 	return clustersFile(append(list, aggregate("all", strings.Join(names, ", ")))...)
 }
 
-func heap() int64 {
+func heapAfterGC() int64 {
 	var m runtime.MemStats
-	for range 3 { // repeated, because freeing an object with a finalizer takes more than one cycle
+	for range 3 { // an object with a finalizer is not freed in the first cycle
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-func (c *fakeChannel) drain(port int) (n int) {
+func (c *fakeChannel) lastStateCount(port int) (n int) {
 	for len(c.states) > 0 {
 		n = 0
 		for _, e := range (<-c.states).Endpoints {
@@ -47,36 +47,36 @@ func (c *fakeChannel) drain(port int) (n int) {
 	return n
 }
 
-// The clusters of a file are edited one after another. Memory must then hold only one copy of the
-// file: unchanged clusters must not refer to old versions of it.
-func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
+// The clusters of a file are edited one after another. Memory must then contain only one copy of
+// the file, so unchanged clusters must not refer to old versions of the file.
+func TestEditsDoNotRetainOldContent(t *testing.T) {
 	path, ports := newPath(t), make([]int, 25)
 	for i := range ports {
 		ports[i] = 1
 	}
-	writeBefore(t, path, manyClusters(ports, 60))
+	writeOld(t, path, manyClusters(ports, 60))
 	c := watchCluster(t, path, "all")
 	c.next(t)
-	c.drain(0)
-	before := heap()
+	c.lastStateCount(0)
+	initial := heapAfterGC()
 	for i := range 20 {
 		ports[i] = 2
 		replace(t, path, manyClusters(ports, 60))
-		for c.drain(2) < (i+1)*60 {
+		for c.lastStateCount(2) < (i+1)*60 {
 			runtime.Gosched()
 		}
 	}
-	if grown := heap() - before; grown > 8<<20 {
-		t.Errorf("20 edits take %d kB, want the memory for one copy", grown>>10)
+	if growth := heapAfterGC() - initial; growth > 8<<20 {
+		t.Errorf("20 edits take %d kB, want the memory for one copy", growth>>10)
 	}
 }
 
-// Many channels to one file are opened and closed in turn. The answers that are stored for them
-// must take a limited amount of memory.
-func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
+// Many channels to one file are opened and closed one after another. The answers that are stored
+// for these channels must take a limited amount of memory.
+func TestMemoryOfClosedChannels(t *testing.T) {
 	path := newPath(t)
-	writeBefore(t, path, manyClusters([]int{1, 1, 1}, 700))
-	before := heap()
+	writeOld(t, path, manyClusters([]int{1, 1, 1}, 700))
+	initial := heapAfterGC()
 	for i := range 150 {
 		c := newFakeChannel()
 		r, err := given.Builder(Scheme).Build(target(t, fmt.Sprintf("file://%s?cluster=all&authority=a%d", path, i)), c, resolver.BuildOptions{})
@@ -86,16 +86,16 @@ func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 		c.next(t)
 		r.Close()
 	}
-	if grown := heap() - before; grown > 64<<20 {
-		t.Errorf("150 closed channels take %d kB, want 64 MiB at most", grown>>10)
+	if growth := heapAfterGC() - initial; growth > 64<<20 {
+		t.Errorf("150 closed channels take %d kB, want 64 MiB at most", growth>>10)
 	}
 }
 
-// A channel is idle. Its stored answer must be usable after the file was deleted and its content
+// The stored answer of an idle channel must be usable after the file was deleted and its content
 // was garbage-collected.
-func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
+func TestStoredClustersAfterFileIsDeleted(t *testing.T) {
 	path := newPath(t)
-	writeBefore(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.1"), static("b", "10.0.0.2")))
+	writeOld(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.1"), static("b", "10.0.0.2")))
 	builder, want := given.Builder(Scheme), `10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`
 	for range 2 {
 		c := newFakeChannel()
@@ -108,6 +108,6 @@ func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 		}
 		r.Close()
 		_ = os.Remove(path)
-		heap() // frees the content unless something still refers to it
+		heapAfterGC() // frees the content of the file unless the source still refers to it
 	}
 }

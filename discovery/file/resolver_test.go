@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-const small = `
+const oneLocality = `
 endpoints:
 - locality: {region: us-east, zone: a}
   load_balancing_weight: 3
@@ -26,9 +26,9 @@ endpoints:
   - endpoint: {address: {pipe: {path: /run/b.sock}}}
 `
 
-func TestTheStateThatIsSent(t *testing.T) {
+func TestState(t *testing.T) {
 	path := newPath(t)
-	write(t, path, small)
+	write(t, path, oneLocality)
 	channel := watchFile(t, path, given.Set("ServiceConfig", `{"methodConfig": []}`))
 	state := <-channel.states
 	want := `192.0.2.1:443["child0" "us-east/a"] unix:/run/b.sock["child0" "us-east/a"]`
@@ -50,7 +50,7 @@ func TestTheStateThatIsSent(t *testing.T) {
 	}
 }
 
-func TestNamesAreKeptFromEditToEdit(t *testing.T) {
+func TestEditKeepsChildNames(t *testing.T) {
 	path := newPath(t)
 	east := "- locality: {region: east}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /e}}}}]\n"
 	west := "- locality: {region: west}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /w}}}}]\n"
@@ -67,14 +67,14 @@ func TestNamesAreKeptFromEditToEdit(t *testing.T) {
 
 func TestLocalitiesWithoutTrafficAreLogged(t *testing.T) {
 	path := newPath(t)
-	idle := onePort(1) + "- locality: {region: idle}\n  load_balancing_weight: 0\n"
-	write(t, path, idle+"- locality: {region: on}\n  load_balancing_weight: 1\n")
+	idleLocality := onePort(1) + "- locality: {region: idle}\n  load_balancing_weight: 0\n"
+	write(t, path, idleLocality+"- locality: {region: on}\n  load_balancing_weight: 1\n")
 	watchFile(t, path).next(t)
-	logged.Wait(t, patient, path+`:4:3: locality "idle" of priority 0 has weight 0 and gets no traffic`)
-	logged.Wait(t, patient, path+`:2:3: locality "/" of priority 0 has no weight and gets no traffic`)
+	logged.Wait(t, testTimeout, path+`:4:3: locality "idle" of priority 0 has weight 0 and gets no traffic`)
+	logged.Wait(t, testTimeout, path+`:2:3: locality "/" of priority 0 has no weight and gets no traffic`)
 }
 
-func TestNothingIsSentAfterClose(t *testing.T) {
+func TestNoUpdateAfterClose(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := newFakeChannel()
@@ -107,9 +107,9 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 	return c.fakeChannel.UpdateState(s)
 }
 
-// A resolver is closed during an update of its channel (row E5 of docs/scenarios.md).
-func TestCloseDuringAnUpdate(t *testing.T) {
-	path := newPath(t) // The file must not exist yet; otherwise, Build would update the channel before it returns the resolver.
+// The resolver is closed during an update of its channel (row E5 of docs/scenarios.md).
+func TestCloseDuringUpdate(t *testing.T) {
+	path := newPath(t) // does not exist yet, so that Build returns before the first update
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
 	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
@@ -121,27 +121,27 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 	channel.expect(t, 1)
 }
 
-func TestBuildSaysWhatIsWrong(t *testing.T) {
-	none := resolver.BuildOptions{}
+func TestBuildErrors(t *testing.T) {
+	noOptions := resolver.BuildOptions{}
 	for _, test := range []struct {
 		target  string
 		builder resolver.Builder
 		opts    resolver.BuildOptions
 		want    string
 	}{
-		{"file:endpoints.yaml", given.Builder(Scheme), none, `target "file:endpoints.yaml" has a relative path (an absolute one has three slashes before it), want file:///path/to/endpoints.yaml`},
-		{"file://etc/endpoints.yaml", given.Builder(Scheme), none, `names the host "etc" (three slashes come before a path), want file:///`},
-		{"file://localhost/endpoints.yaml", given.Builder(Scheme), none, `names the host "localhost"`},
-		{"file:///a#b", given.Builder(Scheme), none, `has a fragment, "b"`},
-		{"file:///", given.Builder(Scheme), none, "has no path"},
-		{"file:", given.Builder(Scheme), none, "has no path"},
-		{"file:///a?weight=1", given.Builder(Scheme), none, `has the unknown parameter "weight"`},
-		{"file:///a?authority=", given.Builder(Scheme), none, "must have exactly one value for authority"},
-		{"file:///a?authority=a&authority=b", given.Builder(Scheme), none, "must have exactly one value for authority"},
-		{"file:///a?%zz", given.Builder(Scheme), none, "has a query that does not parse"},
+		{"file:endpoints.yaml", given.Builder(Scheme), noOptions, `target "file:endpoints.yaml" has a relative path (an absolute one has three slashes before it), want file:///path/to/endpoints.yaml`},
+		{"file://etc/endpoints.yaml", given.Builder(Scheme), noOptions, `names the host "etc" (three slashes come before a path), want file:///`},
+		{"file://localhost/endpoints.yaml", given.Builder(Scheme), noOptions, `names the host "localhost"`},
+		{"file:///a#b", given.Builder(Scheme), noOptions, `has a fragment, "b"`},
+		{"file:///", given.Builder(Scheme), noOptions, "has no path"},
+		{"file:", given.Builder(Scheme), noOptions, "has no path"},
+		{"file:///a?weight=1", given.Builder(Scheme), noOptions, `has the unknown parameter "weight"`},
+		{"file:///a?authority=", given.Builder(Scheme), noOptions, "must have exactly one value for authority"},
+		{"file:///a?authority=a&authority=b", given.Builder(Scheme), noOptions, "must have exactly one value for authority"},
+		{"file:///a?%zz", given.Builder(Scheme), noOptions, "has a query that does not parse"},
 		{"file:///a", given.Builder(Scheme), resolver.BuildOptions{DisableServiceConfig: true}, "in the service config, which this channel disables"},
-		{"file:///a", given.Builder(Scheme, given.Set("ServiceConfig", "[]")), none, "file: service config: want a JSON object"},
-		{"file:///a", given.Builder(Scheme, given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`)), none, "loadBalancingConfig is set by the resolver"},
+		{"file:///a", given.Builder(Scheme, given.Set("ServiceConfig", "[]")), noOptions, "file: service config: want a JSON object"},
+		{"file:///a", given.Builder(Scheme, given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`)), noOptions, "loadBalancingConfig is set by the resolver"},
 	} {
 		_, err := test.builder.Build(target(t, test.target), newFakeChannel(), test.opts)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "file: ") {
@@ -149,8 +149,8 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	channel := newFakeChannel()
-	channel.rejects = errors.New("gRPC rejects it")
-	_, err := given.Builder(Scheme).Build(target(t, "file:///a"), channel, none)
+	channel.parseErr = errors.New("gRPC rejects it")
+	_, err := given.Builder(Scheme).Build(target(t, "file:///a"), channel, noOptions)
 	if err == nil || err.Error() != "file: service config: gRPC rejects it" {
 		t.Errorf("Build = %v, want what gRPC says about the service config", err)
 	}
@@ -173,7 +173,7 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
-func TestTheResolverIsRegistered(t *testing.T) {
+func TestResolverIsRegistered(t *testing.T) {
 	if b := resolver.Get(Scheme); b == nil || b.Scheme() != "file" {
 		t.Errorf("resolver for %q = %v", Scheme, b)
 	}
@@ -182,14 +182,14 @@ func TestTheResolverIsRegistered(t *testing.T) {
 	}
 }
 
-// A policy returns ErrBadResolverState for an answer. The log must not report a refusal, because a
-// file may have a priority without endpoints on purpose.
-func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
-	for because, want := range map[error]int{balancer.ErrBadResolverState: 0, errors.New("another"): 1} {
+// If a policy returns ErrBadResolverState, the log must not report that the answer was refused,
+// because a priority without endpoints may be intended.
+func TestBadResolverStateIsNotLogged(t *testing.T) {
+	for updateErr, want := range map[error]int{balancer.ErrBadResolverState: 0, errors.New("another"): 1} {
 		path := newPath(t)
 		write(t, path, onePort(1))
 		channel := newFakeChannel()
-		channel.answers = fmt.Errorf("answer to %s: %w", path, because)
+		channel.updateErr = fmt.Errorf("answer to %s: %w", path, updateErr)
 		r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 		channel.expect(t, 2)
 		r.Close()
 		if got := logged.Count("answer to " + path); min(got, 1) != want {
-			t.Errorf("%v: logged %d times, want %d", because, got, want)
+			t.Errorf("%v: logged %d times, want %d", updateErr, got, want)
 		}
 	}
 }

@@ -26,14 +26,14 @@ var logger = grpclog.Component("understudy")
 // Scheme is the scheme of the targets of this package.
 const Scheme = "file"
 
-func init() { discovery.Register(Scheme, parts) }
+func init() { discovery.Register(Scheme, parseTarget) }
 
-func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
+func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	path, err := pathOf(t.Target)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // only a check; clusters with DNS names read the parameters themselves
+	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with DNS names read these parameters later
 		return nil, err
 	}
 	cds.Reach(t)
@@ -46,20 +46,20 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 
 func pathOf(target resolver.Target) (string, error) {
 	u := target.URL
-	var what string
+	var problem string
 	switch {
 	case u.Opaque != "":
-		what = "has a relative path (an absolute one has three slashes before it)"
+		problem = "has a relative path (an absolute one has three slashes before it)"
 	case u.Host != "" || u.User != nil:
-		what = fmt.Sprintf("names the host %s (three slashes come before a path)", printable.Quote(u.Host))
+		problem = fmt.Sprintf("names the host %s (three slashes come before a path)", printable.Quote(u.Host))
 	case u.Fragment != "":
-		what = fmt.Sprintf("has a fragment, %s (in a path, # is %%23)", printable.Quote(u.Fragment))
+		problem = fmt.Sprintf("has a fragment, %s (in a path, # is %%23)", printable.Quote(u.Fragment))
 	case u.Path == "" || u.Path == "/":
-		what = "has no path"
+		problem = "has no path"
 	default:
 		return u.Path, nil
 	}
-	return "", fmt.Errorf("target %s %s, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), what)
+	return "", fmt.Errorf("target %s %s, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), problem)
 }
 
 type source struct {
@@ -72,7 +72,7 @@ type source struct {
 // Start implements discovery.Source. The file may not exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watch{source: s, receiver: r, done: ctx.Done(), current: explainer{new(atomic.Pointer[clusterfile.Document])}}
+	w := &watch{source: s, receiver: r, done: ctx.Done(), positions: positionFinder{new(atomic.Pointer[clusterfile.Document])}}
 	w.maker = cds.Maker{Target: s.target, EDS: w.eds}
 	go w.run()
 	return discovery.Started{Close: cancel}, nil
@@ -83,59 +83,59 @@ type watch struct {
 	receiver *discovery.Receiver
 	done     <-chan struct{}
 
-	maker   cds.Maker
-	current explainer
-	noted   string
+	maker     cds.Maker
+	positions positionFinder
+	lastNotes string
 }
 
 // eds returns the source of an EDS cluster, whose endpoints come from the management servers of the
-// xDS bootstrap. It never requests the Cluster from a server, because the file defines it.
+// xDS bootstrap. The source does not request the Cluster from a server, because the file defines
+// it.
 func (w *watch) eds(service string) (discovery.Source, error) {
-	parts, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
+	mechanisms, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
 		return nil, err
 	}
-	return parts[0].Source, nil
+	return mechanisms[0].Source, nil
 }
 
 func (w *watch) run() {
-	l := join(watched{w.path, w.options})
+	l := join(readerKey{w.path, w.options})
 	defer l.leave()
-	// The source may be stored while the channel is idle. It must not keep the document in memory
-	// then.
-	defer w.current.Store(nil)
-	if r, news := l.read(); r != nil && !l.isCurrent() && !w.wait(news, time.After(current)) {
+	// The source may be stored while the channel is idle, and must not keep the document in memory.
+	defer w.positions.Store(nil)
+	if r, changed := l.read(); r != nil && !l.isCurrent() && !w.wait(changed, time.After(editTimeout)) {
 		return
 	}
-	for told := (*reading)(nil); ; {
-		r, news := l.read()
-		if r != nil && r != told {
-			told = r
-			w.tell(r)
+	for sent := (*reading)(nil); ; {
+		r, changed := l.read()
+		if r != nil && r != sent {
+			sent = r
+			w.send(r)
 		}
-		if !w.wait(news, nil) {
+		if !w.wait(changed, nil) {
 			return
 		}
 	}
 }
 
-// current limits how long a new channel waits for the latest edit of a file that other channels
+// editTimeout limits how long a new channel waits for the latest edit of a file that other channels
 // already use. It is longer than the time after which a file counts as complete (docs/waits.md).
-const current = 3 * time.Second
+const editTimeout = 3 * time.Second
 
-// wait waits until the next reading, or until a value arrives on late. It returns false if the
-// watch is closed first.
-func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
+// wait waits until the file has been read again, or until a value arrives on timeout. It returns
+// false if the watch is closed first.
+func (w *watch) wait(changed <-chan struct{}, timeout <-chan time.Time) bool {
 	select {
 	case <-w.done:
 		return false
-	case <-news:
-	case <-late:
+	case <-changed:
+	case <-timeout:
 	}
 	return true
 }
 
-func (w *watch) tell(r *reading) {
+func (w *watch) send(r *reading) {
 	if r.err != nil {
 		w.receiver.Fail(r.err)
 		return
@@ -145,8 +145,8 @@ func (w *watch) tell(r *reading) {
 	case err != nil:
 		w.receiver.Fail(err)
 	case r.doc.Clusters != nil:
-		w.current.Store(r.doc)
-		w.pass(r.doc, cluster)
+		w.positions.Store(r.doc)
+		w.sendMechanisms(r.doc, cluster)
 	default:
 		answer, err := r.doc.Answer()
 		if err != nil {
@@ -154,36 +154,37 @@ func (w *watch) tell(r *reading) {
 			return
 		}
 		answer.Version = r.version
-		_ = w.receiver.Update(answer) // the error is ignored, because the next edit is read in any case
+		_ = w.receiver.Update(answer) // no error handling is needed, because the next edit is read anyway
 	}
 }
 
-// pass sends the discovery mechanisms of a cluster to the receiver. It logs the fields that have no
-// effect, if they differ from last time.
-func (w *watch) pass(doc *clusterfile.Document, cluster string) {
-	find := func(name string) cds.Known {
+// sendMechanisms sends the discovery mechanisms of a cluster to the receiver. It also logs the
+// fields of the file that have no effect, if they differ from those that it logged last.
+func (w *watch) sendMechanisms(doc *clusterfile.Document, cluster string) {
+	lookUp := func(name string) cds.Known {
 		known := doc.Find(name)
 		if known.Cluster != nil {
-			known.Explain = w.current.of(name)
+			known.Explain = w.positions.explain(name)
 		}
 		return known
 	}
-	g := cds.Resolve(cluster, find)
+	g := cds.Resolve(cluster, lookUp)
 	w.receiver.Parts(w.maker.Parts(g, doc.ExplainEntry))
-	if notes := doc.Notes(g.Asked); notes != nil && notes.Error() != w.noted {
-		w.noted = notes.Error()
-		logger.Warning(Scheme + ": " + w.noted)
+	if notes := doc.Notes(g.Asked); notes != nil && notes.Error() != w.lastNotes {
+		w.lastNotes = notes.Error()
+		logger.Warning(Scheme + ": " + w.lastNotes)
 	}
 }
 
-// explainer adds positions in the file to the errors of clusters. Close clears its pointer to the
-// document, because sources may outlive the watch.
-type explainer struct {
+// positionFinder adds positions in the file to the errors of clusters. When the watch ends, it
+// clears the pointer to the document, because sources may outlive the watch.
+type positionFinder struct {
 	*atomic.Pointer[clusterfile.Document]
 }
 
-// of returns a function that adds the position in the file to an error in a cluster's endpoints.
-func (e explainer) of(cluster string) func(*envoy.Invalid) error {
+// explain returns a function that adds the position in the file to an error in a cluster's
+// endpoints.
+func (e positionFinder) explain(cluster string) func(*envoy.Invalid) error {
 	return func(invalid *envoy.Invalid) error {
 		if doc := e.Load(); doc != nil {
 			return doc.ExplainEndpoints(cluster, invalid)
@@ -193,7 +194,7 @@ func (e explainer) of(cluster string) func(*envoy.Invalid) error {
 }
 
 // Check implements discovery.Source. If read is set, it reads the file and returns the mistakes in
-// it.
+// the file.
 func (s *source) Check(read bool) error {
 	if !read {
 		return nil

@@ -10,33 +10,33 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-type answers chan discovery.Answer
+type answerChan chan discovery.Answer
 
-func (a answers) Update(answer discovery.Answer) error { a <- answer; return nil }
-func (a answers) Fail(error)                           {}
+func (a answerChan) Update(answer discovery.Answer) error { a <- answer; return nil }
+func (a answerChan) Fail(error)                           {}
 
 func TestAnswersHaveVersions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.yaml")
-	seen := make(map[string]bool)
+	versions := make(map[string]bool)
 	for _, port := range []string{"1", "2"} {
 		text := "endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: 10.0.0.1, portValue: " + port + "}}}}]}]\n"
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		told := make(answers, 1)
-		w, err := (&source{path: path}).Start(flat.Receiver(told))
+		received := make(answerChan, 1)
+		w, err := (&source{path: path}).Start(flat.Receiver(received))
 		if err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case answer := <-told:
-			seen[answer.Version] = len(answer.Version) == 8
-		case <-time.After(patient):
+		case answer := <-received:
+			versions[answer.Version] = len(answer.Version) == 8
+		case <-time.After(testTimeout):
 			t.Fatal("no answer")
 		}
 		w.Close()
 	}
-	if len(seen) != 2 || seen[""] {
-		t.Errorf("two contents have the versions %v", seen)
+	if len(versions) != 2 || versions[""] {
+		t.Errorf("two contents have the versions %v", versions)
 	}
 }

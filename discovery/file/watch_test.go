@@ -22,27 +22,28 @@ func TestEditsInPlaceAndByRename(t *testing.T) {
 	channel.expect(t, 4)
 }
 
-// An edit must reach the channel within a second, even if the system does not notify the source.
-// (The tests of package filewatch check how soon an edit with a notification is read.)
-func TestAnEditArrivesWithinASecond(t *testing.T) {
+// An edit must reach the channel within a second, even without a notification from the operating
+// system. (The tests of package filewatch measure the delay with a notification.)
+func TestEditTakesEffectWithinASecond(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
 		write(t, path, onePort(1))
-		channel := watchFile(t, path, polled)
+		channel := watchFile(t, path, pollOnly)
 		channel.expect(t, 1)
 		for port := 2; port < 7; port++ {
 			start := time.Now()
 			replace(t, path, onePort(port))
 			channel.expect(t, port)
-			if took := time.Since(start); took > time.Second {
-				t.Errorf("the edit took %v", took)
+			if elapsed := time.Since(start); elapsed > time.Second {
+				t.Errorf("the edit took %v", elapsed)
 			}
 		}
 	})
 }
 
-// Kubernetes mounts a ConfigMap as endpoints.yaml -> ..data/endpoints.yaml, where ..data ->
-// ..2026_11_21. An update replaces ..data by a rename and removes the old directory.
+// Kubernetes mounts a ConfigMap as endpoints.yaml -> ..data/endpoints.yaml, where ..data is a link
+// to a directory such as ..2026_11_21. An update renames a new link to ..data and removes the old
+// directory.
 func TestConfigMapSwap(t *testing.T) {
 	path := newPath(t)
 	dir := filepath.Dir(path)
@@ -69,7 +70,7 @@ func TestConfigMapSwap(t *testing.T) {
 	}
 }
 
-func TestALinkIntoAnotherDirectory(t *testing.T) {
+func TestLinkToOtherDirectory(t *testing.T) {
 	path, other := newPath(t), newPath(t)
 	write(t, other, onePort(1))
 	symlink(t, other, path)
@@ -81,7 +82,7 @@ func TestALinkIntoAnotherDirectory(t *testing.T) {
 	channel.expect(t, 3)
 }
 
-func TestAFileThatAppearsLater(t *testing.T) {
+func TestFileCreatedLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "later", "endpoints.yaml")
 	channel := watchFile(t, path)
 	if got, want := channel.nextError(t), "file: "+path+": no such file or directory"; got != want {
@@ -93,26 +94,26 @@ func TestAFileThatAppearsLater(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
 	}
-	logged.Wait(t, patient, path+": no such file or directory; the endpoints from before stay in use")
+	logged.Wait(t, testTimeout, path+": no such file or directory; the endpoints from before stay in use")
 	mkdir(t, filepath.Dir(path))
 	write(t, path, onePort(2))
 	channel.expect(t, 2)
 }
 
-func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
+func TestInvalidEditIsLoggedOnce(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := watchFile(t, path)
 	channel.expect(t, 1)
 
 	replace(t, path, "endpoints: [")
-	logged.Wait(t, patient, path+":1:1: syntax error")
+	logged.Wait(t, testTimeout, path+":1:1: syntax error")
 	later := time.Now().Add(time.Hour)
 	if err := os.Chtimes(path, later, later); err != nil {
 		t.Fatal(err)
 	}
 	replace(t, path, onePort(1)+"  priority: 1\n")
-	logged.Wait(t, patient, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
+	logged.Wait(t, testTimeout, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
 	replace(t, path, onePort(1))
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)
@@ -124,7 +125,7 @@ func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
 	}
 }
 
-func TestContentThatDoesNotChangeIsNotSent(t *testing.T) {
+func TestUnchangedContentIsNotSent(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := watchFile(t, path)
@@ -139,7 +140,7 @@ func TestContentThatDoesNotChangeIsNotSent(t *testing.T) {
 	channel.expect(t, 2)
 }
 
-func TestAFileWrittenPieceByPiece(t *testing.T) {
+func TestFileWrittenInPieces(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := watchFile(t, path)
