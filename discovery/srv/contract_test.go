@@ -9,11 +9,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-func TestTheContractOfSources(t *testing.T) {
+func TestSourceContract(t *testing.T) {
 	for about, n := range map[string]func() *nameServer{
 		"well":   func() *nameServer { return &nameServer{} },
 		"broken": func() *nameServer { return &nameServer{err: errors.New("no such host")} },
-		"silent": func() *nameServer { return &nameServer{took: time.Hour} },
+		"silent": func() *nameServer { return &nameServer{latency: time.Hour} },
 	} {
 		for _, every := range []time.Duration{0, 30 * time.Second} {
 			t.Run(about+" "+every.String(), func(t *testing.T) {

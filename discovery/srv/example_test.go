@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// All calls go to the server with the lower priority number as long as it works. The target names
-// the DNS server of this example. By default, the system's DNS server is used.
+// All calls go to the server with the lower priority number while it works. The target contains the
+// address of the example's DNS server. Without an address, the system's DNS server is used.
 func Example() {
 	primary, primaryPort := serve()
 	backup, backupPort := serve()

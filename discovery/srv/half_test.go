@@ -21,21 +21,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// halves holds the results of the IPv4 and the IPv6 lookup of each host. A result is an address,
-// "none", or "" for a failure.
-type halves struct {
-	mu sync.Mutex
-	of map[string]string
+// familyDNS is a DNS server with one result for each address family. The result is an address,
+// "none" if there is no address, or "" if the lookup fails.
+type familyDNS struct {
+	mu        sync.Mutex
+	addresses map[string]string
 }
 
-func (*halves) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+func (*familyDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
 	return "", []*net.SRV{{Target: "a.", Port: 1}}, nil
 }
 
-func (h *halves) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
+func (h *familyDNS) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch address := h.of[network]; address {
+	switch address := h.addresses[network]; address {
 	case "":
 		return nil, &net.DNSError{Name: host, Err: "server misbehaving", IsTemporary: true}
 	case "none":
@@ -45,17 +45,17 @@ func (h *halves) LookupNetIP(_ context.Context, network, host string) ([]netip.A
 	}
 }
 
-func (h *halves) set(v4, v6 string) {
+func (h *familyDNS) set(v4, v6 string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.of = map[string]string{"ip4": v4, "ip6": v6}
+	h.addresses = map[string]string{"ip4": v4, "ip6": v6}
 }
 
-// The lookup of one address family fails. Its known addresses must stay in use together with the
-// current ones of the other family, even after the channel was idle.
-func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
+// If the lookup of one address family fails, the known addresses of that family must stay in use
+// together with the current addresses of the other family, even after the channel was idle.
+func TestOneFamilyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &halves{}
+		h := &familyDNS{}
 		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 		for i, step := range []struct{ v4, v6, want string }{
 			{"", "2001:db8::1", "[2001:db8::1]:1"},
@@ -68,7 +68,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 			{"10.0.0.2", "", "10.0.0.2:1"},
 		} {
 			h.set(step.v4, step.v6)
-			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) })
+			got := statesOf(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) })
 			for address := range strings.SplitSeq(step.want, "+") {
 				if !strings.Contains(got, address) || len(got) != len(step.want) {
 					t.Errorf("channel %d saw %s, want %s", i, got, step.want)
@@ -78,8 +78,8 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	})
 }
 
-// A DNS server fails for A records and has no AAAA records. The channel must not get an update.
-func TestHalfAnAnswerOfANameServer(t *testing.T) {
+// A DNS server fails for A records and has no AAAA records, so the channel must not get an update.
+func TestServerFailureForOneFamily(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
 	dns.Set("a.test", "AAAA", "::1")
@@ -89,7 +89,7 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	}
 	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
 	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // by its second lookup, the channel has handled the result of the first
+	dns.Await(shop, "SRV", 2) // when the second lookup begins, the first has been handled
 	select {
 	case line := <-c.lines:
 		t.Errorf("the channel received %s, want nothing", line)
@@ -107,9 +107,9 @@ func TestRecordWithPort0(t *testing.T) {
 	c.expect(t, "the record of a.test. has port 0")
 }
 
-// With dns=tcp, names must be looked up over TCP only, so that truncated UDP answers have no
+// With dns=tcp, names must be looked up only over TCP, so that truncated UDP responses have no
 // effect.
-func TestNameServerThatCutsAnswers(t *testing.T) {
+func TestTruncatingServer(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a", "0 0 1 b")
 	dns.SetAnswer(shop, "SRV", dnstest.Answer{Records: []string{"0 0 1 a.test.", "0 0 1 b.test."}, Cut: true})
@@ -125,32 +125,33 @@ func TestNameServerThatCutsAnswers(t *testing.T) {
 	}
 }
 
-// An authority that the user sets must take precedence over the names in records (verify=record).
-func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
+// An authority that the user sets must take precedence over the names in the records
+// (verify=record).
+func TestAuthorityOverridesRecordNames(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
-	part := "srv://" + dns.Address() + "/shop.test%3Fverify=record"
-	alone := strings.Replace(part, "%3F", "?", 1)
-	pinned := given.Set("Authority", "pinned.test")
-	for about, test := range map[string]struct {
+	srvTarget := "srv://" + dns.Address() + "/shop.test%3Fverify=record"
+	plainTarget := strings.Replace(srvTarget, "%3F", "?", 1)
+	authorityOption := given.Set("Authority", "pinned.test")
+	for name, test := range map[string]struct {
 		builder      given.Resolvers
 		target, want string
 	}{
-		"nothing pinned":       {given.Builder(srv.Scheme), alone, "127.0.0.1:1/a.test"},
-		"by an option":         {given.Builder(srv.Scheme, pinned), alone, "127.0.0.1:1"},
-		"nothing in a list":    {given.Builder(failover.Scheme), "failover:///" + part, "127.0.0.1:1/a.test"},
-		"by a list":            {given.Builder(failover.Scheme), "failover:///" + part + "?authority=pinned.test", "127.0.0.1:1"},
-		"by an option of it":   {given.Builder(failover.Scheme, pinned), "failover:///" + part, "127.0.0.1:1"},
-		"by the part's option": {given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(given.Builder(srv.Scheme, pinned)))), "failover:///" + part, "127.0.0.1:1/pinned.test"},
+		"nothing pinned":       {given.Builder(srv.Scheme), plainTarget, "127.0.0.1:1/a.test"},
+		"by an option":         {given.Builder(srv.Scheme, authorityOption), plainTarget, "127.0.0.1:1"},
+		"nothing in a list":    {given.Builder(failover.Scheme), "failover:///" + srvTarget, "127.0.0.1:1/a.test"},
+		"by a list":            {given.Builder(failover.Scheme), "failover:///" + srvTarget + "?authority=pinned.test", "127.0.0.1:1"},
+		"by an option of it":   {given.Builder(failover.Scheme, authorityOption), "failover:///" + srvTarget, "127.0.0.1:1"},
+		"by the part's option": {given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(given.Builder(srv.Scheme, authorityOption)))), "failover:///" + srvTarget, "127.0.0.1:1/pinned.test"},
 	} {
 		c := channel{lines: make(chan string, 1000)}
 		r, err := test.builder.Build(target(test.target), c, resolver.BuildOptions{})
 		if err != nil {
-			t.Fatalf("%s: %v", about, err)
+			t.Fatalf("%s: %v", name, err)
 		}
 		t.Cleanup(r.Close)
 		if got := c.next(t); got != test.want {
-			t.Errorf("%s: %s, want %s", about, got, test.want)
+			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 60 * time.Second
+const testTimeout = 60 * time.Second
 
 type channel struct {
 	resolver.ClientConn
@@ -28,7 +28,7 @@ type channel struct {
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet, so calls wait
+	if awaiting.Is(s) { // the source has not answered yet
 		return nil
 	}
 	var endpoints []string
@@ -57,8 +57,8 @@ func (c channel) next(t *testing.T) string {
 	select {
 	case line := <-c.lines:
 		return line
-	case <-time.After(patience):
-		t.Fatalf("nothing within %v", patience)
+	case <-time.After(testTimeout):
+		t.Fatalf("nothing within %v", testTimeout)
 		return ""
 	}
 }
@@ -85,7 +85,7 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build starts a resolver that is closed when the test ends. The word DNS in the target is replaced
+// build starts a resolver that is closed when the test ends. It replaces the word DNS in the target
 // by the address of the DNS server.
 func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option) (channel, resolver.Resolver) {
 	t.Helper()
@@ -103,8 +103,8 @@ func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option)
 
 const shop = "_grpc._tcp.shop.test"
 
-// set sets the SRV records of a name, each in the form "PRIORITY WEIGHT PORT HOST". The hosts a, b
-// and so on have the addresses 127.0.0.1, 127.0.0.2 and so on.
+// set sets the SRV records of a name. Each record has the form "PRIORITY WEIGHT PORT HOST". The
+// hosts a, b and so on have the addresses 127.0.0.1, 127.0.0.2 and so on.
 func set(dns *dnstest.Server, name string, records ...string) {
 	for i, r := range records {
 		host := strings.Fields(r)[3]

@@ -19,25 +19,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// hosts is a DNS server for synctest bubbles, with SRV records for the hosts a and b. The value of
-// each host is an address, "gone" if the name does not exist, "" if its lookups fail, or "half" if
-// only its IPv4 lookups fail.
-type hosts struct {
-	mu   sync.Mutex
-	a, b string
-	lost bool
+// twoHostDNS is a DNS server for synctest bubbles, with SRV records for the hosts a and b. The
+// value of each host is an address, "gone" if the name does not exist, "" if its lookups fail, or
+// "half" if only its IPv4 lookup fails.
+type twoHostDNS struct {
+	mu          sync.Mutex
+	a, b        string
+	recordsFail bool
 }
 
-func (h *hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+func (h *twoHostDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lost {
+	if h.recordsFail {
 		return "", nil, &net.DNSError{Name: "shop.test.", Err: "server misbehaving", IsTemporary: true}
 	}
 	return "", []*net.SRV{{Target: "a.", Port: 1}, {Target: "b.", Port: 1}}, nil
 }
 
-func (h *hosts) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
+func (h *twoHostDNS) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	address := h.a
@@ -57,23 +57,23 @@ func (h *hosts) LookupNetIP(_ context.Context, network, host string) ([]netip.Ad
 	}
 }
 
-func (h *hosts) set(a, b string) {
+func (h *twoHostDNS) set(a, b string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.a, h.b = a, b
 }
 
-func (h *hosts) lose(lost bool) {
+func (h *twoHostDNS) setRecordsFail(recordsFail bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lost = lost
+	h.recordsFail = recordsFail
 }
 
-func (h *hosts) builder() given.Resolvers {
+func (h *twoHostDNS) builder() given.Resolvers {
 	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 }
 
-func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
+func statesOf(t *testing.T, b given.Resolvers, text string, during func()) string {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
 	r, err := b.Build(target(text), c, resolver.BuildOptions{})
@@ -91,27 +91,27 @@ func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	return strings.Join(lines, ", then ")
 }
 
-// After a channel was idle, a host cannot be looked up. It must keep its addresses until an hour
-// after its last good lookup. Other hosts must have their current addresses.
-func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
+// If a host cannot be looked up after the channel was idle, it must keep its addresses until an
+// hour after its last successful lookup. Other hosts must have their current addresses.
+func TestHostLookupFailsAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &hosts{}
+		h := &twoHostDNS{}
 		b := h.builder()
 		for i, step := range []struct {
-			a, b  string
-			awake time.Duration
-			want  string
-			idle  time.Duration
+			a, b   string
+			active time.Duration
+			want   string
+			idle   time.Duration
 		}{
 			{"10.0.0.1", "10.0.0.2", 3 * time.Hour, "10.0.0.1:1 10.0.0.2:1", 50 * time.Minute},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
 			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			// Using stored addresses must not confirm them.
+			// The use of stored addresses must not confirm them.
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
 			{"10.0.0.3", "10.0.0.2", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
-			// While the lookups of a host fail, its addresses must not count as confirmed, even if the
-			// channel is in use.
+			// While the lookups of a host fail, its addresses must not count as confirmed, even if
+			// the channel is in use.
 			{"", "10.0.0.4", 2 * time.Hour, "10.0.0.3:1 10.0.0.4:1", time.Minute},
 			{"", "10.0.0.4", time.Minute, "10.0.0.4:1", 0},
 			{"10.0.0.3", "10.0.0.4", time.Minute, "10.0.0.3:1 10.0.0.4:1", 0},
@@ -119,7 +119,7 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 			{"10.0.0.3", "gone", time.Minute, "10.0.0.3:1", 0},
 		} {
 			h.set(step.a, step.b)
-			if got := seen(t, b, "srv:///shop.test", func() { time.Sleep(step.awake) }); got != step.want {
+			if got := statesOf(t, b, "srv:///shop.test", func() { time.Sleep(step.active) }); got != step.want {
 				t.Errorf("channel %d saw %s, want %s", i, got, step.want)
 			}
 			time.Sleep(step.idle)
@@ -127,46 +127,48 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// The lookups of one address family of a host fail, so the host is not confirmed. After the channel
-// was idle, its addresses must be used only until an hour after its last complete lookup.
-func TestALostHostIsNotConfirmed(t *testing.T) {
-	for _, lost := range []string{"", "half"} {
+// While the lookups of an address family fail, the host must not count as confirmed. After the
+// channel was idle, the host's addresses must be used only until an hour after its last complete
+// lookup.
+func TestFailedLookupDoesNotConfirmHost(t *testing.T) {
+	for _, result := range []string{"", "half"} {
 		synctest.Test(t, func(t *testing.T) {
-			h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
+			h := &twoHostDNS{a: "10.0.0.1", b: "10.0.0.2"}
 			b := h.builder()
-			got := seen(t, b, "srv:///shop.test", func() {
+			got := statesOf(t, b, "srv:///shop.test", func() {
 				time.Sleep(time.Minute)
-				h.set("10.0.0.1", lost)
+				h.set("10.0.0.1", result)
 				time.Sleep(2 * time.Hour)
 			})
 			if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
-				t.Errorf("%q: the channel saw %s, want %s: what was known stays", lost, got, want)
+				t.Errorf("%q: the channel saw %s, want %s: what was known stays", result, got, want)
 			}
-			got = seen(t, b, "srv:///shop.test", func() { time.Sleep(time.Minute) })
+			got = statesOf(t, b, "srv:///shop.test", func() { time.Sleep(time.Minute) })
 			if want := "10.0.0.1:1"; got != want {
-				t.Errorf("%q: the next channel saw %s, want %s", lost, got, want)
+				t.Errorf("%q: the next channel saw %s, want %s", result, got, want)
 			}
 		})
 	}
 }
 
-// If the lookup of the SRV records fails, the addresses of their hosts must still expire.
-func TestLostRecordsConfirmNoHost(t *testing.T) {
+// While the lookups of the SRV records fail, the addresses of their hosts must not count as
+// confirmed.
+func TestFailedRecordLookupDoesNotConfirmHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
+		h := &twoHostDNS{a: "10.0.0.1", b: "10.0.0.2"}
 		b := h.builder()
-		got := seen(t, b, "srv:///shop.test", func() {
+		got := statesOf(t, b, "srv:///shop.test", func() {
 			time.Sleep(time.Minute)
-			h.lose(true)
+			h.setRecordsFail(true)
 			time.Sleep(2 * time.Hour)
-			h.lose(false)
+			h.setRecordsFail(false)
 			h.set("10.0.0.1", "")
 			time.Sleep(10 * time.Minute)
 		})
 		if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
 			t.Errorf("the channel saw %s, want %s: what was known stays", got, want)
 		}
-		got = seen(t, b, "srv:///shop.test", func() { time.Sleep(time.Minute) })
+		got = statesOf(t, b, "srv:///shop.test", func() { time.Sleep(time.Minute) })
 		if want := "10.0.0.1:1"; got != want {
 			t.Errorf("the next channel saw %s, want %s", got, want)
 		}
@@ -175,13 +177,13 @@ func TestLostRecordsConfirmNoHost(t *testing.T) {
 
 // A host that no longer exists must stay in use for some lookups (removeAfter), but not after the
 // channel was idle.
-func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
+func TestRemovedHostIsNotRestoredAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const ten = "srv:///shop.test?removeAfter=10"
-		h := &hosts{}
+		const withRemoveAfter = "srv:///shop.test?removeAfter=10"
+		h := &twoHostDNS{}
 		b := h.builder()
 		h.set("10.0.0.1", "10.0.0.2")
-		got := seen(t, b, ten, func() {
+		got := statesOf(t, b, withRemoveAfter, func() {
 			time.Sleep(10 * time.Minute)
 			h.set("10.0.0.1", "gone")
 			time.Sleep(3 * time.Minute)
@@ -190,30 +192,31 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 			t.Errorf("the channel saw %s, want %s", got, want)
 		}
 		h.set("10.0.0.1", "")
-		got = seen(t, b, ten, func() { time.Sleep(10 * time.Minute) })
+		got = statesOf(t, b, withRemoveAfter, func() { time.Sleep(10 * time.Minute) })
 		if want := "10.0.0.1:1"; got != want {
 			t.Errorf("the next channel saw %s, want %s", got, want)
 		}
 	})
 }
 
-type silent struct{ *hosts }
+type silentHostDNS struct{ *twoHostDNS }
 
-func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+func (s silentHostDNS) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	if host == "b." {
 		<-ctx.Done()
 		return nil, fmt.Errorf("lookup b: %w", ctx.Err())
 	}
-	return s.hosts.LookupNetIP(ctx, network, host)
+	return s.twoHostDNS.LookupNetIP(ctx, network, host)
 }
 
-// After a channel was idle, a host does not respond. It may delay the others only briefly. Until
-// then, all stored addresses must be used; afterwards, only those of the silent host.
-func TestHostThatIsSilentAfterIdleness(t *testing.T) {
+// A host does not respond after the channel was idle. After 5 s, the channel must get the current
+// addresses of the other hosts and the stored addresses of the silent host. Before that, it must
+// use only stored addresses.
+func TestSilentHostAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
-		var by xnet.Resolver = h
-		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = by })))
+		h := &twoHostDNS{a: "10.0.0.1", b: "10.0.0.2"}
+		var dnsResolver xnet.Resolver = h
+		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = dnsResolver })))
 		const both = "10.0.0.1:1 10.0.0.2:1"
 		for _, states := range [][]string{{both}, {both, "10.0.0.3:1 10.0.0.2:1"}} {
 			c := channel{lines: make(chan string, 1000)}
@@ -232,7 +235,7 @@ func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 				t.Errorf("the channel also received %s", c.next(t))
 			}
 			h.set("10.0.0.3", "")
-			by = silent{h}
+			dnsResolver = silentHostDNS{h}
 		}
 	})
 }

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// lookupTime limits the duration of a lookup of the records and all their addresses
+	// lookupTimeout limits the duration of a lookup of the records and all their addresses
 	// (docs/waits.md).
-	lookupTime = 30 * time.Second
-	// lookupsAtOnce limits how many hosts are looked up at the same time. Hosts that have not
-	// responded for a while do not count.
-	lookupsAtOnce = 16
-	mostAddresses = 64
+	lookupTimeout = 30 * time.Second
+	// maxConcurrentLookups limits how many hosts are looked up at the same time. Hosts that have
+	// not responded for a while do not count.
+	maxConcurrentLookups = 16
+	maxAddresses         = 64
 )
 
-// resolverAt returns a resolver that uses the DNS server at host:port, or the system's if server is
-// "". If tcp is set, it uses TCP only.
-func resolverAt(server string, tcp bool) xnet.Resolver {
+// newResolver returns a resolver that uses the DNS server at host:port, or the DNS server of the
+// system if server is "". If tcp is set, the resolver uses only TCP.
+func newResolver(server string, tcp bool) xnet.Resolver {
 	if server == "" && !tcp {
 		return net.DefaultResolver
 	}
@@ -47,8 +47,8 @@ func resolverAt(server string, tcp bool) xnet.Resolver {
 	return namedServer{server, r}
 }
 
-// namedServer is a resolver whose errors name the DNS server of the target. The errors of package
-// net would name the system's server.
+// namedServer is a resolver whose errors contain the address of the DNS server in the target. The
+// errors of package net would contain the address of the system's DNS server.
 type namedServer struct {
 	server string
 	*net.Resolver
@@ -56,15 +56,15 @@ type namedServer struct {
 
 func (s namedServer) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
 	cname, records, err := s.Resolver.LookupSRV(ctx, service, proto, name)
-	return cname, records, s.named(err)
+	return cname, records, s.withServer(err)
 }
 
 func (s namedServer) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	addresses, err := s.Resolver.LookupNetIP(ctx, network, host)
-	return addresses, s.named(err)
+	return addresses, s.withServer(err)
 }
 
-func (s namedServer) named(err error) error {
+func (s namedServer) withServer(err error) error {
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.Server != "" {
 		e.Server = s.server
 	}
@@ -78,19 +78,19 @@ type record struct {
 }
 
 type answer struct {
-	records []record // empty if the service does not exist
-	hosts   map[string]found
-	flaws   []error // problems with single records or hosts
+	records  []record // empty if the service does not exist
+	hosts    map[string]hostAddresses
+	problems []error // about single records or hosts
 }
 
-// found holds the addresses of a host. IPv4 and IPv6 addresses are looked up separately, so one
-// lookup may fail while the other succeeds.
-type found struct {
+// hostAddresses holds the addresses of a host. IPv4 and IPv6 addresses are looked up separately, so
+// one lookup may fail while the other succeeds.
+type hostAddresses struct {
 	addresses []netip.Addr
-	known     [2]bool // by family, as in families: whether the lookup succeeded
+	succeeded [2]bool // for each element of families, whether the lookup succeeded
 }
 
-// families are the networks to pass to LookupNetIP of package net.
+// families holds the networks to pass to LookupNetIP of package net.
 var families = [2]string{"ip4", "ip6"}
 
 func familyOf(ip netip.Addr) int {
@@ -100,10 +100,10 @@ func familyOf(ip netip.Addr) int {
 	return 1
 }
 
-// some reports whether any lookup of a host has succeeded.
-func (a *answer) some() bool {
+// hasResult reports whether the lookup of at least one host has succeeded.
+func (a *answer) hasResult() bool {
 	for _, f := range a.hosts {
-		if f.known != [2]bool{} {
+		if f.succeeded != [2]bool{} {
 			return true
 		}
 	}
@@ -111,11 +111,11 @@ func (a *answer) some() bool {
 }
 
 // lookUp looks up the SRV records of a name and the addresses of their hosts. At intervals of
-// names.Hold, it calls early with the results so far, if there are new ones. It looks up the hosts
-// in silent last, because they did not respond last time. now holds the hosts that have not
-// responded this time.
-func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+// names.Hold, it calls onPartial with the results so far, if there are new results. Hosts in
+// silent, which did not respond to the previous lookup, are looked up last. nowSilent contains the
+// hosts that did not respond to this lookup.
+func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, onPartial func(answer)) (a answer, nowSilent map[string]bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	_, records, err := l.LookupSRV(ctx, "", "", name)
 	if len(records) == 0 {
@@ -127,56 +127,56 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	if len(records) == 1 && records[0].Target == "." {
 		return answer{}, nil, nil
 	}
-	a = answer{hosts: make(map[string]found)}
+	a = answer{hosts: make(map[string]hostAddresses)}
 	if err != nil {
-		a.flaws = append(a.flaws, err) // err describes invalid records, which are left out
+		a.problems = append(a.problems, err) // LookupSRV left out invalid records
 	}
 	for _, r := range records {
 		if r.Port == 0 {
-			a.flaws = append(a.flaws, fmt.Errorf("lookup %s: the record of %s has port 0, and is left out", name, r.Target))
+			a.problems = append(a.problems, fmt.Errorf("lookup %s: the record of %s has port 0, and is left out", name, r.Target))
 			continue
 		}
 		a.records = append(a.records, record{r.Target, r.Port, r.Priority, r.Weight})
 	}
 	if len(a.records) == 0 {
-		return answer{}, nil, names.Flaws(a.flaws)
+		return answer{}, nil, names.Flaws(a.problems)
 	}
-	hosts := &hosts{heard: make(chan func()), done: make(chan struct{}), found: a, silent: make(map[string]bool)}
+	lookups := &hostLookups{results: make(chan func()), done: make(chan struct{}), answer: a, silent: make(map[string]bool)}
 	go func() {
-		defer close(hosts.done)
-		hosts.lookUp(ctx, l, inTurn(a.records, silent))
+		defer close(lookups.done)
+		lookups.lookUp(ctx, l, lookupOrder(a.records, silent))
 	}()
-	hosts.wait(early)
-	if a = hosts.found; !a.some() {
-		return answer{}, hosts.silent, names.Flaws(a.flaws)
+	lookups.wait(onPartial)
+	if a = lookups.answer; !a.hasResult() {
+		return answer{}, lookups.silent, names.Flaws(a.problems)
 	}
-	return a, hosts.silent, nil
+	return a, lookups.silent, nil
 }
 
-// inTurn returns the hosts of records in the order in which to look them up. It begins with the
-// first host of each priority, then the second host of each, and so on, so that silent hosts of one
-// priority do not delay the others. Hosts in silent come last.
-func inTurn(records []record, silent map[string]bool) []string {
-	type place struct {
+// lookupOrder returns the hosts of records in the order in which to look them up. The order is the
+// first host of each priority, then the second host of each priority, and so on, so that silent
+// hosts of one priority do not delay the other priorities. Hosts in silent come last.
+func lookupOrder(records []record, silent map[string]bool) []string {
+	type entry struct {
 		host  string
 		order [3]int // sort keys: silent, index within the priority, priority
 	}
-	var places []place
-	seen, of := make(map[string]bool), make(map[uint16]int)
+	var entries []entry
+	seen, counts := make(map[string]bool), make(map[uint16]int)
 	for _, r := range records {
 		if seen[r.host] {
 			continue
 		}
 		seen[r.host] = true
-		p := place{r.host, [3]int{0, of[r.priority], int(r.priority)}}
-		if of[r.priority]++; silent[r.host] {
+		p := entry{r.host, [3]int{0, counts[r.priority], int(r.priority)}}
+		if counts[r.priority]++; silent[r.host] {
 			p.order[0] = 1
 		}
-		places = append(places, p)
+		entries = append(entries, p)
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return slices.Compare(a.order[:], b.order[:]) })
+	slices.SortStableFunc(entries, func(a, b entry) int { return slices.Compare(a.order[:], b.order[:]) })
 	var hosts []string
-	for _, p := range places {
+	for _, p := range entries {
 		hosts = append(hosts, p.host)
 	}
 	return hosts
@@ -184,105 +184,108 @@ func inTurn(records []record, silent map[string]bool) []string {
 
 func (r record) name() string { return strings.TrimSuffix(r.host, ".") }
 
-// hosts looks up the hosts of SRV records. The goroutine that runs wait collects the results.
-type hosts struct {
-	heard chan func()   // receives functions, each of which records a result
-	done  chan struct{} // closed when all lookups are finished
+// hostLookups looks up the hosts of SRV records. The goroutine that calls wait collects the
+// results.
+type hostLookups struct {
+	results chan func()   // each function records one result
+	done    chan struct{} // closed when all lookups are finished
 
 	// The following fields are used only by wait.
-	found  answer
-	silent map[string]bool // hosts that have not responded for names.Hold
-	news   bool            // there are results that were not passed to early
+	answer  answer
+	silent  map[string]bool // hosts that have not responded for names.Hold
+	hasNews bool            // whether there are results that were not passed to onPartial
 }
 
-// wait collects results until all lookups are finished. At intervals of names.Hold, it calls early
-// with the results so far, if there are new ones.
-func (h *hosts) wait(early func(answer)) {
-	hold := time.NewTicker(names.Hold)
-	defer hold.Stop()
+// wait collects results until all lookups are finished. At intervals of names.Hold, it calls
+// onPartial with the results so far, if there are new results.
+func (h *hostLookups) wait(onPartial func(answer)) {
+	holdTimer := time.NewTicker(names.Hold)
+	defer holdTimer.Stop()
 	for {
 		select {
 		case <-h.done:
 			return
-		case note := <-h.heard:
-			note()
-		case <-hold.C:
-			if h.news {
-				h.news = false
-				early(h.found)
+		case record := <-h.results:
+			record()
+		case <-holdTimer.C:
+			if h.hasNews {
+				h.hasNews = false
+				onPartial(h.answer)
 			}
 		}
 	}
 }
 
-// note makes wait run a function. If all lookups are finished, note does nothing.
-func (h *hosts) note(what func()) {
+// send makes wait call record. If all lookups are finished, send does nothing.
+func (h *hostLookups) send(record func()) {
 	select {
-	case h.heard <- what:
+	case h.results <- record:
 	case <-h.done:
 	}
 }
 
-// lookUp looks up hosts, at most lookupsAtOnce at a time. A lookup that takes longer than
-// names.Hold continues, but does not count towards this limit.
-func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
+// lookUp looks up hosts, at most maxConcurrentLookups at a time. A lookup that takes longer than
+// names.Hold continues, but no longer counts.
+func (h *hostLookups) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	slots := make(chan struct{}, lookupsAtOnce)
+	slots := make(chan struct{}, maxConcurrentLookups)
 	for i, host := range all {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
-			h.flaw(fmt.Errorf("lookup %s: no time left for it and %d more", host, len(all)-i-1))
+			h.addProblem(fmt.Errorf("lookup %s: no time left for it and %d more", host, len(all)-i-1))
 			return
 		}
 		running.Go(func() {
-			free := sync.OnceFunc(func() { <-slots })
-			defer free()
-			hold := time.AfterFunc(names.Hold, func() {
-				h.note(func() { h.silent[host] = true })
-				free()
+			release := sync.OnceFunc(func() { <-slots })
+			defer release()
+			holdTimer := time.AfterFunc(names.Hold, func() {
+				h.send(func() { h.silent[host] = true })
+				release()
 			})
-			defer hold.Stop()
+			defer holdTimer.Stop()
 			h.lookUpHost(ctx, l, host)
 		})
 	}
 }
 
-func (h *hosts) lookUpHost(ctx context.Context, l xnet.Resolver, host string) {
+func (h *hostLookups) lookUpHost(ctx context.Context, l xnet.Resolver, host string) {
 	var running sync.WaitGroup
-	var missing [len(families)]error
+	var notFoundErrs [len(families)]error
 	for i, network := range families {
 		running.Go(func() {
 			addresses, err := l.LookupNetIP(ctx, network, host)
 			if e, _ := errors.AsType[*net.DNSError](err); e != nil && e.IsNotFound {
-				err, missing[i] = nil, err
+				err, notFoundErrs[i] = nil, err
 			}
 			if err != nil {
-				h.flaw(err)
+				h.addProblem(err)
 				return
 			}
-			h.take(host, i, addresses)
+			h.addAddresses(host, i, addresses)
 		})
 	}
 	running.Wait()
-	if !slices.Contains(missing[:], nil) {
-		h.flaw(missing[0])
+	if !slices.Contains(notFoundErrs[:], nil) {
+		h.addProblem(notFoundErrs[0])
 	}
 }
 
-func (h *hosts) take(host string, family int, addresses []netip.Addr) {
-	h.note(func() {
-		f := h.found.hosts[host]
-		f.known[family] = true
+func (h *hostLookups) addAddresses(host string, family int, addresses []netip.Addr) {
+	h.send(func() {
+		f := h.answer.hosts[host]
+		f.succeeded[family] = true
 		f.addresses = slices.Clone(f.addresses)
-		for _, ip := range addresses[:min(len(addresses), mostAddresses)] {
-			if !slices.Contains(f.addresses, ip) && len(f.addresses) < mostAddresses {
+		for _, ip := range addresses[:min(len(addresses), maxAddresses)] {
+			if !slices.Contains(f.addresses, ip) && len(f.addresses) < maxAddresses {
 				f.addresses = append(f.addresses, ip)
 			}
 		}
-		h.found.hosts[host], h.news = f, true
+		h.answer.hosts[host], h.hasNews = f, true
 	})
 }
 
-func (h *hosts) flaw(err error) { h.note(func() { h.found.flaws = append(h.found.flaws, err) }) }
+func (h *hostLookups) addProblem(err error) {
+	h.send(func() { h.answer.problems = append(h.answer.problems, err) })
+}

@@ -18,21 +18,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// zone is a DNS server for synctest bubbles. For hosts whose names begin with "silent", there is no
-// response. For other hosts, the response comes after a millisecond; it is an address that contains
-// the host's number.
-type zone struct {
-	mu      sync.Mutex
-	records []*net.SRV
-	asked   []string
-	now     int
-	most    int
+// zoneDNS is a DNS server for synctest bubbles. It does not respond for hosts whose names begin
+// with "silent". For other hosts, it responds after a millisecond with an address that contains the
+// host's number.
+type zoneDNS struct {
+	mu         sync.Mutex
+	records    []*net.SRV
+	lookups    []string
+	running    int
+	maxRunning int
 }
 
-// zoneOf returns a zone with SRV records. The text "HOST PRIORITY N" creates N records of that
+// newZone returns a zoneDNS with SRV records. The text "HOST PRIORITY N" creates N records of that
 // priority, with the hosts HOST0, HOST1 and so on.
-func zoneOf(records ...string) *zone {
-	z := &zone{}
+func newZone(records ...string) *zoneDNS {
+	z := &zoneDNS{}
 	for _, r := range records {
 		var host string
 		var priority uint16
@@ -45,26 +45,26 @@ func zoneOf(records ...string) *zone {
 	return z
 }
 
-func (z *zone) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+func (z *zoneDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	z.asked = nil
+	z.lookups = nil
 	return "", slices.Clone(z.records), nil
 }
 
-func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+func (z *zoneDNS) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	if network == "ip6" {
 		return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
 	}
 	z.mu.Lock()
-	z.asked = append(z.asked, host)
-	z.now++
-	z.most = max(z.most, z.now)
+	z.lookups = append(z.lookups, host)
+	z.running++
+	z.maxRunning = max(z.maxRunning, z.running)
 	z.mu.Unlock()
 	defer func() {
 		z.mu.Lock()
 		defer z.mu.Unlock()
-		z.now--
+		z.running--
 	}()
 	if strings.HasPrefix(host, "silent") {
 		<-ctx.Done()
@@ -82,32 +82,32 @@ func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 	return []netip.Addr{netip.AddrFrom4([4]byte{10, host[0], byte(n / 250), byte(n % 250)})}, nil
 }
 
-func (z *zone) priorities(t *testing.T, during time.Duration) []string {
+func (z *zoneDNS) priorities(t *testing.T, during time.Duration) []string {
 	t.Helper()
-	var said []string
-	for _, line := range toldOf(t, z, time.Second, during) {
+	var lines []string
+	for _, line := range updatesOf(t, z, time.Second, during) {
 		at, rest, _ := strings.Cut(line, " ")
 		for priority := range strings.SplitSeq(rest, "; ") {
 			name, endpoints, _ := strings.Cut(priority, ":")
 			at += fmt.Sprintf(" %s:%d", name, len(strings.Fields(endpoints)))
 		}
-		said = append(said, at)
+		lines = append(lines, at)
 	}
-	return said
+	return lines
 }
 
-// Silent hosts must not keep other hosts from being looked up, in any priority.
-func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
-	for about, test := range map[string]struct {
-		zone *zone
+// Silent hosts must not prevent the lookups of other hosts, in any priority.
+func TestSilentHostsDoNotBlockOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		zone *zoneDNS
 		want string
 	}{
-		"of the backup":           {zoneOf("silent 10 48", "well 20 3"), "[5s 20:3]"},
-		"of a backup of many":     {zoneOf("silent 10 200", "well 20 10"), "[5s 20:10]"},
-		"of the same priority":    {zoneOf("silent 10 48", "well 10 40"), "[20s 10:40]"},
-		"of many lost priorities": {zoneOf("silenta 10 8", "silentb 11 8", "silentc 12 8", "well 20 4"), "[5s 20:4]"},
+		"of the backup":           {newZone("silent 10 48", "well 20 3"), "[5s 20:3]"},
+		"of a backup of many":     {newZone("silent 10 200", "well 20 10"), "[5s 20:10]"},
+		"of the same priority":    {newZone("silent 10 48", "well 10 40"), "[20s 10:40]"},
+		"of many lost priorities": {newZone("silenta 10 8", "silentb 11 8", "silentc 12 8", "well 20 4"), "[5s 20:4]"},
 	} {
-		t.Run(about, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			if got := fmt.Sprint(test.zone.priorities(t, 29*time.Second)); got != test.want {
 				t.Errorf("answers %s, want %s", got, test.want)
 			}
@@ -116,37 +116,36 @@ func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 }
 
 func TestSilentHostsComeLast(t *testing.T) {
-	z := zoneOf("silent 10 100", "well 10 40")
+	z := newZone("silent 10 100", "well 10 40")
 	got := z.priorities(t, 40*time.Second)
 	if len(got) != 1 || !strings.HasSuffix(got[0], " 10:40") || got[0] < "35" || got[0] > "38" {
 		t.Errorf("answers %v, want all hosts that respond 5 s after the second lookup began", got)
 	}
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	for i, host := range z.asked {
-		if well := strings.HasPrefix(host, "well"); well && i >= 100-16*6+40+16 {
+	for i, host := range z.lookups {
+		if responds := strings.HasPrefix(host, "well"); responds && i >= 100-16*6+40+16 {
 			t.Errorf("%s is number %d, after the silent ones", host, i)
 		}
 	}
-	if z.most > 16*7 {
-		t.Errorf("%d hosts were looked up at a time", z.most)
+	if z.maxRunning > 16*7 {
+		t.Errorf("%d hosts were looked up at a time", z.maxRunning)
 	}
 }
 
-// A silent host makes the lookup longer. The channel must nevertheless get the other hosts after 5
-// s.
-func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
+// A silent host makes a lookup longer. The channel must nevertheless get a new host after 5 s.
+func TestNewHostDespiteSilentHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		z := zoneOf("well 10 1")
-		r := &told{began: time.Now()}
+		z := newZone("well 10 1")
+		r := &updateLog{start: time.Now()}
 		w, err := source{"_grpc._tcp.x", z, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2}}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(8 * time.Second)
-		more := zoneOf("silent 10 1", "well 10 2").records
+		newRecords := newZone("silent 10 1", "well 10 2").records
 		z.mu.Lock()
-		z.records = more
+		z.records = newRecords
 		z.mu.Unlock()
 		time.Sleep(10 * time.Second)
 		w.Close()
@@ -157,14 +156,14 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	})
 }
 
-type refusing struct {
+type checkingReceiver struct {
 	discovery.Receiver
 	t       *testing.T
 	answers int
-	fails   error
+	lastErr error
 }
 
-func (r *refusing) Update(a discovery.Answer) error {
+func (r *checkingReceiver) Update(a discovery.Answer) error {
 	if _, err := new(topology.Translator).Translate(&a); err != nil {
 		r.t.Errorf("the answer breaks the rules: %v", err)
 	}
@@ -172,13 +171,13 @@ func (r *refusing) Update(a discovery.Answer) error {
 	return nil
 }
 
-func (r *refusing) Fail(err error) { r.fails = err }
+func (r *checkingReceiver) Fail(err error) { r.lastErr = err }
 
-// hostile is a DNS server that never sends the same response twice. It sends as many SRV records as
-// a message can hold, and hundreds of addresses for each host.
-type hostile struct{ lookups int }
+// hostileDNS is a DNS server that never sends the same response twice. It sends as many SRV records
+// as a DNS message can contain, and hundreds of addresses for each host.
+type hostileDNS struct{ lookups int }
 
-func (h *hostile) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+func (h *hostileDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
 	h.lookups++
 	var records []*net.SRV
 	for i := range 3000 {
@@ -187,7 +186,7 @@ func (h *hostile) LookupSRV(context.Context, string, string, string) (string, []
 	return "", records, errors.New("some records were left out\nERROR: forged")
 }
 
-func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
+func (h *hostileDNS) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
 	var lookup, n int
 	_, _ = fmt.Sscanf(host, "h%d-%d.", &lookup, &n)
 	addresses := make([]netip.Addr, 200)
@@ -199,16 +198,16 @@ func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.
 
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, h := &refusing{t: t}, &hostile{}
-		w := source{"_grpc._tcp.x", h, discovery.Refresh{Every: time.Second, RemoveAfter: 3}}.begin(flat.Receiver(r))
+		r, h := &checkingReceiver{t: t}, &hostileDNS{}
+		w := source{"_grpc._tcp.x", h, discovery.Refresh{Every: time.Second, RemoveAfter: 3}}.startWatch(flat.Receiver(r))
 		time.Sleep(4 * time.Second)
 		w.cancel()
 		synctest.Wait()
-		if r.answers < 3 || r.fails != nil {
-			t.Errorf("%d answers, error %v", r.answers, r.fails)
+		if r.answers < 3 || r.lastErr != nil {
+			t.Errorf("%d answers, error %v", r.answers, r.lastErr)
 		}
 		for _, host := range w.table.hosts {
-			if n := len(host.addresses.Values()); n > mostAddresses {
+			if n := len(host.addresses.Values()); n > maxAddresses {
 				t.Fatalf("a host has %d addresses", n)
 			}
 		}

@@ -21,9 +21,9 @@ const Scheme = "srv"
 
 var logger = grpclog.Component("understudy")
 
-func init() { discovery.Register(Scheme, parts) }
+func init() { discovery.Register(Scheme, parseTarget) }
 
-func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
+func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	p, err := parse(t.Target)
 	if err != nil {
 		return nil, err
@@ -36,47 +36,47 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if dns != "" && dns != "tcp" {
 		return nil, fmt.Errorf("dns: %s given, want tcp, or nothing for UDP", printable.Quote(dns))
 	}
-	by := discovery.OwnOptions(t, xnet.LookupOptions{}).Resolver
-	if by == nil {
-		by = resolverAt(p.server, dns == "tcp")
+	dnsResolver := discovery.OwnOptions(t, xnet.LookupOptions{}).Resolver
+	if dnsResolver == nil {
+		dnsResolver = newResolver(p.server, dns == "tcp")
 	}
-	part := discovery.Mechanism{
-		Source:    source{p.record, by, refresh},
+	mechanism := discovery.Mechanism{
+		Source:    source{p.record, dnsResolver, refresh},
 		Authority: xnet.EncodeAuthority(p.host),
 	}
 	switch verify := t.Parameter("verify"); verify {
 	case "", "target":
 	case "record":
-		part.TrustNames = true
+		mechanism.TrustNames = true
 		if t.URL.Query().Has("authority") {
 			return nil, errors.New("both authority and verify=record are given, which are two names for one certificate; want one of them")
 		}
 	default:
 		return nil, fmt.Errorf("verify: %s given, want target, or record to trust DNS with the names on certificates", printable.Quote(verify))
 	}
-	return []discovery.Mechanism{part}, nil
+	return []discovery.Mechanism{mechanism}, nil
 }
 
 type source struct {
-	name    string
-	net     xnet.Resolver
-	refresh discovery.Refresh
+	dns      string
+	resolver xnet.Resolver
+	refresh  discovery.Refresh
 }
 
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	w := s.begin(r)
+	w := s.startWatch(r)
 	return discovery.Started{Close: w.cancel, ResolveNow: w.resolveNow}, nil
 }
 
-func (s source) begin(r *discovery.Receiver) *watch {
-	w := &watch{source: s, receiver: r, asked: make(chan struct{}, 1)}
-	w.table = table{removeAfter: s.refresh.RemoveAfter, remembered: r.Remembered()}
+func (s source) startWatch(r *discovery.Receiver) *watch {
+	w := &watch{source: s, receiver: r, requests: make(chan struct{}, 1)}
+	w.table = table{removeAfter: s.refresh.RemoveAfter, stored: r.Remembered()}
 	if s.refresh.Every == 0 {
-		w.table.removeAfter = 1 // without an interval, there may be no second answer
+		w.table.removeAfter = 1 // there may be no second answer
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	r.Trying("looking up the SRV records of " + s.name)
+	r.Trying("looking up the SRV records of " + s.dns)
 	go w.run(ctx)
 	return w
 }
@@ -85,21 +85,21 @@ type watch struct {
 	source
 	receiver *discovery.Receiver
 	cancel   context.CancelFunc
-	asked    chan struct{}
+	requests chan struct{}
 
 	// The following fields are used only by run.
-	table  table
-	silent map[string]bool // hosts that did not respond in time in the last lookup
-	logged string
+	table       table
+	silentHosts map[string]bool // hosts that did not respond to the last lookup
+	lastLogged  string
 }
 
-// Check implements discovery.Source. It returns nil, because only a DNS lookup can find errors.
+// Check implements discovery.Source. It returns nil, because only a DNS lookup can detect errors.
 func (source) Check(bool) error { return nil }
 
 // resolveNow requests a lookup. If a request is already pending, it does nothing.
 func (w *watch) resolveNow() {
 	select {
-	case w.asked <- struct{}{}:
+	case w.requests <- struct{}{}:
 	default:
 	}
 }
@@ -108,7 +108,7 @@ func (w *watch) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		if w.lookUp(ctx) {
 			failures = 0
-			w.rest(ctx)
+			w.waitForNext(ctx)
 			continue
 		}
 		delay := xnet.Backoff(failures, rand.Float64())
@@ -120,42 +120,42 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// lookUp makes one lookup and passes the result to the receiver. It reports whether the lookup
-// succeeded and the answer was accepted.
+// lookUp performs a lookup and passes the result to the receiver. It reports whether the lookup
+// succeeded and the receiver accepted the answer.
 func (w *watch) lookUp(ctx context.Context) bool {
-	a, silent, err := lookUp(ctx, w.net, w.name, w.silent, w.early)
+	a, silent, err := lookUp(ctx, w.resolver, w.dns, w.silentHosts, w.sendPartial)
 	if ctx.Err() != nil {
 		return false
 	}
-	w.silent = silent
+	w.silentHosts = silent
 	if err != nil {
-		w.table.lose()
+		w.table.markUnconfirmed()
 		w.receiver.Fail(err)
 		return false
 	}
 	w.log(a)
-	found := w.table.take(w.name, a)
-	w.table.remembered = nil
+	found := w.table.apply(w.dns, a)
+	w.table.stored = nil
 	if len(found.Priorities) == 0 && len(a.records) > 0 {
-		if err = names.Flaws(a.flaws); err == nil {
-			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records))
+		if err = names.Flaws(a.problems); err == nil {
+			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.dns, len(a.records))
 		}
 		w.receiver.Fail(err)
 		return false
 	}
-	return w.tell(&w.table, found) == nil
+	return w.send(&w.table, found) == nil
 }
 
-// early passes incomplete results of a lookup to the receiver. It works on a copy of the table.
-// Otherwise, a record that is missing from one lookup would be counted more than once.
-func (w *watch) early(a answer) {
+// sendPartial passes incomplete results of a lookup to the receiver. It uses a copy of the table,
+// so that the table counts each lookup only once when a record is missing.
+func (w *watch) sendPartial(a answer) {
 	t := w.table.clone()
-	if found := t.take(w.name, a); len(found.Priorities) > 0 {
-		_ = w.tell(t, found) // the error is ignored, because the complete answer follows
+	if found := t.apply(w.dns, a); len(found.Priorities) > 0 {
+		_ = w.send(t, found) // no error handling is needed, because the complete answer follows
 	}
 }
 
-func (w *watch) tell(t *table, found discovery.Answer) error {
+func (w *watch) send(t *table, found discovery.Answer) error {
 	found.Names = t.names()
 	return w.receiver.Update(found)
 }
@@ -165,35 +165,35 @@ func (w *watch) log(a answer) {
 	switch {
 	case len(a.records) == 0:
 		text = "the records say that there is no such service"
-	case len(a.flaws) > 0:
-		text = printable.Text(names.Flaws(a.flaws).Error())
+	case len(a.problems) > 0:
+		text = printable.Text(names.Flaws(a.problems).Error())
 	}
-	if text != "" && text != w.logged {
-		logger.Warningf("srv: %s: %s", w.name, text)
+	if text != "" && text != w.lastLogged {
+		logger.Warningf("srv: %s: %s", w.dns, text)
 	}
-	w.logged = text
+	w.lastLogged = text
 }
 
-// pause is the minimum time between a lookup and the next one that a failed connection causes, as
-// in gRPC's DNS resolver.
-const pause = 30 * time.Second
+// minPause is the minimum time between a lookup and the next lookup that a failed connection
+// causes, as in gRPC's DNS resolver.
+const minPause = 30 * time.Second
 
-// rest waits until the interval has passed or a lookup is requested. A request takes effect after
-// pause or, if that is shorter, after the interval.
-func (w *watch) rest(ctx context.Context) {
-	began := time.Now()
-	soonest := pause
-	var due <-chan time.Time
+// waitForNext waits until the interval has elapsed or a lookup is requested. A requested lookup
+// takes place after minPause or after the interval, whichever is shorter.
+func (w *watch) waitForNext(ctx context.Context) {
+	start := time.Now()
+	minWait := minPause
+	var timerC <-chan time.Time
 	if w.refresh.Every > 0 {
-		soonest = min(soonest, w.refresh.Every)
+		minWait = min(minWait, w.refresh.Every)
 		timer := time.NewTimer(w.refresh.Next())
 		defer timer.Stop()
-		due = timer.C
+		timerC = timer.C
 	}
 	select {
 	case <-ctx.Done():
-	case <-due:
-	case <-w.asked:
-		xnet.Rest(ctx, soonest-time.Since(began))
+	case <-timerC:
+	case <-w.requests:
+		xnet.Rest(ctx, minWait-time.Since(start))
 	}
 }

@@ -45,7 +45,7 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
-func TestValidateSaysWhatIsWrong(t *testing.T) {
+func TestInvalidTargets(t *testing.T) {
 	for text, want := range map[string]string{
 		"srv:shop.test":                              "lacks the slashes after the scheme",
 		"srv:///":                                    "names no service",
@@ -56,7 +56,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"srv:///_http._tcp":                          "names no service and protocol",
 		"srv:///a..b":                                "has an empty label",
 		"srv:///a/b":                                 `has the label "a/b", which is in no host name`,
-		"srv:///" + long(64) + ".test":               "has a label of 64 bytes, more than 63",
+		"srv:///" + longLabel(64) + ".test":          "has a label of 64 bytes, more than 63",
 		"srv:///" + strings.Repeat("a.", 130) + "a":  "makes a name of 272 bytes, more than 253",
 		"srv://:53/shop.test":                        "names a port without a name server",
 		"srv:///shop.test?verify=dns":                `verify: "dns" given, want target, or record to trust DNS`,
@@ -76,13 +76,14 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func long(n int) string { return strings.Repeat("a", n) }
+func longLabel(n int) string { return strings.Repeat("a", n) }
 
-// A bad answer must cause an error with the reason. The good answer before it must stay in use.
-func TestBadAnswers(t *testing.T) {
+// After an invalid answer, the channel must get an error with the reason, or keep the last good
+// answer if there is one.
+func TestInvalidAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
-		make func(*dnstest.Server)
-		want string
+		setUp func(*dnstest.Server)
+		want  string
 	}{
 		"NXDOMAIN": {func(*dnstest.Server) {}, "srv: lookup " + shop + ". on 127.0.0.1:"},
 		"SERVFAIL": {func(dns *dnstest.Server) {
@@ -94,15 +95,15 @@ func TestBadAnswers(t *testing.T) {
 		"no answer":     {func(dns *dnstest.Server) { dns.Hush(true) }, "i/o timeout"},
 		"no server":     {func(dns *dnstest.Server) { dns.Stop() }, "connection refused"},
 		"another type":  {func(dns *dnstest.Server) { dns.Set(shop, "A", "127.0.0.1") }, "no such host"},
-		"a CNAME loop":  {func(dns *dnstest.Server) { loop(dns, shop, "SRV") }, "lookup " + shop},
+		"a CNAME loop":  {func(dns *dnstest.Server) { setCNAMELoop(dns, shop, "SRV") }, "lookup " + shop},
 		"no addresses":  {func(dns *dnstest.Server) { dns.Set(shop, "SRV", "0 0 1 gone.test.") }, "lookup gone.test"},
-		"a target loop": {func(dns *dnstest.Server) { dns.Set(shop, "SRV", "0 0 1 l.test."); loop(dns, "l.test", "A") }, "lookup l.test"},
+		"a target loop": {func(dns *dnstest.Server) { dns.Set(shop, "SRV", "0 0 1 l.test."); setCNAMELoop(dns, "l.test", "A") }, "lookup l.test"},
 		"bad targets":   {func(dns *dnstest.Server) { dns.Set(shop, "SRV", "0 0 1 a\\x00b.test.") }, "contain invalid names"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dns := startDNS(t)
-			test.make(dns)
+			test.setUp(dns)
 			c, _ := build(t, dns, "srv://DNS/shop.test.")
 			c.expect(t, test.want)
 		})
@@ -113,28 +114,28 @@ func TestBadAnswers(t *testing.T) {
 			c, _ := build(t, dns, "srv://DNS/shop.test.?refresh=1s")
 			c.expect(t, "127.0.0.1:1")
 			dns.Set("a.test", "A")
-			test.make(dns)
-			wait := time.Second // used if there is no server that could count lookups
+			test.setUp(dns)
+			timeout := time.Second // used if there is no server to count lookups
 			if name != "no server" {
 				dns.Await(shop, "SRV", 2)
-				wait = 0
+				timeout = 0
 			}
 			select {
 			case line := <-c.lines:
 				t.Errorf("the channel received %q, want nothing", line)
-			case <-time.After(wait):
+			case <-time.After(timeout):
 			}
 		})
 	}
 }
 
-func loop(dns *dnstest.Server, name, kind string) {
+func setCNAMELoop(dns *dnstest.Server, name, kind string) {
 	dns.Set(name, kind, "CNAME loop.test.")
 	dns.Set("loop.test", kind, "CNAME "+name+".")
 }
 
-// A UDP answer is truncated. The resolver must repeat the lookup over TCP.
-func TestTruncatedAnswersAndAliases(t *testing.T) {
+// If the UDP response is truncated, the resolver must repeat the lookup over TCP.
+func TestTruncatedAnswer(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
 	dns.SetAnswer(shop, "SRV", dnstest.Answer{Records: []string{"0 0 1 a.test."}, Truncated: true})
@@ -154,7 +155,7 @@ func TestManyRecords(t *testing.T) {
 	dns.Set(shop, "SRV", records...)
 	c, _ := build(t, dns, "srv://DNS/shop.test")
 	got := 0
-	for got < n { // on a slow machine, the first update may contain only the addresses that are known after names.Hold
+	for got < n { // the first update may be incomplete on a slow machine
 		got = len(strings.Fields(c.next(t)))
 	}
 	if got != n {
@@ -162,9 +163,9 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// A new record must be used at once. A record must be removed after two answers without it. A
-// record whose target is "." must remove all others at once.
-func TestRecordsThatMove(t *testing.T) {
+// A new record must be used immediately. A record must be removed after two answers without it. The
+// target "." must remove all records immediately.
+func TestRecordsChange(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
 	c, _ := build(t, dns, "srv://DNS/shop.test?refresh=1s")

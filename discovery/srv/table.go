@@ -16,64 +16,64 @@ type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
-	remembered  map[string]discovery.Name // addresses stored while the channel was idle; nil after the first complete lookup
+	stored      map[string]discovery.Name // from before the channel was idle; nil after the first complete lookup
 }
 
 type host struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
 	names.Held
-	none bool // according to the last response, the host has no address
+	hasNoAddress bool // whether the last response contained no address
 }
 
-// recordKey identifies a record. The record's priority and weight may change.
+// recordKey identifies a record, whose priority and weight may change.
 type recordKey struct {
 	host string
 	port uint16
 }
 
-// lose marks all hosts as unconfirmed, because the lookup of the records has failed.
-func (t *table) lose() {
+// markUnconfirmed marks all hosts as unconfirmed, because the lookup of the records has failed.
+func (t *table) markUnconfirmed() {
 	for _, h := range t.hosts {
 		h.Lose(time.Now())
 	}
 }
 
-// take applies a complete answer and returns the endpoints to use from now on.
-func (t *table) take(name string, a answer) discovery.Answer {
-	before := t.hosts
+// apply applies a complete answer and returns the endpoints to use from now on.
+func (t *table) apply(name string, a answer) discovery.Answer {
+	previous := t.hosts
 	t.hosts = make(map[string]*host)
 	records := t.records.Next(t.removeAfter, a.records, func(r record) recordKey { return recordKey{r.host, r.port} })
 	for _, r := range records {
 		if t.hosts[r.host] != nil {
 			continue
 		}
-		known := before[r.host]
+		known := previous[r.host]
 		if known == nil {
-			known = t.recall(r.host, a.hosts[r.host].known)
+			known = t.restoreHost(r.host, a.hosts[r.host].succeeded)
 		}
-		known.take(t.removeAfter, a.hosts[r.host])
+		known.apply(t.removeAfter, a.hosts[r.host])
 		t.hosts[r.host] = known
 	}
 	slices.SortStableFunc(records, func(a, b record) int { return int(a.priority) - int(b.priority) })
 	return t.answer(name, records)
 }
 
-// take applies the result of a host's lookup. The known addresses of a family whose lookup failed
-// stay in use.
-func (h *host) take(removeAfter int, f found) {
-	if f.known == [2]bool{} {
+// apply applies the result of the lookup of a host. If the lookup of one address family failed, the
+// known addresses of that family stay in use.
+func (h *host) apply(removeAfter int, f hostAddresses) {
+	if f.succeeded == [2]bool{} {
 		h.Lose(time.Now())
 		return
 	}
-	addresses, kept := f.addresses, false
+	addresses, keepsOld := f.addresses, false
 	for _, ip := range h.addresses.Values() {
-		if !f.known[familyOf(ip)] {
-			addresses, kept = append(slices.Clip(addresses), ip), true
+		if !f.succeeded[familyOf(ip)] {
+			addresses, keepsOld = append(slices.Clip(addresses), ip), true
 		}
 	}
 	h.addresses.Next(removeAfter, addresses, netip.Addr.Unmap)
-	h.none = len(addresses) == 0
-	if kept {
+	h.hasNoAddress = len(addresses) == 0
+	if keepsOld {
 		h.Lose(time.Now())
 		return
 	}
@@ -92,10 +92,10 @@ func (t *table) clone() *table {
 	return &c
 }
 
-// recall returns a host with the stored addresses. It omits those of a family whose lookup has
+// restoreHost returns a host with the stored addresses, except those of a family whose lookup has
 // succeeded.
-func (t *table) recall(name string, found [2]bool) *host {
-	h, known := &host{}, t.remembered[name]
+func (t *table) restoreHost(name string, found [2]bool) *host {
+	h, known := &host{}, t.stored[name]
 	h.Until = known.Until
 	var addresses []netip.Addr
 	for _, text := range known.Addresses {
@@ -111,7 +111,7 @@ func (t *table) names() map[string]discovery.Name {
 	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {
 		known := discovery.Name{Until: h.Until}
-		if !h.none { // the addresses of a host without any must not be used again after the channel was idle
+		if !h.hasNoAddress { // otherwise, removed addresses would be used again after idle mode
 			for _, ip := range h.addresses.Values() {
 				known.Addresses = append(known.Addresses, ip.String())
 			}
@@ -122,42 +122,42 @@ func (t *table) names() map[string]discovery.Name {
 }
 
 // answer returns an answer with the endpoints of the records, which are sorted by priority. Each
-// priority has a locality with a name of its own, so that its connections survive when a higher
-// priority is added or removed. Empty is always set, because lookUp passes on an answer without
+// priority has a locality with a distinct name, so that its connections survive when a higher
+// priority is added or removed. Empty is always set, because lookUp passes an answer without
 // endpoints only if the service has no records.
 func (t *table) answer(name string, records []record) discovery.Answer {
 	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
-	taken := make(map[netip.AddrPort]bool)
-	for first := 0; first < len(records); {
-		priority := records[first].priority
-		end := first
+	used := make(map[netip.AddrPort]bool)
+	for start := 0; start < len(records); {
+		priority := records[start].priority
+		end := start
 		for end < len(records) && records[end].priority == priority {
 			end++
 		}
-		if endpoints := t.endpoints(records[first:end], taken); len(endpoints) > 0 {
+		if endpoints := t.endpoints(records[start:end], used); len(endpoints) > 0 {
 			answer.Priorities = append(answer.Priorities, discovery.Priority{Localities: []discovery.Locality{{
 				Region:    fmt.Sprintf("SRV priority %d", priority),
 				Endpoints: endpoints,
 			}}})
 		}
-		first = end
+		start = end
 	}
 	return answer
 }
 
-// endpoints returns the endpoints of the records of one priority. It omits addresses that are in
-// taken, and adds all others to taken.
-func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []discovery.Endpoint {
+// endpoints returns the endpoints of the records of one priority. It omits the addresses in used,
+// and adds all other addresses to used.
+func (t *table) endpoints(records []record, used map[netip.AddrPort]bool) []discovery.Endpoint {
 	var endpoints []discovery.Endpoint
 	weights := weightsOf(records)
 	for i, r := range records {
 		e := discovery.Endpoint{Hostname: r.name(), Weight: weights[i]}
 		for _, ip := range t.hosts[r.host].addresses.Values() {
-			at := netip.AddrPortFrom(ip.Unmap(), r.port)
-			if !taken[at] {
-				e.Addresses = append(e.Addresses, at.String())
+			address := netip.AddrPortFrom(ip.Unmap(), r.port)
+			if !used[address] {
+				e.Addresses = append(e.Addresses, address.String())
 			}
-			taken[at] = true
+			used[address] = true
 		}
 		if len(e.Addresses) > 0 {
 			endpoints = append(endpoints, e)
@@ -167,24 +167,24 @@ func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []dis
 }
 
 // weightsOf returns the weights of the records of one priority. A record of weight 0 gets a tenth
-// of weight 1.
+// of the share of weight 1:
 //
 //	3 1    ->  3 1
 //	3 1 0  ->  30 10 1
 //	0 0    ->  1 1
 func weightsOf(records []record) []uint32 {
 	const tenth = 10
-	zero := func(r record) bool { return r.weight == 0 }
+	isZero := func(r record) bool { return r.weight == 0 }
 	factor := uint32(1)
-	if slices.ContainsFunc(records, zero) {
+	if slices.ContainsFunc(records, isZero) {
 		factor = tenth
 	}
-	// The weights in one DNS message cannot exceed the limit for a locality. But with removeAfter,
-	// records may come from several messages.
-	by := uint64(len(records))*math.MaxUint16*tenth/math.MaxUint32 + 1
+	// The weights of the records in one DNS message cannot exceed the limit of a locality. With
+	// removeAfter, however, records may come from several messages.
+	divisor := uint64(len(records))*math.MaxUint16*tenth/math.MaxUint32 + 1
 	weights := make([]uint32, len(records))
 	for i, r := range records {
-		weights[i] = max(uint32(uint64(r.weight)*uint64(factor)/by), 1)
+		weights[i] = max(uint32(uint64(r.weight)*uint64(factor)/divisor), 1)
 	}
 	return weights
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// answerOf parses a list with semicolons. "PRIORITY WEIGHT HOST:PORT" is a record, and "HOST =
-// ADDRESS ADDRESS" is the result of a lookup. A host without addresses could not be looked up.
+// answerOf parses entries that are separated by semicolons. An entry "PRIORITY WEIGHT HOST:PORT" is
+// a record. An entry "HOST = ADDRESS ADDRESS" is the result of a lookup. The lookup of a host
+// without such an entry has failed.
 func answerOf(text string) answer {
-	a := answer{hosts: make(map[string]found)}
+	a := answer{hosts: make(map[string]hostAddresses)}
 	for entry := range strings.SplitSeq(text, ";") {
 		if host, addresses, ok := strings.Cut(entry, "="); ok {
-			f := found{known: [2]bool{true, true}}
+			f := hostAddresses{succeeded: [2]bool{true, true}}
 			for address := range strings.FieldsSeq(addresses) {
 				f.addresses = append(f.addresses, netip.MustParseAddr(address))
 			}
@@ -31,7 +32,7 @@ func answerOf(text string) answer {
 	return a
 }
 
-func shown(a discovery.Answer) string {
+func formatAnswer(a discovery.Answer) string {
 	var priorities []string
 	for _, p := range a.Priorities {
 		l := p.Localities[0]
@@ -100,8 +101,8 @@ func TestTable(t *testing.T) {
 	} {
 		table := table{removeAfter: 2}
 		for i := 0; i < len(steps); i += 2 {
-			answer := table.take("_grpc._tcp.x", answerOf(steps[i]))
-			if got := shown(answer); got != steps[i+1] {
+			answer := table.apply("_grpc._tcp.x", answerOf(steps[i]))
+			if got := formatAnswer(answer); got != steps[i+1] {
 				t.Errorf("%s: after %q there is\n%s\nwant\n%s", name, steps[i], got, steps[i+1])
 			}
 			if _, err := new(topology.Translator).Translate(&answer); err != nil {
@@ -111,9 +112,10 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Records stay in the table for a while after they have vanished from DNS. Even then, the sum of the
-// weights must stay within the limit for a locality, with the largest possible DNS message.
-func TestWeightsOfManyRecords(t *testing.T) {
+// Records stay in the table for a while after they were removed from DNS. The sum of the weights
+// must nevertheless not exceed the limit of a locality, even with the largest possible DNS
+// messages.
+func TestWeightSum(t *testing.T) {
 	for _, n := range []int{3000, 7000, 100_000} {
 		records := make([]record, n)
 		for i := range records {

@@ -10,51 +10,51 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-const form = "srv:///checkout.example.com, or srv:///_service._proto.example.com"
+const targetForm = "srv:///checkout.example.com, or srv:///_service._proto.example.com"
 
-type parsed struct {
-	server string // host:port of the DNS server, or "" for the system's
+type parsedTarget struct {
+	server string // host:port of the DNS server, or "" for that of the system
 	record string // full name of the SRV records, such as _grpc._tcp.checkout.example.com
 	host   string // name that certificates are verified against
 }
 
-func parse(target resolver.Target) (parsed, error) {
+func parse(target resolver.Target) (parsedTarget, error) {
 	u := target.URL
-	bad := func(format string, args ...any) (parsed, error) {
-		return parsed{}, fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...), form)
+	invalid := func(format string, args ...any) (parsedTarget, error) {
+		return parsedTarget{}, fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...), targetForm)
 	}
 	name := strings.TrimPrefix(u.Path, "/")
 	switch {
 	case u.Opaque != "":
-		return bad("lacks the slashes after the scheme")
+		return invalid("lacks the slashes after the scheme")
 	case u.User != nil:
-		return bad("holds a user")
+		return invalid("holds a user")
 	case u.Fragment != "":
-		return bad("holds a fragment")
+		return invalid("holds a fragment")
 	case name == "":
-		return bad("names no service")
+		return invalid("names no service")
 	case strings.ContainsAny(name, ":[]"):
-		return bad("has a port or an address: ports come with the records")
+		return invalid("has a port or an address: ports come with the records")
 	}
-	p := parsed{record: name, host: strings.TrimSuffix(name, ".")}
+	p := parsedTarget{record: name, host: strings.TrimSuffix(name, ".")}
 	if strings.HasPrefix(name, "_") {
 		labels := strings.SplitN(p.host, ".", 3)
 		if len(labels) < 3 || !strings.HasPrefix(labels[1], "_") {
-			return bad("names no service and protocol")
+			return invalid("names no service and protocol")
 		}
 		p.host = labels[2]
 	} else {
 		p.record = "_grpc._tcp." + name
 	}
-	if why := wrongName(p.record); why != "" {
-		return bad("%s", why)
+	if problem := nameProblem(p.record); problem != "" {
+		return invalid("%s", problem)
 	}
 	if u.Host == "" {
 		return p, nil
 	}
 	host, port := u.Hostname(), u.Port()
 	if host == "" {
-		return bad("names a port without a name server")
+		return invalid("names a port without a name server")
 	}
 	if port == "" {
 		port = "53"
@@ -63,8 +63,9 @@ func parse(target resolver.Target) (parsed, error) {
 	return p, nil
 }
 
-// wrongName describes why name is not a valid DNS name (RFC 1035, 2.3.4), or returns "".
-func wrongName(name string) string {
+// nameProblem returns the reason why name is not a valid DNS name (RFC 1035, 2.3.4), or "" if it is
+// valid.
+func nameProblem(name string) string {
 	const maxName, maxLabel = 253, 63
 	name = strings.TrimSuffix(name, ".")
 	if len(name) > maxName {

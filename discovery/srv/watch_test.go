@@ -20,19 +20,19 @@ import (
 
 type nameServer struct {
 	mu      sync.Mutex
-	began   time.Time
+	start   time.Time
 	lookups []time.Duration
 	err     error
-	took    time.Duration
+	latency time.Duration
 }
 
 func (n *nameServer) LookupSRV(ctx context.Context, _, _, _ string) (string, []*net.SRV, error) {
 	n.mu.Lock()
-	n.lookups = append(n.lookups, time.Since(n.began))
+	n.lookups = append(n.lookups, time.Since(n.start))
 	err := n.err
 	n.mu.Unlock()
 	select {
-	case <-time.After(n.took):
+	case <-time.After(n.latency):
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -48,36 +48,36 @@ func (*nameServer) LookupNetIP(context.Context, string, string) ([]netip.Addr, e
 
 type receiver struct {
 	discovery.Receiver
-	mu             sync.Mutex
-	answers, fails int
-	refusal        error
+	mu                sync.Mutex
+	answers, failures int
+	updateErr         error
 }
 
 func (r *receiver) Update(discovery.Answer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers++
-	return r.refusal
+	return r.updateErr
 }
 
 func (r *receiver) Fail(error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.fails++
+	r.failures++
 }
 
-// watched runs a source in a synctest bubble for the time d. If asked is set, it requests a
+// runSource runs a source in a synctest bubble for the time d. If resolveNow is set, it requests a
 // re-resolution every 100 ms.
-func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
+func runSource(t *testing.T, n *nameServer, every time.Duration, resolveNow bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		n.began, r = time.Now(), &receiver{}
+		n.start, r = time.Now(), &receiver{}
 		w, err := source{"_grpc._tcp.x", n, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for until := n.began.Add(d); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-			if asked {
+		for until := n.start.Add(d); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			if resolveNow {
 				w.ResolveNow()
 			}
 		}
@@ -92,26 +92,27 @@ func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d tim
 	return r, lookups
 }
 
-// Without requests, there must be one lookup per interval. Without an interval, there must be only
-// one lookup.
-func TestLooksUpAtTheInterval(t *testing.T) {
+// Without requests, there must be one lookup in each interval, or only one lookup if there is no
+// interval.
+func TestLookupInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
-		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
+		_, lookups := runSource(t, &nameServer{}, every, false, 20*every)
 		if n := len(lookups); n < 18 || n > 23 {
 			t.Errorf("every %v: %d lookups in 20 times that", every, n)
 		}
 	}
-	if _, lookups := watched(t, &nameServer{}, 0, false, time.Hour); len(lookups) != 1 {
+	if _, lookups := runSource(t, &nameServer{}, 0, false, time.Hour); len(lookups) != 1 {
 		t.Errorf("without an interval: %d lookups, want 1", len(lookups))
 	}
 }
 
-// A request must cause a lookup 30 s after the last one or, if that is shorter, after the interval.
-func TestRequestsForReresolution(t *testing.T) {
+// A request must cause a lookup 30 s after the last lookup, or after the interval if that is
+// shorter.
+func TestReresolution(t *testing.T) {
 	for _, test := range []struct{ every, apart time.Duration }{
 		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
 	} {
-		_, lookups := watched(t, &nameServer{}, test.every, true, 10*time.Minute)
+		_, lookups := runSource(t, &nameServer{}, test.every, true, 10*time.Minute)
 		for i := range lookups[1:] {
 			if apart := lookups[i+1] - lookups[i]; apart < test.apart || apart > 2*test.apart {
 				t.Errorf("every %v: lookup %d came %v after the previous one, want about %v", test.every, i+1, apart, test.apart)
@@ -120,31 +121,31 @@ func TestRequestsForReresolution(t *testing.T) {
 	}
 }
 
-// After a failed lookup or a refused answer, the next lookup must come after a backoff that is
-// never longer than the interval.
+// After a failed lookup, the next lookup must follow after a backoff that is never longer than the
+// interval.
 func TestBackoffAfterFailures(t *testing.T) {
-	for name, of := range map[string]*nameServer{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
-		r, lookups := watched(t, of, 30*time.Second, true, 10*time.Minute)
-		if r.answers != 0 || r.fails != len(lookups) && r.fails != len(lookups)-1 {
-			t.Errorf("%s: %d answers, %d failures of %d lookups", name, r.answers, r.fails, len(lookups))
+	for name, server := range map[string]*nameServer{"error": {err: errors.New("no")}, "time-out": {latency: time.Hour}} {
+		r, lookups := runSource(t, server, 30*time.Second, true, 10*time.Minute)
+		if r.answers != 0 || r.failures != len(lookups) && r.failures != len(lookups)-1 {
+			t.Errorf("%s: %d answers, %d failures of %d lookups", name, r.answers, r.failures, len(lookups))
 		}
 		for i := range lookups[1:] {
 			apart := lookups[i+1] - lookups[i]
 			if name == "time-out" {
-				apart -= lookupTime
+				apart -= lookupTimeout
 			}
 			if apart < 500*time.Millisecond || apart > 33*time.Second {
 				t.Errorf("%s: lookup %d came %v after the previous one", name, i+1, apart)
 			}
 		}
 	}
-	_, lookups := watched(t, &nameServer{err: errors.New("no")}, 0, false, time.Hour)
+	_, lookups := runSource(t, &nameServer{err: errors.New("no")}, 0, false, time.Hour)
 	if last := lookups[len(lookups)-1] - lookups[len(lookups)-2]; last < 90*time.Second {
 		t.Errorf("without an interval the last two of %d lookups were %v apart, want about 120 s", len(lookups), last)
 	}
 }
 
-func TestSomeHostsFail(t *testing.T) {
+func TestFailedHostLookups(t *testing.T) {
 	failing := hostsFunc(func(host string) ([]netip.Addr, error) {
 		switch host {
 		case "gone.":
@@ -157,7 +158,7 @@ func TestSomeHostsFail(t *testing.T) {
 	var a answer
 	var err error
 	synctest.Test(t, func(t *testing.T) { a, _, err = lookUp(t.Context(), failing, "x", nil, nil) })
-	if err != nil || a.flaws == nil {
+	if err != nil || a.problems == nil {
 		t.Fatalf("lookUp = %+v, %v, want an answer with flaws", a, err)
 	}
 	if got := fmt.Sprint(len(a.records), a.hosts["good."].addresses, a.hosts["gone."].addresses, len(a.hosts)); got != "3 [10.0.0.1] [] 2" {
@@ -175,76 +176,76 @@ func (h hostsFunc) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 	return h(host)
 }
 
-type slow struct {
-	after time.Duration
-	found []netip.Addr
+type slowHostDNS struct {
+	delay     time.Duration
+	addresses []netip.Addr
 }
 
-func (slow) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+func (slowHostDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
 	return "", []*net.SRV{{Target: "good.", Port: 1}, {Target: "slow.", Port: 1}}, nil
 }
 
-func (s slow) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
+func (s slowHostDNS) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
 	if host == "good." {
 		return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 	}
 	select {
-	case <-time.After(s.after):
+	case <-time.After(s.delay):
 	case <-ctx.Done():
 	}
-	if s.found == nil {
+	if s.addresses == nil {
 		return nil, &net.DNSError{Name: host, Err: "i/o timeout", IsTimeout: true}
 	}
-	return s.found, nil
+	return s.addresses, nil
 }
 
-type told struct {
+type updateLog struct {
 	discovery.Receiver
-	began time.Time
-	mu    sync.Mutex
-	lines []string
-	last  string
+	start    time.Time
+	mu       sync.Mutex
+	lines    []string
+	lastLine string
 }
 
-func (r *told) Update(a discovery.Answer) error {
+func (r *updateLog) Update(a discovery.Answer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := shown(a); line != r.last {
-		r.lines, r.last = append(r.lines, fmt.Sprint(time.Since(r.began), " ", line)), line
+	if line := formatAnswer(a); line != r.lastLine {
+		r.lines, r.lastLine = append(r.lines, fmt.Sprint(time.Since(r.start), " ", line)), line
 	}
 	return nil
 }
 
-func (*told) Fail(error) {}
+func (*updateLog) Fail(error) {}
 
 // A host that does not respond must not delay the answer for more than 5 s.
-func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
-	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
-	for about, test := range map[string]struct {
-		host slow
+func TestSilentHostDoesNotDelayOthers(t *testing.T) {
+	lateHost := slowHostDNS{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
+	for name, test := range map[string]struct {
+		host slowHostDNS
 		want []string
 	}{
-		"never": {slow{time.Hour, nil}, []string{"5s 0: 10.0.0.1:1*1"}},
-		"late":  {late, []string{"5s 0: 10.0.0.1:1*1", "9s 0: 10.0.0.1:1*1 10.0.0.2:1*1"}},
-		"soon":  {slow{4 * time.Second, late.found}, []string{"4s 0: 10.0.0.1:1*1 10.0.0.2:1*1"}},
+		"never": {slowHostDNS{time.Hour, nil}, []string{"5s 0: 10.0.0.1:1*1"}},
+		"late":  {lateHost, []string{"5s 0: 10.0.0.1:1*1", "9s 0: 10.0.0.1:1*1 10.0.0.2:1*1"}},
+		"soon":  {slowHostDNS{4 * time.Second, lateHost.addresses}, []string{"4s 0: 10.0.0.1:1*1 10.0.0.2:1*1"}},
 	} {
-		t.Run(about, func(t *testing.T) {
-			if got := toldOf(t, test.host, 0, time.Minute); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", test.want) {
+		t.Run(name, func(t *testing.T) {
+			if got := updatesOf(t, test.host, 0, time.Minute); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", test.want) {
 				t.Errorf("answers: %q, want %q", got, test.want)
 			}
 		})
 	}
-	for i, line := range toldOf(t, late, time.Second, 10*time.Minute) {
+	for i, line := range updatesOf(t, lateHost, time.Second, 10*time.Minute) {
 		if i > 0 && !strings.HasSuffix(line, " 0: 10.0.0.1:1*1 10.0.0.2:1*1") {
 			t.Errorf("answer %d: %s, want both", i, line)
 		}
 	}
 }
 
-func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []string) {
+func updatesOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &told{began: time.Now()}
+		r := &updateLog{start: time.Now()}
 		w, err := source{"_grpc._tcp.x", host, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
@@ -258,28 +259,28 @@ func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []s
 	return lines
 }
 
-type moving struct {
-	slow
+type movingHostDNS struct {
+	slowHostDNS
 	lookups atomic.Int64
 }
 
-func (m *moving) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+func (m *movingHostDNS) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	if host == "good." && network == "ip6" {
 		return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
 	}
 	if host == "good." && m.lookups.Add(1) > 1 {
 		return []netip.Addr{netip.MustParseAddr("10.0.0.3")}, nil
 	}
-	return m.slow.LookupNetIP(ctx, network, host)
+	return m.slowHostDNS.LookupNetIP(ctx, network, host)
 }
 
-// A lookup sends incomplete results before the complete one. It must count as one lookup: an
-// address is removed after two lookups without it, not after two results.
+// A lookup that sends incomplete results before the complete result must count only once: an
+// address must be removed after two lookups without it, and not after two such results.
 func TestSlowLookupCountsOnce(t *testing.T) {
-	m := &moving{slow: slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
-	got := toldOf(t, m, time.Second, 40*time.Second)
+	m := &movingHostDNS{slowHostDNS: slowHostDNS{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
+	got := updatesOf(t, m, time.Second, 40*time.Second)
 	for i, want := range []string{
-		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // both results come from the first lookup
+		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // from the first lookup
 		"0: 10.0.0.1:1+10.0.0.3:1*1 10.0.0.2:1*1", "0: 10.0.0.3:1*1 10.0.0.2:1*1",
 	} {
 		if i >= len(got) || !strings.HasSuffix(got[i], "s "+want) {
