@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-func TestBuildSaysWhatIsWrong(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	for _, test := range []struct {
 		target resolver.Target
 		opts   resolver.BuildOptions
@@ -28,9 +28,9 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		{target("a"), resolver.BuildOptions{}, given.Set("ServiceConfig", "{"), "want a JSON object"},
 		{target("a"), resolver.BuildOptions{}, given.Set("ServiceConfig", `{"loadBalancingPolicy":"x"}`), "loadBalancingPolicy is set by the resolver"},
 	} {
-		f := newFakes()
-		f.refuse = "bad"
-		f.prepare = func(r *fake) { r.answer("10.0.0.1:1") }
+		f := newFakeBuilder()
+		f.failingName = "bad"
+		f.onBuild = func(r *fakeResolver) { r.answer("10.0.0.1:1") }
 		options := []given.Option{given.Sources(WithResolvers(f))}
 		if test.option != nil {
 			options = append(options, test.option)
@@ -48,8 +48,8 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "failover: ") || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("Build(%v) = %v\nwant an error with %q", test.target, err, test.want)
 		}
-		if seen := cc.take(); seen != "" {
-			t.Errorf("Build(%v) failed and sent the channel %q", test.target, seen)
+		if updates := cc.take(); updates != "" {
+			t.Errorf("Build(%v) failed and sent the channel %q", test.target, updates)
 		}
 		if len(f.resolvers) > 0 && f.take() != "closed a\n" {
 			t.Errorf("Build(%v) failed and did not close what it had built", test.target)
@@ -57,21 +57,21 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-type strict struct{ channel }
+type rejectingChannel struct{ channel }
 
-func (*strict) ParseServiceConfig(string) *serviceconfig.ParseResult {
+func (*rejectingChannel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Err: errors.New("bad retry policy")}
 }
 
-func TestBuildFailsWhereTheServiceConfigDoesNotParse(t *testing.T) {
-	_, err := build(newFakes(), &strict{}, "a")
+func TestBuildWithInvalidServiceConfig(t *testing.T) {
+	_, err := build(newFakeBuilder(), &rejectingChannel{}, "a")
 	if want := "failover: service config: bad retry policy"; err == nil || err.Error() != want {
 		t.Errorf("Build = %v, want %s", err, want)
 	}
 }
 
-func TestTheUsersServiceConfigIsInEachUpdate(t *testing.T) {
-	f, cc := newFakes(), &channel{}
+func TestUpdatesHaveServiceConfig(t *testing.T) {
+	f, cc := newFakeBuilder(), &channel{}
 	b := given.Builder(Scheme, given.Sources(WithResolvers(f)), given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
 	r, err := b.Build(target("a"), cc, resolver.BuildOptions{})
 	if err != nil {
@@ -80,9 +80,9 @@ func TestTheUsersServiceConfigIsInEachUpdate(t *testing.T) {
 	defer r.Close()
 	for _, address := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
 		f.resolvers["a"].answer(address)
-		sent := cc.last.ServiceConfig.Config.(rawConfig).json
-		if cc.last.Endpoints[0].Addresses[0].Addr != address {
-			t.Fatalf("sent %v, want %s", cc.last.Endpoints, address)
+		sent := cc.lastState.ServiceConfig.Config.(rawConfig).json
+		if cc.lastState.Endpoints[0].Addresses[0].Addr != address {
+			t.Fatalf("sent %v, want %s", cc.lastState.Endpoints, address)
 		}
 		for _, want := range []string{`"methodConfig":[{"name":[{}],"timeout":"1s"}]`, `"loadBalancingConfig":[{"understudy_priority"`} {
 			if !strings.Contains(sent, want) {
@@ -92,10 +92,10 @@ func TestTheUsersServiceConfigIsInEachUpdate(t *testing.T) {
 	}
 }
 
-func TestAnswersAreNotModifiedAndKeepTheirAttributes(t *testing.T) {
+func TestEndpointAttributes(t *testing.T) {
 	type key struct{}
 	given := attributes.New(key{}, "kept")
-	f, cc := newFakes(), &channel{}
+	f, cc := newFakeBuilder(), &channel{}
 	r, err := build(f, cc, "a")
 	if err != nil {
 		t.Fatal(err)
@@ -111,22 +111,22 @@ func TestAnswersAreNotModifiedAndKeepTheirAttributes(t *testing.T) {
 	if a := state.Endpoints[0]; a.Addresses[0].ServerName != "from DNS" || a.Attributes != given {
 		t.Errorf("the resolver's endpoint is now %v", a)
 	}
-	if len(cc.last.Endpoints) != 1 {
-		t.Fatalf("sent %v, want the one endpoint with addresses", cc.last.Endpoints)
+	if len(cc.lastState.Endpoints) != 1 {
+		t.Fatalf("sent %v, want the one endpoint with addresses", cc.lastState.Endpoints)
 	}
-	sent := cc.last.Endpoints[0]
+	sent := cc.lastState.Endpoints[0]
 	if sent.Attributes.Value(key{}) != "kept" || sent.Addresses[0].ServerName != "a" || sent.Addresses[1].ServerName != "a" {
 		t.Errorf("sent %v, want the endpoint's attribute and the part's server name", sent)
 	}
-	if stateattr.ResolveNow(cc.last) == nil {
+	if stateattr.ResolveNow(cc.lastState) == nil {
 		t.Error("the state has no ResolveNow function")
 	}
 }
 
-// Old resolvers send addresses instead of endpoints, and still older ones call NewAddress.
+// Older resolvers send addresses instead of endpoints, or call NewAddress.
 func TestAddressesWithoutEndpoints(t *testing.T) {
 	type key struct{}
-	f, cc := newFakes(), &channel{}
+	f, cc := newFakeBuilder(), &channel{}
 	r, err := build(f, cc, "a")
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestAddressesWithoutEndpoints(t *testing.T) {
 	if got, want := cc.take(), "state fake:a [10.0.0.1:1/a 10.0.0.2:1/a]\n"; got != want {
 		t.Fatalf("channel saw %q, want %q", got, want)
 	}
-	e := cc.last.Endpoints[0]
+	e := cc.lastState.Endpoints[0]
 	if e.Attributes.Value(key{}) != "moved" || e.Addresses[0].BalancerAttributes != nil {
 		t.Errorf("endpoint %v, want the balancer attributes of the address as its own", e)
 	}

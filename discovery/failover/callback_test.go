@@ -15,13 +15,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// A resolver answers during Build, and the channel is closed during an update (row E5 of
-// docs/scenarios.md). If this deadlocked, the synctest bubble would fail.
+// The tests below cover answers during Build, and Close during an update (row E5 of
+// docs/scenarios.md). They run in synctest bubbles, which report a deadlock.
 
-func TestPartsMayAnswerWhileTheyAreBuilt(t *testing.T) {
+func TestAnswerDuringBuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, cc := newFakes(), &channel{}
-		f.prepare = func(r *fake) { r.answer("10.0.0.1:" + r.name) }
+		f, cc := newFakeBuilder(), &channel{}
+		f.onBuild = func(r *fakeResolver) { r.answer("10.0.0.1:" + r.name) }
 		r, err := build(f, cc, "1", "2")
 		if err != nil {
 			t.Fatal(err)
@@ -34,20 +34,20 @@ func TestPartsMayAnswerWhileTheyAreBuilt(t *testing.T) {
 	})
 }
 
-func TestPartsMayAnswerWhenAskedFromWithinAnUpdate(t *testing.T) {
+func TestAnswerDuringResolveNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, cc := newFakes(), &channel{}
+		f, cc := newFakeBuilder(), &channel{}
 		r, err := build(f, cc, "a", "b")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
 		asked := false
-		f.resolvers["a"].onAsk = func() { f.resolvers["a"].answer("10.0.1.2:1") }
+		f.resolvers["a"].onResolveNow = func() { f.resolvers["a"].answer("10.0.1.2:1") }
 		cc.onUpdate = func(resolver.State) {
 			if !asked {
 				asked = true
-				stateattr.ResolveNow(cc.last)("fake:a", false)
+				stateattr.ResolveNow(cc.lastState)("fake:a", false)
 			}
 		}
 		f.resolvers["a"].answer("10.0.1.1:1")
@@ -59,9 +59,9 @@ func TestPartsMayAnswerWhenAskedFromWithinAnUpdate(t *testing.T) {
 	})
 }
 
-func TestPartsMayAnswerWhileTheyAreClosed(t *testing.T) {
+func TestAnswerDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, cc := newFakes(), &channel{}
+		f, cc := newFakeBuilder(), &channel{}
 		r, err := build(f, cc, "a")
 		if err != nil {
 			t.Fatal(err)
@@ -79,9 +79,9 @@ func TestPartsMayAnswerWhileTheyAreClosed(t *testing.T) {
 	})
 }
 
-func TestCloseFromWithinAnUpdate(t *testing.T) {
+func TestCloseDuringUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, cc := newFakes(), &channel{}
+		f, cc := newFakeBuilder(), &channel{}
 		r, err := build(f, cc, "a", "b")
 		if err != nil {
 			t.Fatal(err)
@@ -102,19 +102,19 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 	})
 }
 
-// While the resolver of an entry is being closed, and afterwards, its ResolveNow must not be
-// called.
-func TestCloseWhileAPartIsAsked(t *testing.T) {
+// ResolveNow of an entry's resolver must not be called while the resolver is being closed, or
+// afterwards.
+func TestCloseDuringResolveNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, cc := newFakes(), &channel{}
+		f, cc := newFakeBuilder(), &channel{}
 		r, err := build(f, cc, "a", "b")
 		if err != nil {
 			t.Fatal(err)
 		}
 		release := make(chan struct{})
 		f.resolvers["a"].answer("10.0.1.1:1")
-		f.resolvers["a"].onAsk = func() { <-release; f.add("answered a") }
-		stateattr.ResolveNow(cc.last)("fake:a", false)
+		f.resolvers["a"].onResolveNow = func() { <-release; f.add("answered a") }
+		stateattr.ResolveNow(cc.lastState)("fake:a", false)
 		synctest.Wait()
 		r.Close()
 		close(release)
@@ -125,9 +125,9 @@ func TestCloseWhileAPartIsAsked(t *testing.T) {
 	})
 }
 
-func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
+func TestAnswersDuringUpdateAreCombined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, cc := newFakes(), &channel{}
+		f, cc := newFakeBuilder(), &channel{}
 		r, err := build(f, cc, "a", "b")
 		if err != nil {
 			t.Fatal(err)
@@ -156,14 +156,14 @@ func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
 	})
 }
 
-// Several resolvers answer at the same time. The updates of the channel must not overlap, which the
-// race detector checks. The last update must have the last answer of each entry.
-func TestManyAnswersAtOnce(t *testing.T) {
-	f, cc := newFakes(), &channel{}
-	var asker atomic.Pointer[func(string, bool)]
+// If several resolvers answer concurrently, the updates of the channel must not overlap. The race
+// detector checks this. The last update must contain the last answer of each entry.
+func TestConcurrentAnswers(t *testing.T) {
+	f, cc := newFakeBuilder(), &channel{}
+	var resolveNow atomic.Pointer[func(string, bool)]
 	cc.onUpdate = func(state resolver.State) {
-		ask := stateattr.ResolveNow(state)
-		asker.Store(&ask)
+		request := stateattr.ResolveNow(state)
+		resolveNow.Store(&request)
 	}
 	r, err := build(f, cc, "a", "b", "c")
 	if err != nil {
@@ -175,8 +175,8 @@ func TestManyAnswersAtOnce(t *testing.T) {
 			for i := range 200 {
 				f.resolvers[name].answer(fmt.Sprintf("10.0.0.1:%d", i))
 				r.ResolveNow(resolver.ResolveNowOptions{})
-				if ask := asker.Load(); ask != nil {
-					(*ask)("fake:"+name, false)
+				if request := resolveNow.Load(); request != nil {
+					(*request)("fake:"+name, false)
 				}
 			}
 		})

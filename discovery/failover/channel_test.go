@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-func TestCallsGoToTheNextTierAndBack(t *testing.T) {
-	us, eu := startTier(t, "us", insecure.NewCredentials()), startTier(t, "eu", insecure.NewCredentials())
+func TestFailoverAndFailback(t *testing.T) {
+	us, eu := startServer(t, "us", insecure.NewCredentials()), startServer(t, "eu", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,%s", us.address, eu.address), plaintext)
 	await(t, conn, "us as "+us.address)
 	us.server.Stop()
@@ -29,8 +29,8 @@ func TestCallsGoToTheNextTierAndBack(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-func TestTheSamePartTwice(t *testing.T) {
-	us := startTier(t, "us", insecure.NewCredentials())
+func TestDuplicateEntry(t *testing.T) {
+	us := startServer(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,passthrough:///%s", us.address, us.address), plaintext)
 	await(t, conn, "us as "+us.address)
 	us.server.Stop()
@@ -38,8 +38,8 @@ func TestTheSamePartTwice(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-func TestAfterAnIdleTime(t *testing.T) {
-	us := startTier(t, "us", insecure.NewCredentials())
+func TestIdleChannel(t *testing.T) {
+	us := startServer(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///%s,passthrough:///192.0.2.1:1", us.address), plaintext, grpc.WithIdleTimeout(50*time.Millisecond))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -53,9 +53,9 @@ func TestAfterAnIdleTime(t *testing.T) {
 	}
 }
 
-// grpc.NewClient does not check targets, so a mistake in a target must be reported by the first
-// call.
-func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
+// grpc.NewClient does not parse targets. The first call must therefore report the mistakes in a
+// target.
+func TestFirstCallReportsInvalidTarget(t *testing.T) {
 	for target, want := range map[string]string{
 		"failover:///":                                        "failover: target has no parts",
 		"failover:us:443":                                     "with three slashes",
@@ -74,15 +74,15 @@ func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "which this channel disables (grpc.WithDisableServiceConfig") {
 		t.Errorf("call with service configs disabled = %v", err)
 	}
-	mistaken := grpc.WithResolvers(given.Builder(failover.Scheme, given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"soon"}]}`)))
-	_, err = call(t.Context(), dial(t, "failover:///a:1", plaintext, mistaken))
+	invalidConfig := grpc.WithResolvers(given.Builder(failover.Scheme, given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"soon"}]}`)))
+	_, err = call(t.Context(), dial(t, "failover:///a:1", plaintext, invalidConfig))
 	if err == nil || !strings.Contains(err.Error(), "failover: service config: ") {
 		t.Errorf("call with an invalid service config = %v", err)
 	}
 }
 
-func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
-	n := newNames()
+func TestCallErrorsWithoutAddresses(t *testing.T) {
+	n := newFakeDNS()
 	n.set("us", errors.New("no such host"))
 	n.set("eu", errors.New("refused"))
 	conn := dial(t, "failover:///lab:///us,lab:///eu", plaintext, grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n)))))
@@ -92,7 +92,7 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("call = %v, want Unavailable with %q", err, want)
 	}
 
-	eu := startTier(t, "eu", insecure.NewCredentials())
+	eu := startServer(t, "eu", insecure.NewCredentials())
 	done := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -109,9 +109,9 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 	await(t, conn, "eu as eu")
 }
 
-func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
-	n := newNames()
-	eu := startTier(t, "eu", insecure.NewCredentials())
+func TestCallErrorAfterLastEndpointFails(t *testing.T) {
+	n := newFakeDNS()
+	eu := startServer(t, "eu", insecure.NewCredentials())
 	n.set("eu", nil, eu.address)
 	n.set("us", errors.New("no such host"))
 	conn := dial(t, "failover:///lab:///eu,lab:///us", plaintext, grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n)))))
@@ -133,12 +133,12 @@ func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	}
 }
 
-func TestTheRetryPolicySurvivesAnUpdate(t *testing.T) {
+func TestRetryPolicySurvivesUpdate(t *testing.T) {
 	var calls atomic.Int64
-	everyOther := func() bool { return calls.Add(1)%2 == 1 }
-	first, second := startTier(t, "first", insecure.NewCredentials()), startTier(t, "second", insecure.NewCredentials())
-	first.fails, second.fails = everyOther, everyOther
-	n := newNames()
+	failEverySecond := func() bool { return calls.Add(1)%2 == 1 }
+	first, second := startServer(t, "first", insecure.NewCredentials()), startServer(t, "second", insecure.NewCredentials())
+	first.failCall, second.failCall = failEverySecond, failEverySecond
+	n := newFakeDNS()
 	n.set("us", nil, first.address)
 	builder := given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n)), given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],
 		"retryPolicy":{"maxAttempts":2,"initialBackoff":"0.01s","maxBackoff":"0.01s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))

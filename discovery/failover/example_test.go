@@ -23,14 +23,14 @@ func Example() {
 	// Output: calls go to us-east, and to eu-west while us-east cannot be reached
 }
 
-// Validate finds a mistake in a target before the first call.
+// Validate reports a mistake in a target before the first call.
 func Example_mistake() {
 	err := understudy.Validate("failover://us-east.example.com,eu-west.example.com", understudy.Options{})
 	fmt.Println(err)
 	// Output: understudy: failover: target has a host: "us-east.example.com,eu-west.example.com"; want the form failover:///us-east.example.com:443,eu-west.example.com:443, with three slashes
 }
 
-// This program uses a proxy, but looks up names itself.
+// If HTTPS_PROXY is set, this program uses the proxy, but looks up names itself.
 func ExampleWithLocalDNSResolution() {
 	options := understudy.Recommended()
 	options.Sources = []discovery.SourceOption{failover.WithLocalDNSResolution()}

@@ -43,22 +43,22 @@ func (j *journal) take() string {
 type channel struct {
 	resolver.ClientConn
 	journal
-	refuse   error
-	onUpdate func(resolver.State)
-	last     resolver.State
-	config   string
+	updateErr error
+	onUpdate  func(resolver.State)
+	lastState resolver.State
+	config    string
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // there is no answer yet, so calls wait
+	if awaiting.Is(state) { // the source has not answered yet
 		return nil
 	}
 	c.add("state%s", c.describe(state))
-	c.last = state
+	c.lastState = state
 	if c.onUpdate != nil {
 		c.onUpdate(state)
 	}
-	return c.refuse
+	return c.updateErr
 }
 
 func (c *channel) ReportError(err error) { c.add("error %v", err) }
@@ -98,69 +98,69 @@ func (c *channel) describe(state resolver.State) string {
 	return s
 }
 
-type fakes struct {
+type fakeBuilder struct {
 	journal
-	resolvers map[string]*fake
-	prepare   func(*fake)
-	refuse    string
+	resolvers   map[string]*fakeResolver
+	onBuild     func(*fakeResolver)
+	failingName string
 }
 
-func newFakes() *fakes { return &fakes{resolvers: make(map[string]*fake)} }
+func newFakeBuilder() *fakeBuilder { return &fakeBuilder{resolvers: make(map[string]*fakeResolver)} }
 
-func (*fakes) Scheme() string { return "fake" }
+func (*fakeBuilder) Scheme() string { return "fake" }
 
-func (f *fakes) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
-	r := &fake{name: target.Endpoint(), cc: cc, opts: opts, fakes: f}
-	if f.refuse == r.name {
+func (f *fakeBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	r := &fakeResolver{name: target.Endpoint(), cc: cc, opts: opts, fakeBuilder: f}
+	if f.failingName == r.name {
 		return nil, errors.New("it cannot be built")
 	}
 	f.resolvers[r.name] = r
-	if f.prepare != nil {
-		f.prepare(r)
+	if f.onBuild != nil {
+		f.onBuild(r)
 	}
 	return r, nil
 }
 
-type fake struct {
-	name    string
-	cc      resolver.ClientConn
-	opts    resolver.BuildOptions
-	fakes   *fakes
-	onAsk   func()
-	onClose func()
+type fakeResolver struct {
+	name         string
+	cc           resolver.ClientConn
+	opts         resolver.BuildOptions
+	fakeBuilder  *fakeBuilder
+	onResolveNow func()
+	onClose      func()
 }
 
-func (r *fake) ResolveNow(resolver.ResolveNowOptions) {
-	r.fakes.add("asked %s", r.name)
-	if r.onAsk != nil {
-		r.onAsk()
+func (r *fakeResolver) ResolveNow(resolver.ResolveNowOptions) {
+	r.fakeBuilder.add("asked %s", r.name)
+	if r.onResolveNow != nil {
+		r.onResolveNow()
 	}
 }
 
-func (r *fake) Close() {
-	r.fakes.add("closed %s", r.name)
+func (r *fakeResolver) Close() {
+	r.fakeBuilder.add("closed %s", r.name)
 	if r.onClose != nil {
 		r.onClose()
 	}
 }
 
-func (r *fake) answer(addresses ...string) {
+func (r *fakeResolver) answer(addresses ...string) {
 	state := resolver.State{Endpoints: []resolver.Endpoint{}}
 	for _, a := range addresses {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
 	}
 	if err := r.cc.UpdateState(state); err != nil {
-		r.fakes.add("told %s: %v", r.name, err)
+		r.fakeBuilder.add("told %s: %v", r.name, err)
 	}
 }
 
-func (r *fake) fail(text string) { r.cc.ReportError(errors.New(text)) }
+func (r *fakeResolver) fail(text string) { r.cc.ReportError(errors.New(text)) }
 
 func target(names ...string) resolver.Target {
-	return parsed("failover:///fake:" + strings.Join(names, ",fake:"))
+	return mustParseTarget("failover:///fake:" + strings.Join(names, ",fake:"))
 }
 
-func parsed(text string) resolver.Target {
+func mustParseTarget(text string) resolver.Target {
 	u, err := url.Parse(text)
 	if err != nil {
 		panic(err)
@@ -168,6 +168,6 @@ func parsed(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-func build(f *fakes, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
+func build(f *fakeBuilder, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
 	return given.Builder(Scheme, given.Sources(WithResolvers(f))).Build(target(names...), cc, resolver.BuildOptions{})
 }

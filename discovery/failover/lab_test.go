@@ -25,14 +25,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-type authority struct {
+type certAuthority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
 }
 
-func newAuthority(t *testing.T) *authority {
+func newCertAuthority(t *testing.T) *certAuthority {
 	t.Helper()
-	a := &authority{key: newKey(t)}
+	a := &certAuthority{key: newKey(t)}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -64,7 +64,7 @@ func sign(t *testing.T, template, parent *x509.Certificate, public *ecdsa.Public
 	return cert
 }
 
-func (a *authority) server(t *testing.T, names ...string) credentials.TransportCredentials {
+func (a *certAuthority) server(t *testing.T, names ...string) credentials.TransportCredentials {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
@@ -75,33 +75,33 @@ func (a *authority) server(t *testing.T, names ...string) credentials.TransportC
 	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
 }
 
-// client returns the credentials of a client that trusts the authority a. If serverName is not
+// client returns the credentials of a client that trusts certificates of a. If serverName is not
 // empty, the server's certificate must have this name.
-func (a *authority) client(serverName string) credentials.TransportCredentials {
+func (a *certAuthority) client(serverName string) credentials.TransportCredentials {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: serverName})
 }
 
-// tier is a server on a loopback address. It returns its name and the call's :authority in a
-// response header.
-type tier struct {
-	name    string
-	creds   credentials.TransportCredentials
-	fails   func() bool
-	address string
-	server  *grpc.Server
+// testServer is a server on a loopback address. A response header contains the server's name and
+// the call's :authority.
+type testServer struct {
+	name     string
+	creds    credentials.TransportCredentials
+	failCall func() bool
+	address  string
+	server   *grpc.Server
 }
 
-func startTier(t *testing.T, name string, creds credentials.TransportCredentials) *tier {
+func startServer(t *testing.T, name string, creds credentials.TransportCredentials) *testServer {
 	t.Helper()
-	s := &tier{name: name, creds: creds, address: "127.0.0.1:0"}
+	s := &testServer{name: name, creds: creds, address: "127.0.0.1:0"}
 	s.start(t)
 	t.Cleanup(func() { s.server.Stop() })
 	return s
 }
 
-func (s *tier) start(t *testing.T) {
+func (s *testServer) start(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.address)
 	if err != nil {
@@ -114,14 +114,15 @@ func (s *tier) start(t *testing.T) {
 	go server.Serve(listener)
 }
 
-func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	// No header is sent with an error, because gRPC does not retry a call that has received a header.
-	if s.fails != nil && s.fails() {
+func (s *testServer) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	// No header is sent together with an error, because gRPC does not retry a call that has
+	// received a header.
+	if s.failCall != nil && s.failCall() {
 		return nil, status.Error(codes.Unavailable, "made to fail")
 	}
-	given, _ := metadata.FromIncomingContext(ctx)
-	called := append(given.Get(":authority"), "none")[0]
-	if err := grpc.SetHeader(ctx, metadata.Pairs("tier", s.name, "called", called)); err != nil {
+	incoming, _ := metadata.FromIncomingContext(ctx)
+	callAuthority := append(incoming.Get(":authority"), "none")[0]
+	if err := grpc.SetHeader(ctx, metadata.Pairs("tier", s.name, "called", callAuthority)); err != nil {
 		return nil, err
 	}
 	return handler(ctx, req)
@@ -163,27 +164,27 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 
 var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
 
-type names struct {
+type fakeDNS struct {
 	mu        sync.Mutex
 	addresses map[string][]string
 	failures  map[string]error
-	watchers  map[*watcher]bool
+	watchers  map[*fakeDNSResolver]bool
 }
 
-type watcher struct {
-	names *names
-	name  string
-	cc    resolver.ClientConn
+type fakeDNSResolver struct {
+	fakeDNS *fakeDNS
+	name    string
+	cc      resolver.ClientConn
 }
 
-func newNames() *names {
-	return &names{addresses: make(map[string][]string), failures: make(map[string]error), watchers: make(map[*watcher]bool)}
+func newFakeDNS() *fakeDNS {
+	return &fakeDNS{addresses: make(map[string][]string), failures: make(map[string]error), watchers: make(map[*fakeDNSResolver]bool)}
 }
 
-func (n *names) set(name string, failure error, addresses ...string) {
+func (n *fakeDNS) set(name string, failure error, addresses ...string) {
 	n.mu.Lock()
 	n.addresses[name], n.failures[name] = addresses, failure
-	var affected []*watcher
+	var affected []*fakeDNSResolver
 	for w := range n.watchers {
 		if w.name == name {
 			affected = append(affected, w)
@@ -195,10 +196,10 @@ func (n *names) set(name string, failure error, addresses ...string) {
 	}
 }
 
-func (*names) Scheme() string { return "lab" }
+func (*fakeDNS) Scheme() string { return "lab" }
 
-func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	w := &watcher{n, target.Endpoint(), cc}
+func (n *fakeDNS) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	w := &fakeDNSResolver{n, target.Endpoint(), cc}
 	n.mu.Lock()
 	n.watchers[w] = true
 	n.mu.Unlock()
@@ -206,16 +207,16 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	return w, nil
 }
 
-func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
-	w.names.mu.Lock()
-	addresses, known := w.names.addresses[w.name]
-	failure := w.names.failures[w.name]
-	w.names.mu.Unlock()
+func (w *fakeDNSResolver) ResolveNow(resolver.ResolveNowOptions) {
+	w.fakeDNS.mu.Lock()
+	addresses, exists := w.fakeDNS.addresses[w.name]
+	failure := w.fakeDNS.failures[w.name]
+	w.fakeDNS.mu.Unlock()
 	if failure != nil {
 		w.cc.ReportError(failure)
 		return
 	}
-	if !known {
+	if !exists {
 		return
 	}
 	state := resolver.State{Endpoints: []resolver.Endpoint{}}
@@ -225,8 +226,8 @@ func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
 	_ = w.cc.UpdateState(state)
 }
 
-func (w *watcher) Close() {
-	w.names.mu.Lock()
-	defer w.names.mu.Unlock()
-	delete(w.names.watchers, w)
+func (w *fakeDNSResolver) Close() {
+	w.fakeDNS.mu.Lock()
+	defer w.fakeDNS.mu.Unlock()
+	delete(w.fakeDNS.watchers, w)
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // The names are looked up every 30 s, so that new backends get calls even if no connection has
-// failed. Usually, an entry of the target consists of a name and a port. Here it also contains the
-// address of the example's DNS server.
+// failed. Here, each entry of the target also contains the address of the example's DNS server.
+// Usually, a name and a port are enough.
 func Example_twoNames() {
 	us, usPort := exampleServer()
 	eu, euPort := exampleServer()
@@ -41,8 +41,8 @@ func Example_twoNames() {
 	// eu answers: true
 }
 
-// Calls go to the endpoints that a management server sends and, if these fail, to those of a DNS
-// name (gRFC A37).
+// Calls go to the endpoints that a management server sends. If these endpoints fail, calls go to
+// those of a DNS name (gRFC A37).
 func Example_edsBeforeDNS() {
 	first, firstPort := exampleServer()
 	last, lastPort := exampleServer()
@@ -69,9 +69,8 @@ func Example_edsBeforeDNS() {
 	// what DNS knows answers: true
 }
 
-// An entry may have parameters of its own. Its question mark is written %3F, because a plain one
-// would begin the parameters of the whole target. Here, the certificate of the second entry must
-// have another name.
+// An entry may have its own parameters after %3F. A plain question mark would begin the parameters
+// of the whole target. Here, the certificate of the second entry must be valid for eu.example.com.
 func ExampleValidate_parameters() {
 	fmt.Println(understudy.Validate("failover:///us.example.com:443,10.0.0.1:443%3Fauthority=eu.example.com?refresh=30s", understudy.Options{}))
 	// Output: <nil>

@@ -11,10 +11,10 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// DNS does not contain the zones of endpoints, so the option prefer has no effect. This must be
-// logged once for each entry.
-func TestAPreferenceOfNames(t *testing.T) {
-	us := startTier(t, "us", insecure.NewCredentials())
+// The option prefer has no effect on DNS entries, because DNS does not contain the zones of
+// endpoints. This must be logged once for each entry.
+func TestPreferIsLoggedForDNS(t *testing.T) {
+	us := startServer(t, "us", insecure.NewCredentials())
 	const note = "prefer=zone has no effect on endpoints without localities, such as those of DNS"
 	for _, target := range []string{"failover:///%s,%[1]s?prefer=zone&zone=a", "failover:///dns:///%s?prefer=zone&zone=a"} {
 		before := logged.Count(note)

@@ -11,13 +11,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-func TestParametersOnAChannel(t *testing.T) {
-	first, second := startTier(t, "first", insecure.NewCredentials()), startTier(t, "second", insecure.NewCredentials())
-	n := newNames()
+func TestParameters(t *testing.T) {
+	first, second := startServer(t, "first", insecure.NewCredentials()), startServer(t, "second", insecure.NewCredentials())
+	n := newFakeDNS()
 	n.set("both", nil, first.address, second.address)
-	found := grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n))))
-	answers := func(query string, connected ...string) map[string]int {
-		conn := dial(t, "failover:///lab:%2F%2F%2Fboth?"+query, found, plaintext)
+	resolvers := grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n))))
+	countCalls := func(query string, connected ...string) map[string]int {
+		conn := dial(t, "failover:///lab:%2F%2F%2Fboth?"+query, resolvers, plaintext)
 		for _, name := range connected {
 			await(t, conn, name+" as both")
 		}
@@ -31,18 +31,18 @@ func TestParametersOnAChannel(t *testing.T) {
 		}
 		return counts
 	}
-	if got := answers("pickFirst=true", "first"); got["first"] != 100 {
+	if got := countCalls("pickFirst=true", "first"); got["first"] != 100 {
 		t.Errorf("with pickFirst calls went to %v, want the first alone", got)
 	}
-	if got := answers("pickFirst=false&failoverTimeout=5s&failbackDelay=1s&slowStart=10ms", "first", "second"); got["first"] == 0 || got["second"] == 0 {
+	if got := countCalls("pickFirst=false&failoverTimeout=5s&failbackDelay=1s&slowStart=10ms", "first", "second"); got["first"] == 0 || got["second"] == 0 {
 		t.Errorf("without it calls went to %v, want both", got)
 	}
 }
 
-func TestAuthorityOfTheTargetHoldsForAllTiers(t *testing.T) {
-	ca := newAuthority(t)
-	us, _, found := twoTiers(t, ca, "front.test", "front.test")
-	conn := dial(t, tlsTarget+"?authority=front.test:8443", found, grpc.WithTransportCredentials(ca.client("")))
+func TestAuthorityAppliesToAllEntries(t *testing.T) {
+	ca := newCertAuthority(t)
+	us, _, resolvers := startTwoServers(t, ca, "front.test", "front.test")
+	conn := dial(t, tlsTarget+"?authority=front.test:8443", resolvers, grpc.WithTransportCredentials(ca.client("")))
 	await(t, conn, "us as front.test:8443")
 	us.server.Stop()
 	await(t, conn, "eu as front.test:8443")

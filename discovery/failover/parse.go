@@ -15,77 +15,77 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxParts limits the number of entries in a list. Each entry needs a resolver, and with the
+// maxEntries limits the number of entries in a list. Each entry needs a resolver, and with the
 // default timeout of 10 s, failing over through 64 entries takes more than ten minutes.
-const maxParts = 64
+const maxEntries = 64
 
-// form is the example of a well-formed target that errors contain.
-const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
+// targetForm is the example of a valid target in error messages.
+const targetForm = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
-// refused maps the schemes that cannot be used in a list to the reasons.
-var refused = map[string]string{"xds": "an xds target configures load balancing itself"}
+// refusedSchemes maps each scheme that cannot be used in a list to the reason.
+var refusedSchemes = map[string]string{"xds": "an xds target configures load balancing itself"}
 
-type list struct {
+type listParser struct {
 	*discovery.Target
 	options
-	first string
+	firstAuthority string
 }
 
-// parse returns the discovery mechanisms of all entries in priority order. Unless it returns an
-// error, there is at least one.
-func (l *list) parse() ([]discovery.Mechanism, error) {
-	if err := checkShape(l.URL); err != nil {
+// parse returns the discovery mechanisms of all entries in priority order. If the error is nil,
+// there is at least one mechanism.
+func (l *listParser) parse() ([]discovery.Mechanism, error) {
+	if err := checkForm(l.URL); err != nil {
 		return nil, err
 	}
 	text := strings.TrimPrefix(l.URL.EscapedPath(), "/")
 	if text == "" {
-		return nil, fmt.Errorf("target has no parts; want the form %s", form)
+		return nil, fmt.Errorf("target has no parts; want the form %s", targetForm)
 	}
-	if n := strings.Count(text, ",") + 1; n > maxParts {
-		return nil, fmt.Errorf("target has %d parts; want at most %d", n, maxParts)
+	if n := strings.Count(text, ",") + 1; n > maxEntries {
+		return nil, fmt.Errorf("target has %d parts; want at most %d", n, maxEntries)
 	}
-	var parts []discovery.Mechanism
-	taken := make(map[string]bool)
+	var mechanisms []discovery.Mechanism
+	names := make(map[string]bool)
 	for i, escaped := range strings.Split(text, ",") {
-		found, err := l.parsePart(escaped)
+		found, err := l.parseEntry(escaped)
 		if err != nil {
-			return nil, fmt.Errorf("part %d, %s: %w", i+1, printable.Quote(shown(escaped)), err)
+			return nil, fmt.Errorf("part %d, %s: %w", i+1, printable.Quote(redacted(escaped)), err)
 		}
 		if i == 0 {
-			l.first = found[0].Authority
+			l.firstAuthority = found[0].Authority
 		}
 		for _, p := range found {
-			p.Name = uniqueName(p.Name, taken)
-			parts = append(parts, p)
+			p.Name = uniqueName(p.Name, names)
+			mechanisms = append(mechanisms, p)
 		}
 	}
-	if n := len(parts); n > maxParts {
-		return nil, fmt.Errorf("target has %d parts, those within parts counted; want at most %d", n, maxParts)
+	if n := len(mechanisms); n > maxEntries {
+		return nil, fmt.Errorf("target has %d parts, those within parts counted; want at most %d", n, maxEntries)
 	}
-	return parts, nil
+	return mechanisms, nil
 }
 
-// checkShape returns an error unless u consists of a scheme, a path and perhaps a query.
-func checkShape(u url.URL) error {
-	var what, given string
+// checkForm returns an error unless u consists of only a scheme, a path and an optional query.
+func checkForm(u url.URL) error {
+	var problem, value string
 	switch {
 	case u.Opaque != "":
-		what, given = "no slashes before its parts", shown(u.Opaque)
+		problem, value = "no slashes before its parts", redacted(u.Opaque)
 	case u.Host != "":
-		what, given = "a host", u.Host
+		problem, value = "a host", u.Host
 	case u.User != nil:
-		what, given = "user information", "xxxxx"
+		problem, value = "user information", "xxxxx"
 	case u.Fragment != "":
-		what, given = "a fragment (in a part, # is written %23)", strings.TrimPrefix(printable.HideText("#"+u.Fragment), "#")
+		problem, value = "a fragment (in a part, # is written %23)", strings.TrimPrefix(printable.HideText("#"+u.Fragment), "#")
 	default:
 		return nil
 	}
-	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, printable.Quote(given), form)
+	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", problem, printable.Quote(value), targetForm)
 }
 
-// parsePart parses one entry. The name of its discovery mechanism is the decoded entry, unless the
-// entry's source names its mechanisms itself.
-func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
+// parseEntry parses one entry of the list. The name of a discovery mechanism is the decoded entry,
+// unless the entry's source has set a name.
+func (l *listParser) parseEntry(escaped string) ([]discovery.Mechanism, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
 	case err != nil:
@@ -97,68 +97,68 @@ func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	case strings.TrimSpace(text) != text:
 		return nil, errors.New("it begins or ends with a space")
 	}
-	target, inner, err := l.find(text)
+	target, builder, err := l.findResolver(text)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := l.within(target, inner)
-	for i := range parts {
-		if parts[i].Name == "" {
-			parts[i].Name = printable.HideText(text)
+	mechanisms, err := l.mechanismsOf(target, builder)
+	for i := range mechanisms {
+		if mechanisms[i].Name == "" {
+			mechanisms[i].Name = printable.HideText(text)
 		}
 	}
-	return parts, err
+	return mechanisms, err
 }
 
-// find parses an entry and finds its resolver, as grpc.NewClient does, with one difference: "://"
-// after an unregistered scheme is an error.
-func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
+// findResolver parses an entry and finds its resolver, as grpc.NewClient does. Unlike in NewClient,
+// "://" after an unregistered scheme is an error.
+func (o *options) findResolver(text string) (resolver.Target, resolver.Builder, error) {
 	u, err := url.Parse(text)
 	if err == nil {
-		if why, ok := refused[u.Scheme]; ok {
-			return resolver.Target{}, nil, fmt.Errorf("scheme %q is refused: %s", u.Scheme, why)
+		if reason, ok := refusedSchemes[u.Scheme]; ok {
+			return resolver.Target{}, nil, fmt.Errorf("scheme %q is refused: %s", u.Scheme, reason)
 		}
-		if inner := o.lookup(u.Scheme); inner != nil {
+		if builder := o.lookup(u.Scheme); builder != nil {
 			target := resolver.Target{URL: *u}
-			return target, inner, o.checkDNS(target)
+			return target, builder, o.checkDNS(target)
 		}
 	}
 	if strings.Contains(text, "://") {
 		if err != nil {
-			return resolver.Target{}, nil, unread(text, err)
+			return resolver.Target{}, nil, parseError(text, err)
 		}
 		return resolver.Target{}, nil, fmt.Errorf("no resolver is registered for scheme %s; give one by failover.WithResolvers or register it", printable.Quote(u.Scheme))
 	}
 	u, err = url.Parse("dns:///" + text)
 	if err != nil {
-		return resolver.Target{}, nil, unread(text, err)
+		return resolver.Target{}, nil, parseError(text, err)
 	}
-	inner := o.lookup(u.Scheme)
-	if inner == nil {
+	builder := o.lookup(u.Scheme)
+	if builder == nil {
 		return resolver.Target{}, nil, errors.New("no resolver is registered for scheme \"dns\"")
 	}
 	target := resolver.Target{URL: *u}
-	return target, inner, o.checkDNS(target)
+	return target, builder, o.checkDNS(target)
 }
 
 func (o *options) lookup(scheme string) resolver.Builder {
-	if inner := o.own(scheme); inner != nil {
-		return inner
+	if builder := o.customResolver(scheme); builder != nil {
+		return builder
 	}
 	return resolver.Get(scheme)
 }
 
-func (o *options) own(scheme string) resolver.Builder {
-	for _, inner := range o.resolvers {
-		if inner.Scheme() == scheme {
-			return inner
+func (o *options) customResolver(scheme string) resolver.Builder {
+	for _, builder := range o.resolvers {
+		if builder.Scheme() == scheme {
+			return builder
 		}
 	}
 	return nil
 }
 
 func (o *options) checkDNS(target resolver.Target) error {
-	if target.URL.Scheme != "dns" || o.own("dns") != nil {
+	if target.URL.Scheme != "dns" || o.customResolver("dns") != nil {
 		return nil
 	}
 	_, err := hostPort(target.Endpoint())
@@ -190,7 +190,7 @@ func hostPort(endpoint string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// isAddress reports whether the host of endpoint is an IP address, which needs no lookup.
+// isAddress reports whether the host of endpoint is an IP address, for which no lookup is needed.
 func isAddress(endpoint string) bool {
 	address, err := hostPort(endpoint)
 	if err != nil {
@@ -200,18 +200,18 @@ func isAddress(endpoint string) bool {
 	return err == nil
 }
 
-// uniqueName returns name, followed by a number if it is already taken. It adds the result to
-// taken.
-func uniqueName(name string, taken map[string]bool) string {
+// uniqueName returns name, followed by a number if names already contains it. It adds the result to
+// names.
+func uniqueName(name string, names map[string]bool) string {
 	unique := name
-	for i := 2; taken[unique]; i++ {
+	for i := 2; names[unique]; i++ {
 		unique = fmt.Sprintf("%s (%d)", name, i)
 	}
-	taken[unique] = true
+	names[unique] = true
 	return unique
 }
 
-func shown(escaped string) string {
+func redacted(escaped string) string {
 	text, err := url.PathUnescape(escaped)
 	if err != nil {
 		return printable.HideText(escaped)
@@ -222,24 +222,25 @@ func shown(escaped string) string {
 	return escaped
 }
 
-// unread describes why text cannot be parsed. The description must not contain the text, which may
-// contain a password.
-func unread(text string, err error) error {
+// parseError returns the reason why text cannot be parsed. The reason must not contain the text,
+// which may contain a password.
+func parseError(text string, err error) error {
 	if strings.Contains(text, "@") {
 		return errors.New("it does not parse (why is not shown, because a password may stand in it)")
 	}
 	return cause(err)
 }
 
-// cause returns the reason in an error of package net or net/url, without the text that was parsed.
+// cause returns the reason in an error of package net or net/url, without the text that was being
+// parsed.
 func cause(err error) error {
-	var inURL *url.Error
-	if errors.As(err, &inURL) {
-		return inURL.Err
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		return urlErr.Err
 	}
-	var inAddress *net.AddrError
-	if errors.As(err, &inAddress) {
-		return errors.New(inAddress.Err)
+	var addrErr *net.AddrError
+	if errors.As(err, &addrErr) {
+		return errors.New(addrErr.Err)
 	}
 	return err
 }

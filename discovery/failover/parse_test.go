@@ -11,43 +11,43 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// inner lists the discovery mechanisms of a target, one per line in the form "NAME -> TARGET
-// AUTHORITY".
-func inner(t *testing.T, target string) string {
+// describeMechanisms returns the discovery mechanisms of a target, one per line, in the form "NAME
+// -> TARGET AUTHORITY".
+func describeMechanisms(t *testing.T, target string) string {
 	t.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := parseWith(newFakes(), u)
+	mechanisms, err := parseWith(newFakeBuilder(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, p := range parts {
-		by := "its own"
+	for _, p := range mechanisms {
+		resolved := "its own"
 		if s, ok := p.Source.(source); ok {
-			by = s.part.target.String()
+			resolved = s.entry.target.String()
 		}
-		lines = append(lines, p.Name+" -> "+by+" "+p.Authority)
+		lines = append(lines, p.Name+" -> "+resolved+" "+p.Authority)
 	}
 	return strings.Join(lines, "\n")
 }
 
-func parseWith(fakes *fakes, u *url.URL) ([]discovery.Mechanism, error) {
-	l := list{Target: &discovery.Target{Target: resolver.Target{URL: *u}}, options: options{resolvers: []resolver.Builder{fakes}}}
+func parseWith(fakes *fakeBuilder, u *url.URL) ([]discovery.Mechanism, error) {
+	l := listParser{Target: &discovery.Target{Target: resolver.Target{URL: *u}}, options: options{resolvers: []resolver.Builder{fakes}}}
 	return l.parse()
 }
 
-func TestPartsAreTargets(t *testing.T) {
+func TestEntries(t *testing.T) {
 	for target, want := range map[string]string{
 		"failover:///us.example.com:443,eu.example.com": "us.example.com:443 -> dns:///us.example.com:443 us.example.com:443\n" +
 			"eu.example.com -> dns:///eu.example.com eu.example.com",
 		"failover:///dns:///us.example.com:443": "dns:///us.example.com:443 -> dns:///us.example.com:443 us.example.com:443",
 		"failover:///dns://192.0.2.53/us:443":   "dns://192.0.2.53/us:443 -> dns://192.0.2.53/us:443 us:443",
 		"failover:///passthrough:///us:443":     "passthrough:///us:443 -> passthrough:///us:443 us:443",
-		// As in grpc.NewClient, a registered scheme needs no slashes after its colon. A scheme that
-		// is not registered is taken for a host.
+		// As in grpc.NewClient, a registered scheme needs no slashes after its colon. An
+		// unregistered scheme is treated as a host name.
 		"failover:///dns:us:443":         "dns:us:443 -> dns:///us:443 us:443",
 		"failover:///unix:/run/a.sock":   "unix:/run/a.sock -> unix:///run/a.sock localhost",
 		"failover:///unix:///run/a.sock": "unix:///run/a.sock -> unix:///run/a.sock localhost",
@@ -68,20 +68,19 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
 			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
 		"failover:///failover:///failover:///a:1%252Cb:1%2Cc:1,d:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\nc:1 -> dns:///c:1 c:1\nd:1 -> dns:///d:1 d:1",
-		// An entry may have parameters. If there are several authorities, the innermost one
-		// applies.
+		// An entry may have parameters. The innermost authority applies.
 		"failover:///a:1%3Fauthority=x,eds://h:1/shop%3Fauthority=y/z,b:1": "a:1?authority=x -> dns:///a:1 x\n" +
 			"eds://h:1/shop?authority=y/z -> its own y%2Fz\nb:1 -> dns:///b:1 b:1",
 		"failover:///failover:///a:1%253Fauthority=x%2Cb:1%3Fauthority=y": "a:1?authority=x -> dns:///a:1 x\nb:1 -> dns:///b:1 y",
 		"failover:///a:1,a:1,a:1": "a:1 -> dns:///a:1 a:1\na:1 (2) -> dns:///a:1 a:1\na:1 (3) -> dns:///a:1 a:1",
 	} {
-		if got := inner(t, target); got != want {
+		if got := describeMechanisms(t, target); got != want {
 			t.Errorf("%s:\n%s\nwant:\n%s", target, got, want)
 		}
 	}
 }
 
-func TestValidateSaysWhatIsWrong(t *testing.T) {
+func TestInvalidTargets(t *testing.T) {
 	for target, want := range map[string]string{
 		"failover:///":                           `target has no parts; want the form failover:///us-east`,
 		"failover:":                              `target has no parts`,
@@ -133,41 +132,41 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestValidateTakesOptions(t *testing.T) {
+func TestValidateWithOptions(t *testing.T) {
 	const target = "failover:///fake:///a,us.example.com:443"
 	if err := check(target); err == nil {
 		t.Error("an unregistered scheme was accepted")
 	}
-	if err := check(target, given.Sources(WithResolvers(newFakes()))); err != nil {
+	if err := check(target, given.Sources(WithResolvers(newFakeBuilder()))); err != nil {
 		t.Errorf("with its resolver: %v", err)
 	}
 	err := check("failover:///a:1", given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`))
 	if err == nil || !strings.Contains(err.Error(), "loadBalancingConfig is set by the resolver") {
 		t.Errorf("check = %v, want an error about the service config", err)
 	}
-	if err := check("failover:///" + strings.Repeat("a:1,", maxParts-1) + "a:1"); err != nil {
+	if err := check("failover:///" + strings.Repeat("a:1,", maxEntries-1) + "a:1"); err != nil {
 		t.Errorf("with the maximum of entries: %v", err)
 	}
 }
 
-func TestTheBuilderIsRegistered(t *testing.T) {
+func TestBuilderIsRegistered(t *testing.T) {
 	if b := resolver.Get(Scheme); b == nil || b.Scheme() != Scheme {
 		t.Errorf("resolver.Get(%q) = %v", Scheme, b)
 	}
 }
 
-// FuzzParseTarget checks that a target causes no panic, that an error is one short line, and that
-// discovery mechanisms have different names and valid authorities.
+// FuzzParseTarget checks that a target does not cause a panic, that an error is one short line, and
+// that discovery mechanisms have distinct names and valid authorities.
 func FuzzParseTarget(f *testing.F) {
-	long := "l" + strings.Repeat("%89", 1000)
+	longText := "l" + strings.Repeat("%89", 1000)
 	for _, seed := range []string{
-		form, "failover:///unix:/a,dns:b,fake:///c%2Cd%3Fe", "failover:///a,a,a (2)", "failover://h/a?b#c",
+		targetForm, "failover:///unix:/a,dns:b,fake:///c%2Cd%3Fe", "failover:///a,a,a (2)", "failover://h/a?b#c",
 		"failover:///%25%32%43", "failover:///[::1]:1,:2", "failover:///é,%ff", "failover:a",
-		"failover:///a?" + long + "=", "failover:///a?" + long + "=1", "failover:///a?minReady=" + long, long[1:] + ":///a", "failover:///" + long + ":///a",
+		"failover:///a?" + longText + "=", "failover:///a?" + longText + "=1", "failover:///a?minReady=" + longText, longText[1:] + ":///a", "failover:///" + longText + ":///a",
 	} {
 		f.Add(seed)
 	}
-	fakes := newFakes()
+	fakes := newFakeBuilder()
 	f.Fuzz(func(t *testing.T, target string) {
 		u, err := url.Parse(target)
 		if err != nil {
@@ -180,12 +179,12 @@ func FuzzParseTarget(f *testing.F) {
 			}
 			return
 		}
-		parts, err := parseWith(fakes, u)
-		if err != nil || len(parts) == 0 || len(parts) > maxParts {
-			t.Fatalf("valid, but %d parts, %v", len(parts), err)
+		mechanisms, err := parseWith(fakes, u)
+		if err != nil || len(mechanisms) == 0 || len(mechanisms) > maxEntries {
+			t.Fatalf("valid, but %d parts, %v", len(mechanisms), err)
 		}
 		names := make(map[string]bool)
-		for _, p := range parts {
+		for _, p := range mechanisms {
 			if names[p.Name] {
 				t.Errorf("name %q is given twice", p.Name)
 			}

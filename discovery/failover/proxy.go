@@ -14,7 +14,7 @@ import (
 // proxyFunc is the type of http.ProxyFromEnvironment, which gRPC also uses.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-func (f proxyFunc) uses(address string) (bool, error) {
+func (f proxyFunc) usesProxy(address string) (bool, error) {
 	proxy, err := f(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
 	if err != nil {
 		return false, fmt.Errorf("cannot tell whether %s needs a proxy: %w", printable.Quote(address), err)
@@ -22,13 +22,14 @@ func (f proxyFunc) uses(address string) (bool, error) {
 	return proxy != nil, nil
 }
 
-type way struct {
+type routing struct {
 	address string // host:port, or "" if the entry's resolver finds the addresses itself
-	byProxy bool   // the proxy looks up address; otherwise it is dialled directly
+	byProxy bool   // whether the proxy looks up address; otherwise, gRPC dials it directly
 }
 
-// route decides where the name in a DNS entry is looked up and how its addresses are reached. On a
-// channel that uses a proxy, gRPC dials every address through the proxy unless NO_PROXY lists it:
+// route determines where the name in a DNS entry is looked up, and how its addresses are reached.
+// On a channel that uses a proxy, gRPC dials every address through the proxy unless NO_PROXY lists
+// it:
 //
 //	the entry's name               is looked up    and its addresses are
 //	goes through the proxy         by the proxy    its name alone
@@ -36,48 +37,49 @@ type way struct {
 //	is in NO_PROXY                 here            the addresses found if they are in NO_PROXY,
 //	                                               too, otherwise its name
 //
-// In the last case, the type direct handles the answers. It is needed because NO_PROXY rarely lists
-// the addresses of a name.
-func (s source) route() (way, error) {
-	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
-		return way{}, nil // a custom dialer looks names up itself
+// In the last case, directReceiver handles the answers, because NO_PROXY rarely lists the addresses
+// of a name.
+func (s source) route() (routing, error) {
+	if s.hasDialer || s.entry.target.URL.Scheme != "dns" || s.options.customResolver("dns") != nil {
+		return routing{}, nil // a custom dialer looks up names itself
 	}
-	// gRPC takes the whole list for a single host name when it decides whether to use a proxy.
-	channel, err := s.options.proxy.uses(s.list)
+	// When gRPC decides whether the channel uses a proxy, it treats the whole list as one host
+	// name.
+	channelUsesProxy, err := s.options.proxy.usesProxy(s.list)
 	if err != nil {
-		return way{}, err
+		return routing{}, err
 	}
-	address, err := hostPort(s.part.target.Endpoint())
+	address, err := hostPort(s.entry.target.Endpoint())
 	if err != nil {
-		return way{}, err
+		return routing{}, err
 	}
-	viaProxy, err := s.options.proxy.uses(address)
+	entryUsesProxy, err := s.options.proxy.usesProxy(address)
 	switch {
 	case err != nil:
-		return way{}, err
-	case !channel && viaProxy:
-		logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole target for one host, whose end NO_PROXY lists", s.part.name)
-	case viaProxy && !s.options.localDNS:
-		return way{address: address, byProxy: true}, nil
-	case !viaProxy && channel:
-		return way{address: address}, nil
+		return routing{}, err
+	case !channelUsesProxy && entryUsesProxy:
+		logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole target for one host, whose end NO_PROXY lists", s.entry.name)
+	case entryUsesProxy && !s.options.localDNS:
+		return routing{address: address, byProxy: true}, nil
+	case !entryUsesProxy && channelUsesProxy:
+		return routing{address: address}, nil
 	}
-	return way{}, nil
+	return routing{}, nil
 }
 
-// direct receives the answers for an entry whose name is in NO_PROXY, on a channel that uses a
-// proxy. If gRPC would dial one of the addresses through the proxy, direct replaces the endpoints
-// by the name itself, which gRPC dials directly.
-type direct struct {
+// directReceiver receives the answers for an entry whose name is in NO_PROXY, on a channel that
+// uses a proxy. If gRPC would dial one of the addresses through the proxy, directReceiver replaces
+// the endpoints by the name itself, which gRPC dials directly.
+type directReceiver struct {
 	receiver *discovery.Receiver
 	address  string
 	proxy    proxyFunc
 }
 
-func (d direct) update(a discovery.Answer) error {
+func (d directReceiver) update(a discovery.Answer) error {
 	for _, endpoint := range a.Resolved {
 		for _, address := range endpoint.Addresses {
-			if viaProxy, err := d.proxy.uses(address.Addr); err == nil && viaProxy {
+			if usesProxy, err := d.proxy.usesProxy(address.Addr); err == nil && usesProxy {
 				return d.receiver.Update(answerWith(d.address))
 			}
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// behind returns an option that replaces the proxy of the environment. All connections go through
-// the proxy, except those to hosts that have one of the suffixes in noProxy.
-func behind(noProxy ...string) given.Option {
+// withProxy returns an option that replaces the proxy of the environment. All connections go
+// through the proxy, except connections to hosts with one of the suffixes in noProxy.
+func withProxy(noProxy ...string) given.Option {
 	return given.Sources(discovery.OwnOption(func(o *options) {
 		o.proxy = func(r *http.Request) (*url.URL, error) {
 			for _, suffix := range noProxy {
@@ -31,40 +31,40 @@ func behind(noProxy ...string) given.Option {
 	}))
 }
 
-func routed(t *testing.T, target string, opts resolver.BuildOptions, options ...given.Option) string {
+func routesOf(t *testing.T, target string, opts resolver.BuildOptions, options ...given.Option) string {
 	t.Helper()
 	var lines []string
-	list := func(target *discovery.Target) ([]discovery.Mechanism, error) {
-		found, err := parts(target)
+	parse := func(target *discovery.Target) ([]discovery.Mechanism, error) {
+		mechanisms, err := parseTarget(target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range found {
-			way, err := p.Source.(source).route()
+		for _, p := range mechanisms {
+			routing, err := p.Source.(source).route()
 			switch {
 			case err != nil:
 				t.Fatal(err)
-			case way.byProxy:
-				lines = append(lines, "by proxy "+way.address)
-			case way.address != "":
-				lines = append(lines, "direct "+way.address)
+			case routing.byProxy:
+				lines = append(lines, "by proxy "+routing.address)
+			case routing.address != "":
+				lines = append(lines, "direct "+routing.address)
 			default:
 				lines = append(lines, "here")
 			}
 		}
 		return nil, errors.New("enough")
 	}
-	if _, err := given.NewBuilder(Scheme, list, options...).Build(parsed(target), &channel{}, opts); err == nil {
+	if _, err := given.NewBuilder(Scheme, parse, options...).Build(mustParseTarget(target), &channel{}, opts); err == nil {
 		t.Fatal("want an error")
 	}
 	return strings.Join(lines, ", ")
 }
 
-func TestWhoLooksUpANameBehindAProxy(t *testing.T) {
+func TestRoute(t *testing.T) {
 	const us, eu, corp = "us.example.com", "eu.example.com:8443", "a.corp:443"
-	dialer := resolver.BuildOptions{Dialer: func(context.Context, string) (net.Conn, error) { return nil, nil }}
+	withDialer := resolver.BuildOptions{Dialer: func(context.Context, string) (net.Conn, error) { return nil, nil }}
 	for _, test := range []struct {
-		what    string
+		name    string
 		target  string
 		noProxy []string
 		option  given.Option
@@ -74,25 +74,25 @@ func TestWhoLooksUpANameBehindAProxy(t *testing.T) {
 		{"both proxied", us + "," + eu, nil, nil, resolver.BuildOptions{}, "by proxy us.example.com:443, by proxy eu.example.com:8443"},
 		{"a number", "192.0.2.1:1", nil, nil, resolver.BuildOptions{}, "by proxy 192.0.2.1:1"},
 		{"looked up here", us + "," + eu, nil, given.Sources(WithLocalDNSResolution()), resolver.BuildOptions{}, "here, here"},
-		{"a dialer instead", us + "," + eu, nil, nil, dialer, "here, here"},
+		{"a dialer instead", us + "," + eu, nil, nil, withDialer, "here, here"},
 		{"one not proxied", corp + "," + us, []string{".corp"}, nil, resolver.BuildOptions{}, "direct a.corp:443, by proxy us.example.com:443"},
 		{"one not proxied, here", corp + "," + us, []string{".corp"}, given.Sources(WithLocalDNSResolution()), resolver.BuildOptions{}, "direct a.corp:443, here"},
 		{"none proxied", us + "," + eu, []string{".example.com"}, nil, resolver.BuildOptions{}, "here, here"},
 		{"the last turns it off", us + "," + corp, []string{".corp"}, nil, resolver.BuildOptions{}, "here, here"},
 		{"not DNS", "passthrough:///us:443," + us, nil, nil, resolver.BuildOptions{}, "here, by proxy us.example.com:443"},
 	} {
-		options := []given.Option{behind(test.noProxy...)}
+		options := []given.Option{withProxy(test.noProxy...)}
 		if test.option != nil {
 			options = append(options, test.option)
 		}
-		got := routed(t, "failover:///"+test.target, test.opts, options...)
+		got := routesOf(t, "failover:///"+test.target, test.opts, options...)
 		if got != test.want {
-			t.Errorf("%s: %s, want %s", test.what, got, test.want)
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}
 }
 
-func TestADirectPartIsDialledByNameWhereItsNumbersWouldBeProxied(t *testing.T) {
+func TestDirectReceiver(t *testing.T) {
 	endpoints := []resolver.Endpoint{
 		{Addresses: []resolver.Address{{Addr: "10.0.0.1:443"}}},
 		{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}},
@@ -109,9 +109,9 @@ func TestADirectPartIsDialledByNameWhereItsNumbersWouldBeProxied(t *testing.T) {
 		given.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Mechanism, error) {
 			o = discovery.OwnOptions(t, o)
 			return nil, nil
-		}, behind(test.noProxy...)).OverrideAuthority(parsed("failover:///a.corp"))
-		got := &answers{}
-		if err := (direct{flat.Receiver(got), "a.corp:443", o.proxy}).update(discovery.Answer{Resolved: endpoints}); err != nil {
+		}, withProxy(test.noProxy...)).OverrideAuthority(mustParseTarget("failover:///a.corp"))
+		got := &addressRecorder{}
+		if err := (directReceiver{flat.Receiver(got), "a.corp:443", o.proxy}).update(discovery.Answer{Resolved: endpoints}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Join(got.addresses, " ") != test.want {
@@ -120,21 +120,21 @@ func TestADirectPartIsDialledByNameWhereItsNumbersWouldBeProxied(t *testing.T) {
 	}
 }
 
-type answers struct {
+type addressRecorder struct {
 	discovery.Receiver
 	addresses []string
 }
 
-func (a *answers) Update(answer discovery.Answer) error {
+func (a *addressRecorder) Update(answer discovery.Answer) error {
 	for _, e := range answer.Resolved {
 		a.addresses = append(a.addresses, e.Addresses[0].Addr)
 	}
 	return nil
 }
 
-func TestUnresolvedPartsAnswerAtOnce(t *testing.T) {
+func TestProxiedEntriesAnswerImmediately(t *testing.T) {
 	cc := &channel{}
-	r, err := given.Builder(Scheme, behind()).Build(parsed("failover:///us.example.com,eu.example.com:8443"), cc, resolver.BuildOptions{})
+	r, err := given.Builder(Scheme, withProxy()).Build(mustParseTarget("failover:///us.example.com,eu.example.com:8443"), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,38 +22,38 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-type dnsFake struct {
+type fakeDNSBuilder struct {
 	mu      sync.Mutex
 	answers []string
 	lookups int
 }
 
-func (*dnsFake) Scheme() string { return "dns" }
+func (*fakeDNSBuilder) Scheme() string { return "dns" }
 
-func (d *dnsFake) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	w := &dnsWatch{d, cc}
+func (d *fakeDNSBuilder) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	w := &fakeDNSWatch{d, cc}
 	w.ResolveNow(resolver.ResolveNowOptions{})
 	return w, nil
 }
 
-func (d *dnsFake) set(answers ...string) {
+func (d *fakeDNSBuilder) set(answers ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answers, d.lookups = answers, 0
 }
 
-func (d *dnsFake) count() int {
+func (d *fakeDNSBuilder) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.lookups
 }
 
-type dnsWatch struct {
-	*dnsFake
+type fakeDNSWatch struct {
+	*fakeDNSBuilder
 	cc resolver.ClientConn
 }
 
-func (w *dnsWatch) ResolveNow(resolver.ResolveNowOptions) {
+func (w *fakeDNSWatch) ResolveNow(resolver.ResolveNowOptions) {
 	w.mu.Lock()
 	answer := w.answers[w.lookups%len(w.answers)]
 	w.lookups++
@@ -65,22 +65,22 @@ func (w *dnsWatch) ResolveNow(resolver.ResolveNowOptions) {
 	_ = w.cc.UpdateState(state)
 }
 
-func (*dnsWatch) Close() {}
+func (*fakeDNSWatch) Close() {}
 
-// memory is a network in memory with a server at each address. It counts the connections that the
-// client dials and closes.
-type memory struct {
+// memoryNetwork is a network in memory with a server at each address. It counts the connections
+// that the client opens and closes.
+type memoryNetwork struct {
 	mu            sync.Mutex
 	listeners     map[string]*bufconn.Listener
 	servers       []*grpc.Server
 	dials, closes map[string]int
 }
 
-func newMemory() *memory {
-	return &memory{listeners: make(map[string]*bufconn.Listener), dials: make(map[string]int), closes: make(map[string]int)}
+func newMemoryNetwork() *memoryNetwork {
+	return &memoryNetwork{listeners: make(map[string]*bufconn.Listener), dials: make(map[string]int), closes: make(map[string]int)}
 }
 
-func (m *memory) dial(ctx context.Context, address string) (net.Conn, error) {
+func (m *memoryNetwork) dial(ctx context.Context, address string) (net.Conn, error) {
 	m.mu.Lock()
 	m.dials[address]++
 	listener := m.listeners[address]
@@ -94,48 +94,48 @@ func (m *memory) dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	m.mu.Unlock()
 	conn, err := listener.DialContext(ctx)
-	return &counted{Conn: conn, memory: m, address: address}, err
+	return &countedConn{Conn: conn, memoryNetwork: m, address: address}, err
 }
 
-func (m *memory) stop() {
+func (m *memoryNetwork) stop() {
 	for _, s := range m.servers {
 		s.Stop()
 	}
 }
 
-func (m *memory) seen() string {
+func (m *memoryNetwork) summary() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return fmt.Sprint("dialled ", m.dials, ", closed ", m.closes)
 }
 
-type counted struct {
+type countedConn struct {
 	net.Conn
-	memory  *memory
-	address string
-	once    sync.Once
+	memoryNetwork *memoryNetwork
+	address       string
+	once          sync.Once
 }
 
-func (c *counted) RemoteAddr() net.Addr { return named(c.address) }
+func (c *countedConn) RemoteAddr() net.Addr { return memoryAddr(c.address) }
 
-func (c *counted) Close() error {
+func (c *countedConn) Close() error {
 	c.once.Do(func() {
-		c.memory.mu.Lock()
-		c.memory.closes[c.address]++
-		c.memory.mu.Unlock()
+		c.memoryNetwork.mu.Lock()
+		c.memoryNetwork.closes[c.address]++
+		c.memoryNetwork.mu.Unlock()
 	})
 	return c.Conn.Close()
 }
 
-type named string
+type memoryAddr string
 
-func (named) Network() string  { return "memory" }
-func (n named) String() string { return string(n) }
+func (memoryAddr) Network() string  { return "memory" }
+func (n memoryAddr) String() string { return string(n) }
 
-func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts ...given.Option) {
+func runInMemory(t *testing.T, d *fakeDNSBuilder, f func(*memoryNetwork, *grpc.ClientConn), opts ...given.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network := newMemory()
+		network := newMemoryNetwork()
 		conn, err := grpc.NewClient("failover:///name.test:1", grpc.WithContextDialer(network.dial),
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
 			grpc.WithResolvers(given.Builder(failover.Scheme, append(opts, given.Sources(failover.WithResolvers(d)))...)))
@@ -152,7 +152,7 @@ func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts 
 	})
 }
 
-func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
+func countCalls(t *testing.T, conn *grpc.ClientConn, n int) string {
 	t.Helper()
 	counts := make(map[string]int)
 	for range n {
@@ -165,16 +165,16 @@ func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
 	return fmt.Sprint(counts)
 }
 
-// Each answer for a name has another subset of its addresses. If removeAfter equals the number of
+// Each DNS answer contains another subset of the addresses. If removeAfter equals the number of
 // subsets, no connection may be closed within an hour.
-func TestRotatingSubsetsDropNoConnection(t *testing.T) {
+func TestRotatingSubsetsKeepConnections(t *testing.T) {
 	for _, subsets := range [][]string{{"a:1"}, {"a:1 b:1", "c:1 d:1"}, {"a:1 b:1", "b:1 c:1", "d:1"}, {"a:1", "b:1", "c:1", "d:1", "e:1"}} {
-		d := &dnsFake{answers: subsets}
-		inMemory(t, d, func(network *memory, conn *grpc.ClientConn) {
+		d := &fakeDNSBuilder{answers: subsets}
+		runInMemory(t, d, func(network *memoryNetwork, conn *grpc.ClientConn) {
 			time.Sleep(time.Duration(len(subsets)) * 34 * time.Second)
-			before := network.seen()
+			before := network.summary()
 			time.Sleep(time.Hour)
-			if after := network.seen(); after != before || !strings.Contains(after, "closed map[]") {
+			if after := network.summary(); after != before || !strings.Contains(after, "closed map[]") {
 				t.Errorf("%q: %s after an hour, want %s, none closed", subsets, after, before)
 			}
 			if n := d.count(); n < 100 {
@@ -184,32 +184,32 @@ func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	}
 }
 
-// If removeAfter is smaller than the number of subsets, connections are closed. This shows that
-// TestRotatingSubsetsDropNoConnection can fail.
-func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
-	inMemory(t, &dnsFake{answers: []string{"a:1", "b:1", "c:1"}}, func(network *memory, _ *grpc.ClientConn) {
+// If removeAfter is smaller than the number of subsets, connections are closed. This proves that
+// TestRotatingSubsetsKeepConnections can fail.
+func TestRotatingSubsetsWithLowRemoveAfter(t *testing.T) {
+	runInMemory(t, &fakeDNSBuilder{answers: []string{"a:1", "b:1", "c:1"}}, func(network *memoryNetwork, _ *grpc.ClientConn) {
 		time.Sleep(10 * time.Minute)
-		if seen := network.seen(); strings.Contains(seen, "closed map[]") {
-			t.Errorf("%s, want some closed", seen)
+		if summary := network.summary(); strings.Contains(summary, "closed map[]") {
+			t.Errorf("%s, want some closed", summary)
 		}
 	}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", 2))
 }
 
 // A new backend must get its share of the calls after one refresh interval and one lookup. A
-// removed backend must get calls until two consecutive answers lack it. No other connection may be
-// closed.
-func TestABackendThatIsAddedAndRemoved(t *testing.T) {
+// removed backend must get calls until two consecutive answers do not contain it. No other
+// connection may be closed.
+func TestBackendIsAddedAndRemoved(t *testing.T) {
 	const refresh, jitter = 30 * time.Second, 3 * time.Second
-	d := &dnsFake{answers: []string{"a:1 b:1"}}
-	inMemory(t, d, func(network *memory, conn *grpc.ClientConn) {
-		if got := shares(t, conn, 100); got != "map[a:1:50 b:1:50]" {
+	d := &fakeDNSBuilder{answers: []string{"a:1 b:1"}}
+	runInMemory(t, d, func(network *memoryNetwork, conn *grpc.ClientConn) {
+		if got := countCalls(t, conn, 100); got != "map[a:1:50 b:1:50]" {
 			t.Errorf("at first: %s", got)
 		}
 		d.set("b:1 a:1 c:1 d:1")
 		time.Sleep(refresh + jitter)
-		shares(t, conn, 4)
+		countCalls(t, conn, 4)
 		synctest.Wait()
-		if got := shares(t, conn, 100); got != "map[a:1:25 b:1:25 c:1:25 d:1:25]" {
+		if got := countCalls(t, conn, 100); got != "map[a:1:25 b:1:25 c:1:25 d:1:25]" {
 			t.Errorf("after two were added: %s", got)
 		}
 		d.set("c:1 b:1")
@@ -221,12 +221,12 @@ func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 			if answers == 2 {
 				want = "map[b:1:50 c:1:50]"
 			}
-			if got := shares(t, conn, 100); got != want {
+			if got := countCalls(t, conn, 100); got != want {
 				t.Errorf("after %d answers without two: %s, want %s", answers, got, want)
 			}
 		}
-		if seen := network.seen(); seen != "dialled map[a:1:1 b:1:1 c:1:1 d:1:1], closed map[a:1:1 d:1:1]" {
-			t.Errorf("%s", seen)
+		if summary := network.summary(); summary != "dialled map[a:1:1 b:1:1 c:1:1 d:1:1], closed map[a:1:1 d:1:1]" {
+			t.Errorf("%s", summary)
 		}
 	}, given.Set("Refresh", refresh))
 }

@@ -27,7 +27,7 @@ import (
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
-			s := &scenario{fakes: newFakes(), channel: &channel{}}
+			s := &scenario{fakeBuilder: newFakeBuilder(), channel: &channel{}}
 			datadriven.RunTest(t, path, s.run)
 			if s.resolver != nil {
 				s.resolver.Close()
@@ -37,7 +37,7 @@ func TestScenarios(t *testing.T) {
 }
 
 type scenario struct {
-	*fakes
+	*fakeBuilder
 	*channel
 	resolver resolver.Resolver
 }
@@ -52,9 +52,9 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		if s.resolver != nil {
 			s.resolver.Close()
 		}
-		s.channel.refuse = nil
+		s.channel.updateErr = nil
 		s.take()
-		r, err := build(s.fakes, s.channel, args...)
+		r, err := build(s.fakeBuilder, s.channel, args...)
 		if err != nil {
 			return err.Error() + "\n"
 		}
@@ -73,12 +73,12 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		if len(args) == 0 {
 			s.resolver.ResolveNow(resolver.ResolveNowOptions{})
 		} else {
-			stateattr.ResolveNow(s.last)("fake:"+args[0], false)
+			stateattr.ResolveNow(s.lastState)("fake:"+args[0], false)
 		}
 	case "refuse":
-		s.channel.refuse = nil
+		s.channel.updateErr = nil
 		if d.Input != "" {
-			s.channel.refuse = errors.New(d.Input)
+			s.channel.updateErr = errors.New(d.Input)
 		}
 	case "close":
 		s.resolver.Close()
@@ -90,7 +90,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (s *scenario) take() string {
-	lines := strings.SplitAfter(s.fakes.take(), "\n")
+	lines := strings.SplitAfter(s.fakeBuilder.take(), "\n")
 	slices.Sort(lines)
 	if seen := s.channel.take() + strings.Join(lines, ""); seen != "" {
 		return seen

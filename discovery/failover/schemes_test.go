@@ -1,7 +1,7 @@
 package failover_test
 
-// These packages register schemes that the tests use. Package failover's internal tests cannot
-// import them, because package file imports package failover.
+// The tests use the schemes of these packages. The internal tests of package failover cannot import
+// them, because package file imports package failover.
 import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 	_ "github.com/understudy-lb/understudy/discovery/file"

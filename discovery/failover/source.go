@@ -20,7 +20,7 @@ const Scheme = "failover"
 
 var logger = grpclog.Component("understudy")
 
-func init() { discovery.Register(Scheme, parts) }
+func init() { discovery.Register(Scheme, parseTarget) }
 
 type options struct {
 	resolvers []resolver.Builder
@@ -28,9 +28,9 @@ type options struct {
 	proxy     proxyFunc
 }
 
-// WithResolvers makes the schemes of builders available to the entries of a list. They take
-// precedence over globally registered schemes. The channel's own grpc.WithResolvers are not
-// available to the entries.
+// WithResolvers makes the schemes of builders available to the entries of a list. These schemes
+// take precedence over globally registered schemes. The resolvers of the channel's
+// grpc.WithResolvers are not available to the entries.
 func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.resolvers = append(o.resolvers, builders...) })
 }
@@ -42,64 +42,64 @@ func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
 
-// unlessAsked is the default Refresh of DNS names: names are looked up only when a connection
-// fails.
-var unlessAsked = discovery.Refresh{RemoveAfter: 2}
+// noRefresh is the default Refresh of DNS names: names are looked up again only after a failed
+// connection.
+var noRefresh = discovery.Refresh{RemoveAfter: 2}
 
-func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
-	if _, err := t.Refresh(unlessAsked); err != nil { // only a check; the entries read the parameters themselves
+func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
+	if _, err := t.Refresh(noRefresh); err != nil { // the entries read these parameters later
 		return nil, err
 	}
-	l := list{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
+	l := listParser{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
 	return l.parse()
 }
 
-// grpcs holds the schemes of gRPC's own resolvers. They ignore the query of a target, so this
-// package can use the query for parameters.
-var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
+// grpcSchemes contains the schemes of gRPC's own resolvers. These resolvers ignore the query of a
+// target, so this package can use the query for parameters.
+var grpcSchemes = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
-// within returns the discovery mechanisms of one entry. An entry with a source of this module may
-// have several, each with its own name.
-func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
+// mechanismsOf returns the discovery mechanisms of one entry. An entry with a source of this module
+// may have several mechanisms with different names.
+func (l *listParser) mechanismsOf(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
-	if outer.BuildOptions.Authority == l.first {
-		// As the channel's authority, gRPC passes that of the first discovery mechanism. For the other
-		// mechanisms, it must not count as an authority that the user has set.
+	if outer.BuildOptions.Authority == l.firstAuthority {
+		// gRPC passes the authority of the first discovery mechanism as the channel's authority.
+		// For the other mechanisms, it must not count as an authority that the user has set.
 		outer.BuildOptions.Authority = ""
 	}
-	_, ours := builder.(program.Builder)
+	_, isOurs := builder.(program.Builder)
 	switch {
-	case ours:
+	case isOurs:
 		return outer.Parts(builder, target)
-	case grpcs[target.URL.Scheme]:
-		read := func(t *discovery.Target) ([]discovery.Mechanism, error) { return l.resolved(t, builder) }
-		return outer.Parts(program.Make(target.URL.Scheme, read, program.Program{}), target)
+	case grpcSchemes[target.URL.Scheme]:
+		parse := func(t *discovery.Target) ([]discovery.Mechanism, error) { return l.resolverMechanism(t, builder) }
+		return outer.Parts(program.Make(target.URL.Scheme, parse, program.Program{}), target)
 	}
-	return l.resolved(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
+	return l.resolverMechanism(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
 }
 
-func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
-	p := part{name: nameOf(t.Target), target: t.Target, authority: authorityOf(builder, t.Target)}
+func (l *listParser) resolverMechanism(t *discovery.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
+	p := entry{name: nameOf(t.Target), target: t.Target, authority: authorityOf(builder, t.Target)}
 	opts := t.BuildOptions
 	if opts.Authority == "" {
 		opts.Authority = p.authority
 	}
-	found := discovery.FromResolver(builder, t.Target, t.ClientConn, opts)
+	inner := discovery.FromResolver(builder, t.Target, t.ClientConn, opts)
 	if t.URL.Scheme == "dns" {
-		refresh, err := t.Refresh(unlessAsked)
+		refresh, err := t.Refresh(noRefresh)
 		if err != nil {
 			return nil, err
 		}
 		if !isAddress(t.Endpoint()) {
-			found = discovery.Refreshed(found, refresh)
+			inner = discovery.Refreshed(inner, refresh)
 		}
 	}
-	s := source{Source: found, part: p, options: l.options, list: t.Channel.Endpoint(), dialer: opts.Dialer != nil}
+	s := source{Source: inner, entry: p, options: l.options, list: t.Channel.Endpoint(), hasDialer: opts.Dialer != nil}
 	return []discovery.Mechanism{{Source: s, Authority: p.authority}}, nil
 }
 
-// part is an entry of the list that has a gRPC resolver.
-type part struct {
+// entry is an entry of the list that has a gRPC resolver.
+type entry struct {
 	name      string
 	target    resolver.Target
 	authority string
@@ -110,8 +110,8 @@ func nameOf(target resolver.Target) string {
 	return target.URL.Redacted()
 }
 
-// authorityOf returns the authority that a channel to target alone would have, if no option sets
-// one.
+// authorityOf returns the authority that a channel to target alone would have, unless an option
+// sets another authority.
 func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
 		return overrider.OverrideAuthority(target)
@@ -120,33 +120,33 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 }
 
 // source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks up the
-// name, the name itself is the only endpoint.
+// name, the only endpoint is the name itself.
 type source struct {
 	discovery.Source
-	part    part
-	options options
-	list    string // endpoint of the channel's target: the whole list
-	dialer  bool
+	entry     entry
+	options   options
+	list      string // the whole list, which is the endpoint of the channel's target
+	hasDialer bool
 }
 
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	way, err := s.route()
+	routing, err := s.route()
 	switch {
 	case err != nil:
 		return discovery.Started{}, err
-	case way.byProxy:
-		// The error is ignored, because there is no other answer.
-		_ = r.Update(answerWith(way.address))
+	case routing.byProxy:
+		// No error handling is needed, because the source has no other answer.
+		_ = r.Update(answerWith(routing.address))
 		return discovery.Started{}, nil
-	case way.address != "":
-		r = r.With(discovery.Hooks{Update: direct{r, way.address, s.options.proxy}.update})
+	case routing.address != "":
+		r = r.With(discovery.Hooks{Update: directReceiver{r, routing.address, s.options.proxy}.update})
 	}
 	return s.Source.Start(r)
 }
 
-func (s source) Check(read bool) error {
+func (s source) Check(parse bool) error {
 	if _, err := s.route(); err != nil {
 		return err
 	}
-	return s.Source.Check(read)
+	return s.Source.Check(parse)
 }

@@ -15,34 +15,34 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// inChild is an environment variable. It is set in the child processes of TestChannelThroughAProxy,
-// to the name of the case to run. Each case has a process of its own, because Go reads the proxy
+// caseVariable is an environment variable with the name of the case to run. It is set in the child
+// processes of TestChannelThroughProxy. Each case has its own process, because Go reads the proxy
 // environment once per process.
-const inChild = "FAILOVER_TEST_CASE"
+const caseVariable = "FAILOVER_TEST_CASE"
 
-func TestChannelThroughAProxy(t *testing.T) {
+func TestChannelThroughProxy(t *testing.T) {
 	cases := map[string]func(*testing.T, *testproxy.Proxy){
 		"names":    testProxyLooksUpNames,
-		"no-proxy": testPartInNoProxy,
+		"no-proxy": testEntryInNoProxy,
 	}
-	if name := os.Getenv(inChild); name != "" {
+	if name := os.Getenv(caseVariable); name != "" {
 		cases[name](t, startProxy(t))
 		return
 	}
 	for name := range cases {
-		child := exec.Command(os.Args[0], "-test.run=^TestChannelThroughAProxy$", "-test.v")
-		child.Env = append(os.Environ(), inChild+"="+name)
+		child := exec.Command(os.Args[0], "-test.run=^TestChannelThroughProxy$", "-test.v")
+		child.Env = append(os.Environ(), caseVariable+"="+name)
 		out, err := child.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "--- PASS: TestChannelThroughAProxy") {
+		if err != nil || !strings.Contains(string(out), "--- PASS: TestChannelThroughProxy") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
 }
 
 func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
-	ca := newAuthority(t)
-	us := startTier(t, "us", ca.server(t, "us-east.example.com"))
-	eu := startTier(t, "eu", ca.server(t, "eu-west.example.com"))
+	ca := newCertAuthority(t)
+	us := startServer(t, "us", ca.server(t, "us-east.example.com"))
+	eu := startServer(t, "eu", ca.server(t, "eu-west.example.com"))
 	proxy.Route("us-east.example.com:443", us.address)
 	proxy.Route("eu-west.example.com:443", eu.address)
 	conn := dial(t, "failover:///us-east.example.com,eu-west.example.com:443", grpc.WithTransportCredentials(ca.client("")))
@@ -56,17 +56,17 @@ func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	}
 }
 
-func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
-	ca := newAuthority(t)
-	near := startTier(t, "near", ca.server(t, "localhost"))
-	far := startTier(t, "far", ca.server(t, "eu-west.example.com"))
+func testEntryInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
+	ca := newCertAuthority(t)
+	near := startServer(t, "near", ca.server(t, "localhost"))
+	far := startServer(t, "far", ca.server(t, "eu-west.example.com"))
 	proxy.Route("eu-west.example.com:443", far.address)
 	_, port, err := net.SplitHostPort(near.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := grpc.WithResolvers(given.Builder(failover.Scheme))
-	conn := dial(t, "failover:///localhost:"+port+",eu-west.example.com:443", found, grpc.WithTransportCredentials(ca.client("")))
+	resolvers := grpc.WithResolvers(given.Builder(failover.Scheme))
+	conn := dial(t, "failover:///localhost:"+port+",eu-west.example.com:443", resolvers, grpc.WithTransportCredentials(ca.client("")))
 	await(t, conn, "near as localhost:"+port)
 	if len(proxy.Asked()) > 0 {
 		t.Errorf("the proxy received %q before it was needed", proxy.Asked())
@@ -75,8 +75,8 @@ func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	await(t, conn, "far as eu-west.example.com:443")
 }
 
-// startProxy starts a proxy and sets it in the environment. This must happen before the process
-// first uses a proxy.
+// startProxy starts a proxy and sets it in the environment. It must be called before the process
+// uses a proxy for the first time.
 func startProxy(t *testing.T) *testproxy.Proxy {
 	t.Helper()
 	proxy := testproxy.Start(t)

@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// twoTiers starts two servers, whose certificates have these names. With the dial option found, a
-// channel resolves us.test:443 and eu.test:443 to them.
-func twoTiers(t *testing.T, ca *authority, usName, euName string) (us, eu *tier, found grpc.DialOption) {
+// startTwoServers starts two servers, whose certificates contain the given names. The returned dial
+// option resolves us.test:443 and eu.test:443 to the addresses of these servers.
+func startTwoServers(t *testing.T, ca *certAuthority, usName, euName string) (us, eu *testServer, resolvers grpc.DialOption) {
 	t.Helper()
-	us, eu = startTier(t, "us", ca.server(t, usName)), startTier(t, "eu", ca.server(t, euName))
-	n := newNames()
+	us, eu = startServer(t, "us", ca.server(t, usName)), startServer(t, "eu", ca.server(t, euName))
+	n := newFakeDNS()
 	n.set("us.test:443", nil, us.address)
 	n.set("eu.test:443", nil, eu.address)
 	return us, eu, grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n))))
@@ -27,10 +27,10 @@ func twoTiers(t *testing.T, ca *authority, usName, euName string) (us, eu *tier,
 
 const tlsTarget = "failover:///lab:///us.test:443,lab:///eu.test:443"
 
-func TestEachTierIsVerifiedAgainstItsOwnCertificate(t *testing.T) {
-	ca := newAuthority(t)
-	us, _, found := twoTiers(t, ca, "us.test", "eu.test")
-	conn := dial(t, tlsTarget, found, grpc.WithTransportCredentials(ca.client("")))
+func TestEntriesHaveOwnCertificates(t *testing.T) {
+	ca := newCertAuthority(t)
+	us, _, resolvers := startTwoServers(t, ca, "us.test", "eu.test")
+	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("")))
 	await(t, conn, "us as us.test:443")
 	us.server.Stop()
 	await(t, conn, "eu as eu.test:443")
@@ -38,11 +38,12 @@ func TestEachTierIsVerifiedAgainstItsOwnCertificate(t *testing.T) {
 	await(t, conn, "us as us.test:443")
 }
 
-// The server of the second entry has the certificate of the first one. The client must refuse it.
-func TestATierWithTheCertificateOfAnotherIsRefused(t *testing.T) {
-	ca := newAuthority(t)
-	us, _, found := twoTiers(t, ca, "us.test", "us.test")
-	conn := dial(t, tlsTarget, found, grpc.WithTransportCredentials(ca.client("")))
+// The server of the second entry has the certificate of the first entry, so the client must refuse
+// it.
+func TestCertificateOfOtherEntryIsRefused(t *testing.T) {
+	ca := newCertAuthority(t)
+	us, _, resolvers := startTwoServers(t, ca, "us.test", "us.test")
+	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("")))
 	await(t, conn, "us as us.test:443")
 	us.server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -61,19 +62,19 @@ func TestATierWithTheCertificateOfAnotherIsRefused(t *testing.T) {
 	}
 }
 
-func TestANameInTheCredentialsHoldsForAllTiers(t *testing.T) {
-	ca := newAuthority(t)
-	us, _, found := twoTiers(t, ca, "pinned.test", "pinned.test")
-	conn := dial(t, tlsTarget, found, grpc.WithTransportCredentials(ca.client("pinned.test")))
+func TestServerNameAppliesToAllEntries(t *testing.T) {
+	ca := newCertAuthority(t)
+	us, _, resolvers := startTwoServers(t, ca, "pinned.test", "pinned.test")
+	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("pinned.test")))
 	await(t, conn, "us as pinned.test")
 	us.server.Stop()
 	await(t, conn, "eu as pinned.test")
 }
 
-func TestWithAuthorityHoldsForAllTiers(t *testing.T) {
-	ca := newAuthority(t)
-	us, _, found := twoTiers(t, ca, "front.test", "front.test")
-	conn := dial(t, tlsTarget, found, grpc.WithTransportCredentials(ca.client("")), grpc.WithAuthority("front.test:8443"))
+func TestWithAuthorityAppliesToAllEntries(t *testing.T) {
+	ca := newCertAuthority(t)
+	us, _, resolvers := startTwoServers(t, ca, "front.test", "front.test")
+	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("")), grpc.WithAuthority("front.test:8443"))
 	await(t, conn, "us as front.test:8443")
 	us.server.Stop()
 	await(t, conn, "eu as front.test:8443")
@@ -87,20 +88,20 @@ type bundle struct {
 func (b bundle) TransportCredentials() credentials.TransportCredentials { return b.creds }
 func (b bundle) PerRPCCredentials() credentials.PerRPCCredentials       { return nil }
 
-func TestCredentialsInABundle(t *testing.T) {
-	ca := newAuthority(t)
-	us, _, found := twoTiers(t, ca, "us.test", "eu.test")
-	conn := dial(t, tlsTarget, found, grpc.WithCredentialsBundle(bundle{creds: ca.client("")}))
+func TestCredentialsBundle(t *testing.T) {
+	ca := newCertAuthority(t)
+	us, _, resolvers := startTwoServers(t, ca, "us.test", "eu.test")
+	conn := dial(t, tlsTarget, resolvers, grpc.WithCredentialsBundle(bundle{creds: ca.client("")}))
 	await(t, conn, "us as us.test:443")
 	us.server.Stop()
 	await(t, conn, "eu as eu.test:443")
 }
 
-func TestAuthoritiesAreThoseOfChannelsToOnePart(t *testing.T) {
-	n := newNames()
-	server := startTier(t, "x", insecure.NewCredentials())
-	found := grpc.WithResolvers(n, given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n))))
-	for name, part := range map[string]string{
+func TestAuthorityEqualsThatOfSingleTarget(t *testing.T) {
+	n := newFakeDNS()
+	server := startServer(t, "x", insecure.NewCredentials())
+	resolvers := grpc.WithResolvers(n, given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n))))
+	for name, target := range map[string]string{
 		"plain.test:443":   "lab:///plain.test:443",
 		":443":             "lab:///:443",
 		"[2001:db8::1]:80": "lab:///[2001:db8::1]:80",
@@ -108,16 +109,16 @@ func TestAuthoritiesAreThoseOfChannelsToOnePart(t *testing.T) {
 		"é!$&'()*+;=@~":    "lab:///é!$&'()*+;=@~",
 	} {
 		n.set(name, nil, server.address)
-		alone, err := call(t.Context(), dial(t, part, found, plaintext), grpc.WaitForReady(true))
+		single, err := call(t.Context(), dial(t, target, resolvers, plaintext), grpc.WaitForReady(true))
 		if err != nil {
 			t.Fatal(err)
 		}
-		listed, err := call(t.Context(), dial(t, "failover:///"+part, found, plaintext), grpc.WaitForReady(true))
+		listed, err := call(t.Context(), dial(t, "failover:///"+target, resolvers, plaintext), grpc.WaitForReady(true))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if listed != alone {
-			t.Errorf("%s: called %q, and alone %q", part, listed, alone)
+		if listed != single {
+			t.Errorf("%s: called %q, and alone %q", target, listed, single)
 		}
 	}
 }

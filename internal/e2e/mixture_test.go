@@ -190,7 +190,7 @@ func TestBackendAddedToNameIsUsed(t *testing.T) {
 	added := time.Now()
 	stop := callContinuously(t, cc)
 	awaitName(ctx, t, cc, "second")
-	// The limit is generous, because the machine may be busy. TestABackendThatIsAddedAndRemoved
+	// The limit is generous, because the machine may be busy. TestBackendIsAddedAndRemoved
 	// checks the exact time.
 	if elapsed, limit := time.Since(added), refresh*11/10+15*time.Second; elapsed > limit {
 		t.Errorf("the second backend was used after %v, want %v at most", elapsed, limit)
