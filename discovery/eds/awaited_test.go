@@ -21,8 +21,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A management server accepts connections but never answers. The errors of calls must name it.
-func TestACallSaysThatTheServerIsAwaited(t *testing.T) {
+// If a management server accepts connections but never answers, the errors of calls must contain
+// its address.
+func TestCallErrorNamesSilentServer(t *testing.T) {
 	for query, want := range map[string]string{
 		"":          "eds: no answer yet: waiting for management server dns:///192.0.2.1:1",
 		"?cds=true": "no answer yet: waiting for ",

@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// The environment variables of the xDS bootstrap (gRFC A27). If both are set, the one with the file
-// is used.
+// The environment variables of the xDS bootstrap (gRFC A27). If both are set, bootstrapFileVar
+// takes precedence.
 const (
 	bootstrapFileVar   = "GRPC_XDS_BOOTSTRAP"
 	bootstrapConfigVar = "GRPC_XDS_BOOTSTRAP_CONFIG"
@@ -37,8 +37,8 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// loadBootstrap reads the bootstrap to which the environment variables refer. If none is set, it
-// returns an empty bootstrap.
+// loadBootstrap reads the bootstrap that the environment variables specify. If no variable is set,
+// it returns an empty bootstrap.
 func loadBootstrap() (*bootstrap, error) {
 	if path := os.Getenv(bootstrapFileVar); path != "" {
 		text, err := os.ReadFile(path)
@@ -89,8 +89,7 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	return b, nil
 }
 
-// find returns the server with the given URI, or nil. The scheme "dns" may be omitted in either
-// URI.
+// find returns the server with the given URI, or nil. The scheme "dns" may be omitted in both URIs.
 func (b *bootstrap) find(uri string) *bootstrapServer {
 	for i := range b.servers {
 		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {
@@ -100,7 +99,7 @@ func (b *bootstrap) find(uri string) *bootstrapServer {
 	return nil
 }
 
-// credentials returns the first entry of the server's channel_creds that is supported.
+// credentials returns the first supported entry of the server's channel_creds.
 func (s *bootstrapServer) credentials() (channelCredentials, error) {
 	var unknown []string
 	for _, c := range s.creds {

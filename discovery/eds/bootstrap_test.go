@@ -19,8 +19,8 @@ func bootstrapFile(t *testing.T, text string) {
 }
 
 // nodeServer starts a server that sends the node of each stream to nodes. It also returns the
-// server's address, and a bootstrap that lists the server. Each test needs its own server, because
-// a stream that is ending may still be shared with the next channel.
+// server's address and a bootstrap with the server. Each test needs its own server, because the
+// next channel may share a stream that is still ending.
 func nodeServer(t *testing.T) (nodes chan string, address, bootstrap string) {
 	t.Helper()
 	nodes = make(chan string, 1)
@@ -37,7 +37,7 @@ func nodeServer(t *testing.T) (nodes chan string, address, bootstrap string) {
 		"node":{"id":"me","locality":{"region":"r"},"metadata":{"k":"v"},"unheard_of":1},"certificate_providers":{}}`
 }
 
-func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
+func TestBootstrapServerAndNode(t *testing.T) {
 	await := func(t *testing.T, target string, nodes chan string) {
 		c := build(t, target)
 		if got := wait(t, "node", nodes); got != "me r v" {
@@ -63,7 +63,7 @@ func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
 	})
 }
 
-func TestBootstrapThatIsWrong(t *testing.T) {
+func TestInvalidBootstrap(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                                      "not the JSON of a bootstrap",
 		`{"xds_servers":[{}]}`:                   "xds_servers[0] has no server_uri",

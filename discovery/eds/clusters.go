@@ -16,19 +16,19 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// clusterSource is the source of a target that requests Clusters (CDS).
+// clusterSource is the source of a target for which Clusters are requested (CDS).
 type clusterSource struct {
 	source
 	target *discovery.Target
 }
 
 func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	h := &hub{source: s.source, receiver: r, parts: make(map[*partWatch]bool), noted: make(map[string]string), open: new(atomic.Pointer[hub])}
-	h.open.Store(h)
-	h.maker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
-		return &part{hub: h.open, source: s.source, server: h.maker.Scope, service: service}, nil
+	h := &clusterWatch{source: s.source, receiver: r, endpointWatches: make(map[*endpointsWatch]bool), lastNotes: make(map[string]string), openWatch: new(atomic.Pointer[clusterWatch])}
+	h.openWatch.Store(h)
+	h.mechanismMaker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
+		return &clusterEndpoints{owner: h.openWatch, source: s.source, server: h.mechanismMaker.Scope, service: service}, nil
 	}}
-	w, err := s.follow(r, h.needs, h.pass)
+	w, err := s.follow(r, h.needs, h.handleSnapshot)
 	if err != nil {
 		return discovery.Started{}, err
 	}
@@ -36,27 +36,27 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// hub receives the resources of a target with CDS. It passes the list of discovery mechanisms to
-// the target's receiver, and endpoints to those mechanisms that use EDS.
-type hub struct {
-	source   source
-	receiver *discovery.Receiver
-	maker    cds.Maker
-	open     *atomic.Pointer[hub] // shared with the parts, which may outlive the hub; holds nil after close
-	watch    atomic.Pointer[watch]
-	current  atomic.Pointer[adsclient.Snapshot]
+// clusterWatch receives the resources of a target with CDS. It passes the list of discovery
+// mechanisms to the target's receiver, and endpoints to the mechanisms that use EDS.
+type clusterWatch struct {
+	source         source
+	receiver       *discovery.Receiver
+	mechanismMaker cds.Maker
+	openWatch      *atomic.Pointer[clusterWatch] // shared with each clusterEndpoints, which may outlive this watch; nil after close
+	watch          atomic.Pointer[watch]
+	lastSnapshot   atomic.Pointer[adsclient.Snapshot]
 
-	events serial.Serializer // guards the fields below
-	noted  map[string]string
-	held   *adsclient.Snapshot
-	passed bool
-	hold   serial.Timer // when it fires, tell is called with held
-	parts  map[*partWatch]bool
+	events          serial.Serializer // guards the fields below
+	lastNotes       map[string]string
+	pendingSnapshot *adsclient.Snapshot
+	hasSent         bool
+	delayTimer      serial.Timer // sends pendingSnapshot
+	endpointWatches map[*endpointsWatch]bool
 }
 
 // needs returns the resources to subscribe to, according to the clusters that are known so far.
-func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
-	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return find(known[name]) })
+func (h *clusterWatch) needs(known map[string]adsclient.State) adsclient.Needs {
+	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return knownCluster(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
 	for _, e := range g.List {
 		switch c := g.Known[e.Name].Cluster; {
@@ -70,38 +70,38 @@ func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 	return needs
 }
 
-func find(s adsclient.State) cds.Known {
+func knownCluster(s adsclient.State) cds.Known {
 	if s.Good == nil {
 		return cds.Known{Err: s.Err}
 	}
 	return cds.Known{Cluster: s.Good.Read.(*cds.Cluster)}
 }
 
-// holdFor limits the delay of the first list of discovery mechanisms while resources are missing.
-// Without the delay, calls might fail at an unreachable cluster while the next one is loading. The
-// delay is short, because package join waits for the first mechanism anyway (docs/waits.md). gRFC
-// A74 has no limit.
-const holdFor = time.Second
+// maxDelay limits the delay of the first list of discovery mechanisms while resources are missing.
+// Without the delay, calls might fail at an unreachable cluster while the next cluster is still
+// loading. The delay is short, because package join waits for the first mechanism anyway
+// (docs/waits.md). gRFC A74 has no limit.
+const maxDelay = time.Second
 
-// pass passes a snapshot to the receiver. While resources are missing, it delays the first one for
-// up to holdFor.
-func (h *hub) pass(s adsclient.Snapshot) {
+// handleSnapshot sends a snapshot. While resources are missing, it delays the first snapshot for at
+// most maxDelay.
+func (h *clusterWatch) handleSnapshot(s adsclient.Snapshot) {
 	h.events.Run(func() {
-		if h.passed || !waits(s) {
-			h.tell(s)
+		if h.hasSent || !isIncomplete(s) {
+			h.send(s)
 			return
 		}
-		h.held = &s
-		if !h.hold.Runs() {
-			h.hold.Start(&h.events, holdFor, func() { h.tell(*h.held) })
+		h.pendingSnapshot = &s
+		if !h.delayTimer.Runs() {
+			h.delayTimer.Start(&h.events, maxDelay, func() { h.send(*h.pendingSnapshot) })
 		}
 	})
 }
 
-// waits reports whether a requested resource is missing from s.
-func waits(s adsclient.Snapshot) bool {
-	for _, all := range []map[string]adsclient.State{s.Clusters, s.Endpoints} {
-		for _, state := range all {
+// isIncomplete reports whether a requested resource is missing from s.
+func isIncomplete(s adsclient.Snapshot) bool {
+	for _, states := range []map[string]adsclient.State{s.Clusters, s.Endpoints} {
+		for _, state := range states {
 			if state == (adsclient.State{}) {
 				return true
 			}
@@ -110,67 +110,68 @@ func waits(s adsclient.Snapshot) bool {
 	return false
 }
 
-// tell passes the discovery mechanisms and the endpoints of s to their receivers, unless the hub is
-// closed.
-func (h *hub) tell(s adsclient.Snapshot) {
-	if h.open.Load() == nil {
+// send passes the discovery mechanisms and the endpoints of s to their receivers, unless the watch
+// is closed.
+func (h *clusterWatch) send(s adsclient.Snapshot) {
+	if h.openWatch.Load() == nil {
 		return
 	}
-	h.hold.Stop()
-	h.passed, h.held = true, nil
-	h.current.Store(&s)
-	h.maker.Scope = s.Server
+	h.delayTimer.Stop()
+	h.hasSent, h.pendingSnapshot = true, nil
+	h.lastSnapshot.Store(&s)
+	h.mechanismMaker.Scope = s.Server
 	g := s.For.(*cds.Graph)
-	list := h.maker.Parts(g, nil)
-	h.note(g)
+	list := h.mechanismMaker.Parts(g, nil)
+	h.logNotes(g)
 	h.receiver.Parts(list)
-	for p := range h.parts {
+	for p := range h.endpointWatches {
 		if p.server == s.Server {
-			p.pass(s.Endpoints[p.service])
+			p.handleState(s.Endpoints[p.service])
 		}
 	}
 }
 
-// note logs a warning about each cluster with ignored fields, if the warning has changed.
-func (h *hub) note(g *cds.Graph) {
+// logNotes logs a warning about each cluster with ignored fields, unless the same warning was
+// logged last.
+func (h *clusterWatch) logNotes(g *cds.Graph) {
 	for _, name := range g.Asked {
 		k := g.Known[name]
 		if k.Cluster == nil || len(k.Cluster.Notes) == 0 {
 			continue
 		}
-		if text := (&envoy.Invalid{Problems: k.Cluster.Notes}).Error(); h.noted[name] != text {
-			h.noted[name] = text
+		if text := (&envoy.Invalid{Problems: k.Cluster.Notes}).Error(); h.lastNotes[name] != text {
+			h.lastNotes[name] = text
 			logger.Warningf("eds: cluster %q: %s", name, printable.Text(text))
 		}
 	}
 }
 
-func (h *hub) close() {
-	h.open.Store(nil)
-	h.events.Run(h.hold.Stop)
+func (h *clusterWatch) close() {
+	h.openWatch.Store(nil)
+	h.events.Run(h.delayTimer.Stop)
 	h.watch.Load().stop()
 }
 
-// part is the source of the endpoints of one cluster. The endpoints come from the server that sent
-// the cluster. A part may outlive its channel. It therefore refers to the hub only by a pointer,
-// which close sets to nil.
-type part struct {
-	hub     *atomic.Pointer[hub]
+// clusterEndpoints is the source of the endpoints of one cluster. The endpoints come from the
+// server that sent the cluster. The source may outlive its channel. Therefore, it has only a
+// pointer to a pointer to the clusterWatch, which close sets to nil.
+type clusterEndpoints struct {
+	owner   *atomic.Pointer[clusterWatch]
 	source  source
 	server  int
 	service string
 }
 
-// Start implements discovery.Source. If the hub is closed, the part itself subscribes to its
-// endpoints.
-func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
-	if h := p.hub.Load(); h != nil {
-		w := &partWatch{part: p, hub: h, receiver: r}
+// Start implements discovery.Source. If the clusterWatch is closed, Start subscribes to the
+// endpoints itself.
+func (p *clusterEndpoints) Start(r *discovery.Receiver) (discovery.Started, error) {
+	if h := p.owner.Load(); h != nil {
+		w := &endpointsWatch{clusterEndpoints: p, owner: h, receiver: r}
 		r.Trying("waiting for its endpoints")
-		w.look()
+		w.update()
 		h.events.Run(func() {
-			h.parts[w] = true
-			w.look() // the hub may have received a snapshot before w was registered
+			h.endpointWatches[w] = true
+			w.update() // a snapshot may have arrived before w was registered
 		})
 		return discovery.Started{Close: w.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 	}
@@ -180,42 +181,42 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 // Check implements discovery.Source. It returns nil, because the clusterSource checks the options.
-func (*part) Check(bool) error { return nil }
+func (*clusterEndpoints) Check(bool) error { return nil }
 
-type partWatch struct {
-	*part
-	hub      *hub
-	receiver *discovery.Receiver
-	last     adsclient.State // set in Start, and later only in the hub's events
+type endpointsWatch struct {
+	*clusterEndpoints
+	owner     *clusterWatch
+	receiver  *discovery.Receiver
+	lastState adsclient.State // used by Start, and afterwards only in the events of the clusterWatch
 }
 
-func (w *partWatch) look() {
-	if s := w.hub.current.Load(); s != nil && w.server == s.Server {
-		w.pass(s.Endpoints[w.service])
+func (w *endpointsWatch) update() {
+	if s := w.owner.lastSnapshot.Load(); s != nil && w.server == s.Server {
+		w.handleState(s.Endpoints[w.service])
 	}
 }
 
-func (w *partWatch) pass(s adsclient.State) {
-	if s != w.last {
-		w.last = s
-		passOn(w.receiver, s)
+func (w *endpointsWatch) handleState(s adsclient.State) {
+	if s != w.lastState {
+		w.lastState = s
+		sendState(w.receiver, s)
 	}
 }
 
-// confirmed returns the time at which the server in use last sent a message.
-func (w *partWatch) confirmed() time.Time {
-	if watch := w.hub.watch.Load(); watch != nil {
+// confirmed returns the time at which the current server last sent a message.
+func (w *endpointsWatch) confirmed() time.Time {
+	if watch := w.owner.watch.Load(); watch != nil {
 		return watch.confirmed()
 	}
 	return time.Now()
 }
 
-func (w *partWatch) endpointsFailed() {
-	if watch := w.hub.watch.Load(); watch != nil {
+func (w *endpointsWatch) endpointsFailed() {
+	if watch := w.owner.watch.Load(); watch != nil {
 		watch.endpointsFailed()
 	}
 }
 
-func (w *partWatch) close() {
-	w.hub.events.Run(func() { delete(w.hub.parts, w) })
+func (w *endpointsWatch) close() {
+	w.owner.events.Run(func() { delete(w.owner.endpointWatches, w) })
 }

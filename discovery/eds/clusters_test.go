@@ -14,18 +14,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// This is the example of gRFC A37: endpoints from EDS come first, and plain DNS is the last resort.
-// The channel must follow changes of the clusters.
+// The clusters are those of the example in gRFC A37: endpoints from EDS come first, and DNS is the
+// last resort. The channel must follow changes of the clusters.
 func TestClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(
 			adstest.Aggregate("shop", "near", "rest"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"),
 			adstest.Aggregate("rest", "near", "backup"), adstest.LogicalDNS("backup", "backup.example.com", 443),
 		)
 		s.start(server, catalogue.Serve)
-		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
+		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
@@ -35,30 +35,30 @@ func TestClusters(t *testing.T) {
 		s.expect(`10.3.0.1:1 new/child0, 10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["new/child0","near/child0","backup"]`)
 		catalogue.Set(adstest.EDS("shop"), adstest.Cluster("shop", "10.4.0.1:1"))
 		s.expect(`10.4.0.1:1 shop/child0 of ["shop/child0"]`)
-		if got := fmt.Sprint(s.names); got != "[backup.example.com:443]" {
+		if got := fmt.Sprint(s.lookups); got != "[backup.example.com:443]" {
 			t.Errorf("looked up %s, want the backup once", got)
 		}
 	})
 }
 
-// A cluster is removed from the aggregate and later put back, without endpoints, in place of
-// another cluster. The replaced cluster must stay in use until the new one has endpoints. Calls
+// A cluster without endpoints is removed from the aggregate and later added again in place of
+// another cluster. The replaced cluster must stay in use until the new cluster has endpoints. Calls
 // must not go to the last resort.
-func TestClusterWithoutEndpointsIsBack(t *testing.T) {
+func TestClusterWithoutEndpointsIsAddedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(
 			adstest.Aggregate("shop", "near", "backup"), adstest.LogicalDNS("backup", "backup.example.com", 443),
 			adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("new"),
 		)
 		s.start(server, catalogue.Serve)
-		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
+		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
 		const near = `10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`
 		s.expect(near)
 		catalogue.Set(adstest.Aggregate("shop", "near", "new", "backup"))
 		time.Sleep(time.Minute)
-		s.saw()
+		s.updates()
 		catalogue.Set(adstest.Aggregate("shop", "near", "backup"))
 		s.expect(near)
 		catalogue.Set(adstest.Aggregate("shop", "new", "backup"))
@@ -68,12 +68,12 @@ func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	})
 }
 
-// The outlier detection of a cluster must apply to its priorities (gRFC A50). If an update makes it
-// invalid, the last valid one must stay in use.
-func TestOutlierDetectionOfClusters(t *testing.T) {
+// The outlier detection of a cluster must apply to the cluster's priorities (gRFC A50). If an
+// update makes it invalid, the last valid outlier detection must stay in use.
+func TestClusterOutlierDetection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		near := func(seconds int64) *clusterv3.Cluster {
 			c := adstest.EDS("near")
 			c.OutlierDetection = &clusterv3.OutlierDetection{Interval: &durationpb.Duration{Seconds: seconds}}
@@ -81,12 +81,12 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 		}
 		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near", "far"), near(1), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("far"), adstest.Cluster("far", "10.2.0.1:1"))
 		s.start(server, catalogue.Serve)
-		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
+		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
 		const both = `10.1.0.1:1 near/child0, 10.2.0.1:1 far/child0 of ["near/child0","far/child0"]`
-		expect := func(nearly string) {
+		expect := func(nearInterval string) {
 			t.Helper()
 			s.expect(both)
-			for child, interval := range map[string]string{"near": nearly, "far": "10s"} {
+			for child, interval := range map[string]string{"near": nearInterval, "far": "10s"} {
 				if want := `"` + child + `/child0":{"config":[{"understudy_outlier_detection":{"interval":"` + interval + `"`; !strings.Contains(s.cc.config.Load().(string), want) {
 					t.Errorf("config %s does not contain %s", s.cc.config.Load().(string), want)
 				}
@@ -103,21 +103,21 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 }
 
 // The endpoints of a cluster that is not an aggregate may have another name (service_name).
-func TestServiceNameOfACluster(t *testing.T) {
+func TestClusterServiceName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		cluster := adstest.EDS("shop")
 		cluster.EdsClusterConfig.ServiceName = "service"
 		s.start(server, adstest.NewCatalogue(cluster, adstest.Cluster("service", "10.1.0.1:1")).Serve)
-		defer s.open(s.builder(given.Sources(WithCDS())), "eds://"+server+"/shop")()
+		defer s.conns(s.builder(given.Sources(WithCDS())), "eds://"+server+"/shop")()
 		s.expect(`10.1.0.1:1 shop/child0 of ["shop/child0"]`)
 	})
 }
 
-// A cluster that cannot be used must become a priority without endpoints. Its error must give the
-// path to it from the target's cluster.
-func TestClustersThatLeadNowhere(t *testing.T) {
+// A cluster that cannot be used must become a priority without endpoints. Its error must contain
+// the path from the target's cluster to this cluster.
+func TestUnusableClusters(t *testing.T) {
 	maglev := adstest.EDS("bad")
 	maglev.LbPolicy = clusterv3.Cluster_MAGLEV
 	for about, test := range map[string]struct {
@@ -133,17 +133,17 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSite(t)
-				defer s.end()
+				s := newTestNetwork(t)
+				defer s.stopAll()
 				catalogue := adstest.NewCatalogue(adstest.EDS("good"), adstest.Cluster("good", "10.1.0.1:1"))
 				for _, c := range test.clusters {
 					catalogue.Set(c)
 				}
 				s.start(server, catalogue.Serve)
 				before := logged.Count(test.want)
-				defer s.open(s.builder(), "eds://"+server+"/shop?cds=true&failoverTimeout=1h")()
+				defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true&failoverTimeout=1h")()
 				time.Sleep(test.after)
-				if got := s.saw(); !strings.HasPrefix(got, "10.1.0.1:1 good/child0 of [") || strings.Contains(got, "\n") {
+				if got := s.updates(); !strings.HasPrefix(got, "10.1.0.1:1 good/child0 of [") || strings.Contains(got, "\n") {
 					t.Errorf("channel saw\n%s\nwant the good cluster behind the bad one", got)
 				}
 				if got := logged.Count(test.want) - before; got != 1 {
@@ -154,15 +154,15 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// The first update must wait for a slow cluster, but no longer than holdFor.
-func TestClustersThatAreSlow(t *testing.T) {
+// The first update must wait for a slow cluster, but at most for maxDelay.
+func TestSlowCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "good", "slow"), adstest.EDS("good"), adstest.Cluster("good", "10.1.0.1:1"))
 		s.start(server, catalogue.Serve)
-		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
-		time.Sleep(holdFor - 1)
+		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
+		time.Sleep(maxDelay - 1)
 		s.expect("")
 		time.Sleep(time.Nanosecond)
 		s.expect(`10.1.0.1:1 good/child0 of ["good/child0"]`)
@@ -171,44 +171,44 @@ func TestClustersThatAreSlow(t *testing.T) {
 	})
 }
 
-func TestNoClusterAtAll(t *testing.T) {
+func TestMissingClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
-		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
-		if got := s.saw(); !strings.HasPrefix(got, `error eds: no cluster "shop" from dns:///10.0.0.1:18000: `) {
+		s := newTestNetwork(t)
+		defer s.stopAll()
+		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
+		if got := s.updates(); !strings.HasPrefix(got, `error eds: no cluster "shop" from dns:///10.0.0.1:18000: `) {
 			t.Errorf("channel saw %s", got)
 		}
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.EDS("b")).Serve)
 		time.Sleep(20 * time.Second)
-		if got := s.saw(); !strings.HasPrefix(got, `error eds: no part has an address: a: no endpoints of cluster "a" from dns`) && !strings.Contains(got, `a: eds: no endpoints of cluster "a"`) || !strings.Contains(got, `b: eds: no endpoints of cluster "b"`) {
+		if got := s.updates(); !strings.HasPrefix(got, `error eds: no part has an address: a: no endpoints of cluster "a" from dns`) && !strings.Contains(got, `a: eds: no endpoints of cluster "a"`) || !strings.Contains(got, `b: eds: no endpoints of cluster "b"`) {
 			t.Errorf("channel saw %s, want the errors of both clusters", got)
 		}
 	})
 }
 
-// The first server goes down in the middle of a change. The channel must never get clusters of one
-// server together with endpoints of the other.
+// The first server becomes unreachable in the middle of a change. The channel must never get
+// clusters of one server together with endpoints of the other server.
 func TestServersAreNeverMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		first := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.EDS("b"), adstest.Cluster("b", "10.1.0.2:1"))
-		other := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "c"), adstest.EDS("a"), adstest.Cluster("a", "10.2.0.1:1"), adstest.EDS("c"))
+		secondCatalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "c"), adstest.EDS("a"), adstest.Cluster("a", "10.2.0.1:1"), adstest.EDS("c"))
 		s.start(server, first.Serve)
-		s.start(second, other.Serve)
-		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		s.start(second, secondCatalogue.Serve)
+		defer s.conns(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
 		first.Set(adstest.Aggregate("shop", "a", "d"))
 		synctest.Wait()
 		s.stop(server)
 		time.Sleep(10 * time.Second)
-		if got := s.saw(); strings.Contains(got, "10.2.") || got != "" && !strings.HasPrefix(got, "10.1.0.1:1 a/child0") {
+		if got := s.updates(); strings.Contains(got, "10.2.") || got != "" && !strings.HasPrefix(got, "10.1.0.1:1 a/child0") {
 			t.Errorf("channel saw %s, want the first server's endpoints only", got)
 		}
-		other.Set(adstest.Cluster("c", "10.2.0.2:1"))
+		secondCatalogue.Set(adstest.Cluster("c", "10.2.0.2:1"))
 		time.Sleep(time.Minute)
-		for line := range strings.Lines(s.saw()) {
+		for line := range strings.Lines(s.updates()) {
 			if strings.Contains(line, "10.1.") && strings.Contains(line, "10.2.") {
 				t.Errorf("endpoints of both servers are mixed: %s", line)
 			}
@@ -216,55 +216,55 @@ func TestServersAreNeverMixed(t *testing.T) {
 		first.Set(adstest.EDS("d"), adstest.Cluster("d", "10.1.0.3:1"))
 		s.start(server, first.Serve)
 		time.Sleep(150 * time.Second)
-		if got := s.saw(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.1.0.3:1 d/child0 of ["a/child0","d/child0"]`) {
+		if got := s.updates(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.1.0.3:1 d/child0 of ["a/child0","d/child0"]`) {
 			t.Errorf("channel saw\n%s\nwant the first server's endpoints again", got)
 		}
 	})
 }
 
-// A channel becomes active again while its server is down. It must use its last good clusters.
-func TestClustersOfAnIdleChannel(t *testing.T) {
+// A channel that leaves idle mode while its server is down must use its last good clusters.
+func TestClustersAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "backup"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.LogicalDNS("backup", "backup.example.com", 443)).Serve)
 		b := s.builder()
-		closeIt := s.open(b, "eds://"+server+"/shop?cds=true")
+		closeChannel := s.conns(b, "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
-		closeIt()
+		closeChannel()
 		s.stop(server)
-		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
 		time.Sleep(time.Minute)
-		if got := s.saw(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`) {
+		if got := s.updates(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`) {
 			t.Errorf("channel saw\n%s\nwant the endpoints from before", got)
 		}
 	})
 }
 
-// Another channel keeps the stream to the server open. A channel that becomes active again must
-// therefore get its endpoints at once, even if one of its clusters has none.
-func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
+// While another channel keeps the stream to the server open, a channel that leaves idle mode must
+// get its endpoints immediately, even if one of its clusters has no endpoints.
+func TestClusterWithoutEndpointsDoesNotDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(
 			adstest.Aggregate("shop", "near", "new"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("new"),
 			adstest.EDS("other"), adstest.Cluster("other", "10.2.0.1:1"),
 		)
 		s.start(server, catalogue.Serve)
 		b := s.builder()
-		defer s.open(b, "eds://"+server+"/other?cds=true")()
+		defer s.conns(b, "eds://"+server+"/other?cds=true")()
 		for range 2 {
-			closeIt := s.open(b, "eds://"+server+"/shop?cds=true")
+			closeChannel := s.conns(b, "eds://"+server+"/shop?cds=true")
 			time.Sleep(time.Minute)
-			s.saw()
-			closeIt()
+			s.updates()
+			closeChannel()
 			time.Sleep(30 * time.Minute)
 		}
-		began := time.Now()
-		defer s.open(b, "eds://"+server+"/shop?cds=true")()
-		if got := s.saw(); !strings.HasPrefix(got, "10.1.0.1:1 near/") || time.Since(began) > 0 {
-			t.Errorf("the channel saw %q after %v, want the endpoint of near at once", got, time.Since(began))
+		start := time.Now()
+		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
+		if got := s.updates(); !strings.HasPrefix(got, "10.1.0.1:1 near/") || time.Since(start) > 0 {
+			t.Errorf("the channel saw %q after %v, want the endpoint of near at once", got, time.Since(start))
 		}
 	})
 }

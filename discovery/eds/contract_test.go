@@ -15,17 +15,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func TestTheContractOfSources(t *testing.T) {
-	for about, lost := range map[string]bool{"well": false, "lost": true} {
+func TestSourceContract(t *testing.T) {
+	for about, isUnreachable := range map[string]bool{"well": false, "lost": true} {
 		t.Run(about, func(t *testing.T) {
 			sourcetest.Run(t, func(t *testing.T) discovery.Source {
 				listener := bufconn.Listen(1 << 16)
-				server := adstest.Serve(listener, constant)
+				server := adstest.Serve(listener, serveOnce)
 				t.Cleanup(server.Stop)
-				insecurely := &channelCredentials{insecure.NewCredentials(), insecureIdentity}
-				s := source{hosts: []string{"192.0.2.1:1"}, cluster: "c", options: options{maxResponse: defaultMaxResponse, credentials: insecurely}}
+				creds := &channelCredentials{insecure.NewCredentials(), insecureIdentity}
+				s := source{hosts: []string{"192.0.2.1:1"}, cluster: "c", options: options{maxResponse: defaultMaxResponse, credentials: creds}}
 				s.network = &adsclient.Network{Dial: func(ctx context.Context, _ string) (net.Conn, error) {
-					if lost {
+					if isUnreachable {
 						return nil, errors.New("connection refused")
 					}
 					return listener.DialContext(ctx)

@@ -25,8 +25,8 @@ const (
 	systemIdentity   = "tls"
 )
 
-// credentialsFor returns the credentials for the management server at uri. If the channel's target
-// names the server, host is the server's host:port, otherwise "".
+// credentialsFor returns the credentials for the management server at uri. host is the server's
+// host:port if the channel's target contains the server, and "" otherwise.
 func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
 	if o.credentials != nil {
 		return *o.credentials, nil
@@ -40,8 +40,8 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
 }
 
-// tlsFiles names the files of TLS credentials. It is comparable and serves as the identity of these
-// credentials.
+// tlsFiles contains the paths of the files of TLS credentials. It is comparable, and is the
+// identity of these credentials.
 type tlsFiles struct {
 	CA          string `json:"ca_certificate_file"` // if empty, the system's roots are used
 	Certificate string `json:"certificate_file"`
@@ -56,7 +56,7 @@ func (f tlsFiles) check() error {
 	return err
 }
 
-// load reads the files. If one cannot be used, it returns a fileError.
+// load reads the files. If a file is missing or invalid, it returns a fileError.
 func (f tlsFiles) load() (*tls.Config, error) {
 	var config tls.Config
 	if f.CA != "" {

@@ -22,7 +22,7 @@ func serveTLS(t *testing.T, a *testcert.Authority, clients *x509.CertPool) strin
 	if clients != nil {
 		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, clients
 	}
-	return serve(t, constant, grpc.Creds(credentials.NewTLS(config)))
+	return serve(t, serveOnce, grpc.Creds(credentials.NewTLS(config)))
 }
 
 func TestTLS(t *testing.T) {
@@ -58,13 +58,13 @@ func tlsBootstrap(address, ca string, pair testcert.Pair) string {
 func TestBootstrapWithMutualTLS(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
-	wrong := other.Pair("client", "client")
-	t.Setenv(bootstrapConfigVar, tlsBootstrap(address, a.File(), wrong))
+	clientPair := other.Pair("client", "client")
+	t.Setenv(bootstrapConfigVar, tlsBootstrap(address, a.File(), clientPair))
 	c := build(t, "eds://"+address+"/c")
 	wait(t, "error", c.errors)
 	renewed := a.Pair("client", "client")
-	rename(t, renewed.Certificate, wrong.Certificate)
-	rename(t, renewed.Key, wrong.Key)
+	rename(t, renewed.Certificate, clientPair.Certificate)
+	rename(t, renewed.Key, clientPair.Key)
 	wait(t, "state", c.states)
 }
 
@@ -73,9 +73,9 @@ func TestDefaultCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked options
+	var insecureOption options
 	given.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Mechanism, error) {
-		asked = discovery.OwnOptions(t, options{})
+		insecureOption = discovery.OwnOptions(t, options{})
 		return nil, nil
 	}, given.Sources(WithInsecure())).OverrideAuthority(target(t, "eds:///c"))
 	for _, test := range []struct {
@@ -86,10 +86,10 @@ func TestDefaultCredentials(t *testing.T) {
 		{"127.0.0.1:1", options{}, insecureIdentity},
 		{"192.0.2.1:1", options{}, systemIdentity},
 		{"other:1", options{}, systemIdentity},
-		{"other:1", asked, insecureIdentity},
+		{"other:1", insecureOption, insecureIdentity},
 		{"xds:1", options{}, insecureIdentity},
 		{"tls:1", options{}, systemIdentity},
-		{"tls:1", asked, insecureIdentity},
+		{"tls:1", insecureOption, insecureIdentity},
 	} {
 		got, err := test.options.credentialsFor(test.host, "dns:///"+test.host, boot)
 		if err != nil || got.identity != test.want {
@@ -101,13 +101,13 @@ func TestDefaultCredentials(t *testing.T) {
 	}
 }
 
-// Channels may share a stream only if their credentials are equal. Credentials that Go cannot
-// compare with == count as different.
-func TestCredentialsThatCannotBeCompared(t *testing.T) {
-	type sliced struct {
+// Channels may share a stream only if their credentials are equal. Credentials that cannot be
+// compared with == count as different.
+func TestIncomparableCredentials(t *testing.T) {
+	type incomparable struct {
 		credentials.TransportCredentials
 		_ []string
 	}
-	creds := sliced{TransportCredentials: insecure.NewCredentials()}
-	wait(t, "state", build(t, "eds://"+serve(t, constant)+"/c", given.Sources(WithTransportCredentials(creds))).states)
+	creds := incomparable{TransportCredentials: insecure.NewCredentials()}
+	wait(t, "state", build(t, "eds://"+serve(t, serveOnce)+"/c", given.Sources(WithTransportCredentials(creds))).states)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/eds"
 )
 
-// The management server is reached with mutual TLS and the system's root certificates.
+// The client connects to the management server with mutual TLS. It verifies the server against the
+// system's root certificates.
 func Example() {
 	var certificate tls.Certificate // from tls.LoadX509KeyPair
 	options := understudy.Recommended()

@@ -14,74 +14,75 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// longestPause is longer than the longest backoff between two connection attempts (120 s, plus the
-// jitter).
-const longestPause = 150 * time.Second
+// maxReconnectTime is longer than the longest backoff between two connection attempts, which is 120
+// s plus jitter.
+const maxReconnectTime = 150 * time.Second
 
-// shopOf returns the resources of an aggregate cluster. The aggregate contains the given clusters
-// and, at the end, a cluster in DNS. The addresses of endpoints begin with prefix.
-func shopOf(prefix string, clusters ...string) []proto.Message {
-	all := []proto.Message{adstest.Aggregate("shop", append(clusters, "backup")...), adstest.LogicalDNS("backup", "backup.example.com", 443)}
+// shopResources returns the resources of an aggregate cluster. The aggregate contains the given
+// clusters and, as the last one, a cluster in DNS. The addresses of endpoints begin with prefix.
+func shopResources(prefix string, clusters ...string) []proto.Message {
+	resources := []proto.Message{adstest.Aggregate("shop", append(clusters, "backup")...), adstest.LogicalDNS("backup", "backup.example.com", 443)}
 	for i, c := range clusters {
-		all = append(all, adstest.EDS(c), adstest.Cluster(c, prefix+".0."+string(rune('1'+i))+":1"))
+		resources = append(resources, adstest.EDS(c), adstest.Cluster(c, prefix+".0."+string(rune('1'+i))+":1"))
 	}
-	return all
+	return resources
 }
 
-func TestServersTakeTurns(t *testing.T) {
+func TestServersFailAlternately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
-		first, other := adstest.NewCatalogue(shopOf("10.1", "a", "b")...), adstest.NewCatalogue(shopOf("10.2", "a")...)
-		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
-		if got := s.saw(); !strings.Contains(got, `error eds: no cluster "shop" from dns:///`+server) || !strings.Contains(got, "from dns:///"+second) {
+		s := newTestNetwork(t)
+		defer s.stopAll()
+		first, secondCatalogue := adstest.NewCatalogue(shopResources("10.1", "a", "b")...), adstest.NewCatalogue(shopResources("10.2", "a")...)
+		defer s.conns(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		if got := s.updates(); !strings.Contains(got, `error eds: no cluster "shop" from dns:///`+server) || !strings.Contains(got, "from dns:///"+second) {
 			t.Errorf("channel saw %s, want a reason for each server", got)
 		}
-		s.start(second, other.Serve)
-		time.Sleep(longestPause)
+		s.start(second, secondCatalogue.Serve)
+		time.Sleep(maxReconnectTime)
 		s.expect(`10.2.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		s.start(server, first.Serve)
-		time.Sleep(longestPause)
+		time.Sleep(maxReconnectTime)
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0, 10.9.0.1:443 backup of ["a/child0","b/child0","backup"]`)
 		s.stop(server)
 		s.stop(second)
 		time.Sleep(time.Hour)
 		s.expect("")
-		s.start(second, other.Serve)
-		time.Sleep(longestPause)
-		s.expect("") // no update, because the channel lacks no resource and therefore does not switch to the second server
+		s.start(second, secondCatalogue.Serve)
+		time.Sleep(maxReconnectTime)
+		s.expect("") // the channel has all resources, so it does not use the second server
 		s.stop(second)
 		first.Set(adstest.Cluster("a", "10.1.0.9:1"))
 		s.start(server, first.Serve)
-		time.Sleep(longestPause)
+		time.Sleep(maxReconnectTime)
 		s.expect(`10.1.0.9:1 a/child0, 10.1.0.2:1 b/child0, 10.9.0.1:443 backup of ["a/child0","b/child0","backup"]`)
 	})
 }
 
-// The first server comes back with a cluster whose endpoints are in DNS. The channel then lacks no
-// resource, so it must use this server again.
-func TestServerIsBackWithANameAlone(t *testing.T) {
+// The first server becomes reachable again, with a cluster whose endpoints are in DNS. The channel
+// then has all resources, so it must use this server again.
+func TestServerReturnsWithDNSCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
-		s.start(second, adstest.NewCatalogue(shopOf("10.2", "a")...).Serve)
-		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		s := newTestNetwork(t)
+		defer s.stopAll()
+		s.start(second, adstest.NewCatalogue(shopResources("10.2", "a")...).Serve)
+		defer s.conns(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.2.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		s.start(server, adstest.NewCatalogue(adstest.LogicalDNS("shop", "shop.example.com", 443)).Serve)
-		time.Sleep(longestPause)
+		time.Sleep(maxReconnectTime)
 		s.expect(`10.9.0.1:443 shop of ["shop"]`)
 	})
 }
 
-// Two management servers swap their addresses. The channel must use the one at the first address.
-func TestServersExchange(t *testing.T) {
+// After two management servers have swapped their addresses, the channel must use the server at the
+// first address.
+func TestServersSwapAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
-		red, blue := adstest.NewCatalogue(shopOf("10.1", "a")...), adstest.NewCatalogue(shopOf("10.2", "a")...)
+		s := newTestNetwork(t)
+		defer s.stopAll()
+		red, blue := adstest.NewCatalogue(shopResources("10.1", "a")...), adstest.NewCatalogue(shopResources("10.2", "a")...)
 		s.start(server, red.Serve)
 		s.start(second, blue.Serve)
-		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		defer s.conns(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		for range 3 {
 			red, blue = blue, red
@@ -90,9 +91,9 @@ func TestServersExchange(t *testing.T) {
 			time.Sleep(time.Second)
 			s.start(second, blue.Serve)
 			s.start(server, red.Serve)
-			time.Sleep(longestPause)
+			time.Sleep(maxReconnectTime)
 			want := "10.1.0.1:1"
-			if got := s.saw(); strings.Contains(got, "10.2.") {
+			if got := s.updates(); strings.Contains(got, "10.2.") {
 				want = "10.2.0.1:1"
 				if got != want+` a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]` {
 					t.Errorf("channel saw %s", got)
@@ -101,73 +102,73 @@ func TestServersExchange(t *testing.T) {
 				t.Errorf("channel saw %s, want the endpoints of the first address's server", got)
 			}
 		}
-		if len(s.names) != 1 {
-			t.Errorf("looked up %v, want the backup once", s.names)
+		if len(s.lookups) != 1 {
+			t.Errorf("looked up %v, want the backup once", s.lookups)
 		}
 	})
 }
 
-// Two servers fail at random times. Their endpoints must never be mixed, a channel that has
-// endpoints must never lose all of them, and in the end the first server must be used.
-func TestServersAtRandom(t *testing.T) {
+// Two servers fail at random times. Their endpoints must never be mixed, a channel with endpoints
+// must never lose all of them, and at the end the first server must be used.
+func TestRandomServerFailures(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			s := newSite(t)
-			defer s.end()
+			s := newTestNetwork(t)
+			defer s.stopAll()
 			addresses, prefixes := []string{server, second}, []string{"10.1", "10.2"}
 			var catalogues []*adstest.Catalogue
-			up := []bool{false, false}
+			isUp := []bool{false, false}
 			for i := range addresses {
-				catalogues = append(catalogues, adstest.NewCatalogue(shopOf(prefixes[i], "a", "b")...))
+				catalogues = append(catalogues, adstest.NewCatalogue(shopResources(prefixes[i], "a", "b")...))
 			}
 			target := fmt.Sprintf("eds://%s,%s/shop?cds=true&fallbackOnReachabilityOnly=%v", server, second, seed%2 == 1)
-			defer s.open(s.builder(), target)()
+			defer s.conns(s.builder(), target)()
 			lists := [][]string{{"a"}, {"a", "b"}, {"b", "a"}, {"c"}, {"b", "c", "a"}}
-			began := false
+			hadEndpoints := false
 			for range 60 {
 				i := r.IntN(2)
 				switch {
 				case r.IntN(3) == 0:
-					catalogues[i].Set(shopOf(prefixes[i], lists[r.IntN(len(lists))]...)...)
-				case up[i]:
+					catalogues[i].Set(shopResources(prefixes[i], lists[r.IntN(len(lists))]...)...)
+				case isUp[i]:
 					s.stop(addresses[i])
-					up[i] = false
+					isUp[i] = false
 				default:
 					s.start(addresses[i], catalogues[i].Serve)
-					up[i] = true
+					isUp[i] = true
 				}
 				time.Sleep(time.Duration(r.IntN(60_000)) * time.Millisecond)
-				began = checkStates(t, seed, s.saw(), began)
+				hadEndpoints = checkStates(t, seed, s.updates(), hadEndpoints)
 			}
 			for i, address := range addresses {
-				if !up[i] {
+				if !isUp[i] {
 					s.start(address, catalogues[i].Serve)
 				}
 			}
-			time.Sleep(longestPause)
-			began = checkStates(t, seed, s.saw(), began)
-			catalogues[0].Set(shopOf("10.1", "last")...)
-			if got := s.saw(); !strings.Contains(got, "10.1.0.1:1 last/child") || !began {
+			time.Sleep(maxReconnectTime)
+			hadEndpoints = checkStates(t, seed, s.updates(), hadEndpoints)
+			catalogues[0].Set(shopResources("10.1", "last")...)
+			if got := s.updates(); !strings.Contains(got, "10.1.0.1:1 last/child") || !hadEndpoints {
 				t.Errorf("seed %d: at the end the channel saw\n%s\nwant the first server's endpoints", seed, got)
 			}
 		})
 	}
 }
 
-// checkStates checks the recorded states. began means that the channel already had endpoints
-// before. The result is true if it has had any by now.
-func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
+// checkStates checks the recorded updates. hadEndpoints reports whether the channel already had
+// endpoints before these updates. The result reports whether it has had endpoints by now.
+func checkStates(t *testing.T, seed uint64, updates string, hadEndpoints bool) bool {
 	t.Helper()
-	for _, line := range slices.Collect(strings.Lines(saw)) {
-		one, other := strings.Contains(line, "10.1.0."), strings.Contains(line, "10.2.0.")
+	for _, line := range slices.Collect(strings.Lines(updates)) {
+		first, secondCatalogue := strings.Contains(line, "10.1.0."), strings.Contains(line, "10.2.0.")
 		switch {
-		case one && other:
+		case first && secondCatalogue:
 			t.Errorf("seed %d: the endpoints of both servers are used: %s", seed, line)
-		case began && !one && !other:
+		case hadEndpoints && !first && !secondCatalogue:
 			t.Errorf("seed %d: the endpoints disappeared: %s", seed, line)
 		}
-		began = began || one || other
+		hadEndpoints = hadEndpoints || first || secondCatalogue
 	}
-	return began
+	return hadEndpoints
 }

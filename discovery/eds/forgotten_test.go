@@ -11,14 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// After its Close, a channel must not be kept in memory.
-func TestAClosedChannelIsForgotten(t *testing.T) {
+// A closed channel must be garbage-collected.
+func TestClosedChannelIsCollected(t *testing.T) {
 	for name, path := range map[string]string{"endpoints": "/near", "clusters": "/shop?cds=true", "names": "/names?cds=true"} {
 		t.Run(name, func(t *testing.T) {
 			catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"),
 				adstest.Aggregate("names", "near", "far"), adstest.LogicalDNS("far", "localhost", 1))
 			address := serve(t, catalogue.Serve)
-			gone := make(chan struct{})
+			collected := make(chan struct{})
 			func() {
 				c := newChannel()
 				r, err := given.Builder(Scheme).Build(target(t, "eds://"+address+path), c, resolver.BuildOptions{})
@@ -27,12 +27,12 @@ func TestAClosedChannelIsForgotten(t *testing.T) {
 				}
 				wait(t, "state", c.states)
 				r.Close()
-				runtime.AddCleanup(c, func(int) { close(gone) }, 0)
+				runtime.AddCleanup(c, func(int) { close(collected) }, 0)
 			}()
 			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 				runtime.GC()
 				select {
-				case <-gone:
+				case <-collected:
 					return
 				case <-time.After(10 * time.Millisecond):
 				}

@@ -28,8 +28,9 @@ func FuzzTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { given.CheckTarget(t, b, text) })
 }
 
-// FuzzBootstrap checks that any text is either refused as a bootstrap, with one short line, or
-// parsed: then each of its servers can be found by its URI, and its node can be marshaled.
+// FuzzBootstrap checks that any text is either parsed as a bootstrap or refused with one short
+// line. It also checks that each server of a bootstrap can be found by its URI, and that the node
+// can be marshaled.
 func FuzzBootstrap(f *testing.F) {
 	for _, seed := range []string{
 		`{"xds_servers":[{"server_uri":"dns:///a:1","channel_creds":[{"type":"google_default"},{"type":"insecure"}],"server_features":["xds_v3"]}],
@@ -43,7 +44,7 @@ func FuzzBootstrap(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	oneLine := func(t *testing.T, err error) {
+	checkLine := func(t *testing.T, err error) {
 		if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 2000 {
 			t.Errorf("error is not a short line: %.3000q", err)
 		}
@@ -51,7 +52,7 @@ func FuzzBootstrap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		b, err := parseBootstrap(text)
 		if err != nil {
-			oneLine(t, err)
+			checkLine(t, err)
 			return
 		}
 		if _, err := proto.Marshal(b.nodeOrDefault()); err != nil {
@@ -66,7 +67,7 @@ func FuzzBootstrap(f *testing.F) {
 				s.creds[i].Config = withoutFiles(s.creds[i].Config)
 			}
 			if c, err := s.credentials(); err != nil {
-				oneLine(t, err)
+				checkLine(t, err)
 			} else if c.transport == nil || c.identity == nil {
 				t.Errorf("server %q has no credentials and no error", s.uri)
 			}
@@ -74,8 +75,8 @@ func FuzzBootstrap(f *testing.F) {
 	})
 }
 
-// withoutFiles returns nil for a configuration that names files. A fuzz test must not open
-// arbitrary files.
+// withoutFiles returns nil for a configuration that contains paths of files, because a fuzz test
+// must not open arbitrary files.
 func withoutFiles(config json.RawMessage) json.RawMessage {
 	var files tlsFiles
 	if json.Unmarshal(config, &files) == nil && files != (tlsFiles{}) {
@@ -85,41 +86,41 @@ func withoutFiles(config json.RawMessage) json.RawMessage {
 }
 
 // FuzzResource checks that a resource of either type is refused with one line, or becomes an answer
-// or a cluster. Neither may depend on resources that were read before, because channels share the
-// result.
+// or a cluster. The result must not depend on resources that were read before, because channels
+// share the result.
 func FuzzResource(f *testing.F) {
 	add := func(m proto.Message) {
 		wire, err := proto.Marshal(m)
 		if err != nil {
 			f.Fatal(err)
 		}
-		_, whole := m.(*clusterv3.Cluster)
-		f.Add(wire, whole)
+		_, isCluster := m.(*clusterv3.Cluster)
+		f.Add(wire, isCluster)
 	}
 	add(adstest.Cluster("a", "10.0.0.1:1", "[::1]:2"))
 	add(adstest.EDS("a"))
 	add(adstest.LogicalDNS("a", "b.test", 443))
 	add(adstest.Aggregate("a", "b", "c"))
 	add(withEndpoints("a", clusterv3.Cluster_STATIC, "10.0.0.1:1"))
-	names := withEndpoints("a", clusterv3.Cluster_STRICT_DNS, "10.0.0.1:1")
-	names.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "b.test"
-	add(names)
-	f.Fuzz(func(t *testing.T, wire []byte, whole bool) {
+	strictDNS := withEndpoints("a", clusterv3.Cluster_STRICT_DNS, "10.0.0.1:1")
+	strictDNS.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "b.test"
+	add(strictDNS)
+	f.Fuzz(func(t *testing.T, wire []byte, isCluster bool) {
 		var m proto.Message = new(endpointv3.ClusterLoadAssignment)
-		if whole {
+		if isCluster {
 			m = new(clusterv3.Cluster)
 		}
 		if proto.Unmarshal(wire, m) != nil {
 			return
 		}
-		got, err := read(m)
+		got, err := readResource(m)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") {
 				t.Errorf("error is not one line: %q", err)
 			}
 			return
 		}
-		if again, err := read(m); err != nil || !reflect.DeepEqual(again, got) {
+		if again, err := readResource(m); err != nil || !reflect.DeepEqual(again, got) {
 			t.Errorf("%v becomes %+v, then %+v, %v", m, got, again, err)
 		}
 		if a, ok := got.(*discovery.Answer); ok {

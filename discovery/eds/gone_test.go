@@ -20,62 +20,62 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-func (s *site) backendAt(address string) (stop func()) {
+func (s *testNetwork) backendAt(address string) (stop func()) {
 	l := bufconn.Listen(1 << 20)
 	b := grpc.NewServer()
 	healthpb.RegisterHealthServer(b, health.NewServer())
 	go func() { _ = b.Serve(l) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.servers[address], s.stops[address] = l, b.Stop
+	s.servers[address], s.stopFuncs[address] = l, b.Stop
 	return func() { s.stop(address) }
 }
 
-// cables are the connections to management servers. cut makes them lose all data without closing
-// them.
-type cables struct {
-	*site
-	mu   sync.Mutex
-	cuts []func(bool)
+// breakableConns holds the connections to management servers. breakAll makes these connections lose
+// all data without closing them.
+type breakableConns struct {
+	*testNetwork
+	mu         sync.Mutex
+	breakFuncs []func(bool)
 }
 
-func (c *cables) dial(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := c.site.dial(ctx, address)
+func (c *breakableConns) dial(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := c.testNetwork.dial(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	conn, cut := adstest.Cable(conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cuts = append(c.cuts, cut)
+	c.breakFuncs = append(c.breakFuncs, cut)
 	return conn, nil
 }
 
-func (c *cables) cut() {
+func (c *breakableConns) breakAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, cut := range c.cuts {
+	for _, cut := range c.breakFuncs {
 		cut(false)
 	}
 }
 
-// A management server disappears without closing its connections. Another one takes its address,
-// and then the endpoints move. As connections to the old endpoints fail, the client must check its
-// stream to the server. Calls must reach the new endpoints within 36 s.
-func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
+// A management server disappears without closing its connections. Another server takes over its
+// address, and then the endpoints move. When connections to the old endpoints fail, the client must
+// check its stream to the server. Calls must reach the new endpoints within 36 s.
+func TestServerDisappearsBeforeEndpointsMove(t *testing.T) {
 	for about, target := range map[string]string{"endpoints": "/a", "a cluster": "/a?cds=true", "an aggregate": "/all?cds=true"} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &cables{site: newSite(t)}
-				defer c.end()
-				old := adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:80"))
-				c.start(server, old.Serve)
-				stopOld := c.stops[server]
+				c := &breakableConns{testNetwork: newTestNetwork(t)}
+				defer c.stopAll()
+				oldCatalogue := adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:80"))
+				c.start(server, oldCatalogue.Serve)
+				stopOld := c.stopFuncs[server]
 				defer stopOld()
 				stop := c.backendAt("10.1.0.1:80")
 				network := &adsclient.Network{Dial: c.dial}
 				resolvers := given.Builder(Scheme, given.Sources(WithInsecure(), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
-				conn, err := grpc.NewClient("eds://"+server+target, grpc.WithResolvers(resolvers), grpc.WithContextDialer(c.site.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+				conn, err := grpc.NewClient("eds://"+server+target, grpc.WithResolvers(resolvers), grpc.WithContextDialer(c.testNetwork.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,15 +90,15 @@ func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
 				}
 				call()
 				time.Sleep(5 * time.Second)
-				c.cut()
+				c.breakAll()
 				c.start(server, adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.2:80")).Serve)
 				c.backendAt("10.1.0.2:80")
 				stop()
 				synctest.Wait()
-				began := time.Now()
+				start := time.Now()
 				call()
-				if took := time.Since(began); took > 36*time.Second {
-					t.Errorf("the new endpoints were used after %v, want at most 36s", took)
+				if elapsed := time.Since(start); elapsed > 36*time.Second {
+					t.Errorf("the new endpoints were used after %v, want at most 36s", elapsed)
 				}
 			})
 		})

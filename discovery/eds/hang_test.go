@@ -8,28 +8,28 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A channel becomes active again while its management server hangs. Its first call must wait only
+// If the management server hangs when a channel leaves idle mode, the first call must wait only
 // about two seconds.
-func TestAServerThatHangsAfterIdleness(t *testing.T) {
+func TestServerHangsAfterIdle(t *testing.T) {
 	for _, path := range []string{"/a", "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSite(t)
-			defer s.end()
-			s.start(server, adstest.NewCatalogue(shopOf("10.1", "a")...).Serve)
+			s := newTestNetwork(t)
+			defer s.stopAll()
+			s.start(server, adstest.NewCatalogue(shopResources("10.1", "a")...).Serve)
 			b := s.builder()
-			closeIt := s.open(b, "eds://"+server+path)
-			known := s.saw()
-			closeIt()
+			closeChannel := s.conns(b, "eds://"+server+path)
+			lastGood := s.updates()
+			closeChannel()
 			s.stop(server)
 			s.start(server, (*adstest.Stream).Drain)
 			for range 3 {
 				time.Sleep(10 * time.Minute)
-				closeIt = s.open(b, "eds://"+server+path)
+				closeChannel = s.conns(b, "eds://"+server+path)
 				time.Sleep(2200 * time.Millisecond)
-				s.expect(known)
+				s.expect(lastGood)
 				time.Sleep(time.Minute)
 				s.expect("")
-				closeIt()
+				closeChannel()
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 type channel struct {
 	resolver.ClientConn
@@ -32,7 +32,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet, so calls wait
+	if awaiting.Is(s) { // the source has not answered yet
 		return nil
 	}
 	push(c.states, s)
@@ -40,7 +40,7 @@ func (c *channel) UpdateState(s resolver.State) error {
 }
 func (c *channel) ReportError(err error) { push(c.errors, err) }
 
-// push sends v to the Go channel to. If the buffer is full, it drops the oldest value, so that a
+// push sends v to the Go channel to. If the buffer is full, push drops the oldest value, so that a
 // source never blocks. Without a buffer, push blocks.
 func push[T any](to chan T, v T) {
 	if cap(to) == 0 {
@@ -74,8 +74,8 @@ func wait[T any](t *testing.T, what string, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
-		t.Fatalf("no %s within %v", what, patience)
+	case <-time.After(testTimeout):
+		t.Fatalf("no %s within %v", what, testTimeout)
 		panic("unreachable")
 	}
 }
@@ -97,7 +97,7 @@ func serve(t *testing.T, script adstest.Script, opts ...grpc.ServerOption) strin
 	return l.Addr().String()
 }
 
-func constant(s *adstest.Stream) error {
+func serveOnce(s *adstest.Stream) error {
 	if _, err := s.Recv(); err != nil {
 		return err
 	}

@@ -20,32 +20,32 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-type hostility struct {
-	answer func(*adstest.Stream) error // handles the rest of the first stream, and every later stream
-	bytes  func(net.Conn)              // if set, handles every connection after the first, instead of gRPC
-	metric string
-	count  int64
-	log    string
+type misbehavior struct {
+	misbehave  func(*adstest.Stream) error // serves the rest of the first stream, and each later stream
+	handleConn func(net.Conn)              // if set, serves each connection after the first, instead of gRPC
+	metric     string
+	count      int64
+	log        string
 }
 
-var hostilities = map[string]hostility{
+var misbehaviors = map[string]misbehavior{
 	"garbage bytes": {
-		bytes:  func(c net.Conn) { c.Write([]byte("what is this\r\n\r\n")); c.Close() },
-		metric: "understudy.eds.stream_failures", count: 1, log: "failed",
+		handleConn: func(c net.Conn) { c.Write([]byte("what is this\r\n\r\n")); c.Close() },
+		metric:     "understudy.eds.stream_failures", count: 1, log: "failed",
 	},
 	"garbage message": {
-		answer: func(s *adstest.Stream) error { return errors.Join(s.SendMsg(raw{[]byte("\xff garbage")}), s.Drain()) },
-		metric: "understudy.eds.stream_failures", count: 1, log: "failed to unmarshal",
+		misbehave: func(s *adstest.Stream) error { return errors.Join(s.SendMsg(raw{[]byte("\xff garbage")}), s.Drain()) },
+		metric:    "understudy.eds.stream_failures", count: 1, log: "failed to unmarshal",
 	},
 	"garbage resource": {
-		answer: func(s *adstest.Stream) error {
-			bad := &anypb.Any{TypeUrl: adstest.EndpointsURL, Value: []byte("\xff garbage")}
-			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: adstest.EndpointsURL, VersionInfo: "2", Nonce: "n2", Resources: []*anypb.Any{bad}}), s.Drain())
+		misbehave: func(s *adstest.Stream) error {
+			invalid := &anypb.Any{TypeUrl: adstest.EndpointsURL, Value: []byte("\xff garbage")}
+			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: adstest.EndpointsURL, VersionInfo: "2", Nonce: "n2", Resources: []*anypb.Any{invalid}}), s.Drain())
 		},
 		metric: "understudy.eds.nacks", count: 1, log: "resource 0: not a ClusterLoadAssignment",
 	},
 	"broken rules": {
-		answer: func(s *adstest.Stream) error {
+		misbehave: func(s *adstest.Stream) error {
 			gap := adstest.Cluster("c", "10.0.0.1:1")
 			gap.Endpoints[0].Priority = 9
 			return errors.Join(s.Respond("2", "n2", gap), s.Drain())
@@ -53,65 +53,65 @@ var hostilities = map[string]hostility{
 		metric: "understudy.eds.nacks", count: 1, log: "c: endpoints[0].priority: priority 9 is used",
 	},
 	"unknown type": {
-		answer: func(s *adstest.Stream) error {
+		misbehave: func(s *adstest.Stream) error {
 			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/what", VersionInfo: "2", Nonce: "n2"}), s.Drain())
 		},
 		metric: "understudy.eds.ignored", count: 1, log: `type "type.googleapis.com/what"`,
 	},
 	"another name": {
-		answer: func(s *adstest.Stream) error {
+		misbehave: func(s *adstest.Stream) error {
 			return errors.Join(s.Respond("2", "n2", adstest.Cluster("d", "10.0.0.1:1")), s.Drain())
 		},
 		metric: "understudy.eds.responses", count: 2,
 	},
 	"1 GiB": {
-		answer: func(s *adstest.Stream) error { return errors.Join(s.SendMsg(make(raw, 1024)), s.Drain()) },
-		metric: "understudy.eds.stream_failures", count: 1, log: "received message larger than max (1073741824 vs. 67108864)",
+		misbehave: func(s *adstest.Stream) error { return errors.Join(s.SendMsg(make(raw, 1024)), s.Drain()) },
+		metric:    "understudy.eds.stream_failures", count: 1, log: "received message larger than max (1073741824 vs. 67108864)",
 	},
 	"half a response, then a reset": {
-		bytes:  halfAResponse,
-		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // no more, because the rest of the text depends on timing
+		handleConn: sendHalfResponse,
+		metric:     "understudy.eds.stream_failures", count: 1, log: "failed", // the rest of the text depends on timing
 	},
 	"RESOURCE_EXHAUSTED forever": {
-		answer: func(*adstest.Stream) error { return status.Error(codes.ResourceExhausted, "too many clients") },
-		metric: "understudy.eds.stream_failures", count: 2, log: "too many clients",
+		misbehave: func(*adstest.Stream) error { return status.Error(codes.ResourceExhausted, "too many clients") },
+		metric:    "understudy.eds.stream_failures", count: 2, log: "too many clients",
 	},
 	"immediate end of each stream": {
-		answer: func(*adstest.Stream) error { return nil },
-		metric: "understudy.eds.stream_failures", count: 2, log: "EOF",
+		misbehave: func(*adstest.Stream) error { return nil },
+		metric:    "understudy.eds.stream_failures", count: 2, log: "EOF",
 	},
 }
 
-// A server sends one backend and then misbehaves. No call may fail or reach another backend. A
-// metric and the log must report the problem. When the server behaves again, it sends a second
+// A server sends one backend and then misbehaves. No call may fail or reach another backend, and a
+// metric and the log must report the problem. When the server works again, it sends a second
 // backend, which must then get the calls.
-func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
-	for name, h := range hostilities {
+func TestCallsContinueWithMisbehavingServer(t *testing.T) {
+	for name, h := range misbehaviors {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := backend(t), backend(t)
-			angry, mended := make(chan struct{}), make(chan struct{})
-			gate := &gate{Listener: listen(t), bytes: h.bytes, mended: mended}
+			misbehaving, recovered := make(chan struct{}), make(chan struct{})
+			gate := &gateListener{Listener: listen(t), handleConn: h.handleConn, recovered: recovered}
 			script := func(s *adstest.Stream) error {
 				s.Recv()
 				switch {
-				case isClosed(mended):
+				case isClosed(recovered):
 					return errors.Join(s.Respond("3", "n3", adstest.Cluster("c", b)), s.Drain())
 				case s.Number == 1:
 					if err := s.Respond("1", "n1", adstest.Cluster("c", a)); err != nil {
 						return err
 					}
-					<-angry
+					<-misbehaving
 				}
-				if h.answer == nil {
+				if h.misbehave == nil {
 					return nil
 				}
 				done := make(chan error, 1)
-				go func() { done <- h.answer(s) }()
+				go func() { done <- h.misbehave(s) }()
 				select {
 				case err := <-done:
 					return err
-				case <-mended:
+				case <-recovered:
 					return nil
 				}
 			}
@@ -119,15 +119,15 @@ func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 			t.Cleanup(server.Stop)
 
 			c := newTraffic(t, "eds://"+gate.Addr().String()+"/c")
-			c.stays(a, 10)
-			close(angry)
+			c.wantAllCallsTo(a, 10)
+			close(misbehaving)
 			c.metrics.wait(t, h.metric, h.count)
-			c.stays(a, 100)
+			c.wantAllCallsTo(a, 100)
 			if h.log != "" && logged.Count(gate.Addr().String(), h.log) == 0 {
 				t.Errorf("no log line contains %s and %q", gate.Addr(), h.log)
 			}
-			close(mended)
-			c.until(b)
+			close(recovered)
+			c.awaitCallTo(b)
 			c.metrics.wait(t, "understudy.eds.connected", 1)
 			c.conn.Close()
 			c.metrics.waitFor(t, "understudy.eds.connected", func(n int64) bool { return n == 0 })
@@ -144,26 +144,26 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// gate is a listener. gRPC gets its first connection, and all connections after mended is closed.
-// All others go to the function bytes, if it is set.
-type gate struct {
+// gateListener passes its first connection to gRPC, and also all connections after recovered is
+// closed. It passes the connections in between to handleConn, if that is set.
+type gateListener struct {
 	net.Listener
-	bytes  func(net.Conn)
-	mended <-chan struct{}
-	first  atomic.Bool
+	handleConn  func(net.Conn)
+	recovered   <-chan struct{}
+	hasAccepted atomic.Bool
 }
 
-func (g *gate) Accept() (net.Conn, error) {
+func (g *gateListener) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
-		if err != nil || !g.first.Swap(true) || g.bytes == nil || isClosed(g.mended) {
+		if err != nil || !g.hasAccepted.Swap(true) || g.handleConn == nil || isClosed(g.recovered) {
 			return c, err
 		}
-		go g.bytes(c)
+		go g.handleConn(c)
 	}
 }
 
-// raw is an encoded message in pieces. A nil piece is 1 MiB of zeros.
+// raw is an encoded message that consists of several pieces. A nil piece represents 1 MiB of zeros.
 type raw [][]byte
 
 var zeros = make([]byte, 1<<20)
@@ -175,20 +175,21 @@ func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	var all mem.BufferSlice
+	var buffers mem.BufferSlice
 	for _, part := range parts {
 		if part == nil {
 			part = zeros
 		}
-		all = append(all, mem.SliceBuffer(part))
+		buffers = append(buffers, mem.SliceBuffer(part))
 	}
-	return all, nil
+	return buffers, nil
 }
 
-// halfAResponse speaks just enough HTTP/2 to send the first half of a response. Then it resets the
-// connection.
-func halfAResponse(c net.Conn) {
-	// A server may send a response only on a stream that the client has opened, so this waits for one.
+// sendHalfResponse uses just enough of HTTP/2 to send the first half of a response, and then resets
+// the connection.
+func sendHalfResponse(c net.Conn) {
+	// A server may send a response only on a stream that the client has opened, so wait for a
+	// stream.
 	if !readUntilHeaders(c) {
 		return
 	}
@@ -202,8 +203,8 @@ func halfAResponse(c net.Conn) {
 
 func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	n := len(payload)
-	head := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
-	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
+	header := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
+	return append(binary.BigEndian.AppendUint32(header, stream), payload...)
 }
 
 func readUntilHeaders(c net.Conn) bool {
@@ -213,15 +214,15 @@ func readUntilHeaders(c net.Conn) bool {
 		return false
 	}
 	for {
-		head := make([]byte, 9)
-		if _, err := io.ReadFull(c, head); err != nil {
+		header := make([]byte, 9)
+		if _, err := io.ReadFull(c, header); err != nil {
 			return false
 		}
-		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		payload := make([]byte, int(header[0])<<16|int(header[1])<<8|int(header[2]))
 		if _, err := io.ReadFull(c, payload); err != nil {
 			return false
 		}
-		if head[3] == 1 {
+		if header[3] == 1 {
 			return true
 		}
 	}

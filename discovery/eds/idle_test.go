@@ -11,9 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A channel becomes active again while its management server is down. It must use the endpoints
-// that the server last confirmed.
-func TestIdleChannelAndADeadServer(t *testing.T) {
+// A channel that leaves idle mode while its management server is down must use the endpoints that
+// the server last confirmed.
+func TestServerIsDownAfterIdle(t *testing.T) {
 	address := backend(t)
 	l := listen(t)
 	server := adstest.Serve(l, func(s *adstest.Stream) error {
@@ -26,10 +26,10 @@ func TestIdleChannelAndADeadServer(t *testing.T) {
 		return s.Drain()
 	})
 	c := newTraffic(t, "eds://"+l.Addr().String()+"/c", grpc.WithIdleTimeout(100*time.Millisecond))
-	c.stays(address, 1)
+	c.wantAllCallsTo(address, 1)
 	server.Stop()
 	awaitIdle(t, c.conn)
-	c.stays(address, 1)
+	c.wantAllCallsTo(address, 1)
 	if logged.Count(l.Addr().String(), "the endpoints that were confirmed") == 0 {
 		t.Error("the log does not report that old endpoints are used")
 	}
@@ -37,7 +37,7 @@ func TestIdleChannelAndADeadServer(t *testing.T) {
 
 func awaitIdle(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for state := conn.GetState(); state != connectivity.Idle; state = conn.GetState() {
 		if !conn.WaitForStateChange(ctx, state) {

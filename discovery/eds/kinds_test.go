@@ -40,12 +40,12 @@ func TestClusterChangesItsType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byEDS := adstest.EDS("shop")
-	byEDS.EdsClusterConfig.ServiceName = "service"
-	catalogue := adstest.NewCatalogue(byEDS, adstest.Cluster("service", before), adstest.LogicalDNS("other", host, uint32(port)))
+	edsCluster := adstest.EDS("shop")
+	edsCluster.EdsClusterConfig.ServiceName = "service"
+	catalogue := adstest.NewCatalogue(edsCluster, adstest.Cluster("service", before), adstest.LogicalDNS("other", host, uint32(port)))
 	c := newTraffic(t, "eds://"+serve(t, catalogue.Serve)+"/shop?cds=true")
-	c.stays(before, 10)
-	stop := callAllTheTime(t, c.conn)
+	c.wantAllCallsTo(before, 10)
+	stop := callContinuously(t, c.conn)
 	for _, other := range []*clusterv3.Cluster{
 		adstest.LogicalDNS("shop", host, uint32(port)),
 		withEndpoints("shop", clusterv3.Cluster_STATIC, after),
@@ -53,29 +53,29 @@ func TestClusterChangesItsType(t *testing.T) {
 		adstest.Aggregate("shop", "other"),
 	} {
 		catalogue.Set(other)
-		c.until(after)
-		c.stays(after, 10)
-		catalogue.Set(byEDS)
-		c.until(before)
-		c.stays(before, 10)
+		c.awaitCallTo(after)
+		c.wantAllCallsTo(after, 10)
+		catalogue.Set(edsCluster)
+		c.awaitCallTo(before)
+		c.wantAllCallsTo(before, 10)
 	}
-	for _, wrong := range []*clusterv3.Cluster{withEndpoints("shop", clusterv3.Cluster_ORIGINAL_DST, after), adstest.Aggregate("shop", "shop")} {
-		catalogue.Set(wrong)
-		if wrong.GetClusterType() == nil {
-			logged.Wait(t, patience, "type ORIGINAL_DST is not supported")
+	for _, invalid := range []*clusterv3.Cluster{withEndpoints("shop", clusterv3.Cluster_ORIGINAL_DST, after), adstest.Aggregate("shop", "shop")} {
+		catalogue.Set(invalid)
+		if invalid.GetClusterType() == nil {
+			logged.Wait(t, testTimeout, "type ORIGINAL_DST is not supported")
 		} else {
-			logged.Wait(t, patience, `cluster "shop" names itself: shop -> shop`)
+			logged.Wait(t, testTimeout, `cluster "shop" names itself: shop -> shop`)
 		}
-		c.stays(before, 10)
+		c.wantAllCallsTo(before, 10)
 	}
 	if calls := stop(); calls < 100 {
 		t.Errorf("made only %d calls", calls)
 	}
 }
 
-// callAllTheTime makes calls until stop is called, and fails the test if a call fails. stop returns
-// the number of calls.
-func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
+// callContinuously makes calls until stop is called, and fails the test if a call fails. stop
+// returns the number of calls.
+func callContinuously(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var calls atomic.Int64
@@ -98,12 +98,12 @@ func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	}
 }
 
-// One channel uses a cluster directly, another one through an aggregate. The cluster must be
-// requested only once.
-func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
+// If one channel uses a cluster directly and another channel uses it through an aggregate, the
+// channels must share one stream.
+func TestClusterUsedDirectlyAndInAggregate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near", "rest"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("rest"), adstest.Cluster("rest", "10.1.0.2:1"))
 		var mu sync.Mutex
 		streams := 0
@@ -114,12 +114,12 @@ func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 			return catalogue.Serve(stream)
 		})
 		b := s.builder()
-		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 near/child0, 10.1.0.2:1 rest/child0 of ["near/child0","rest/child0"]`)
-		defer s.open(b, "eds://"+server+"/near?cds=true")()
+		defer s.conns(b, "eds://"+server+"/near?cds=true")()
 		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.9:1"))
-		got := strings.Split(s.saw(), "\n")
+		got := strings.Split(s.updates(), "\n")
 		slices.Sort(got)
 		want := []string{`10.1.0.9:1 near/child0 of ["near/child0"]`, `10.1.0.9:1 near/child0, 10.1.0.2:1 rest/child0 of ["near/child0","rest/child0"]`}
 		if !slices.Equal(got, want) {
@@ -131,12 +131,12 @@ func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	})
 }
 
-// In Envoy's protocol, a response without a cluster deletes that cluster. This client must keep it,
-// as gRFC A53 allows.
-func TestClusterThatIsNoLongerSent(t *testing.T) {
+// In Envoy's protocol, a cluster that is missing from a response is deleted. This client must keep
+// the cluster, as gRFC A53 allows.
+func TestClusterMissingFromResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		shop, near := adstest.Aggregate("shop", "near"), adstest.EDS("near")
 		s.start(server, func(stream *adstest.Stream) error {
 			version := 0
@@ -155,12 +155,12 @@ func TestClusterThatIsNoLongerSent(t *testing.T) {
 			return errors.Join(err, stream.Drain())
 		})
 		b := s.builder()
-		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
 		time.Sleep(10 * time.Second)
 		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
 		time.Sleep(time.Hour)
 		s.expect("")
-		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
 	})
 }

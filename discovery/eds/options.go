@@ -17,12 +17,12 @@ import (
 // Scheme is the URI scheme of this package's targets.
 const Scheme = "eds"
 
-func init() { discovery.Register(Scheme, parts) }
+func init() { discovery.Register(Scheme, targetMechanisms) }
 
 const defaultMaxResponse = 64 << 20
 
 type options struct {
-	credentials *channelCredentials // nil means those of the bootstrap, or the default
+	credentials *channelCredentials // if nil, the credentials of the bootstrap or the default
 	node        *corev3.Node
 	maxResponse int
 
@@ -52,8 +52,7 @@ func (o *options) check() error {
 //
 // The credentials of calls are those of the channel.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
-	// Some credentials cannot be compared with ==. The address of a new variable then identifies
-	// them.
+	// Credentials that cannot be compared with == are identified by the address of a new variable.
 	identity := any(new(byte))
 	if c != nil && reflect.ValueOf(c).Comparable() {
 		identity = c

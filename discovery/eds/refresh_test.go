@@ -17,22 +17,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-type rotating struct {
+type rotatingDNS struct {
 	mu      sync.Mutex
 	answers map[string][]string
 	lookups map[string]int
 }
 
-func (*rotating) Scheme() string { return "dns" }
+func (*rotatingDNS) Scheme() string { return "dns" }
 
-func (d *rotating) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (d *rotatingDNS) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	w := &rotatingName{d, target.Endpoint(), cc}
 	w.ResolveNow(resolver.ResolveNowOptions{})
 	return w, nil
 }
 
 type rotatingName struct {
-	dns  *rotating
+	dns  *rotatingDNS
 	name string
 	cc   resolver.ClientConn
 }
@@ -53,15 +53,15 @@ func (w *rotatingName) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*rotatingName) Close() {}
 
-// DNS names in clusters must be looked up at the refresh interval of the target. An address is
-// removed after removeAfter consecutive answers without it. Three addresses take turns here, so
-// none may be removed with removeAfter=3.
-func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
-	for parameters, quiet := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
+// DNS names in clusters must be looked up at the refresh interval of the target. An address must be
+// removed after removeAfter consecutive answers without it. Each answer contains one of three
+// addresses in turn, so no address may be removed with removeAfter=3.
+func TestDNSClustersAreRefreshed(t *testing.T) {
+	for parameters, isStable := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSite(t)
-			defer s.end()
-			dns := &rotating{
+			s := newTestNetwork(t)
+			defer s.stopAll()
+			dns := &rotatingDNS{
 				answers: map[string][]string{"logical.test:1": {"10.1.0.1:1", "10.1.0.2:1", "10.1.0.3:1"}, "strict.test:1": {"10.2.0.1:1", "10.2.0.2:1", "10.2.0.3:1"}},
 				lookups: make(map[string]int),
 			}
@@ -70,14 +70,14 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 			s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "logical", "strict"), adstest.LogicalDNS("logical", "logical.test", 1), strict).Serve)
 			network := &adsclient.Network{Dial: s.dial}
 			b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
-			defer s.open(b, "eds://"+server+"/shop?cds=true"+parameters)()
+			defer s.conns(b, "eds://"+server+"/shop?cds=true"+parameters)()
 			time.Sleep(3 * 34 * time.Second)
-			const all = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
-			if got := s.saw(); strings.HasSuffix(got, all) != quiet {
+			const allAddresses = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
+			if got := s.updates(); strings.HasSuffix(got, allAddresses) != isStable {
 				t.Errorf("%s: channel saw\n%s", parameters, got)
 			}
 			time.Sleep(time.Hour)
-			if got := s.saw(); (got == "") != quiet {
+			if got := s.updates(); (got == "") != isStable {
 				t.Errorf("%s: in an hour the channel saw\n%s", parameters, got)
 			}
 			for name, n := range dns.lookups {
@@ -89,67 +89,67 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	}
 }
 
-type pending struct {
-	mu   sync.Mutex
-	open []resolver.ClientConn
+type pendingDNS struct {
+	mu    sync.Mutex
+	conns []resolver.ClientConn
 }
 
-func (*pending) Scheme() string { return "dns" }
+func (*pendingDNS) Scheme() string { return "dns" }
 
-func (d *pending) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (d *pendingDNS) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open = append(d.open, cc)
+	d.conns = append(d.conns, cc)
 	return d, nil
 }
 
-func (*pending) ResolveNow(resolver.ResolveNowOptions) {}
-func (*pending) Close()                                {}
+func (*pendingDNS) ResolveNow(resolver.ResolveNowOptions) {}
+func (*pendingDNS) Close()                                {}
 
-// The first server is down, and a DNS name in the second server's clusters is still being looked
+// The first server is down, and a DNS name in a cluster of the second server is still being looked
 // up. Until the lookup ends, the clusters and endpoints of the first server must stay in use.
-func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
+func TestServersAreNotMixedDuringLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
-		dns := &pending{}
+		s := newTestNetwork(t)
+		defer s.stopAll()
+		dns := &pendingDNS{}
 		first := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.EDS("b"), adstest.Cluster("b", "10.1.0.2:1"))
 		other := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "name"), adstest.EDS("a"), adstest.Cluster("a", "10.2.0.1:1"), adstest.LogicalDNS("name", "name.test", 1))
 		s.start(server, first.Serve)
 		s.start(second, other.Serve)
 		network := &adsclient.Network{Dial: s.dial}
 		b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
-		defer s.open(b, "eds://"+server+","+second+"/shop?cds=true&fallbackOnReachabilityOnly=true")()
+		defer s.conns(b, "eds://"+server+","+second+"/shop?cds=true&fallbackOnReachabilityOnly=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
 		s.stop(server)
 		time.Sleep(9 * time.Second)
 		s.expect("")
-		for _, cc := range dns.open {
+		for _, cc := range dns.conns {
 			_ = cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.9.0.1:1"}}}}})
 		}
 		s.expect(`10.2.0.1:1 a/child0, 10.9.0.1:1 name of ["a/child0","name"]`)
 	})
 }
 
-// After a channel was idle, its server still has the endpoints but no longer the clusters. The last
-// good clusters must stay in use, and changes of their endpoints must reach the channel.
-func TestEndpointsAreFollowedWithoutClusters(t *testing.T) {
+// After a channel was idle, its server still sends the endpoints but no longer the clusters. The
+// last good clusters must stay in use, and changes of their endpoints must reach the channel.
+func TestEndpointUpdatesWithoutClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		defer s.end()
+		s := newTestNetwork(t)
+		defer s.stopAll()
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1")).Serve)
 		b := s.builder()
-		closeIt := s.open(b, "eds://"+server+"/shop?cds=true")
+		closeChannel := s.conns(b, "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 a/child0 of ["a/child0"]`)
-		closeIt()
+		closeChannel()
 		s.stop(server)
-		without := adstest.NewCatalogue(adstest.Cluster("a", "10.1.0.2:1"))
-		s.start(server, without.Serve)
+		endpointsOnly := adstest.NewCatalogue(adstest.Cluster("a", "10.1.0.2:1"))
+		s.start(server, endpointsOnly.Serve)
 		time.Sleep(time.Minute)
-		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
 		time.Sleep(time.Minute)
 		s.expect(`10.1.0.2:1 a/child0 of ["a/child0"]`)
-		without.Set(adstest.Cluster("a", "10.1.0.3:1"))
+		endpointsOnly.Set(adstest.Cluster("a", "10.1.0.3:1"))
 		s.expect(`10.1.0.3:1 a/child0 of ["a/child0"]`)
 	})
 }

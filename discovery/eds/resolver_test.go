@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-func TestClusterBecomesState(t *testing.T) {
-	c := build(t, "eds://"+serve(t, constant)+"/c", given.Set("ServiceConfig", `{"methodConfig":[]}`))
+func TestState(t *testing.T) {
+	c := build(t, "eds://"+serve(t, serveOnce)+"/c", given.Set("ServiceConfig", `{"methodConfig":[]}`))
 	state := wait(t, "state", c.states)
 	if len(state.Endpoints) != 1 || state.Endpoints[0].Addresses[0].Addr != "10.0.0.1:1" {
 		t.Errorf("endpoints are %v, want 10.0.0.1:1", state.Endpoints)
@@ -26,29 +26,29 @@ func TestClusterBecomesState(t *testing.T) {
 			t.Errorf("service config %s lacks %s", config, want)
 		}
 	}
-	// If there is a proxy, gRPC drops the attributes of endpoints, and so the paths. Unseal must
+	// If a proxy is used, gRPC drops the attributes of endpoints, including the paths. Unseal must
 	// restore the paths from the copy in the state.
-	bare := state
-	bare.Endpoints = []resolver.Endpoint{{Addresses: state.Endpoints[0].Addresses}}
-	if got := hierarchy.Path(hierarchy.Unseal(bare).Endpoints[0]); len(got) != 2 {
+	stripped := state
+	stripped.Endpoints = []resolver.Endpoint{{Addresses: state.Endpoints[0].Addresses}}
+	if got := hierarchy.Path(hierarchy.Unseal(stripped).Endpoints[0]); len(got) != 2 {
 		t.Errorf("the state is not sealed: the path is %q", got)
 	}
 }
 
-func TestReasonReachesTheChannelWhileNothingIsKnown(t *testing.T) {
-	bad := func(s *adstest.Stream) error {
+func TestInvalidResourceBeforeFirstAnswer(t *testing.T) {
+	sendInvalid := func(s *adstest.Stream) error {
 		cluster := adstest.Cluster("c", "10.0.0.1:1")
 		cluster.Endpoints[0].Priority = 1
 		s.Respond("1", "n", cluster)
 		return s.Drain()
 	}
-	c := build(t, "eds://"+serve(t, bad)+"/c")
+	c := build(t, "eds://"+serve(t, sendInvalid)+"/c")
 	if err := wait(t, "error", c.errors); !strings.Contains(err.Error(), `eds: no endpoints of cluster "c" from dns:///127.0.0.1`) || !strings.Contains(err.Error(), "priority 1 is used") {
 		t.Errorf("error = %q, want the cluster, the server and the reason", err)
 	}
 }
 
-func TestBuildSaysWhatIsWrong(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	disabled := resolver.BuildOptions{DisableServiceConfig: true}
 	if _, err := given.Builder(Scheme).Build(target(t, "eds://h:1/c"), newChannel(), disabled); err == nil || !strings.Contains(err.Error(), "WithDisableServiceConfig") {
 		t.Errorf("with service configs disabled: %v, want an error that names the option", err)
@@ -70,21 +70,21 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestCloseDuringAnUpdate(t *testing.T) {
-	gone := make(chan struct{})
-	t.Cleanup(func() { close(gone) })
+func TestCloseDuringUpdate(t *testing.T) {
+	testDone := make(chan struct{})
+	t.Cleanup(func() { close(testDone) })
 	c := newChannel()
-	c.states = make(chan resolver.State) // unbuffered, so that UpdateState blocks until the test receives
-	built := make(chan struct{})         // closed when Build has returned; only then may UpdateState block
+	c.states = make(chan resolver.State) // unbuffered, so that UpdateState blocks
+	buildDone := make(chan struct{})     // closed when Build has returned
 	script := func(s *adstest.Stream) error {
-		<-built
-		return constant(s)
+		<-buildDone
+		return serveOnce(s)
 	}
 	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(built)
+	close(buildDone)
 	r.ResolveNow(resolver.ResolveNowOptions{})
 	closed := make(chan struct{})
 	go func() {
@@ -95,7 +95,7 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 	go func() {
 		select {
 		case <-c.states:
-		case <-gone:
+		case <-testDone:
 		}
 	}()
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// managers are two management servers, each with its own backend. The first one rejects all streams
-// while up is false.
-type managers struct {
-	up                          atomic.Bool
+// twoServers has two management servers, each with its own backend. The first server rejects all
+// streams while isUp is false.
+type twoServers struct {
+	isUp                        atomic.Bool
 	first, second               string
 	firstBackend, secondBackend string
 }
 
-func newManagers(t *testing.T) *managers {
-	m := &managers{firstBackend: backend(t), secondBackend: backend(t)}
+func newTwoServers(t *testing.T) *twoServers {
+	m := &twoServers{firstBackend: backend(t), secondBackend: backend(t)}
 	m.first = serve(t, func(s *adstest.Stream) error {
-		if !m.up.Load() {
+		if !m.isUp.Load() {
 			return errors.New("not up")
 		}
 		return errors.Join(s.Respond("1", "n", adstest.Cluster("c", m.firstBackend)), s.Drain())
@@ -34,59 +34,59 @@ func newManagers(t *testing.T) *managers {
 }
 
 func TestServersInOrder(t *testing.T) {
-	m := newManagers(t)
+	m := newTwoServers(t)
 	c := newTraffic(t, "eds://"+m.first+","+m.second+"/c")
-	c.stays(m.secondBackend, 10)
-	m.up.Store(true)
-	c.until(m.firstBackend)
-	c.stays(m.firstBackend, 10)
+	c.wantAllCallsTo(m.secondBackend, 10)
+	m.isUp.Store(true)
+	c.awaitCallTo(m.firstBackend)
+	c.wantAllCallsTo(m.firstBackend, 10)
 	if logged.Count(m.second, "is used, in place of dns:///"+m.first) != 1 || logged.Count(m.first, "back to management server") != 1 {
 		t.Error("the log does not name both servers at each change")
 	}
 }
 
-func TestServersOfTheBootstrapInOrder(t *testing.T) {
-	m := newManagers(t)
-	one := func(address string) string {
+func TestBootstrapServersInOrder(t *testing.T) {
+	m := newTwoServers(t)
+	serverJSON := func(address string) string {
 		return `{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}`
 	}
-	bootstrapFile(t, `{"xds_servers":[`+one(m.first)+`,`+one(m.second)+`]}`)
+	bootstrapFile(t, `{"xds_servers":[`+serverJSON(m.first)+`,`+serverJSON(m.second)+`]}`)
 	c := newTraffic(t, "eds:///c")
-	c.stays(m.secondBackend, 10)
-	m.up.Store(true)
-	c.until(m.firstBackend)
+	c.wantAllCallsTo(m.secondBackend, 10)
+	m.isUp.Store(true)
+	c.awaitCallTo(m.firstBackend)
 	t.Run("second without credentials", func(t *testing.T) {
-		bootstrapFile(t, `{"xds_servers":[`+one(m.first)+`,{"server_uri":"second:1"}]}`)
+		bootstrapFile(t, `{"xds_servers":[`+serverJSON(m.first)+`,{"server_uri":"second:1"}]}`)
 		expectError(t, build(t, "eds:///c"), "server second:1 has no channel_creds")
 	})
 }
 
-// The first server becomes unreachable. With the rule of gRFC A95, the client must use the second
-// one at once, although it has endpoints.
+// With the rule of gRFC A95, the client must use the second server as soon as the first server is
+// unreachable, although the client has endpoints.
 func TestFallbackOnReachabilityOnly(t *testing.T) {
-	for name, set := range map[string]func(t *testing.T, m *managers) *traffic{
-		"parameter": func(t *testing.T, m *managers) *traffic {
+	for name, start := range map[string]func(t *testing.T, m *twoServers) *traffic{
+		"parameter": func(t *testing.T, m *twoServers) *traffic {
 			return newTraffic(t, "eds://"+m.first+","+m.second+"/c?fallbackOnReachabilityOnly=true")
 		},
-		"option": func(t *testing.T, m *managers) *traffic {
+		"option": func(t *testing.T, m *twoServers) *traffic {
 			return newTraffic(t, "eds://"+m.first+","+m.second+"/c", grpc.WithResolvers(given.Builder(Scheme, given.Sources(WithFallbackOnReachabilityOnly()))))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newManagers(t)
-			alive := make(chan struct{})
+			m := newTwoServers(t)
+			firstFails := make(chan struct{})
 			m.first = serve(t, func(s *adstest.Stream) error {
 				if s.Number == 1 {
 					s.Recv() // wait for the request, because the client ignores an earlier response
 					s.Respond("1", "n", adstest.Cluster("c", m.firstBackend))
-					<-alive
+					<-firstFails
 				}
 				return errors.New("dead")
 			})
-			c := set(t, m)
-			c.stays(m.firstBackend, 1)
-			close(alive)
-			c.until(m.secondBackend)
+			c := start(t, m)
+			c.wantAllCallsTo(m.firstBackend, 1)
+			close(firstFails)
+			c.awaitCallTo(m.secondBackend)
 		})
 	}
 }

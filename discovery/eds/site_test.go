@@ -22,40 +22,40 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-type site struct {
-	t       *testing.T
-	cc      told
-	names   []string
-	mu      sync.Mutex
-	servers map[string]*bufconn.Listener
-	stops   map[string]func()
+type testNetwork struct {
+	t         *testing.T
+	cc        updateLog
+	lookups   []string
+	mu        sync.Mutex
+	servers   map[string]*bufconn.Listener
+	stopFuncs map[string]func()
 }
 
-func newSite(t *testing.T) *site {
-	return &site{t: t, cc: told{channel: newChannel(), lines: make(chan string, 1000), config: new(atomic.Value)}, servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
+func newTestNetwork(t *testing.T) *testNetwork {
+	return &testNetwork{t: t, cc: updateLog{channel: newChannel(), lines: make(chan string, 1000), config: new(atomic.Value)}, servers: make(map[string]*bufconn.Listener), stopFuncs: make(map[string]func())}
 }
 
-func (s *site) start(address string, script adstest.Script) {
+func (s *testNetwork) start(address string, script adstest.Script) {
 	l := bufconn.Listen(1 << 20)
 	server := adstest.Serve(l, script)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.servers[address] = l
-	s.stops[address] = server.Stop
+	s.stopFuncs[address] = server.Stop
 }
 
-func (s *site) stop(address string) {
+func (s *testNetwork) stop(address string) {
 	s.mu.Lock()
-	stop := s.stops[address]
+	stop := s.stopFuncs[address]
 	delete(s.servers, address)
-	delete(s.stops, address)
+	delete(s.stopFuncs, address)
 	s.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
 }
 
-func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
+func (s *testNetwork) dial(ctx context.Context, address string) (net.Conn, error) {
 	s.mu.Lock()
 	l := s.servers[address]
 	s.mu.Unlock()
@@ -65,24 +65,24 @@ func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// Scheme and Build make a site a resolver.Builder for DNS.
-func (*site) Scheme() string { return "dns" }
+// Scheme and Build implement resolver.Builder for the scheme dns.
+func (*testNetwork) Scheme() string { return "dns" }
 
-func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	s.names = append(s.names, target.Endpoint())
+func (s *testNetwork) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	s.lookups = append(s.lookups, target.Endpoint())
 	return s, cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.9.0.1:443"}}}}})
 }
 
-func (*site) ResolveNow(resolver.ResolveNowOptions) {}
-func (*site) Close()                                {}
+func (*testNetwork) ResolveNow(resolver.ResolveNowOptions) {}
+func (*testNetwork) Close()                                {}
 
-func (s *site) builder(more ...given.Option) given.Resolvers {
+func (s *testNetwork) builder(more ...given.Option) given.Resolvers {
 	network := &adsclient.Network{Dial: s.dial}
-	all := given.Sources(WithInsecure(), failover.WithResolvers(s), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
-	return given.Builder(Scheme, append(more, all)...)
+	sources := given.Sources(WithInsecure(), failover.WithResolvers(s), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+	return given.Builder(Scheme, append(more, sources)...)
 }
 
-func (s *site) open(b given.Resolvers, text string) (closeIt func()) {
+func (s *testNetwork) conns(b given.Resolvers, text string) (closeChannel func()) {
 	s.t.Helper()
 	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
 	if err != nil {
@@ -91,21 +91,21 @@ func (s *site) open(b given.Resolvers, text string) (closeIt func()) {
 	return r.Close
 }
 
-func (s *site) end() {
+func (s *testNetwork) stopAll() {
 	for address := range s.servers {
 		s.stop(address)
 	}
 	synctest.Wait()
 }
 
-type told struct {
+type updateLog struct {
 	*channel
 	lines  chan string
 	config *atomic.Value
 }
 
-func (c told) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // there is no answer yet, so calls wait
+func (c updateLog) UpdateState(state resolver.State) error {
+	if awaiting.Is(state) { // the source has not answered yet
 		return nil
 	}
 	var parts []string
@@ -120,9 +120,9 @@ func (c told) UpdateState(state resolver.State) error {
 	return nil
 }
 
-func (c told) ReportError(err error) { c.lines <- "error " + err.Error() }
+func (c updateLog) ReportError(err error) { c.lines <- "error " + err.Error() }
 
-func (s *site) saw() string {
+func (s *testNetwork) updates() string {
 	synctest.Wait()
 	var lines []string
 	for {
@@ -135,9 +135,9 @@ func (s *site) saw() string {
 	}
 }
 
-func (s *site) expect(want string) {
+func (s *testNetwork) expect(want string) {
 	s.t.Helper()
-	if got := s.saw(); got != want {
+	if got := s.updates(); got != want {
 		s.t.Errorf("channel saw\n%s\nwant\n%s", got, want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func many(n int) *endpointv3.ClusterLoadAssignment {
+func manyEndpoints(n int) *endpointv3.ClusterLoadAssignment {
 	addresses := make([]string, n)
 	for i := range addresses {
 		addresses[i] = fmt.Sprintf("10.%d.%d.%d:443", i>>16, i>>8&255, i&255)
@@ -27,7 +27,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-func live() uint64 {
+func heapInUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -36,8 +36,8 @@ func live() uint64 {
 
 func TestHundredThousandEndpoints(t *testing.T) {
 	const n = 100_000
-	cluster := many(n)
-	before := live()
+	cluster := manyEndpoints(n)
+	before := heapInUse()
 	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
 		return errors.Join(s.Respond("1", "n1", cluster), s.Drain())
 	})+"/c")
@@ -45,7 +45,7 @@ func TestHundredThousandEndpoints(t *testing.T) {
 	if len(state.Endpoints) != n {
 		t.Errorf("%d endpoints, want %d", len(state.Endpoints), n)
 	}
-	used := int64(live()) - int64(before)
+	used := int64(heapInUse()) - int64(before)
 	t.Logf("%d MB for %d endpoints", used>>20, n)
 	if used > 200<<20 {
 		t.Errorf("%d MB for %d endpoints", used>>20, n)
@@ -53,20 +53,20 @@ func TestHundredThousandEndpoints(t *testing.T) {
 	runtime.KeepAlive(state)
 }
 
-// A server announces a response of 1 GiB. The client must reject it as soon as it has read the
+// A server announces a response of 1 GiB. The client must reject the response when it has read the
 // length, so that the response takes no memory.
-func TestTooLargeAResponseTakesNoMemory(t *testing.T) {
-	refused := make(chan struct{})
+func TestTooLargeResponse(t *testing.T) {
+	streamEnded := make(chan struct{})
 	l := listen(t)
 	server := adstest.Serve(l, func(s *adstest.Stream) error {
-		defer close(refused)
+		defer close(streamEnded)
 		return s.SendMsg(make(raw, 1024))
 	}, grpc.ForceServerCodecV2(rawCodec{encoding.GetCodecV2("proto")}))
 	t.Cleanup(server.Stop)
 	before := allocated()
 	c := build(t, "eds://"+l.Addr().String()+"/c")
 	wait(t, "error", c.errors)
-	wait(t, "end of the stream", refused)
+	wait(t, "end of the stream", streamEnded)
 	if used := allocated() - before; used > 32<<20 {
 		t.Errorf("%d MB were allocated, in both client and server", used>>20)
 	}

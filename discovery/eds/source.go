@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
+func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 	hosts, cluster, err := parseTarget(t.Target)
 	if err != nil {
 		return nil, err
@@ -33,22 +33,22 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 		recorder: t.BuildOptions.MetricsRecorder,
 		Learned:  new(location.Learned),
 	}
-	for name, set := range map[string]*bool{reachabilityParameter: &s.options.reachabilityOnly, cdsParameter: &s.options.cds} {
+	for name, value := range map[string]*bool{reachabilityParameter: &s.options.reachabilityOnly, cdsParameter: &s.options.cds} {
 		if v := t.Parameter(name); v != "" {
-			if *set, err = strconv.ParseBool(v); err != nil {
+			if *value, err = strconv.ParseBool(v); err != nil {
 				return nil, fmt.Errorf("%s: %q given, want true or false", name, v)
 			}
 		}
 	}
-	part := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
+	mechanism := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if s.options.cds {
-		if _, err := t.Refresh(cds.DNS); err != nil { // only a check; clusters with DNS names read the parameters themselves
+		if _, err := t.Refresh(cds.DNS); err != nil { // clusters with DNS names read these parameters later
 			return nil, err
 		}
 		cds.Reach(t)
-		part.Source = clusterSource{s, t}
+		mechanism.Source = clusterSource{s, t}
 	}
-	return []discovery.Mechanism{part}, nil
+	return []discovery.Mechanism{mechanism}, nil
 }
 
 type source struct {
@@ -58,31 +58,32 @@ type source struct {
 	network  *adsclient.Network
 	recorder stats.MetricsRecorder
 
-	*location.Learned // set to the locality of the bootstrap's node
+	*location.Learned // the locality of the node
 }
 
 // Start implements discovery.Source. It returns an error if an option is invalid, or if a bootstrap
-// is invalid that is contained in an environment variable. An invalid file is not an error: it is
+// in an environment variable is invalid. An invalid bootstrap file is not an error, because it is
 // read again until it is valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
-	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
-	w, err := s.follow(r, func(map[string]adsclient.State) adsclient.Needs { return needs }, pass)
+	onSnapshot := func(n adsclient.Snapshot) { sendState(r, n.Endpoints[s.cluster]) }
+	w, err := s.follow(r, func(map[string]adsclient.State) adsclient.Needs { return needs }, onSnapshot)
 	if err != nil {
 		return discovery.Started{}, err
 	}
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// follow subscribes to the resources that needs returns. If a file is invalid, follow returns
-// nevertheless, and the file is read again in the background.
-func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
+// follow subscribes to the resources that needs returns, and passes their snapshots to onSnapshot.
+// If a file is invalid, follow returns without an error, and a goroutine reads the file again until
+// it is valid.
+func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, onSnapshot func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
-	w := &watch{receiver: r, pass: pass}
+	w := &watch{receiver: r, onSnapshot: onSnapshot}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	follow := func(servers []adsclient.Server) *adsclient.Following {
+	subscribe := func(servers []adsclient.Server) *adsclient.Following {
 		return adsclient.Follow(adsclient.Target{
 			Cluster:          s.cluster,
 			Servers:          servers,
@@ -92,18 +93,18 @@ func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.St
 	}
 	servers, err := s.servers()
 	if err == nil {
-		w.begin(servers, follow)
+		w.start(servers, subscribe)
 		return w, nil
 	}
-	if _, mayPass := errors.AsType[fileError](err); !mayPass {
+	if _, isFileErr := errors.AsType[fileError](err); !isFileErr {
 		return nil, err
 	}
-	go w.tryAgain(err, s.servers, follow)
+	go w.retry(err, s.servers, subscribe)
 	return w, nil
 }
 
-// servers returns the management servers in order of preference. A problem with a file is returned
-// as a fileError.
+// servers returns the management servers in order of preference. An error about a file is a
+// fileError.
 func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
@@ -131,7 +132,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 			Identity:    c.identity,
 			Node:        node,
 			MaxResponse: s.options.maxResponse,
-			Read:        read,
+			Read:        readResource,
 			DialOptions: s.options.dialOptions,
 		}
 		servers = append(servers, server.Within(s.network))
@@ -156,8 +157,9 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	return servers, nil
 }
 
-// read converts a resource to a *discovery.Answer or a *cds.Cluster, which all channels share.
-func read(m proto.Message) (any, error) {
+// readResource converts a resource to a *discovery.Answer or a *cds.Cluster, which all channels
+// share.
+func readResource(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
 		answer, unused, err := envoy.Read(m)
@@ -170,14 +172,14 @@ func read(m proto.Message) (any, error) {
 	}
 }
 
-// Check implements discovery.Source. Unless read is set, it ignores problems with files, because
-// they may be temporary.
+// Check implements discovery.Source. It ignores errors about files unless read is set, because
+// these errors may be temporary.
 func (s source) Check(read bool) error {
 	if err := s.options.check(); err != nil {
 		return err
 	}
 	_, err := s.servers()
-	if _, mayPass := errors.AsType[fileError](err); mayPass && !read {
+	if _, isFileErr := errors.AsType[fileError](err); isFileErr && !read {
 		return nil
 	}
 	return err

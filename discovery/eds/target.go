@@ -14,41 +14,41 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxName limits the bytes of a cluster's name. All channels of a process share one request, so a
-// name that makes it too large for the server would affect all of them.
-const maxName = 4096
+// maxNameLength is the maximum length of a cluster name in bytes. All channels of a process share
+// one request, and a longer name could make this request too large for the server.
+const maxNameLength = 4096
 
 // parseTarget returns the management servers and the cluster of a target. hosts is empty if the
-// bootstrap lists the servers.
+// target contains no server, so that the servers of the bootstrap are used.
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
-	bad := func(format string, args ...any) error {
+	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("target %s %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...))
 	}
 	switch {
 	case u.Opaque != "":
-		return nil, "", bad("lacks the slashes after the scheme")
+		return nil, "", invalid("lacks the slashes after the scheme")
 	case u.User != nil:
-		return nil, "", bad("holds a user")
+		return nil, "", invalid("holds a user")
 	case u.Fragment != "":
-		return nil, "", bad("holds a fragment (a # in a cluster's name is %%23)")
+		return nil, "", invalid("holds a fragment (a # in a cluster's name is %%23)")
 	case clusterOf(target) == "":
-		return nil, "", bad("names no cluster")
+		return nil, "", invalid("names no cluster")
 	case !utf8.ValidString(clusterOf(target)):
-		return nil, "", bad("names a cluster that is not UTF-8")
-	case len(clusterOf(target)) > maxName:
-		return nil, "", bad("names a cluster of %d bytes, want at most %d", len(clusterOf(target)), maxName)
+		return nil, "", invalid("names a cluster that is not UTF-8")
+	case len(clusterOf(target)) > maxNameLength:
+		return nil, "", invalid("names a cluster of %d bytes, want at most %d", len(clusterOf(target)), maxNameLength)
 	case cds.NameProblem(clusterOf(target)) != "":
-		return nil, "", bad("names a cluster with an invalid name: %s", cds.NameProblem(clusterOf(target)))
+		return nil, "", invalid("names a cluster with an invalid name: %s", cds.NameProblem(clusterOf(target)))
 	case u.Host == "":
 		return nil, clusterOf(target), nil
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if problem := hostProblem(host); problem != "" {
-			return nil, "", bad("%s", problem)
+			return nil, "", invalid("%s", problem)
 		}
 		if slices.Contains(hosts, host) {
-			return nil, "", bad("names the server %s twice", host)
+			return nil, "", invalid("names the server %s twice", host)
 		}
 		hosts = append(hosts, host)
 	}
@@ -69,8 +69,8 @@ func hostProblem(host string) string {
 	return ""
 }
 
-// clusterOf returns the name of the cluster: the path without its first slash. The name may contain
-// slashes itself.
+// clusterOf returns the name of the cluster, which is the path without its first slash. The name
+// may contain slashes.
 func clusterOf(target resolver.Target) string {
 	return strings.TrimPrefix(target.URL.Path, "/")
 }

@@ -40,7 +40,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreWrong(t *testing.T) {
+func TestInvalidTargets(t *testing.T) {
 	for text, want := range map[string]string{
 		"eds:payments":                           "lacks the slashes",
 		"eds://h:1":                              "names no cluster",
@@ -76,7 +76,7 @@ func TestTargetsThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestQueriesThatAreWrong(t *testing.T) {
+func TestInvalidQueries(t *testing.T) {
 	for text, want := range map[string]string{
 		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cds, failbackDelay, failbackJitter, failoverTimeout, fallbackOnReachabilityOnly, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
 		"eds://h:1/payments?":                             "has a question mark that nothing follows (in a name, ? is %3F)",
@@ -90,8 +90,8 @@ func TestQueriesThatAreWrong(t *testing.T) {
 	}
 }
 
-// The node in the options is not valid protobuf. Build must return the error, before any request.
-func TestANodeThatCannotBeSent(t *testing.T) {
+// If the node in the options is not valid protobuf, Build must return an error.
+func TestInvalidNode(t *testing.T) {
 	node := &corev3.Node{Id: "a\xff"}
 	if got := buildError(t, "eds://127.0.0.1:1/c", given.Sources(WithNode(node))); !strings.Contains(got, "the node cannot be sent: ") {
 		t.Errorf("%s, want an error about the node", got)

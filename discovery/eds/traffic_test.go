@@ -43,7 +43,7 @@ type traffic struct {
 
 func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	t.Helper()
-	m := &metrics{counts: make(map[string]int64), more: make(chan struct{}, 1)}
+	m := &metrics{counts: make(map[string]int64), changed: make(chan struct{}, 1)}
 	opts = append(opts, grpc.WithResolvers(given.Builder(Scheme)), grpc.WithStatsHandler(m), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	conn, err := grpc.NewClient(target, opts...)
 	if err != nil {
@@ -55,7 +55,7 @@ func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 
 func (c *traffic) call() string {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	var header metadata.MD
 	if _, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header)); err != nil {
@@ -64,7 +64,7 @@ func (c *traffic) call() string {
 	return strings.Join(header.Get("backend"), ",")
 }
 
-func (c *traffic) stays(want string, n int) {
+func (c *traffic) wantAllCallsTo(want string, n int) {
 	c.t.Helper()
 	for range n {
 		if got := c.call(); got != want {
@@ -73,18 +73,18 @@ func (c *traffic) stays(want string, n int) {
 	}
 }
 
-func (c *traffic) until(want string) {
+func (c *traffic) awaitCallTo(want string) {
 	c.t.Helper()
-	for end := time.Now().Add(patience); c.call() != want; {
+	for end := time.Now().Add(testTimeout); c.call() != want; {
 		if time.Now().After(end) {
-			c.t.Fatalf("no call reached %s within %v", want, patience)
+			c.t.Fatalf("no call reached %s within %v", want, testTimeout)
 		}
 	}
 }
 
 type metrics struct {
 	estats.UnimplementedMetricsRecorder
-	more chan struct{}
+	changed chan struct{}
 
 	mu     sync.Mutex
 	counts map[string]int64
@@ -108,7 +108,7 @@ func (m *metrics) add(name string, n int64) {
 	m.counts[name] += n
 	m.mu.Unlock()
 	select {
-	case m.more <- struct{}{}:
+	case m.changed <- struct{}{}:
 	default:
 	}
 }
@@ -124,14 +124,14 @@ func (m *metrics) wait(t *testing.T, name string, n int64) {
 	m.waitFor(t, name, func(got int64) bool { return got >= n })
 }
 
-func (m *metrics) waitFor(t *testing.T, name string, good func(int64) bool) {
+func (m *metrics) waitFor(t *testing.T, name string, isReached func(int64) bool) {
 	t.Helper()
-	deadline := time.After(patience)
-	for !good(m.get(name)) {
+	deadline := time.After(testTimeout)
+	for !isReached(m.get(name)) {
 		select {
-		case <-m.more:
+		case <-m.changed:
 		case <-deadline:
-			t.Fatalf("%s is %d after %v", name, m.get(name), patience)
+			t.Fatalf("%s is %d after %v", name, m.get(name), testTimeout)
 		}
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// The bootstrap file does not exist or is invalid for a while. Until it is valid, calls must fail
-// with an error that names it.
-func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
-	address := serve(t, constant)
-	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
-	for name, between := range map[string]string{"created": "", "created with invalid content first": "{"} {
+// While the bootstrap file is missing or invalid, calls must fail with an error that contains its
+// path. When it is valid, the channel must get its endpoints.
+func TestBootstrapFileIsMissingAtFirst(t *testing.T) {
+	address := serve(t, serveOnce)
+	validBootstrap := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
+	for name, invalidContent := range map[string]string{"created": "", "created with invalid content first": "{"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "volume", "bootstrap.json")
 			t.Setenv(bootstrapFileVar, path)
@@ -30,17 +30,17 @@ func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
 			if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			put := func(text string) {
+			writeFile := func(text string) {
 				if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 				rename(t, path+".new", path)
 			}
-			if between != "" {
-				put(between)
+			if invalidContent != "" {
+				writeFile(invalidContent)
 				expectError(t, c, path+" ("+bootstrapFileVar+"): not the JSON of a bootstrap")
 			}
-			put(good)
+			writeFile(validBootstrap)
 			wait(t, "state", c.states)
 		})
 	}
@@ -53,12 +53,12 @@ func expectError(t *testing.T, c *channel, want string) {
 	}
 }
 
-func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
-	address := serve(t, constant)
-	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
+func TestInvalidBootstrapFileIsReadAgain(t *testing.T) {
+	address := serve(t, serveOnce)
+	validBootstrap := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
 	for text, want := range map[string]string{
 		"":                                       "not the JSON of a bootstrap",
-		good[:30]:                                "not the JSON of a bootstrap",
+		validBootstrap[:30]:                      "not the JSON of a bootstrap",
 		"{}":                                     "names no server",
 		`{"node":[]}`:                            "node: ",
 		`{"xds_servers":[{"server_uri":"x:1"}]}`: "has no channel_creds",
@@ -67,7 +67,7 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 		c := build(t, "eds:///c")
 		expectError(t, c, want)
 		path := os.Getenv(bootstrapFileVar)
-		if err := os.WriteFile(path+".new", []byte(good), 0o600); err != nil {
+		if err := os.WriteFile(path+".new", []byte(validBootstrap), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		rename(t, path+".new", path)
@@ -75,18 +75,18 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	}
 }
 
-// A certificate file is half written, or does not match its key. The files must be read again.
-// Until they match, a failover target must use its other entry.
-func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
+// While a certificate file is incomplete or does not match its key, the files must be read again,
+// and a failover target must use its other entry.
+func TestMismatchedKeyIsReadAgain(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
 	pair, renewed := other.Pair("client", "client"), a.Pair("client", "client")
 	t.Setenv(bootstrapConfigVar, tlsBootstrap(address, a.File(), pair))
-	whole, err := os.ReadFile(renewed.Certificate)
+	certificate, err := os.ReadFile(renewed.Certificate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(pair.Certificate, whole[:len(whole)/2], 0o600); err != nil {
+	if err := os.WriteFile(pair.Certificate, certificate[:len(certificate)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := build(t, "eds:///c")
@@ -107,7 +107,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	wait(t, "state", c.states)
 }
 
-func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
+func TestCAFileIsMissingAtFirst(t *testing.T) {
 	cert := testcert.New(t)
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	address := serve(t, func(s *adstest.Stream) error { return s.Drain() })
@@ -115,17 +115,17 @@ func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	c := build(t, "eds:///c?cds=true")
 	expectError(t, c, "ca_certificate_file: open "+path)
 	rename(t, cert.File(), path)
-	expectError(t, c, address) // the file was read; the connection then fails because the server does not use TLS
+	expectError(t, c, address) // the connection fails, because the server does not use TLS
 }
 
-func TestAChannelThatIsClosedBeforeItsBootstrapIsRead(t *testing.T) {
+func TestCloseBeforeBootstrapIsRead(t *testing.T) {
 	t.Setenv(bootstrapFileVar, filepath.Join(t.TempDir(), "bootstrap.json"))
-	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // still waits when the test ends; TestMain checks that this leaves no goroutine
+	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // TestMain checks that no goroutine is left
 }
 
-// While a channel is idle, its bootstrap becomes unreadable. The next call must use the last good
-// endpoints.
-func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
+// If the bootstrap file cannot be read when a channel leaves idle mode, the next call must use the
+// last good endpoints.
+func TestBootstrapFileIsMissingAfterIdle(t *testing.T) {
 	for _, query := range []string{"", "?cds=true"} {
 		path := filepath.Join(t.TempDir(), "bootstrap.json")
 		t.Setenv(bootstrapFileVar, path)
@@ -133,26 +133,26 @@ func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			s := newSite(t)
-			defer s.end()
+			s := newTestNetwork(t)
+			defer s.stopAll()
 			catalogue := adstest.NewCatalogue(adstest.EDS("shop"), adstest.Cluster("shop", "10.1.0.1:1"))
 			s.start(server, catalogue.Serve)
 			b := s.builder()
 			rename(t, path+".gone", path)
-			closeIt := s.open(b, "eds:///shop"+query)
-			before := s.saw()
-			if !strings.HasPrefix(before, "10.1.0.1:1 ") {
-				t.Fatalf("channel saw %s", before)
+			closeChannel := s.conns(b, "eds:///shop"+query)
+			lastGood := s.updates()
+			if !strings.HasPrefix(lastGood, "10.1.0.1:1 ") {
+				t.Fatalf("channel saw %s", lastGood)
 			}
-			closeIt()
+			closeChannel()
 			catalogue.Set(adstest.Cluster("shop", "10.1.0.2:1"))
 			rename(t, path, path+".gone")
-			defer s.open(b, "eds:///shop"+query)()
+			defer s.conns(b, "eds:///shop"+query)()
 			time.Sleep(10 * time.Minute)
-			s.expect(before)
+			s.expect(lastGood)
 			rename(t, path+".gone", path)
 			time.Sleep(145 * time.Second)
-			if got, want := s.saw(), strings.Replace(before, "10.1.0.1:1", "10.1.0.2:1", 1); !strings.HasSuffix(got, want) {
+			if got, want := s.updates(), strings.Replace(lastGood, "10.1.0.1:1", "10.1.0.2:1", 1); !strings.HasSuffix(got, want) {
 				t.Errorf("%q: channel saw\n%s\nwant %s in the end", query, got, want)
 			}
 		})

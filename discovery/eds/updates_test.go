@@ -23,17 +23,17 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// The server sends many updates while the channel handles one. The channel must get them as a
+// If the server sends many updates while the channel handles one, the channel must get them as a
 // single update.
-func TestBurstOfUpdatesBecomesOne(t *testing.T) {
+func TestBurstOfUpdatesIsCombined(t *testing.T) {
 	const last = 200
 	addresses := make([]string, last)
 	for i := range addresses {
 		addresses[i] = fmt.Sprintf("10.0.0.%d:1", i+1)
 	}
-	taken, built := make(chan struct{}), make(chan struct{})
+	acked, buildDone := make(chan struct{}), make(chan struct{})
 	script := func(s *adstest.Stream) error {
-		<-built
+		<-buildDone
 		for i := 1; i <= last; i++ {
 			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
 				return err
@@ -45,7 +45,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 				return err
 			}
 			if r.GetVersionInfo() == strconv.Itoa(last) {
-				close(taken)
+				close(acked)
 				return s.Drain()
 			}
 		}
@@ -56,22 +56,21 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(built)
+	close(buildDone)
 	t.Cleanup(r.Close)
-	wait(t, "ACK of the last", taken)
+	wait(t, "ACK of the last", acked)
 	states := 1
 	for len(wait(t, "state", c.states).Endpoints) != last {
 		states++
 	}
-	// A few updates may already have been on their way to the channel when the server received the
-	// last ACK.
-	const few = 5
-	if states > few {
+	// A few updates may have reached the channel before the server received the last ACK.
+	const maxStates = 5
+	if states > maxStates {
 		t.Errorf("%d updates became %d states, want a few", last, states)
 	}
 }
 
-func tenThousand() *endpointv3.ClusterLoadAssignment {
+func manyLocalities() *endpointv3.ClusterLoadAssignment {
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "c"}
 	for l := range 10 {
 		addresses := make([]string, 1000)
@@ -85,22 +84,22 @@ func tenThousand() *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// An update changes the weight of one endpoint among 10,000. It must not open a connection.
-func TestWeightAmongTenThousandEndpoints(t *testing.T) {
-	before := tenThousand()
+// An update that changes the weight of one endpoint among 10,000 must not open a connection.
+func TestWeightChangeAmongTenThousandEndpoints(t *testing.T) {
+	before := manyLocalities()
 	after := proto.CloneOf(before)
 	after.Endpoints[3].LbEndpoints[7].LoadBalancingWeight = wrapperspb.UInt32(999)
-	const heavy = "10.3.0.7:443" // its new weight is half of the weight of its locality, and each of ten localities gets a tenth of the calls
-	next := make(chan struct{})
+	const changedAddress = "10.3.0.7:443" // gets half of its locality's calls after the update
+	sendUpdate := make(chan struct{})
 	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n1", before); err != nil {
 			return err
 		}
-		<-next
+		<-sendUpdate
 		return errors.Join(s.Respond("2", "n2", after), s.Drain())
 	})+"/c")
 	first := wait(t, "state", c.states)
-	close(next)
+	close(sendUpdate)
 	second := wait(t, "state", c.states)
 
 	synctest.Test(t, func(t *testing.T) {
@@ -117,16 +116,16 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		for _, sc := range cc.SubConns() {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		<-time.After(time.Second) // with many endpoints, the new picker is published only after a delay
+		<-time.After(time.Second) // with many endpoints, the new picker is delayed
 		synctest.Wait()
-		if got := shareOf(cc, heavy); got != 1 {
+		if got := countPicks(cc, changedAddress); got != 1 {
 			t.Errorf("%d of 10,000 picks before the update, want 1", got)
 		}
 		apply(t, b, p, second)
 		synctest.Wait()
-		// About 500 picks are expected, with a standard deviation of 8. The limits are 5 standard
-		// deviations away.
-		if got := shareOf(cc, heavy); got < 460 || got > 540 {
+		// The endpoint should get half of a tenth of the picks, which is 500 with a standard
+		// deviation of 8. The limits are 5 standard deviations away.
+		if got := countPicks(cc, changedAddress); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
 		}
 		if all, live := len(cc.SubConns()), len(cc.Live()); all != 10_000 || live != 10_000 {
@@ -153,7 +152,7 @@ func apply(t *testing.T, b balancer.Builder, p balancer.Balancer, state resolver
 	synctest.Wait()
 }
 
-func shareOf(cc *lbtest.ClientConn, address string) int {
+func countPicks(cc *lbtest.ClientConn, address string) int {
 	n := 0
 	for range 10_000 {
 		if lbtest.Pick(cc.State()) == address {

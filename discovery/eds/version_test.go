@@ -8,19 +8,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-type answers struct {
+type answerRecorder struct {
 	discovery.Receiver
 	last discovery.Answer
 }
 
-func (a *answers) Update(answer discovery.Answer) error {
+func (a *answerRecorder) Update(answer discovery.Answer) error {
 	a.last = answer
 	return nil
 }
 
 func TestAnswersHaveVersions(t *testing.T) {
-	var r answers
-	passOn(flat.Receiver(&r), stateOf(t, adstest.Cluster("c", "10.0.0.1:1")))
+	var r answerRecorder
+	sendState(flat.Receiver(&r), stateOf(t, adstest.Cluster("c", "10.0.0.1:1")))
 	if r.last.Version != "7" {
 		t.Errorf("the answer has the version %q, want 7", r.last.Version)
 	}

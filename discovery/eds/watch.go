@@ -13,47 +13,48 @@ import (
 )
 
 type watch struct {
-	receiver *discovery.Receiver
-	pass     func(adsclient.Snapshot)
-	ctx      context.Context
-	cancel   context.CancelFunc
+	receiver   *discovery.Receiver
+	onSnapshot func(adsclient.Snapshot)
+	ctx        context.Context
+	cancel     context.CancelFunc
 
 	following atomic.Pointer[adsclient.Following] // nil until the servers are known
-	lost      *adsclient.Outage                   // the current outage, or nil; during an outage, the last answer may be out of date
+	outage    *adsclient.Outage                   // nil while the server can be reached
 }
 
 func (w *watch) Changed(s adsclient.Snapshot) {
-	w.pass(s)
-	w.doubt() // an outage may have begun after the server sent s
+	w.onSnapshot(s)
+	w.reportOutage() // the server may have become unreachable after it sent s
 }
 
 func (w *watch) Unknown(err error) {
 	w.receiver.Fail(err)
-	w.doubt()
+	w.reportOutage()
 }
 
 func (w *watch) Rejected(err error) { w.receiver.Rejected(err) }
 
 func (w *watch) Lost(o *adsclient.Outage) {
-	if w.lost = o; o == nil {
+	if w.outage = o; o == nil {
 		w.receiver.Unconfirmed(nil, time.Time{})
 	}
-	w.doubt()
+	w.reportOutage()
 }
 
-// doubt reports that the last answer may be out of date, if there is an outage.
-func (w *watch) doubt() {
-	if w.lost != nil {
-		w.receiver.Unconfirmed(w.lost.Err, w.lost.Heard)
+// reportOutage reports the outage, if there is one. During an outage, the last answer may be out of
+// date.
+func (w *watch) reportOutage() {
+	if w.outage != nil {
+		w.receiver.Unconfirmed(w.outage.Err, w.outage.Heard)
 	}
 }
 
-func passOn(r *discovery.Receiver, s adsclient.State) {
+func sendState(r *discovery.Receiver, s adsclient.State) {
 	switch {
 	case s.Good != nil:
 		answer := *s.Good.Read.(*discovery.Answer)
 		answer.Version = s.Version
-		_ = r.Update(answer) // the error is ignored: it could only lead to a re-resolution, which does not help here
+		_ = r.Update(answer) // an error could only cause a re-resolution, which does not help here
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}
@@ -79,23 +80,23 @@ func (w *watch) stop() {
 	}
 }
 
-// fileError is a problem with a file that may be temporary: the file may be incomplete, or its
+// fileError is an error about a file that may be temporary: the file may be incomplete, or its
 // volume may not be mounted yet.
 type fileError struct{ error }
 
-func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
-	w.receiver.Trying(awaited(servers))
+func (w *watch) start(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
+	w.receiver.Trying(waitingText(servers))
 	if w.ctx.Err() != nil {
 		return
 	}
 	following := follow(servers)
 	w.following.Store(following)
-	if w.ctx.Err() != nil { // the watch may have been closed before Store
+	if w.ctx.Err() != nil { // stop may have been called before Store
 		following.Stop()
 	}
 }
 
-func awaited(servers []adsclient.Server) string {
+func waitingText(servers []adsclient.Server) string {
 	var names []string
 	for _, s := range servers {
 		names = append(names, s.URI)
@@ -103,8 +104,8 @@ func awaited(servers []adsclient.Server) string {
 	return "waiting for management server " + strings.Join(names, ", then ")
 }
 
-// tryAgain calls read with gRPC's backoff until it succeeds, and then subscribes to the servers.
-func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), follow func([]adsclient.Server) *adsclient.Following) {
+// retry calls read with gRPC's backoff until it succeeds, and then subscribes to the servers.
+func (w *watch) retry(err error, read func() ([]adsclient.Server, error), follow func([]adsclient.Server) *adsclient.Following) {
 	var servers []adsclient.Server
 	for attempt := 0; err != nil; attempt++ {
 		w.receiver.Fail(err)
@@ -113,5 +114,5 @@ func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), fol
 		}
 		servers, err = read()
 	}
-	w.begin(servers, follow)
+	w.start(servers, follow)
 }
