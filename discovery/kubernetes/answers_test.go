@@ -13,25 +13,25 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// reply is the server's response to one request. The body ends after the time lasts. If lasts is 0
-// and the code is 200, the body does not end.
+// reply is the server's response to one request. Its body ends after the time duration. If duration
+// is 0 and the code is 200, the body does not end.
 type reply struct {
-	code  int
-	retry string
-	body  string
-	lasts time.Duration
+	code       int
+	retryAfter string
+	body       string
+	duration   time.Duration
 }
 
-type script struct {
+type replyTransport struct {
 	replies []reply
 
 	mu       sync.Mutex
-	began    time.Time
-	requests []string // the kind of each request: "all", "list", or the version from which it watches
+	start    time.Time
+	requests []string // "all", "list", or the version at which the watch begins
 	times    []time.Duration
 }
 
-func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *replyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // a request for the Service, not for its EndpointSlices
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
 	}
@@ -45,92 +45,92 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	case kind == "":
 		kind = "all"
 	}
-	if s.began.IsZero() {
-		s.began = time.Now()
+	if s.start.IsZero() {
+		s.start = time.Now()
 	}
 	next := s.replies[min(len(s.requests), len(s.replies)-1)]
-	s.requests, s.times = append(s.requests, kind), append(s.times, time.Since(s.began))
+	s.requests, s.times = append(s.requests, kind), append(s.times, time.Since(s.start))
 	reader, writer := io.Pipe()
 	go func() {
 		_, _ = io.WriteString(writer, next.body)
-		if next.code == http.StatusOK && next.lasts == 0 {
+		if next.code == http.StatusOK && next.duration == 0 {
 			<-r.Context().Done()
 		}
-		time.AfterFunc(next.lasts, func() { _ = writer.Close() })
+		time.AfterFunc(next.duration, func() { _ = writer.Close() })
 	}()
-	return &http.Response{StatusCode: next.code, Header: http.Header{"Retry-After": {next.retry}}, Body: reader}, nil
+	return &http.Response{StatusCode: next.code, Header: http.Header{"Retry-After": {next.retryAfter}}, Body: reader}, nil
 }
 
-func (s *script) seen() (requests string, times []time.Duration) {
+func (s *replyTransport) log() (requests string, times []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.requests, " "), s.times
 }
 
-// The server replies without slices. The known slices must stay in use. The kind of the reply
-// determines the next request and the pause before it.
-func TestAnswersInPlaceOfSlices(t *testing.T) {
+// If the server replies without slices, the known slices must stay in use. The kind of reply must
+// determine the next request and the pause before it.
+func TestRepliesWithoutSlices(t *testing.T) {
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"3"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
-	known, well := reply{200, "", all, time.Minute}, reply{200, "", all, 0}
-	const gone = `{"kind":"Status","code":410,"message":"too old resource version"}`
+	initialReply, openReply := reply{200, "", all, time.Minute}, reply{200, "", all, 0}
+	const goneStatus = `{"kind":"Status","code":410,"message":"too old resource version"}`
 	for what, test := range map[string]struct {
-		replies []reply
-		want    string
-		last    time.Duration
+		replies  []reply
+		want     string
+		minPause time.Duration
 	}{
-		"gone, as a status":            {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
-		"gone, as an event":            {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},
-		"too large":                    {[]reply{known, {504, "", `{"code":504,"message":"Too large resource version: 7, current: 5"}`, 0}, well}, "all 7 all", 0},
-		"too large, by its cause":      {[]reply{known, {504, "", `{"code":504,"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`, 0}, well}, "all 7 all", 0},
-		"restored, then silent":        {[]reply{known, {200, "", "", 5 * time.Minute}, well}, "all 7 all", 0},
-		"ended early":                  {[]reply{known, {200, "", "", 5 * time.Second}, well}, "all 7 7", 0},
-		"an internal error":            {[]reply{known, {500, "", "boom", 0}, well}, "all 7 7", time.Second},
-		"busy":                         {[]reply{known, {429, "7", "", 0}, well}, "all 7 7", 7 * time.Second},
-		"busy for a day":               {[]reply{known, {429, "86400", "", 0}, well}, "all 7 7", 2 * time.Minute},
-		"busy at the beginning":        {[]reply{{429, "7", "", 0}, well}, "all all", 7 * time.Second},
-		"busy, with a bad Retry-After": {[]reply{{429, "soon", "", 0}, well}, "all all", time.Second},
-		"old, without initial events":  {[]reply{{422, "", "", 0}, {200, "", `{"metadata":{"resourceVersion":"5"},"items":[]}`, time.Millisecond}, well}, "all list 5", 0},
-		"unauthorized":                 {[]reply{known, {401, "", "", 0}, well}, "all 7 7", time.Second},
+		"gone, as a status":            {[]reply{initialReply, {410, "", goneStatus, 0}, openReply}, "all 7 all", 0},
+		"gone, as an event":            {[]reply{initialReply, {200, "", `{"type":"ERROR","object":` + goneStatus + `}`, time.Second}, openReply}, "all 7 all", 0},
+		"too large":                    {[]reply{initialReply, {504, "", `{"code":504,"message":"Too large resource version: 7, current: 5"}`, 0}, openReply}, "all 7 all", 0},
+		"too large, by its cause":      {[]reply{initialReply, {504, "", `{"code":504,"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`, 0}, openReply}, "all 7 all", 0},
+		"restored, then silent":        {[]reply{initialReply, {200, "", "", 5 * time.Minute}, openReply}, "all 7 all", 0},
+		"ended early":                  {[]reply{initialReply, {200, "", "", 5 * time.Second}, openReply}, "all 7 7", 0},
+		"an internal error":            {[]reply{initialReply, {500, "", "boom", 0}, openReply}, "all 7 7", time.Second},
+		"busy":                         {[]reply{initialReply, {429, "7", "", 0}, openReply}, "all 7 7", 7 * time.Second},
+		"busy for a day":               {[]reply{initialReply, {429, "86400", "", 0}, openReply}, "all 7 7", 2 * time.Minute},
+		"busy at the beginning":        {[]reply{{429, "7", "", 0}, openReply}, "all all", 7 * time.Second},
+		"busy, with a bad Retry-After": {[]reply{{429, "soon", "", 0}, openReply}, "all all", time.Second},
+		"old, without initial events":  {[]reply{{422, "", "", 0}, {200, "", `{"metadata":{"resourceVersion":"5"},"items":[]}`, time.Millisecond}, openReply}, "all list 5", 0},
+		"unauthorized":                 {[]reply{initialReply, {401, "", "", 0}, openReply}, "all 7 7", time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
-				var told []string
+				var updates []string
 				note := func(format string, args ...any) {
 					mu.Lock()
 					defer mu.Unlock()
-					told = append(told, fmt.Sprintf(format, args...))
+					updates = append(updates, fmt.Sprintf(format, args...))
 				}
 				r := new(discovery.Receiver).With(discovery.Hooks{
-					Update:      func(a discovery.Answer) error { note("%s", flat(a)); return nil },
+					Update:      func(a discovery.Answer) error { note("%s", formatEndpoints(a)); return nil },
 					Fail:        func(err error) { note("failed: %v", err) },
 					Confirm:     func() {},
 					Unconfirmed: func(error, time.Time) {},
 				})
-				s := &script{replies: test.replies}
+				s := &replyTransport{replies: test.replies}
 				started, err := source{query{namespace: "shop", services: "web"}, server{host: "http://x", transport: s}}.Start(r)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, reply := range test.replies {
-					time.Sleep(reply.lasts)
+					time.Sleep(reply.duration)
 				}
 				time.Sleep(4 * time.Minute) // a watch without events is canceled after 5 to 10 minutes
 				synctest.Wait()
-				got, times := s.seen()
+				got, times := s.log()
 				started.Close()
 				if got != test.want {
 					t.Fatalf("the requests are %s, want %s", got, test.want)
 				}
 				n := len(times) - 1
-				if after := times[n] - times[n-1]; after < test.last || after > test.last+test.replies[n-1].lasts+3*time.Second {
-					t.Errorf("the last request came %v after the previous one, want %v plus at most a backoff", after, test.last)
+				if after := times[n] - times[n-1]; after < test.minPause || after > test.minPause+test.replies[n-1].duration+3*time.Second {
+					t.Errorf("the last request came %v after the previous one, want %v plus at most a backoff", after, test.minPause)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				if strings.HasPrefix(test.want, "all 7") && (told[0] != "0/10.0.0.1:80=healthy" || strings.Contains(strings.Join(told, ""), "failed")) {
-					t.Errorf("the receiver got %q, want the known endpoints and no failure", told)
+				if strings.HasPrefix(test.want, "all 7") && (updates[0] != "0/10.0.0.1:80=healthy" || strings.Contains(strings.Join(updates, ""), "failed")) {
+					t.Errorf("the receiver got %q, want the known endpoints and no failure", updates)
 				}
 			})
 		})

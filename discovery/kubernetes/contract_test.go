@@ -11,12 +11,12 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-type fake struct {
+type fakeTransport struct {
 	code int
 	body string
 }
 
-func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f *fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if f.code == 0 {
 		return nil, errors.New("connection refused")
 	}
@@ -31,11 +31,11 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: f.code, Header: http.Header{}, Body: reader}, nil
 }
 
-func TestTheContractOfSources(t *testing.T) {
+func TestSourceContract(t *testing.T) {
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"name":"","port":80}]}}
 {"type":"WHAT","object":1}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
-	for about, f := range map[string]*fake{
+	for about, f := range map[string]*fakeTransport{
 		"healthy":    {200, all},
 		"down":       {},
 		"silent":     {200, ""},

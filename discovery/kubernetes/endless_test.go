@@ -10,36 +10,36 @@ import (
 	"testing"
 )
 
-// endless is a body that does not end. Reading more than the limit in most fails, so that a missing
+// endlessBody is a body that does not end. Reading more than limit bytes fails, so that a missing
 // limit is detected before the test runs out of memory.
-type endless struct {
-	begin, repeated string
-	most            int
-	read            int
-	more            bool
+type endlessBody struct {
+	prefix, repeated string
+	limit            int
+	readCount        int
+	isOverLimit      bool
 }
 
-func (e *endless) Read(p []byte) (int, error) {
-	if e.read > e.most {
-		e.more = true
+func (e *endlessBody) Read(p []byte) (int, error) {
+	if e.readCount > e.limit {
+		e.isOverLimit = true
 		return 0, errors.New("too much was read")
 	}
 	text := e.repeated
-	if e.read < len(e.begin) {
-		text = e.begin[e.read:]
-	} else if at := (e.read - len(e.begin)) % len(e.repeated); at > 0 {
-		text = e.repeated[at:]
+	if e.readCount < len(e.prefix) {
+		text = e.prefix[e.readCount:]
+	} else if offset := (e.readCount - len(e.prefix)) % len(e.repeated); offset > 0 {
+		text = e.repeated[offset:]
 	}
 	n := copy(p, text)
-	e.read += n
+	e.readCount += n
 	return n, nil
 }
 
-func (e *endless) Close() error { return nil }
+func (e *endlessBody) Close() error { return nil }
 
-// RoundTrip responds with e as the body: with status 200 for a Service, and with an error status
-// for slices.
-func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip returns a response with the body e. The status is 200 for a Service, and 500 for
+// slices.
+func (e *endlessBody) RoundTrip(r *http.Request) (*http.Response, error) {
 	code := http.StatusInternalServerError
 	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
 		code = http.StatusOK
@@ -47,33 +47,33 @@ func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: e}, nil
 }
 
-// The client must not read a body without an end completely. Decoders read ahead, so they may
-// exceed a limit by one buffer.
-func TestBodiesWithoutAnEnd(t *testing.T) {
-	const ahead = 1 << 20
+// The client must stop reading a body that does not end. It may exceed its limit by one buffer,
+// because decoders read ahead.
+func TestEndlessBodies(t *testing.T) {
+	const buffer = 1 << 20
 	for about, test := range map[string]struct {
-		body *endless
-		read func(t *testing.T, e *endless) error
+		body *endlessBody
+		read func(t *testing.T, e *endlessBody) error
 	}{
 		"a list": {
-			&endless{begin: `{"items":[{}`, repeated: `,{"x":"` + strings.Repeat("a", 4<<20) + `"}`, most: maxList + ahead},
-			func(_ *testing.T, e *endless) error {
+			&endlessBody{prefix: `{"items":[{}`, repeated: `,{"x":"` + strings.Repeat("a", 4<<20) + `"}`, limit: maxList + buffer},
+			func(_ *testing.T, e *endlessBody) error {
 				_, err := readList(e, func(*slice, error) {})
 				return err
 			},
 		},
 		"an error": {
-			&endless{repeated: "no ", most: maxStatus + ahead},
-			func(t *testing.T, e *endless) error {
-				_, err := (&host{server: server{host: "http://x", transport: e}}).get(t.Context(), "/", nil)
+			&endlessBody{repeated: "no ", limit: maxStatus + buffer},
+			func(t *testing.T, e *endlessBody) error {
+				_, err := (&apiClient{server: server{host: "http://x", transport: e}}).get(t.Context(), "/", nil)
 				return err
 			},
 		},
 		"a Service": {
-			&endless{begin: `{"kind":"`, repeated: "Service", most: maxService + ahead},
-			func(t *testing.T, e *endless) error {
-				w := &watch{host: &host{server: server{host: "http://x", transport: e}}, namespace: "shop"}
-				if why := w.whyNot(t.Context(), "web"); why != "" {
+			&endlessBody{prefix: `{"kind":"`, repeated: "Service", limit: maxService + buffer},
+			func(t *testing.T, e *endlessBody) error {
+				w := &watch{client: &apiClient{server: server{host: "http://x", transport: e}}, namespace: "shop"}
+				if why := w.reasonFor(t.Context(), "web"); why != "" {
 					t.Errorf("the reason is %q, want none", why)
 				}
 				return io.ErrUnexpectedEOF
@@ -83,18 +83,18 @@ func TestBodiesWithoutAnEnd(t *testing.T) {
 		if err := test.read(t, test.body); err == nil {
 			t.Errorf("%s: no error", about)
 		}
-		if test.body.more {
-			t.Errorf("%s: more than %d bytes were read", about, test.body.most)
+		if test.body.isOverLimit {
+			t.Errorf("%s: more than %d bytes were read", about, test.body.limit)
 		}
 	}
 }
 
-func TestATokenWithoutAnEnd(t *testing.T) {
+func TestEndlessToken(t *testing.T) {
 	account := t.TempDir()
 	if err := os.WriteFile(filepath.Join(account, "token"), []byte(strings.Repeat("a", 2<<20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, err := server{account: account}.file("token")
+	b, err := server{accountDir: account}.readFile("token")
 	if err != nil || len(b) != maxFile {
 		t.Errorf("%d bytes read, error %v, want %d bytes", len(b), err, maxFile)
 	}

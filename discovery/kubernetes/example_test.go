@@ -12,7 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// A program outside the cluster names the API server and gives a transport with credentials.
+// A program outside of the cluster specifies the address of the API server and a transport with
+// credentials.
 func Example() {
 	server := kubernetes.WithTransport("https://10.0.0.1:6443", &withToken{})
 	cc, err := understudy.NewClient("kubernetes:///checkout.shop:grpc",

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// source is comparable: two sources are equal if they find the same endpoints.
+// source finds the endpoints of a target. It is comparable: equal sources find the same endpoints.
 type source struct {
 	query
 	server
@@ -22,213 +22,213 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 		return discovery.Started{}, err
 	}
 	r.Trying("watching the EndpointSlices of " + s.String())
-	f := join(subject{s.server, s.namespace, s.services})
+	f := join(feedKey{s.server, s.namespace, s.services})
 	u := &user{query: s.query, receiver: r}
 	go f.add(u)
 	return discovery.Started{Close: func() { f.remove(u) }, Confirmed: f.confirmed}, nil
 }
 
-// subject identifies a feed. Targets that differ only in the port, or in the endpoints that they
-// use of the slices, have the same subject.
-type subject struct {
+// feedKey identifies a feed. Targets that differ only in the port, or in which endpoints of the
+// slices they use, have the same feedKey.
+type feedKey struct {
 	server
 	namespace string
 	services  string
 }
 
 var feeds = struct {
-	mu    sync.Mutex
-	all   map[subject]*feed
-	hosts map[server]*host
-}{all: make(map[subject]*feed), hosts: make(map[server]*host)}
+	mu      sync.Mutex
+	byKey   map[feedKey]*feed
+	clients map[server]*apiClient
+}{byKey: make(map[feedKey]*feed), clients: make(map[server]*apiClient)}
 
 // feed passes the slices of a watch to its users.
 type feed struct {
-	subject
-	users int // guarded by feeds.mu
-	end   context.CancelFunc
-	at    atomic.Pointer[time.Time]
+	feedKey
+	users       int // guarded by feeds.mu
+	cancel      context.CancelFunc
+	confirmedAt atomic.Pointer[time.Time]
 
-	telling sync.Mutex // held while receivers are called
-	said    said
+	sendMu sync.Mutex // held while receivers are called; guards the next field
+	last   feedState
 
-	mu   sync.Mutex // never held while a receiver is called
-	told map[*user]bool
+	mu         sync.Mutex // never held while a receiver is called
+	registered map[*user]bool
 }
 
-type said struct {
-	snapshot *snapshot
-	failure  error
-	doubt    error // reason why the snapshot may be out of date, or nil
+type feedState struct {
+	snapshot       *snapshot
+	failure        error
+	unconfirmedErr error // reason why the snapshot may be out of date, or nil
 }
 
-// user is a started source. Its answers are made from the slices of a feed.
+// user is a started source, whose answers are made from the slices of a feed.
 type user struct {
 	query
 	receiver *discovery.Receiver
-	failed   bool // no answer can be made from the snapshot for this user; guarded by feed.telling
-	left     bool // guarded by feed.mu
+	failed   bool // whether making an answer from the snapshot failed; guarded by feed.sendMu
+	removed  bool // guarded by feed.mu
 }
 
-// join returns the feed of a subject, which it starts if necessary. When the caller no longer needs
-// the feed, it must call remove.
-func join(s subject) *feed {
+// join returns the feed for a key, and starts the feed if necessary. The caller must call remove
+// when it no longer needs the feed.
+func join(s feedKey) *feed {
 	feeds.mu.Lock()
 	defer feeds.mu.Unlock()
-	f := feeds.all[s]
+	f := feeds.byKey[s]
 	if f == nil {
-		f = &feed{subject: s, told: make(map[*user]bool)}
-		feeds.all[s] = f
-		h := feeds.hosts[s.server]
+		f = &feed{feedKey: s, registered: make(map[*user]bool)}
+		feeds.byKey[s] = f
+		h := feeds.clients[s.server]
 		if h == nil {
-			h = &host{server: s.server}
-			feeds.hosts[s.server] = h
+			h = &apiClient{server: s.server}
+			feeds.clients[s.server] = h
 		}
 		h.users++
 		var ctx context.Context
-		ctx, f.end = context.WithCancel(context.Background())
-		w := &watch{feed: f, host: h, known: newKnown(), namespace: s.namespace}
+		ctx, f.cancel = context.WithCancel(context.Background())
+		w := &watch{feed: f, client: h, known: newKnownSlices(), namespace: s.namespace}
 		go w.run(ctx)
 	}
 	f.users++
 	return f
 }
 
-// release is called when a feed that uses h ends. When no other feed uses h, release closes it.
-func (h *host) release() {
+// release is called when a feed that uses h ends. If no other feed uses h, release closes h.
+func (h *apiClient) release() {
 	feeds.mu.Lock()
 	h.users--
-	over := h.users == 0
-	if over {
-		delete(feeds.hosts, h.server)
+	isUnused := h.users == 0
+	if isUnused {
+		delete(feeds.clients, h.server)
 	}
 	feeds.mu.Unlock()
-	if over {
+	if isUnused {
 		h.close()
 	}
 }
 
-// add registers a user and passes it the current state.
+// add registers a user and sends it the current state.
 func (f *feed) add(u *user) {
-	f.telling.Lock()
-	defer f.telling.Unlock()
+	f.sendMu.Lock()
+	defer f.sendMu.Unlock()
 	f.mu.Lock()
-	over := u.left
-	if !over {
-		f.told[u] = true
+	wasRemoved := u.removed
+	if !wasRemoved {
+		f.registered[u] = true
 	}
 	f.mu.Unlock()
-	if !over {
-		f.pass(u)
+	if !wasRemoved {
+		f.send(u)
 	}
 }
 
-// remove undoes join and add. It does not wait for calls of the user's receiver, because it may be
-// called from inside one.
+// remove removes a user that was registered with join and add. It does not wait for calls of the
+// user's receiver, because it may be called from inside such a call.
 func (f *feed) remove(u *user) {
 	f.mu.Lock()
-	u.left = true
-	delete(f.told, u)
+	u.removed = true
+	delete(f.registered, u)
 	f.mu.Unlock()
 	feeds.mu.Lock()
 	f.users--
-	over := f.users == 0
-	if over {
-		delete(feeds.all, f.subject)
+	isUnused := f.users == 0
+	if isUnused {
+		delete(feeds.byKey, f.feedKey)
 	}
 	feeds.mu.Unlock()
-	if over {
-		f.end()
+	if isUnused {
+		f.cancel()
 	}
 }
 
-func (f *feed) each(tell func(*user)) {
+func (f *feed) forEach(fn func(*user)) {
 	f.mu.Lock()
-	all := make([]*user, 0, len(f.told))
-	for u := range f.told {
+	all := make([]*user, 0, len(f.registered))
+	for u := range f.registered {
 		all = append(all, u)
 	}
 	f.mu.Unlock()
 	for _, u := range all {
-		tell(u)
+		fn(u)
 	}
 }
 
-// pass passes the current state to a user. The caller holds f.telling.
-func (f *feed) pass(u *user) {
+// send passes the current state to a user. The caller must hold f.sendMu.
+func (f *feed) send(u *user) {
 	switch {
-	case f.said.snapshot != nil:
-		a, err := answer(u.query, f.said.snapshot)
+	case f.last.snapshot != nil:
+		a, err := answer(u.query, f.last.snapshot)
 		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
-			_ = u.receiver.Update(a) // the error is ignored, because only other slices can change the answer
+			_ = u.receiver.Update(a) // no error handling is needed, because only other slices can change the answer
 		}
-		if f.said.doubt != nil {
-			u.receiver.Unconfirmed(f.said.doubt, f.confirmed())
+		if f.last.unconfirmedErr != nil {
+			u.receiver.Unconfirmed(f.last.unconfirmedErr, f.confirmed())
 		}
-	case f.said.failure != nil:
-		u.receiver.Fail(f.said.failure)
+	case f.last.failure != nil:
+		u.receiver.Fail(f.last.failure)
 	}
 }
 
 func (f *feed) update(s *snapshot) {
-	f.telling.Lock()
-	defer f.telling.Unlock()
-	f.said = said{snapshot: s}
-	f.note()
-	f.each(f.pass)
+	f.sendMu.Lock()
+	defer f.sendMu.Unlock()
+	f.last = feedState{snapshot: s}
+	f.markConfirmed()
+	f.forEach(f.send)
 }
 
-// revise passes on a snapshot from which expired slices have been removed. It does not confirm that
-// the snapshot is current.
+// revise sends a snapshot from which expired slices have been removed. It does not confirm that the
+// snapshot is current.
 func (f *feed) revise(s *snapshot) {
-	f.telling.Lock()
-	defer f.telling.Unlock()
-	f.said.snapshot = s
-	f.each(f.pass)
+	f.sendMu.Lock()
+	defer f.sendMu.Unlock()
+	f.last.snapshot = s
+	f.forEach(f.send)
 }
 
-// confirm tells the users that the snapshot is current. It omits users that still use the answer
-// from an earlier snapshot, because no answer could be made from this one.
+// confirm reports to the users that the snapshot is current, except to users for which no answer
+// could be made from the snapshot. These users still have an answer from an earlier snapshot.
 func (f *feed) confirm() {
-	f.telling.Lock()
-	defer f.telling.Unlock()
-	doubted := f.said.doubt != nil
-	f.said.doubt = nil
-	f.note()
-	f.each(func(u *user) {
+	f.sendMu.Lock()
+	defer f.sendMu.Unlock()
+	wasUnconfirmed := f.last.unconfirmedErr != nil
+	f.last.unconfirmedErr = nil
+	f.markConfirmed()
+	f.forEach(func(u *user) {
 		switch {
 		case !u.failed:
 			u.receiver.Confirm()
-		case doubted:
+		case wasUnconfirmed:
 			u.receiver.Unconfirmed(nil, time.Time{})
-			f.pass(u)
+			f.send(u)
 		}
 	})
 }
 
-// fail tells the users the reason why there is no snapshot, or no newer one.
+// fail reports to the users why there is no snapshot, or no newer snapshot.
 func (f *feed) fail(err error) {
-	f.telling.Lock()
-	defer f.telling.Unlock()
-	if f.said.snapshot == nil {
-		f.said.failure = err
-		f.each(func(u *user) { u.receiver.Fail(err) })
+	f.sendMu.Lock()
+	defer f.sendMu.Unlock()
+	if f.last.snapshot == nil {
+		f.last.failure = err
+		f.forEach(func(u *user) { u.receiver.Fail(err) })
 		return
 	}
-	f.said.doubt = err
-	f.each(func(u *user) { u.receiver.Unconfirmed(err, f.confirmed()) })
+	f.last.unconfirmedErr = err
+	f.forEach(func(u *user) { u.receiver.Unconfirmed(err, f.confirmed()) })
 }
 
-func (f *feed) note() {
+func (f *feed) markConfirmed() {
 	now := time.Now()
-	f.at.Store(&now)
+	f.confirmedAt.Store(&now)
 }
 
 func (f *feed) confirmed() time.Time {
-	if at := f.at.Load(); at != nil {
-		return *at
+	if confirmedAt := f.confirmedAt.Load(); confirmedAt != nil {
+		return *confirmedAt
 	}
 	return time.Time{}
 }

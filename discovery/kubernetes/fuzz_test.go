@@ -21,7 +21,7 @@ func FuzzTarget(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	b := with.Builder(Scheme, with.Sources(WithTransport("https://10.0.0.1:6443", &scripted{})))
+	b := with.Builder(Scheme, with.Sources(WithTransport("https://10.0.0.1:6443", &fakeAPIServer{})))
 	f.Fuzz(func(t *testing.T, text string) { with.CheckTarget(t, b, text) })
 }
 
@@ -32,18 +32,18 @@ func checkLine(t *testing.T, what, text string) {
 	}
 }
 
-func checkKnown(t *testing.T, k *known) {
+func checkKnown(t *testing.T, k *knownSlices) {
 	t.Helper()
 	n := 0
 	for name, sl := range k.slices {
-		if n += len(sl.Endpoints); name == "" || len(sl.Endpoints) > maxEndpoints || len(sl.Ports) > maxPorts || sl.long() {
+		if n += len(sl.Endpoints); name == "" || len(sl.Endpoints) > maxEndpoints || len(sl.Ports) > maxPorts || sl.hasLongText() {
 			t.Errorf("slice %q with %d endpoints and %d ports is in use", name, len(sl.Endpoints), len(sl.Ports))
 		}
 	}
 	if n != k.endpoints {
 		t.Errorf("%d endpoints are counted as %d", n, k.endpoints)
 	}
-	for _, q := range []query{{services: "web"}, {services: "api,web", port: "grpc", never: true}, {services: "web", port: "80", family: "IPv6"}} {
+	for _, q := range []query{{services: "web"}, {services: "api,web", port: "grpc", neverTerminating: true}, {services: "web", port: "80", family: "IPv6"}} {
 		a, err := answer(q, k.snapshot())
 		if err != nil {
 			checkLine(t, "an error", err.Error())
@@ -59,28 +59,28 @@ func checkKnown(t *testing.T, k *known) {
 	}
 }
 
-// FuzzWatch checks a watch with any bytes. The watch must stay within its limits and describe each
-// problem in one line. A slice that cannot be parsed must keep its last content.
+// FuzzWatch reads a watch that consists of arbitrary bytes. The watch must stay within its limits
+// and describe each problem in one line. A slice that cannot be parsed must keep its last content.
 func FuzzWatch(f *testing.F) {
 	for _, seed := range []string{
-		at("ADDED", "a", "10.0.0.1") + bookmark("7", true) + at("MODIFIED", "a", "10.0.0.2,10.0.0.3") + at("DELETED", "a", "") + bookmark("9", false),
-		at("MODIFIED", "b", `{"addresses":["::1"],"conditions":{"ready":false,"serving":true,"terminating":true},"zone":"z","nodeName":"n","hints":{"forZones":[{"name":"z"}]},"targetRef":{"uid":"u"}}`),
-		strings.Replace(at("MODIFIED", "known", "10.0.0.9"), `"endpoints":[`, `"endpoints":7,"x":[`, 1) + `{"type":"NEW","object":{}}` + `{"type":7}`,
+		sliceEvent("ADDED", "a", "10.0.0.1") + bookmark("7", true) + sliceEvent("MODIFIED", "a", "10.0.0.2,10.0.0.3") + sliceEvent("DELETED", "a", "") + bookmark("9", false),
+		sliceEvent("MODIFIED", "b", `{"addresses":["::1"],"conditions":{"ready":false,"serving":true,"terminating":true},"zone":"z","nodeName":"n","hints":{"forZones":[{"name":"z"}]},"targetRef":{"uid":"u"}}`),
+		strings.Replace(sliceEvent("MODIFIED", "known", "10.0.0.9"), `"endpoints":[`, `"endpoints":7,"x":[`, 1) + `{"type":"NEW","object":{}}` + `{"type":7}`,
 		`{"type":"ERROR","object":{"code":410,"message":"too old\n","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}}`,
 		`{"type":"ADDED","object":[1]}` + "\n" + `{"type":"ADDED","object":{"metadata":{"name":"a","labels":{"understudy.dev/priority":"x","understudy.dev/weight":"-1"}}}}` + "\n{",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := &watch{known: newKnown()}
-		w.known.told = true
-		stream := newStream(strings.NewReader(at("ADDED", "known", "10.0.0.1") + string(body)))
+		w := &watch{known: newKnownSlices()}
+		w.known.isComplete = true
+		stream := newStream(strings.NewReader(sliceEvent("ADDED", "known", "10.0.0.1") + string(body)))
 		for n := 0; ; n++ {
 			e := new(event)
 			e.problem, e.err = stream.next(e)
 			name := e.Object.Metadata.Name
 			before := w.known.slices[name]
-			_, err := w.take(e)
+			_, err := w.handleEvent(e)
 			if e.problem != nil {
 				checkLine(t, "a problem", e.problem.Error())
 				if e.Type != "DELETED" && before != nil && w.known.slices[name] == nil {
@@ -99,19 +99,19 @@ func FuzzWatch(f *testing.F) {
 		}
 		checkKnown(t, w.known)
 		w.known.expire(time.Now().Add(time.Hour))
-		if len(w.known.left.slices)+len(w.known.until) > 0 {
+		if len(w.known.deleted.slices)+len(w.known.expiry) > 0 {
 			t.Error("deleted slices do not expire")
 		}
 	})
 }
 
-// FuzzList is FuzzWatch for lists.
+// FuzzList does the same as FuzzWatch for a list.
 func FuzzList(f *testing.F) {
 	object := func(event string) string {
 		return strings.TrimSuffix(event[strings.Index(event, `"object":`)+9:], "}\n")
 	}
 	for _, seed := range []string{
-		`{"items":[` + object(at("", "a", "10.0.0.1")) + `,{"metadata":7}],"x":{"y":[1]},"metadata":{"resourceVersion":"5"}}`,
+		`{"items":[` + object(sliceEvent("", "a", "10.0.0.1")) + `,{"metadata":7}],"x":{"y":[1]},"metadata":{"resourceVersion":"5"}}`,
 		`{"metadata":{"resourceVersion":"5"},"items":null}`, `{"items":{}}`, `{"metadata":{}}`, `[]`, ``, `{"items":[{}`, `{"metadata":{"resourceVersion":7}}`,
 	} {
 		f.Add([]byte(seed))
@@ -125,14 +125,14 @@ func FuzzList(f *testing.F) {
 		if err != nil {
 			checkLine(t, "an error", err.Error())
 		}
-		k := newKnown()
+		k := newKnownSlices()
 		k.replace(all, time.Now())
 		checkKnown(t, k)
 	})
 }
 
-// FuzzStatus checks that a response with a code other than 200 causes an error that is one short
-// line and contains the code, whatever its body is.
+// FuzzStatus checks that a response with a code other than 200 causes an error that contains the
+// code and is one short line, whatever its body is.
 func FuzzStatus(f *testing.F) {
 	f.Add(410, "", []byte(`{"message":"too old","code":200,"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`))
 	f.Add(503, "5", []byte("<html>\x1b[2J"))
@@ -142,17 +142,17 @@ func FuzzStatus(f *testing.F) {
 		if code == http.StatusOK {
 			return
 		}
-		h := &host{server: server{host: "x", transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		h := &apiClient{server: server{host: "x", transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: code, Header: http.Header{"Retry-After": {after}}, Body: io.NopCloser(bytes.NewReader(body))}, nil
 		})}}
 		_, err := h.get(t.Context(), "/", nil)
 		s, ok := errors.AsType[*status](err)
-		if !ok || s.Code != code || s.after < 0 || s.after > 2*time.Minute {
+		if !ok || s.Code != code || s.retryAfter < 0 || s.retryAfter > 2*time.Minute {
 			t.Fatalf("error %v, want the code %d", err, code)
 		}
 		checkLine(t, "the error", err.Error())
-		w := &watch{host: h, known: newKnown()}
-		delay, say := w.judge(err, 0, false)
+		w := &watch{client: h, known: newKnownSlices()}
+		delay, say := w.nextAttempt(err, 0, false)
 		if delay < 0 || delay > 3*time.Minute {
 			t.Errorf("%d: the next request is after %v", code, delay)
 		}
@@ -166,8 +166,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// FuzzService checks that the reason why there are no slices is one short line, whatever the API
-// server says about the Service.
+// FuzzService checks that the reason for missing slices is one short line, whatever the API server
+// returns for the Service.
 func FuzzService(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"Service","spec":{"type":"ExternalName","externalName":"a.test\n"}}`, `{"kind":"Service","spec":{"selector":{"a":"b"}}}`,
@@ -176,9 +176,9 @@ func FuzzService(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := &watch{namespace: "shop", feed: &feed{subject: subject{services: "web"}}, host: &host{server: server{host: "x", transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		w := &watch{namespace: "shop", feed: &feed{feedKey: feedKey{services: "web"}}, client: &apiClient{server: server{host: "x", transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body))}, nil
 		})}}}
-		checkLine(t, "the reason", w.why(t.Context()))
+		checkLine(t, "the reason", w.reason(t.Context()))
 	})
 }

@@ -23,8 +23,8 @@ import (
 var logged = testlog.KeepWarnings()
 
 // By default, a client that knows its location must follow the hints of endpoints. For other
-// clients, this default must have no effect and log no warning. The option prefer must replace the
-// default.
+// clients, this default must have no effect, and nothing must be logged. The option prefer must
+// replace the default.
 func TestHintsArePreferredByDefault(t *testing.T) {
 	a, b := backend(t), backend(t)
 	for _, test := range []struct {
@@ -50,10 +50,10 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.zone)
 			before := logged.Count("has no effect")
 			s := newAPIServer(t)
-			// The hints of each endpoint name the zone of the other one. This distinguishes a client that
-			// follows hints from one that prefers its own zone.
-			s.lines <- hinted("a", a, "b", "a") + hinted("b", b, "a", "b")
-			s.lines <- synced
+			// The hints of each endpoint contain the zone of the other endpoint. This distinguishes
+			// a client that follows hints from a client that prefers its own zone.
+			s.lines <- hintedSlice("a", a, "b", "a") + hintedSlice("b", b, "a", "b")
+			s.lines <- initialEnd
 			cc, err := understudy.NewClient(test.target,
 				understudy.Options{Prefer: test.prefer, Sources: []discovery.SourceOption{kubernetes.WithTransport(s.URL, &http.Transport{})}},
 				grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -80,21 +80,21 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 	}
 }
 
-func hinted(name, address, zone, forZone string) string {
+func hintedSlice(name, address, zone, forZone string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",`+
 		`"endpoints":[{"addresses":[%q],"zone":%q,"hints":{"forZones":[{"name":%q}],"forNodes":[{"name":"n-%[4]s"}]}}],"ports":[{"name":"grpc","port":%s}]}}`+"\n",
 		name, host, zone, forZone, port)
 }
 
-// A cluster has no hints. A warning must be logged only if the program's options require hints.
-func TestAClusterWithoutHints(t *testing.T) {
+// If a cluster has no hints, a warning must be logged only if the program's options require hints.
+func TestClusterWithoutHints(t *testing.T) {
 	a := backend(t)
 	for prefer, want := range map[string]int{"": 0, "hints": 1} {
 		before := logged.Count("has no effect")
 		s := newAPIServer(t)
-		s.lines <- added("ADDED", "a", a) + "\n"
-		s.lines <- synced
+		s.lines <- sliceEvent("ADDED", "a", a) + "\n"
+		s.lines <- initialEnd
 		cc, err := understudy.NewClient("kubernetes:///web.shop?zone=b",
 			understudy.Options{Prefer: prefer, Sources: []discovery.SourceOption{kubernetes.WithTransport(s.URL, &http.Transport{})}},
 			grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// A bookmark must confirm the known slices. If there are none, it must not confirm the last answer,
-// because the slices of that answer no longer exist.
-func TestABookmarkAfterAFailure(t *testing.T) {
+// A bookmark must confirm the known slices. If there are no slices, it must not confirm the last
+// answer, whose slices no longer exist.
+func TestBookmarkAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
-		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+		s := &fakeAPIServer{}
+		s.serve = func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
 			if n > 0 && n < 3 {
 				return -1
 			}
 			if n == 0 {
-				send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7", true), at("DELETED", "a", ""))
+				writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1"), bookmark("7", true), sliceEvent("DELETED", "a", ""))
 				time.Sleep(time.Minute)
-				send(w, bookmark("8", false))
+				writeAll(w, bookmark("8", false))
 				time.Sleep(time.Second)
 				return 0
 			}
-			send(w, bookmark("9", false))
-			return hold(ended)
+			writeAll(w, bookmark("9", false))
+			return waitUntilDone(done)
 		}
-		l, stop := listen(t, s, query{})
+		l, stop := startSource(t, s, query{})
 		time.Sleep(60500 * time.Millisecond)
-		if got := l.said(); strings.Contains(got, "confirm") || !strings.Contains(got, "10s fail no EndpointSlice") {
+		if got := l.takeReports(); strings.Contains(got, "confirm") || !strings.Contains(got, "10s fail no EndpointSlice") {
 			t.Errorf("the receiver got %q, want a failure that the bookmark does not end", got)
 		}
 		time.Sleep(10 * time.Second)
-		got := l.said()
+		got := l.takeReports()
 		if lines := strings.Split(got, "\n"); strings.Contains(got, "confirm") || !strings.Contains(lines[0], "doubt") || !strings.Contains(got, "fail no EndpointSlice") || !strings.HasSuffix(got, "<nil>") {
 			t.Errorf("after the server is back the receiver got %q, want the same failure and no doubt", got)
 		}
@@ -43,33 +43,33 @@ func TestABookmarkAfterAFailure(t *testing.T) {
 	})
 }
 
-func TestVersionsThatAreLies(t *testing.T) {
+func TestInvalidVersions(t *testing.T) {
 	for what, version := range map[string]string{"long": strings.Repeat("9", 1<<20), "none": ""} {
-		for _, end := range []bool{true, false} {
-			t.Run(fmt.Sprint(what, " at the beginning ", end), func(t *testing.T) {
+		for _, atInitialEnd := range []bool{true, false} {
+			t.Run(fmt.Sprint(what, " at the beginning ", atInitialEnd), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := &scripted{}
-					s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+					s := &fakeAPIServer{}
+					s.serve = func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
 						if n > 0 {
-							return hold(ended)
+							return waitUntilDone(done)
 						}
-						if end {
-							send(w, at("ADDED", "a", "10.0.0.1"), bookmark(version, true))
+						if atInitialEnd {
+							writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1"), bookmark(version, true))
 							return 0
 						}
-						send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7", true), bookmark(version, false))
+						writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1"), bookmark("7", true), bookmark(version, false))
 						return 0
 					}
-					l, stop := listen(t, s, query{})
+					l, stop := startSource(t, s, query{})
 					time.Sleep(10 * time.Second)
 					want := "all all"
-					if !end && version == "" {
+					if !atInitialEnd && version == "" {
 						want = "all 7"
 					}
 					if kinds, _ := s.requests(); !strings.HasPrefix(kinds, want) {
 						t.Errorf("the requests are %.100s, want %s", kinds, want)
 					}
-					if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy" {
+					if got := formatEndpoints(l.answer()); got != "0/10.0.0.1:80=healthy" {
 						t.Errorf("the answer is %s", got)
 					}
 					stop()
@@ -79,25 +79,24 @@ func TestVersionsThatAreLies(t *testing.T) {
 	}
 }
 
-// A slice has a string that is longer than the API allows. The slice must be left out, and the note
-// about it must be short.
+// A slice with a string that is longer than the API allows must be left out, with a short note.
 func TestLongTexts(t *testing.T) {
-	long := strings.Repeat("x", 300_000)
+	longText := strings.Repeat("x", 300_000)
 	for what, sl := range map[string]*slice{
-		"a name":      sliceOf(t, long, "IPv4", "web", `"endpoints":[]`),
-		"a type":      sliceOf(t, "a", long, "web", `"endpoints":[]`),
-		"a label":     sliceOf(t, "a", "IPv4", `web ,"understudy.dev/weight":"`+long+`"`, `"endpoints":[]`),
-		"an address":  sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["`+long+`"]}]`),
-		"a uid":       sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"targetRef":{"uid":"`+long+`"}}]`),
-		"a zone":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"zone":"`+long+`"}]`),
-		"a node":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"nodeName":"`+long+`"}]`),
-		"a hint":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"`+long+`"}]}}]`),
-		"a port":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"name":"`+long+`"}]`),
-		"a protocol":  sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"appProtocol":"`+long+`"}]`),
-		"a transport": sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"protocol":"`+long+`"}]`),
+		"a name":      sliceOf(t, longText, "IPv4", "web", `"endpoints":[]`),
+		"a type":      sliceOf(t, "a", longText, "web", `"endpoints":[]`),
+		"a label":     sliceOf(t, "a", "IPv4", `web ,"understudy.dev/weight":"`+longText+`"`, `"endpoints":[]`),
+		"an address":  sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["`+longText+`"]}]`),
+		"a uid":       sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"targetRef":{"uid":"`+longText+`"}}]`),
+		"a zone":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"zone":"`+longText+`"}]`),
+		"a node":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"nodeName":"`+longText+`"}]`),
+		"a hint":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"`+longText+`"}]}}]`),
+		"a port":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"name":"`+longText+`"}]`),
+		"a protocol":  sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"appProtocol":"`+longText+`"}]`),
+		"a transport": sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"protocol":"`+longText+`"}]`),
 	} {
-		k := newKnown()
-		k.change(sl, nil)
+		k := newKnownSlices()
+		k.update(sl, nil)
 		if len(k.slices) != 0 {
 			t.Errorf("%s of 300,000 bytes is accepted", what)
 		}

@@ -20,15 +20,15 @@ import (
 
 type pod struct {
 	*httptest.Server
-	files   string
-	token   chan string // always contains the one token that the server accepts
-	asked   chan *http.Request
-	updates chan string
-	errors  chan error
+	files    string
+	token    chan string // contains the token that the server accepts
+	requests chan *http.Request
+	updates  chan string
+	errors   chan error
 }
 
 func newPod(t *testing.T) *pod {
-	p := &pod{token: make(chan string, 1), asked: make(chan *http.Request, 100), updates: make(chan string, 100), errors: make(chan error, 100)}
+	p := &pod{token: make(chan string, 1), requests: make(chan *http.Request, 100), updates: make(chan string, 100), errors: make(chan error, 100)}
 	p.token <- "one"
 	p.Server = httptest.NewTLSServer(http.HandlerFunc(p.serve))
 	t.Cleanup(func() { _ = p.Config.Close(); p.Close() })
@@ -53,10 +53,10 @@ func (p *pod) write(t *testing.T, name, text string) {
 	}
 }
 
-// serve sends the slices and ends the watch. If the client already has the slices, it sends a
+// serve sends the slices and ends the watch. If the client already has the slices, serve sends a
 // bookmark instead, because the source would report a watch that ends without an event.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
-	p.asked <- r
+	p.requests <- r
 	token := <-p.token
 	p.token <- token
 	if r.Header.Get("Authorization") != "Bearer "+token {
@@ -73,12 +73,12 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 
 func (p *pod) start(t *testing.T) {
 	r := new(discovery.Receiver).With(discovery.Hooks{
-		Update:      func(a discovery.Answer) error { p.updates <- flat(a); return nil },
+		Update:      func(a discovery.Answer) error { p.updates <- formatEndpoints(a); return nil },
 		Fail:        func(err error) { p.errors <- err },
 		Confirm:     func() {},
 		Unconfirmed: func(err error, _ time.Time) { p.errors <- err },
 	})
-	s := source{query{services: "web"}, server{account: p.files}}
+	s := source{query{services: "web"}, server{accountDir: p.files}}
 	if err := s.Check(false); err != nil {
 		t.Fatal(err)
 	}
@@ -100,23 +100,23 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// In a pod, the source must take the address and the CA of the API server, the token and the
-// namespace from the environment. If the token is rejected, the source must read its file again at
-// once.
-func TestInACluster(t *testing.T) {
+// In a pod, the source must read the address and the CA of the API server, the token and the
+// namespace from the environment. If the token is rejected, the source must read the token's file
+// again immediately.
+func TestInCluster(t *testing.T) {
 	p := newPod(t)
 	p.start(t)
 	if got := await(t, p.updates, "an update"); got != "0/10.0.0.1:80=healthy" {
 		t.Errorf("the update is %s, want 10.0.0.1", got)
 	}
-	if r := await(t, p.asked, "a request"); !strings.HasPrefix(r.URL.Path, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices") {
+	if r := await(t, p.requests, "a request"); !strings.HasPrefix(r.URL.Path, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices") {
 		t.Errorf("the request is for %s, want the namespace of the pod", r.URL.Path)
 	}
 	p.write(t, "token", "two")
 	<-p.token
 	p.token <- "two"
 	for {
-		r := await(t, p.asked, "a request with the new token")
+		r := await(t, p.requests, "a request with the new token")
 		if r.Header.Get("Authorization") == "Bearer two" {
 			break
 		}
@@ -128,7 +128,7 @@ func TestInACluster(t *testing.T) {
 	}
 }
 
-func TestInAClusterThatTakesNoToken(t *testing.T) {
+func TestInClusterWithRejectedToken(t *testing.T) {
 	p := newPod(t)
 	<-p.token
 	p.token <- "another"
@@ -136,12 +136,12 @@ func TestInAClusterThatTakesNoToken(t *testing.T) {
 	if err := await(t, p.errors, "an error"); !strings.Contains(err.Error(), "401 Unauthorized") {
 		t.Errorf("the error is %v, want 401", err)
 	}
-	if n := len(p.asked); n < 2 {
+	if n := len(p.requests); n < 2 {
 		t.Errorf("%d requests before the error, want a retry, because the token may have been replaced", n)
 	}
 }
 
-func TestInAClusterWithAnotherCA(t *testing.T) {
+func TestInClusterWithWrongCA(t *testing.T) {
 	for text, want := range map[string]string{"": "ca.crt holds no certificate", "nonsense": "ca.crt holds no certificate"} {
 		p := newPod(t)
 		p.write(t, "ca.crt", text)
@@ -162,7 +162,7 @@ func TestInAClusterWithAnotherCA(t *testing.T) {
 	}
 }
 
-func TestInAClusterWithoutANamespace(t *testing.T) {
+func TestInClusterWithoutNamespace(t *testing.T) {
 	p := newPod(t)
 	p.write(t, "namespace", "No/Namespace")
 	p.start(t)
@@ -171,12 +171,12 @@ func TestInAClusterWithoutANamespace(t *testing.T) {
 	}
 }
 
-// The files of the token and the CA must be read again after a minute. With a new CA, a new
-// transport must be used.
+// The files of the token and the CA must be read again after a minute. After a change of the CA, a
+// new transport must be used.
 func TestFilesAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pod{files: t.TempDir()}
-		ca := func() {
+		replaceCA := func() {
 			root, err := os.ReadFile(testcert.New(t).File())
 			if err != nil {
 				t.Fatal(err)
@@ -184,8 +184,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 			p.write(t, "ca.crt", string(root))
 		}
 		p.write(t, "token", "one")
-		ca()
-		h := &host{server: server{account: p.files}}
+		replaceCA()
+		h := &apiClient{server: server{accountDir: p.files}}
 		read := func() (rt http.RoundTripper, token string) {
 			rt, token, err := h.prepare()
 			if err != nil {
@@ -203,27 +203,27 @@ func TestFilesAreReadAgain(t *testing.T) {
 		if again, now := read(); again != rt || now != "two" {
 			t.Errorf("after a minute the token is %s, want the new one", now)
 		}
-		ca()
+		replaceCA()
 		time.Sleep(time.Minute)
 		if again, _ := read(); again == rt {
 			t.Error("the new roots are not used")
 		}
 		p.write(t, "token", "three")
-		h.expire()
+		h.expireFiles()
 		if _, now := read(); now != "three" {
 			t.Errorf("after 401 the token is %s, want the new one", now)
 		}
 	})
 }
 
-// A transport that was replaced must close its idle connections after a timeout, because nothing
-// else closes the connection of a watch that is running when the transport is replaced.
-func TestAReplacedTransportClosesIdleConnections(t *testing.T) {
-	h := &host{server: server{account: newPod(t).files}}
+// A transport that was replaced must close its idle connections after a timeout. Otherwise, a
+// connection that was used by a watch during the replacement would never be closed.
+func TestReplacedTransportClosesIdleConnections(t *testing.T) {
+	h := &apiClient{server: server{accountDir: newPod(t).files}}
 	if _, _, err := h.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	if h.own.IdleConnTimeout <= 0 {
+	if h.podTransport.IdleConnTimeout <= 0 {
 		t.Error("idle connections are never closed")
 	}
 }

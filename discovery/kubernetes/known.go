@@ -11,40 +11,40 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file decides which slices are in use. The code uses neither the network nor the clock.
+// This file decides which slices are in use. The code accesses neither the network nor the clock.
 
 const (
-	removal   = 10 * time.Second // how long a deleted slice stays in use
-	maxSlices = 10_000
-	maxAll    = 200_000 // endpoints in all slices together; a cluster has at most 150,000 pods
+	removalDelay      = 10 * time.Second // a deleted slice stays in use for this time
+	maxSlices         = 10_000
+	maxTotalEndpoints = 200_000 // in all slices together; a cluster has at most 150,000 pods
 )
 
-// whyNone is the reason that errors give if the account must not get Services.
-const whyNone = "there is no such Service, or it has the type ExternalName, or no selector"
+// defaultReason is the reason in errors if the account has no permission to get Services.
+const defaultReason = "there is no such Service, or it has the type ExternalName, or no selector"
 
 // snapshot is an immutable copy of the known slices.
 type snapshot struct {
-	there map[string]*slice
-	left  map[string]*slice
-	notes []string
-	wrong string // reason why one of the existing slices is not used
-	why   string
+	existing map[string]*slice
+	deleted  map[string]*slice
+	notes    []string
+	problem  string // why an existing slice is not used, or ""
+	reason   string
 }
 
-// collection holds the existing slices. The numbers of slices and endpoints are limited.
+// collection holds the existing slices. It limits the numbers of slices and endpoints.
 type collection struct {
 	slices    map[string]*slice
-	wrong     map[string]string // notes about slices that are not used, or only in their last good form
+	problems  map[string]string // notes about invalid slices
 	endpoints int
 }
 
 func newCollection() *collection {
-	return &collection{slices: make(map[string]*slice), wrong: make(map[string]string)}
+	return &collection{slices: make(map[string]*slice), problems: make(map[string]string)}
 }
 
-// put adds or replaces a slice. If there is a problem, or if the slice exceeds the limits, put adds
-// a note instead, and the last good form of the slice stays in use. This is the one in c or, if
-// there is none, last.
+// put adds or replaces a slice. If there is a problem, or if the slice exceeds a limit, put adds a
+// note instead, and the last good form of the slice stays in use. The last good form is the slice
+// in c or, if there is none, the parameter last.
 func (c *collection) put(sl *slice, problem error, last *slice) {
 	name := sl.Metadata.Name
 	before := c.slices[name]
@@ -57,30 +57,30 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	case problem != nil:
 	case size > maxEndpoints || len(sl.Ports) > maxPorts:
 		problem = fmt.Errorf("it has more than %d endpoints or %d ports", maxEndpoints, maxPorts)
-	case sl.long():
+	case sl.hasLongText():
 		problem = fmt.Errorf("it has a text of more than %d bytes", maxText)
 	case before == nil && len(c.slices) >= maxSlices:
 		problem = fmt.Errorf("there are more than %d slices", maxSlices)
-	case c.endpoints+size > maxAll:
-		problem = fmt.Errorf("there are more than %d endpoints", maxAll)
+	case c.endpoints+size > maxTotalEndpoints:
+		problem = fmt.Errorf("there are more than %d endpoints", maxTotalEndpoints)
 	}
 	if problem == nil {
 		c.add(name, sl)
 		return
 	}
 	text := fmt.Sprintf("slice %s is left out: %v", printable.Quote(printable.Line(name, 100)), problem)
-	if last != nil && name != "" && len(c.slices) < maxSlices && c.endpoints+len(last.Endpoints) <= maxAll {
+	if last != nil && name != "" && len(c.slices) < maxSlices && c.endpoints+len(last.Endpoints) <= maxTotalEndpoints {
 		text = fmt.Sprintf("slice %s counts as it was before: %v", printable.Quote(printable.Line(name, 100)), problem)
 		c.add(name, last)
 	}
-	if len(c.wrong) < maxNotes {
-		c.wrong[noted(name)] = printable.Line(text, 300)
+	if len(c.problems) < maxNotes {
+		c.problems[noteKey(name)] = printable.Line(text, 300)
 	}
 }
 
-// noted returns the slice's key in collection.wrong. The name is shortened, because an invalid name
-// may be megabytes long.
-func noted(name string) string { return printable.Line(name, 300) }
+// noteKey returns the slice's key in collection.problems. It shortens the name, because an invalid
+// name may be megabytes long.
+func noteKey(name string) string { return printable.Line(name, 300) }
 
 func (c *collection) add(name string, sl *slice) {
 	kept := *sl
@@ -95,124 +95,125 @@ func (c *collection) remove(name string) *slice {
 		c.endpoints -= len(sl.Endpoints)
 	}
 	delete(c.slices, name)
-	delete(c.wrong, noted(name))
+	delete(c.problems, noteKey(name))
 	return sl
 }
 
-// known holds the existing and the recently deleted slices.
-type known struct {
+// knownSlices holds the existing and the recently deleted slices.
+type knownSlices struct {
 	*collection
-	left     *collection
-	until    map[string]time.Time // when each slice in left expires
-	oddities map[string]bool      // notes about events without effect
-	told     bool                 // all initial slices have arrived
+	deleted    *collection
+	expiry     map[string]time.Time // for each deleted slice
+	eventNotes map[string]bool      // notes about events without effect
+	isComplete bool                 // whether all initial slices have arrived
 }
 
-func newKnown() *known {
-	return &known{collection: newCollection(), left: newCollection(), until: make(map[string]time.Time), oddities: make(map[string]bool)}
+func newKnownSlices() *knownSlices {
+	return &knownSlices{collection: newCollection(), deleted: newCollection(), expiry: make(map[string]time.Time), eventNotes: make(map[string]bool)}
 }
 
-// odd adds a note about an event without effect. It reports whether the note is new.
-func (k *known) odd(e *event) bool {
+// noteEvent adds a note about an event without effect. It reports whether the note is new.
+func (k *knownSlices) noteEvent(e *event) bool {
 	text := "an event of the unknown type " + printable.Quote(printable.Line(e.Type, 40)) + " has no effect"
 	if e.Type == "" && e.problem != nil {
 		text = "an event has no effect: " + printable.Line(e.problem.Error(), 200)
 	}
-	if k.oddities[text] || len(k.oddities) >= maxNotes {
+	if k.eventNotes[text] || len(k.eventNotes) >= maxNotes {
 		return false
 	}
-	k.oddities[text] = true
+	k.eventNotes[text] = true
 	return true
 }
 
-func (k *known) change(sl *slice, problem error) {
+func (k *knownSlices) update(sl *slice, problem error) {
 	k.put(sl, problem, nil)
 	if k.slices[sl.Metadata.Name] != nil {
-		k.forget(sl.Metadata.Name)
+		k.drop(sl.Metadata.Name)
 	}
 }
 
-// remove moves a slice to the recently deleted ones. If its Service has no existing slice left, all
-// its deleted slices stay in use for the full time again.
-func (k *known) remove(name string, now time.Time) {
+// remove moves a slice to the recently deleted slices. If its Service has no existing slice left,
+// all deleted slices of the Service stay in use for the full removalDelay again.
+func (k *knownSlices) remove(name string, now time.Time) {
 	sl := k.collection.remove(name)
-	k.leave(sl, now)
+	k.keepDeleted(sl, now)
 	if sl != nil {
-		k.prolong(sl.Metadata.Labels[serviceLabel], now)
+		k.restartExpiry(sl.Metadata.Labels[serviceLabel], now)
 	}
 }
 
-// prolong starts the time in use of a Service's deleted slices again, unless the Service has an
-// existing slice.
-func (k *known) prolong(service string, now time.Time) {
+// restartExpiry makes all deleted slices of a Service stay in use for the full removalDelay again,
+// unless the Service has an existing slice.
+func (k *knownSlices) restartExpiry(service string, now time.Time) {
 	for _, other := range k.slices {
 		if other.Metadata.Labels[serviceLabel] == service {
 			return
 		}
 	}
-	for name, other := range k.left.slices {
+	for name, other := range k.deleted.slices {
 		if other.Metadata.Labels[serviceLabel] == service {
-			k.until[name] = now.Add(removal)
+			k.expiry[name] = now.Add(removalDelay)
 		}
 	}
 }
 
-func (k *known) replace(all *collection, now time.Time) {
-	lost := make(map[string]bool)
+func (k *knownSlices) replace(all *collection, now time.Time) {
+	changedServices := make(map[string]bool)
 	for name, sl := range k.slices {
 		if all.slices[name] == nil {
-			k.leave(sl, now)
-			lost[sl.Metadata.Labels[serviceLabel]] = true
+			k.keepDeleted(sl, now)
+			changedServices[sl.Metadata.Labels[serviceLabel]] = true
 		}
 	}
 	for name := range all.slices {
-		k.forget(name)
+		k.drop(name)
 	}
-	k.collection, k.told = all, true
-	for service := range lost {
-		k.prolong(service, now)
+	k.collection, k.isComplete = all, true
+	for service := range changedServices {
+		k.restartExpiry(service, now)
 	}
 }
 
-// leave keeps a deleted slice in use for the duration removal.
-func (k *known) leave(sl *slice, now time.Time) {
-	if sl == nil || !k.told {
+// keepDeleted keeps a deleted slice in use for the duration removalDelay.
+func (k *knownSlices) keepDeleted(sl *slice, now time.Time) {
+	if sl == nil || !k.isComplete {
 		return
 	}
 	name := sl.Metadata.Name
-	if k.left.put(sl, nil, nil); k.left.slices[name] != nil {
-		k.until[name] = now.Add(removal)
+	if k.deleted.put(sl, nil, nil); k.deleted.slices[name] != nil {
+		k.expiry[name] = now.Add(removalDelay)
 	}
 }
 
-func (k *known) forget(name string) {
-	k.left.remove(name)
-	delete(k.until, name)
+func (k *knownSlices) drop(name string) {
+	k.deleted.remove(name)
+	delete(k.expiry, name)
 }
 
-func (k *known) expire(now time.Time) {
-	for name, at := range k.until {
+func (k *knownSlices) expire(now time.Time) {
+	for name, at := range k.expiry {
 		if !at.After(now) {
-			k.forget(name)
+			k.drop(name)
 		}
 	}
 }
 
-// next returns the time at which the next deleted slice expires, or the zero time if there is none.
-func (k *known) next() (at time.Time) {
-	for _, until := range k.until {
-		if at.IsZero() || until.Before(at) {
-			at = until
+// nextExpiry returns the time at which the next deleted slice expires, or the zero time if there is
+// none.
+func (k *knownSlices) nextExpiry() (at time.Time) {
+	for _, expiry := range k.expiry {
+		if at.IsZero() || expiry.Before(at) {
+			at = expiry
 		}
 	}
 	return at
 }
 
-func (k *known) snapshot() *snapshot {
-	s := &snapshot{there: maps.Clone(k.slices), left: maps.Clone(k.left.slices), notes: slices.Sorted(maps.Values(k.wrong))}
+func (k *knownSlices) snapshot() *snapshot {
+	s := &snapshot{existing: maps.Clone(k.slices), deleted: maps.Clone(k.deleted.slices), notes: slices.Sorted(maps.Values(k.problems))}
 	if len(s.notes) > 0 {
-		s.wrong = s.notes[0]
+		s.problem = s.notes[0]
 	}
-	s.notes = append(s.notes, slices.Sorted(maps.Keys(k.oddities))...)
+	s.notes = append(s.notes, slices.Sorted(maps.Keys(k.eventNotes))...)
 	return s
 }

@@ -14,32 +14,32 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// This file is the oracle: it computes the answer for a set of slices in a slow and simple way. A
-// random test compares its results with those of the function answer.
+// This file contains an oracle, which computes the answer for a set of slices in a slow and simple
+// way. A random test compares its results with those of the function answer.
 
-type given struct {
+type modelSlice struct {
 	name, service, kind string
 	priority, weight    int
 	ports               []port
-	endpoints           []givenEndpoint
+	endpoints           []modelEndpoint
 }
 
-type givenEndpoint struct {
-	Addresses  []string           `json:"addresses"`
-	Conditions map[string]*bool   `json:"conditions,omitempty"`
-	TargetRef  map[string]string  `json:"targetRef,omitempty"`
-	Zone       string             `json:"zone,omitempty"`
-	NodeName   string             `json:"nodeName,omitempty"`
-	Hints      map[string][]named `json:"hints,omitempty"`
+type modelEndpoint struct {
+	Addresses  []string               `json:"addresses"`
+	Conditions map[string]*bool       `json:"conditions,omitempty"`
+	TargetRef  map[string]string      `json:"targetRef,omitempty"`
+	Zone       string                 `json:"zone,omitempty"`
+	NodeName   string                 `json:"nodeName,omitempty"`
+	Hints      map[string][]modelHint `json:"hints,omitempty"`
 }
 
-type named struct {
+type modelHint struct {
 	Name string `json:"name"`
 }
 
-// one is an endpoint as it appears in one slice. Other slices may contain the same endpoint.
-type one struct {
-	givenEndpoint
+// modelEntry is an endpoint in one slice. Other slices may contain the same endpoint.
+type modelEntry struct {
+	modelEndpoint
 	kind             string
 	port             int
 	priority, weight int
@@ -47,34 +47,36 @@ type one struct {
 	order            int
 }
 
-func (o one) is(condition string, otherwise bool) bool {
+func (o modelEntry) conditionOr(condition string, fallback bool) bool {
 	if b := o.Conditions[condition]; b != nil {
 		return *b
 	}
-	return otherwise
+	return fallback
 }
 
-// If a condition is missing, ready and serving are true, and terminating is false. An endpoint that
-// is ready and terminating counts as ready.
-func (o one) ready() bool { return o.is("ready", true) }
-func (o one) lastResort() bool {
-	return !o.ready() && o.is("terminating", false) && o.is("serving", true)
+// If a condition is missing, ready and serving count as true, and terminating as false. An endpoint
+// that is both ready and terminating counts as ready.
+func (o modelEntry) ready() bool { return o.conditionOr("ready", true) }
+func (o modelEntry) isLastResort() bool {
+	return !o.ready() && o.conditionOr("terminating", false) && o.conditionOr("serving", true)
 }
-func (o one) over() bool { return !o.ready() && o.is("terminating", false) && !o.is("serving", true) }
+func (o modelEntry) isGone() bool {
+	return !o.ready() && o.conditionOr("terminating", false) && !o.conditionOr("serving", true)
+}
 
-func (o one) rank() int {
+func (o modelEntry) rank() int {
 	switch {
 	case o.ready():
 		return 3
-	case o.lastResort():
+	case o.isLastResort():
 		return 2
-	case o.over():
+	case o.isGone():
 		return 0
 	}
 	return 1
 }
 
-func (o one) address() string {
+func (o modelEntry) address() string {
 	host := o.Addresses[0]
 	if o.kind == "IPv6" {
 		host = "[" + host + "]"
@@ -82,23 +84,23 @@ func (o one) address() string {
 	return host + ":" + strconv.Itoa(o.port)
 }
 
-// identity returns targetRef.uid, or the address if there is none, and the port.
-func (o one) identity() string {
+// identity returns the port and targetRef.uid, or the address if there is no targetRef.uid.
+func (o modelEntry) identity() string {
 	if uid := o.TargetRef["uid"]; uid != "" {
 		return uid + " " + strconv.Itoa(o.port)
 	}
 	return o.address()
 }
 
-// same reports whether a and b are the same endpoint: they have the same address, or the same
-// identity and address family.
-func same(a, b one) bool {
+// isSameEndpoint reports whether a and b have the same address, or the same identity and address
+// family.
+func isSameEndpoint(a, b modelEntry) bool {
 	return a.address() == b.address() || a.identity() == b.identity() && a.kind == b.kind
 }
 
-// beats reports whether a is used instead of b, which is the same endpoint. If their conditions are
-// equal, the order is arbitrary but fixed.
-func beats(a, b one) bool {
+// isBetter reports whether a is used instead of b, which is the same endpoint. If their conditions
+// are equal, the order is arbitrary but fixed.
+func isBetter(a, b modelEntry) bool {
 	switch {
 	case a.rank() != b.rank():
 		return a.rank() > b.rank()
@@ -112,17 +114,17 @@ func beats(a, b one) bool {
 	return a.order < b.order
 }
 
-// holds reports whether o is used, because no other entry for the same endpoint beats it.
-func holds(o one, all []one) bool {
+// isUsed reports whether o is used, because no better entry for the same endpoint is used.
+func isUsed(o modelEntry, all []modelEntry) bool {
 	for _, other := range all {
-		if same(o, other) && beats(other, o) && holds(other, all) {
+		if isSameEndpoint(o, other) && isBetter(other, o) && isUsed(other, all) {
 			return false
 		}
 	}
 	return true
 }
 
-func choose(ports []port, want string) int {
+func choosePort(ports []port, want string) int {
 	var tcp, h2 []port
 	for _, p := range ports {
 		if p.Protocol == "" || p.Protocol == "TCP" {
@@ -157,23 +159,24 @@ func choose(ports []port, want string) int {
 	return 0
 }
 
-// expected returns the lines of the expected answer. none means that no answer is expected.
-func expected(q query, there, left []given) (lines []string, none bool) {
-	var all []one
-	portless := false
-	for i, list := range [][]given{there, left} {
+// expected returns the lines of the expected answer. If wantErr is set, an error is expected
+// instead.
+func expected(q query, existing, deleted []modelSlice) (lines []string, wantErr bool) {
+	var all []modelEntry
+	hasUnknownPort := false
+	for i, list := range [][]modelSlice{existing, deleted} {
 		for _, g := range list {
 			if g.kind == "FQDN" || q.family != "" && g.kind != q.family || len(g.endpoints) == 0 {
 				continue
 			}
-			port := choose(g.ports, q.port)
-			if portless = portless || port == 0; port == 0 {
+			port := choosePort(g.ports, q.port)
+			if hasUnknownPort = hasUnknownPort || port == 0; port == 0 {
 				continue
 			}
 			for _, e := range g.endpoints {
-				o := one{e, g.kind, port, g.priority, max(g.weight, 1), i == 1, len(all)}
-				// A deleted slice is used only for endpoints that are in no other slice.
-				if i == 1 && slices.ContainsFunc(all, func(k one) bool {
+				o := modelEntry{e, g.kind, port, g.priority, max(g.weight, 1), i == 1, len(all)}
+				// An endpoint of a deleted slice is used only if no existing slice contains it.
+				if i == 1 && slices.ContainsFunc(all, func(k modelEntry) bool {
 					return !k.deleted && (k.identity() == o.identity() || k.address() == o.address())
 				}) {
 					continue
@@ -182,50 +185,50 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 			}
 		}
 	}
-	if len(there)+len(left) == 0 || len(all) == 0 && portless {
+	if len(existing)+len(deleted) == 0 || len(all) == 0 && hasUnknownPort {
 		return nil, true
 	}
-	var held []one
+	var usedEntries []modelEntry
 	for _, o := range all {
-		if holds(o, all) {
-			held = append(held, o)
+		if isUsed(o, all) {
+			usedEntries = append(usedEntries, o)
 		}
 	}
-	return describe(q, held), false
+	return describeEntries(q, usedEntries), false
 }
 
-func describe(q query, held []one) (lines []string) {
-	anyReady := slices.ContainsFunc(held, one.ready)
-	pods := make(map[string][]one)
-	used := make(map[int]bool)
-	for _, o := range held {
+func describeEntries(q query, usedEntries []modelEntry) (lines []string) {
+	anyReady := slices.ContainsFunc(usedEntries, modelEntry.ready)
+	pods := make(map[string][]modelEntry)
+	usedPriorities := make(map[int]bool)
+	for _, o := range usedEntries {
 		pods[o.identity()] = append(pods[o.identity()], o)
 	}
-	best := func(pod []one) one {
+	best := func(pod []modelEntry) modelEntry {
 		for _, o := range pod {
-			if !slices.ContainsFunc(pod, func(other one) bool { return beats(other, o) }) {
+			if !slices.ContainsFunc(pod, func(other modelEntry) bool { return isBetter(other, o) }) {
 				return o
 			}
 		}
 		panic("unreachable")
 	}
 	for _, pod := range pods {
-		if !best(pod).over() {
-			used[best(pod).priority] = true
+		if !best(pod).isGone() {
+			usedPriorities[best(pod).priority] = true
 		}
 	}
-	ranks := slices.Sorted(maps.Keys(used))
+	ranks := slices.Sorted(maps.Keys(usedPriorities))
 	for _, pod := range pods {
 		o := best(pod)
 		health := discovery.Unhealthy
 		switch {
-		case o.over():
+		case o.isGone():
 			continue
 		case o.ready():
 			health = discovery.Healthy
-		case o.lastResort() && !anyReady && !q.never:
+		case o.isLastResort() && !anyReady && !q.neverTerminating:
 			health = discovery.Healthy
-		case o.lastResort():
+		case o.isLastResort():
 			health = discovery.Draining
 		}
 		var v4, v6 []string
@@ -242,10 +245,10 @@ func describe(q query, held []one) (lines []string) {
 	return lines
 }
 
-func actual(a discovery.Answer) (lines []string) {
-	hints := func(of []string) (all []named) {
+func describeAnswer(a discovery.Answer) (lines []string) {
+	hints := func(of []string) (all []modelHint) {
 		for _, n := range of {
-			all = append(all, named{n})
+			all = append(all, modelHint{n})
 		}
 		return all
 	}
@@ -260,7 +263,7 @@ func actual(a discovery.Answer) (lines []string) {
 	return lines
 }
 
-func (g given) parse(t *rapid.T) *slice {
+func (g modelSlice) parse(t *rapid.T) *slice {
 	labels := map[string]string{serviceLabel: g.service}
 	if g.priority > 0 {
 		labels[priorityLabel] = strconv.Itoa(g.priority)
@@ -289,11 +292,11 @@ func (g given) parse(t *rapid.T) *slice {
 	return sl
 }
 
-func draw(prefix string) *rapid.Generator[[]given] {
+func drawSlices(prefix string) *rapid.Generator[[]modelSlice] {
 	condition := rapid.SampledFrom([]*bool{nil, new(true), new(false)})
-	return rapid.Custom(func(t *rapid.T) (all []given) {
+	return rapid.Custom(func(t *rapid.T) (all []modelSlice) {
 		for i := range rapid.IntRange(0, 4).Draw(t, "slices") {
-			g := given{
+			g := modelSlice{
 				name:     fmt.Sprint(prefix, i),
 				service:  rapid.SampledFrom([]string{"web", "web", "web-canary"}).Draw(t, "service"),
 				kind:     rapid.SampledFrom([]string{"IPv4", "IPv4", "IPv4", "IPv6", "IPv6", "FQDN"}).Draw(t, "kind"),
@@ -309,7 +312,7 @@ func draw(prefix string) *rapid.Generator[[]given] {
 			}
 			for range rapid.IntRange(0, 4).Draw(t, "endpoints") {
 				n := rapid.IntRange(1, 4).Draw(t, "address")
-				e := givenEndpoint{
+				e := modelEndpoint{
 					Addresses: []string{fmt.Sprint("10.0.0.", n), "10.9.9.9"}, Conditions: map[string]*bool{},
 					Zone: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"), NodeName: rapid.SampledFrom([]string{"", "n"}).Draw(t, "node"),
 				}
@@ -323,7 +326,7 @@ func draw(prefix string) *rapid.Generator[[]given] {
 					e.TargetRef = map[string]string{"uid": uid}
 				}
 				if rapid.Bool().Draw(t, "hinted") {
-					e.Hints = map[string][]named{"forZones": {{"a"}}, "forNodes": {{"n"}, {"m"}}}
+					e.Hints = map[string][]modelHint{"forZones": {{"a"}}, "forNodes": {{"n"}, {"m"}}}
 				}
 				g.endpoints = append(g.endpoints, e)
 			}
@@ -333,32 +336,32 @@ func draw(prefix string) *rapid.Generator[[]given] {
 	})
 }
 
-// For random slices, the function answer must agree with the oracle in this file.
-func TestTheSetIsThatOfTheSentences(t *testing.T) {
+// For random slices, the result of answer must agree with the oracle in this file.
+func TestAnswerAgreesWithOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		there, left := draw("s").Draw(t, "there"), draw("l").Draw(t, "left")
+		existing, deleted := drawSlices("s").Draw(t, "there"), drawSlices("l").Draw(t, "left")
 		if rapid.IntRange(0, 3).Draw(t, "none is deleted") > 0 {
-			left = nil
+			deleted = nil
 		}
 		q := query{
 			namespace: "shop", services: "web,web-canary",
-			port:   rapid.SampledFrom([]string{"", "", "grpc", "80", "b"}).Draw(t, "port"),
-			never:  rapid.Bool().Draw(t, "never"),
-			family: rapid.SampledFrom([]string{"", "", "IPv4", "IPv6"}).Draw(t, "family"),
+			port:             rapid.SampledFrom([]string{"", "", "grpc", "80", "b"}).Draw(t, "port"),
+			neverTerminating: rapid.Bool().Draw(t, "never"),
+			family:           rapid.SampledFrom([]string{"", "", "IPv4", "IPv6"}).Draw(t, "family"),
 		}
-		of := &snapshot{there: make(map[string]*slice), left: make(map[string]*slice)}
-		for _, g := range there {
-			of.there[g.name] = g.parse(t)
+		of := &snapshot{existing: make(map[string]*slice), deleted: make(map[string]*slice)}
+		for _, g := range existing {
+			of.existing[g.name] = g.parse(t)
 		}
-		for _, g := range left {
-			of.left[g.name] = g.parse(t)
+		for _, g := range deleted {
+			of.deleted[g.name] = g.parse(t)
 		}
-		want, none := expected(q, there, left)
+		want, wantErr := expected(q, existing, deleted)
 		a, err := answer(q, of)
-		if (err != nil) != none {
-			t.Fatalf("the error is %v, want one: %v", err, none)
+		if (err != nil) != wantErr {
+			t.Fatalf("the error is %v, want one: %v", err, wantErr)
 		}
-		if got := actual(a); err == nil && (!slices.Equal(got, want) || !a.Empty) {
+		if got := describeAnswer(a); err == nil && (!slices.Equal(got, want) || !a.Empty) {
 			t.Fatalf("the answer is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})

@@ -22,21 +22,21 @@ type event struct {
 		slice
 		status
 	} `json:"object"`
-	problem error // the object is invalid for this reason; the stream continues
-	err     error // the stream has ended for this reason; no event follows
+	problem error // if set, the object is invalid, and the stream continues
+	err     error // if set, the stream has ended
 }
 
-// events reads the events of a watch. It skips an event that is too long, and reports that as a
+// readEvents reads the events of a watch. An event that is too long is skipped and reported as a
 // problem.
-func events(ctx context.Context, body io.Reader) <-chan *event {
-	to := make(chan *event)
+func readEvents(ctx context.Context, body io.Reader) <-chan *event {
+	ch := make(chan *event)
 	go func() {
 		s := newStream(body)
 		for {
 			e := new(event)
 			e.problem, e.err = s.next(e)
 			select {
-			case to <- e:
+			case ch <- e:
 			case <-ctx.Done():
 				return
 			}
@@ -45,72 +45,72 @@ func events(ctx context.Context, body io.Reader) <-chan *event {
 			}
 		}
 	}()
-	return to
+	return ch
 }
 
 type stream struct {
-	bounded *io.LimitedReader
+	limited *io.LimitedReader
 	*json.Decoder
 }
 
 func newStream(body io.Reader) *stream {
-	s := &stream{bounded: &io.LimitedReader{R: body}}
-	s.Decoder = json.NewDecoder(s.bounded)
+	s := &stream{limited: &io.LimitedReader{R: body}}
+	s.Decoder = json.NewDecoder(s.limited)
 	return s
 }
 
-// next decodes the next value. problem is the reason why the value is invalid. If err is set, no
-// further value can be read. After a value that is too long, next skips the rest of the line.
-func (s *stream) next(into any) (problem, err error) {
-	s.bounded.N = maxEvent
-	err = s.Decode(into)
+// next decodes the next value. If problem is set, the value is invalid. If err is set, no further
+// value can be read. After a value that is too long, next skips the rest of the line.
+func (s *stream) next(value any) (problem, err error) {
+	s.limited.N = maxEvent
+	err = s.Decode(value)
 	switch {
 	case err == nil:
 		return nil, nil
-	case s.bounded.N <= 0:
-		rest := bufio.NewReader(s.bounded.R)
+	case s.limited.N <= 0:
+		remaining := bufio.NewReader(s.limited.R)
 		for more := true; more; {
-			_, e := rest.ReadSlice('\n')
+			_, e := remaining.ReadSlice('\n')
 			if more = errors.Is(e, bufio.ErrBufferFull); e != nil && !more {
 				return nil, e
 			}
 		}
-		*s = *newStream(rest)
+		*s = *newStream(remaining)
 		return fmt.Errorf("it has more than %d MiB", maxEvent>>20), nil
-	case broken(err):
-		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
+	case isFatal(err):
+		if _, isSyntaxErr := errors.AsType[*json.SyntaxError](err); isSyntaxErr {
 			err = fmt.Errorf("the API server sends invalid JSON: %w", err)
 		}
 		return nil, err
 	}
-	return inWords(err), nil
+	return describeTypeError(err), nil
 }
 
-// inWords describes a type mismatch in JSON's terms, because the names of Go types would not help a
-// user.
-func inWords(err error) error {
-	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("it has a JSON %s for %s", typed.Value, cmp.Or(typed.Field[strings.LastIndex(typed.Field, ".")+1:], "it"))
+// describeTypeError describes a type mismatch in JSON's terms, because the names of Go types would
+// not help a user.
+func describeTypeError(err error) error {
+	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("it has a JSON %s for %s", typeErr.Value, cmp.Or(typeErr.Field[strings.LastIndex(typeErr.Field, ".")+1:], "it"))
 	}
 	return err
 }
 
-// broken reports whether the stream cannot be read further after err.
-func broken(err error) bool {
-	_, syntax := errors.AsType[*json.SyntaxError](err)
-	_, typed := errors.AsType[*json.UnmarshalTypeError](err)
-	_, ours := errors.AsType[*shapeError](err)
-	return syntax || !typed && !ours
+// isFatal reports whether no further value can be read from the stream after err.
+func isFatal(err error) bool {
+	_, isSyntaxErr := errors.AsType[*json.SyntaxError](err)
+	_, isTypeErr := errors.AsType[*json.UnmarshalTypeError](err)
+	_, isShapeErr := errors.AsType[*notArrayError](err)
+	return isSyntaxErr || !isTypeErr && !isShapeErr
 }
 
-type shapeError struct{ given string }
+type notArrayError struct{ got string }
 
-func (e *shapeError) Error() string { return e.given + " given, want an array" }
+func (e *notArrayError) Error() string { return e.got + " given, want an array" }
 
-// readList reads a list. It calls take for each slice, and returns the version of the list.
-func readList(body io.Reader, take func(sl *slice, problem error)) (version string, err error) {
+// readList reads a list. It calls handle for each slice, and returns the version of the list.
+func readList(body io.Reader, handle func(sl *slice, problem error)) (version string, err error) {
 	s := newStream(io.LimitReader(body, maxList))
-	s.bounded.N = maxEvent
+	s.limited.N = maxEvent
 	switch t, err := s.Token(); {
 	case err != nil:
 		return "", fmt.Errorf("it is not an object: %w", err)
@@ -118,7 +118,7 @@ func readList(body io.Reader, take func(sl *slice, problem error)) (version stri
 		return "", errors.New("it is not an object")
 	}
 	for s.More() {
-		s.bounded.N = maxEvent
+		s.limited.N = maxEvent
 		name, err := s.Token()
 		if err != nil {
 			return "", err
@@ -133,7 +133,7 @@ func readList(body io.Reader, take func(sl *slice, problem error)) (version stri
 			}
 			version = m.ResourceVersion
 		case "items":
-			if err := s.items(take); err != nil {
+			if err := s.readItems(handle); err != nil {
 				return "", err
 			}
 		default:
@@ -152,8 +152,8 @@ func readList(body io.Reader, take func(sl *slice, problem error)) (version stri
 	return version, nil
 }
 
-// items reads the EndpointSlices of a list. The list may be null.
-func (s *stream) items(take func(sl *slice, problem error)) error {
+// readItems reads the EndpointSlices of a list, which may be null.
+func (s *stream) readItems(handle func(sl *slice, problem error)) error {
 	t, err := s.Token()
 	switch {
 	case err != nil:
@@ -161,16 +161,16 @@ func (s *stream) items(take func(sl *slice, problem error)) error {
 	case t == nil:
 		return nil
 	case t != json.Delim('['):
-		return &shapeError{"items: " + fmt.Sprint(t)}
+		return &notArrayError{"items: " + fmt.Sprint(t)}
 	}
 	for s.More() {
-		s.bounded.N = maxEvent
+		s.limited.N = maxEvent
 		sl := new(slice)
 		err := s.Decode(sl)
-		if err != nil && broken(err) {
+		if err != nil && isFatal(err) {
 			return err
 		}
-		take(sl, inWords(err))
+		handle(sl, describeTypeError(err))
 	}
 	_, err = s.Token()
 	return err

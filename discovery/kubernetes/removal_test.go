@@ -13,24 +13,24 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-type pipe struct{ body io.ReadCloser }
+type fixedBodyTransport struct{ body io.ReadCloser }
 
-func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p *fixedBodyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: p.body}, nil
 }
 
-func TestDeletedSliceCountsForTenSeconds(t *testing.T) {
+func TestDeletedSliceStaysForTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, writer := io.Pipe()
 		var last, failure atomic.Value
 		r := new(discovery.Receiver).With(discovery.Hooks{
-			Update: func(a discovery.Answer) error { last.Store(flat(a)); return nil },
+			Update: func(a discovery.Answer) error { last.Store(formatEndpoints(a)); return nil },
 			Fail:   func(err error) { failure.Store(err.Error()) },
 		})
-		s := source{query{namespace: "shop", services: "web"}, server{host: "http://x", transport: &pipe{reader}}}
+		s := source{query{namespace: "shop", services: "web"}, server{host: "http://x", transport: &fixedBodyTransport{reader}}}
 		started, err := s.Start(r)
 		if err != nil {
 			t.Fatal(err)
@@ -54,150 +54,151 @@ func TestDeletedSliceCountsForTenSeconds(t *testing.T) {
 	})
 }
 
-// All slices of a Service are deleted, perhaps one after another. All must stay in use until 10 s
-// after the last deletion.
-func TestSlicesThatGoOneByOne(t *testing.T) {
+// If all slices of a Service are deleted, perhaps one after another, all of them must stay in use
+// until 10 s after the last deletion.
+func TestSlicesAreDeletedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
-		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
-			send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), bookmark("7", true))
+		s := &fakeAPIServer{}
+		s.serve = func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
+			writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1"), sliceEvent("ADDED", "b", "10.0.0.2"), bookmark("7", true))
 			time.Sleep(time.Second)
-			send(w, at("DELETED", "a", ""))
+			writeAll(w, sliceEvent("DELETED", "a", ""))
 			time.Sleep(8 * time.Second)
-			send(w, at("DELETED", "b", ""))
-			return hold(ended)
+			writeAll(w, sliceEvent("DELETED", "b", ""))
+			return waitUntilDone(done)
 		}
-		l, stop := listen(t, s, query{})
+		l, stop := startSource(t, s, query{})
 		time.Sleep(18 * time.Second)
-		if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" || strings.Contains(l.said(), "fail") {
+		if got := formatEndpoints(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" || strings.Contains(l.takeReports(), "fail") {
 			t.Errorf("9 s after the last slice the answer is %q", got)
 		}
 		time.Sleep(1100 * time.Millisecond)
-		if got := l.said(); !strings.Contains(got, "19s fail kubernetes") && !strings.Contains(got, "19s fail no EndpointSlice of web.shop") {
+		if got := l.takeReports(); !strings.Contains(got, "19s fail kubernetes") && !strings.Contains(got, "19s fail no EndpointSlice of web.shop") {
 			t.Errorf("10 s after the last slice the receiver got %q", got)
 		}
 		stop()
 	})
 }
 
-// The source notices the last deletion late: a watch ends with 410, and the next one begins without
-// the slice. All slices must nevertheless stay in use for 10 s.
-func TestTheLastSliceIsFoundGone(t *testing.T) {
+// The source may notice the last deletion late, when a watch ends with 410 and the next watch
+// begins without the slice. All slices must nevertheless stay in use for 10 s.
+func TestLastSliceIsMissingFromNextWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
-		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+		s := &fakeAPIServer{}
+		s.serve = func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
 			if n > 0 {
-				send(w, bookmark("20", true))
-				return hold(ended)
+				writeAll(w, bookmark("20", true))
+				return waitUntilDone(done)
 			}
-			send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), bookmark("7", true))
+			writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1"), sliceEvent("ADDED", "b", "10.0.0.2"), bookmark("7", true))
 			time.Sleep(time.Second)
-			send(w, at("DELETED", "a", ""))
+			writeAll(w, sliceEvent("DELETED", "a", ""))
 			time.Sleep(8 * time.Second)
-			send(w, `{"type":"ERROR","object":{"code":410}}`+"\n")
+			writeAll(w, `{"type":"ERROR","object":{"code":410}}`+"\n")
 			return 0
 		}
-		l, stop := listen(t, s, query{})
+		l, stop := startSource(t, s, query{})
 		time.Sleep(18 * time.Second)
-		if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" || strings.Contains(l.said(), "fail") {
+		if got := formatEndpoints(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" || strings.Contains(l.takeReports(), "fail") {
 			t.Errorf("9 s after the last slice the answer is %q", got)
 		}
 		time.Sleep(3 * time.Second)
-		if got := l.said(); !strings.Contains(got, "fail no EndpointSlice of web.shop") {
+		if got := l.takeReports(); !strings.Contains(got, "fail no EndpointSlice of web.shop") {
 			t.Errorf("12 s after the last slice the receiver got %q", got)
 		}
 		stop()
 	})
 }
 
-// A slice is deleted while the server is unreachable. It must expire after 10 s. The update without
-// it must not confirm the other slices.
-func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
+// A slice that is deleted before the server becomes unreachable must expire after 10 s. The update
+// without it must not confirm the other slices.
+func TestDeletedSliceExpiresWhileServerIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
+		s := &fakeAPIServer{}
 		s.serve = func(n int, _ url.Values, w io.Writer, _ <-chan struct{}) int {
 			if n > 0 {
 				return -1
 			}
-			send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), bookmark("7", true))
+			writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1"), sliceEvent("ADDED", "b", "10.0.0.2"), bookmark("7", true))
 			time.Sleep(time.Second)
-			send(w, at("DELETED", "a", ""))
+			writeAll(w, sliceEvent("DELETED", "a", ""))
 			time.Sleep(time.Second)
 			return 0
 		}
-		l, stop := listen(t, s, query{})
+		l, stop := startSource(t, s, query{})
 		time.Sleep(10500 * time.Millisecond)
-		if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" {
+		if got := formatEndpoints(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" {
 			t.Errorf("9.5 s after the slice was deleted the answer is %s", got)
 		}
-		_ = l.said()
+		_ = l.takeReports()
 		time.Sleep(time.Second)
-		if got := l.said(); !strings.Contains(got, "11s update 0/10.0.0.2:80=healthy\n11s doubt since 1.05s: ") {
+		if got := l.takeReports(); !strings.Contains(got, "11s update 0/10.0.0.2:80=healthy\n11s doubt since 1.05s: ") {
 			t.Errorf("10 s after the slice was deleted the receiver got %q", got)
 		}
 		time.Sleep(time.Hour)
-		if got := l.said(); strings.Contains(got, "update") || strings.Contains(got, "confirm") || !strings.Contains(got, "doubt since 1.05s") {
+		if got := l.takeReports(); strings.Contains(got, "update") || strings.Contains(got, "confirm") || !strings.Contains(got, "doubt since 1.05s") {
 			t.Errorf("in the next hour the receiver got %.500q, want only the doubt", got)
 		}
 		stop()
 	})
 }
 
-func TestASliceThatGoesAlone(t *testing.T) {
+func TestOneOfSeveralSlicesIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
-		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
-			send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), at("ADDED", "c", "10.0.0.3"), bookmark("7", true))
-			send(w, at("DELETED", "a", ""))
+		s := &fakeAPIServer{}
+		s.serve = func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
+			writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1"), sliceEvent("ADDED", "b", "10.0.0.2"), sliceEvent("ADDED", "c", "10.0.0.3"), bookmark("7", true))
+			writeAll(w, sliceEvent("DELETED", "a", ""))
 			time.Sleep(8 * time.Second)
-			send(w, at("DELETED", "b", ""))
-			return hold(ended)
+			writeAll(w, sliceEvent("DELETED", "b", ""))
+			return waitUntilDone(done)
 		}
-		l, stop := listen(t, s, query{})
+		l, stop := startSource(t, s, query{})
 		time.Sleep(11 * time.Second)
-		if got := flat(l.answer()); got != "0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy" {
+		if got := formatEndpoints(l.answer()); got != "0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy" {
 			t.Errorf("after 11 s the answer is %q", got)
 		}
 		time.Sleep(8 * time.Second)
-		if got := flat(l.answer()); got != "0/10.0.0.3:80=healthy" {
+		if got := formatEndpoints(l.answer()); got != "0/10.0.0.3:80=healthy" {
 			t.Errorf("after 19 s the answer is %q", got)
 		}
 		stop()
 	})
 }
 
-// A Service is deleted and created again. Its slices have new names, and the first one is empty.
-// Each answer must contain the endpoint that stays, so that its connection is not lost.
-func TestAServiceThatIsCreatedAgain(t *testing.T) {
+// A Service is deleted and created again. Its slices have new names, and the first of them is
+// empty. Each answer must contain the endpoint that stays, so that the connection to this endpoint
+// is not lost.
+func TestServiceIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{}
-		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
-			send(w, at("ADDED", "a", "10.0.0.1,10.0.0.2"), bookmark("7", true))
+		s := &fakeAPIServer{}
+		s.serve = func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
+			writeAll(w, sliceEvent("ADDED", "a", "10.0.0.1,10.0.0.2"), bookmark("7", true))
 			time.Sleep(time.Second)
-			send(w, at("DELETED", "a", ""))
+			writeAll(w, sliceEvent("DELETED", "a", ""))
 			time.Sleep(7 * time.Second)
-			send(w, at("ADDED", "b", ""))
+			writeAll(w, sliceEvent("ADDED", "b", ""))
 			time.Sleep(time.Second)
-			send(w, at("MODIFIED", "b", "10.0.0.2,10.0.0.3"))
-			return hold(ended)
+			writeAll(w, sliceEvent("MODIFIED", "b", "10.0.0.2,10.0.0.3"))
+			return waitUntilDone(done)
 		}
-		l, stop := listen(t, s, query{})
+		l, stop := startSource(t, s, query{})
 		time.Sleep(time.Minute)
-		for _, line := range strings.Split(l.said(), "\n") {
+		for _, line := range strings.Split(l.takeReports(), "\n") {
 			if !strings.Contains(line, "10.0.0.2:80=healthy") {
 				t.Errorf("the receiver got %q, want the remaining endpoint in it", line)
 			}
 		}
-		if got := flat(l.answer()); got != "0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy" {
+		if got := formatEndpoints(l.answer()); got != "0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy" {
 			t.Errorf("in the end the answer is %q", got)
 		}
 		stop()
 	})
 }
 
-func TestWhyThereIsNoSlice(t *testing.T) {
+func TestReasonForMissingSlices(t *testing.T) {
 	for want, services := range map[string]map[string]string{
-		whyNone:                   nil,
+		defaultReason:             nil,
 		"there is no Service web": {},
 		"has the type ExternalName, and no endpoints: it is an alias of db.example.com": {"web": `{"kind":"Service","spec":{"type":"ExternalName","externalName":"db.example.com"}}`},
 		"Service web has no selector":                     {"web": `{"kind":"Service","spec":{"type":"ClusterIP"}}`},
@@ -205,13 +206,13 @@ func TestWhyThereIsNoSlice(t *testing.T) {
 		"or it has the type ExternalName, or no selector": {"web": `[` + strings.Repeat("[", 1000)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &scripted{services: services, serve: func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
-				send(w, bookmark("7", true))
-				return hold(ended)
+			s := &fakeAPIServer{services: services, serve: func(n int, _ url.Values, w io.Writer, done <-chan struct{}) int {
+				writeAll(w, bookmark("7", true))
+				return waitUntilDone(done)
 			}}
-			l, stop := listen(t, s, query{})
+			l, stop := startSource(t, s, query{})
 			time.Sleep(3 * time.Second)
-			if got := l.said(); !strings.Contains(got, "fail no EndpointSlice of web.shop: ") || !strings.Contains(got, want) {
+			if got := l.takeReports(); !strings.Contains(got, "fail no EndpointSlice of web.shop: ") || !strings.Contains(got, want) {
 				t.Errorf("the receiver got %q, want %q", got, want)
 			}
 			stop()

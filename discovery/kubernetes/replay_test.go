@@ -21,7 +21,7 @@ import (
 )
 
 // These tests replay failures that users of other resolvers have reported. All pods of a test have
-// the same IP address and different ports, so each needs its own slice.
+// the same IP address and different ports, so each pod needs its own slice.
 
 type replay struct {
 	*kubetest.Server
@@ -38,11 +38,11 @@ func newReplay(t *testing.T, pods ...string) *replay {
 	return r
 }
 
-func (r *replay) set(slice, pod, rest string) {
+func (r *replay) set(slice, pod, fields string) {
 	host, text, _ := net.SplitHostPort(r.pods[pod])
 	var port int
 	_, _ = fmt.Sscan(text, &port)
-	r.Set("web", slice, port, fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q}%s}`, host, pod, rest))
+	r.Set("web", slice, port, fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q}%s}`, host, pod, fields))
 }
 
 func (r *replay) open() {
@@ -71,10 +71,10 @@ func (r *replay) call() string {
 	return ""
 }
 
-func (r *replay) goTo(when string, want ...string) {
+func (r *replay) wantCalls(when string, want ...string) {
 	r.t.Helper()
 	var last string
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); {
 		seen := make(map[string]bool)
 		for range 100 {
 			seen[r.call()] = true
@@ -91,42 +91,42 @@ func (r *replay) goTo(when string, want ...string) {
 	r.t.Fatalf("%s calls go to %s, want %v", when, last, want)
 }
 
-// kuberesolver 66: Only the slice that changed last was used. Endpoints of deleted slices were
-// added, and endpoints without a ready condition were ignored.
+// kuberesolver 66: Only the slice that had changed last was used. Endpoints of deleted slices were
+// added, and endpoints without the condition ready were ignored.
 func TestReplayOfKuberesolver66(t *testing.T) {
 	r := newReplay(t, "a", "b", "c", "d")
 	r.set("web-1", "a", "")
 	r.set("web-2", "b", "")
 	r.set("web-3", "c", `,"conditions":{"ready":null}`)
 	r.open()
-	r.goTo("at first", "a", "b", "c")
+	r.wantCalls("at first", "a", "b", "c")
 	r.set("web-2", "d", "")
-	r.goTo("after one slice has changed", "a", "c", "d")
+	r.wantCalls("after one slice has changed", "a", "c", "d")
 	r.set("web-1", "a", `,"zone":"z"`)
-	r.goTo("after another has changed", "a", "c", "d")
+	r.wantCalls("after another has changed", "a", "c", "d")
 	r.set("web-3", "c", `,"conditions":{"ready":false}`)
 	r.Delete("web-3")
-	r.goTo("after one was deleted", "a", "d")
+	r.wantCalls("after one was deleted", "a", "d")
 }
 
-// go-zero PR 5659: Each event has one slice and replaced all known endpoints, so most of them were
-// lost. The fix was not merged.
+// go-zero PR 5659: Each event contains one slice and replaced all known endpoints, so most
+// endpoints were lost. The fix was not merged.
 func TestReplayOfGoZero5659(t *testing.T) {
 	r := newReplay(t, "a", "b", "c", "d")
 	for i, pod := range []string{"a", "b", "c"} {
 		r.set(fmt.Sprint("web-", i), pod, "")
 	}
 	r.open()
-	r.goTo("at first", "a", "b", "c")
+	r.wantCalls("at first", "a", "b", "c")
 	for range 20 {
 		for i, pod := range []string{"a", "b", "c"} {
 			r.set(fmt.Sprint("web-", i), pod, "")
 		}
 	}
 	r.set("web-3", "d", "")
-	r.goTo("after many events of one slice each", "a", "b", "c", "d")
+	r.wantCalls("after many events of one slice each", "a", "b", "c", "d")
 	r.set("web-1", "c", "")
-	r.goTo("after a slice has lost what another one has", "a", "c", "d")
+	r.wantCalls("after a slice has lost what another one has", "a", "c", "d")
 }
 
 // OpenTelemetry collector contrib 50436: Data was sent to pods that were terminating.
@@ -135,14 +135,14 @@ func TestReplayOfOtelContrib50436(t *testing.T) {
 	r.set("web-1", "a", "")
 	r.set("web-2", "b", "")
 	r.open()
-	r.goTo("at first", "a", "b")
+	r.wantCalls("at first", "a", "b")
 	r.set("web-1", "a", `,"conditions":{"ready":false,"serving":true,"terminating":true}`)
-	r.goTo("after a began to terminate", "b")
+	r.wantCalls("after a began to terminate", "b")
 	for i := range 1000 {
 		if pod := r.call(); pod == "a" {
 			t.Fatalf("call %d went to the pod that terminates", i)
 		}
 	}
 	r.set("web-2", "b", `,"conditions":{"ready":false}`)
-	r.goTo("while none is ready", "a")
+	r.wantCalls("while none is ready", "a")
 }

@@ -11,25 +11,25 @@ import (
 )
 
 // Role returns the YAML manifests of a Role with the permissions that a target of this package
-// needs, and of a RoleBinding that grants it to a service account. The account is given as NAME,
-// for one in the target's namespace, or as NAMESPACE:NAME. The target must contain its namespace.
+// needs, and of a RoleBinding that grants the Role to a service account. The account is NAME in the
+// target's namespace, or NAMESPACE:NAME. The target must contain its namespace.
 func Role(target, account string) (string, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != Scheme && u.Scheme != "k8s" {
-		return "", fmt.Errorf("target %s: want %s", printable.Quote(target), form)
+		return "", fmt.Errorf("target %s: want %s", printable.Quote(target), targetForm)
 	}
 	q, _, err := parse(resolver.Target{URL: *u})
 	if err != nil {
 		return "", err
 	}
 	if q.namespace == "" {
-		return "", fmt.Errorf("target %s names no namespace; want %s", printable.Quote(target), form)
+		return "", fmt.Errorf("target %s names no namespace; want %s", printable.Quote(target), targetForm)
 	}
 	namespace, name, found := strings.Cut(account, ":")
 	if !found {
 		namespace, name = q.namespace, account
 	}
-	if !label.MatchString(namespace) || !label.MatchString(name) {
+	if !labelPattern.MatchString(namespace) || !labelPattern.MatchString(name) {
 		return "", fmt.Errorf("service account %s: want NAME or NAMESPACE:NAME", printable.Quote(account))
 	}
 	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1

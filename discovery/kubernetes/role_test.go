@@ -33,7 +33,7 @@ func ExampleRole() {
 	// <nil>
 }
 
-func TestMistakesOfRole(t *testing.T) {
+func TestInvalidRole(t *testing.T) {
 	for given, want := range map[[2]string]string{
 		{"dns:///a", "x"}:                          `target "dns:///a": want kubernetes:///`,
 		{"kubernetes:///a", "x"}:                   `target "kubernetes:///a" names no namespace`,

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// sliceOf parses a slice. labels is the name of its Service, which more labels may follow. rest is
-// the JSON of all other fields.
+// sliceOf parses a slice. labels is the name of the Service, optionally followed by a space and the
+// JSON of more labels. rest is the JSON of all other fields.
 func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	t.Helper()
 	service, more, _ := strings.Cut(labels, " ")
@@ -22,7 +22,7 @@ func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	return sl
 }
 
-func long(a discovery.Answer) string {
+func formatAnswer(a discovery.Answer) string {
 	var b strings.Builder
 	for i, p := range a.Priorities {
 		for _, l := range p.Localities {
@@ -48,13 +48,13 @@ func long(a discovery.Answer) string {
 }
 
 const (
-	notReady   = `"conditions":{"ready":false}`
-	ending     = `"conditions":{"ready":false,"serving":true,"terminating":true}`
-	notServing = `"conditions":{"ready":false,"serving":false,"terminating":true}`
+	notReady    = `"conditions":{"ready":false}`
+	terminating = `"conditions":{"ready":false,"serving":true,"terminating":true}`
+	notServing  = `"conditions":{"ready":false,"serving":false,"terminating":true}`
 )
 
-// Each case is a sentence of the documentation about the endpoints or the port in use.
-func TestSentencesOfTheSet(t *testing.T) {
+// Each case is a rule of the documentation about the endpoints or the port in use.
+func TestDocumentedRules(t *testing.T) {
 	const port80 = `"ports":[{"name":"grpc","port":80}]`
 	v4 := func(endpoints, ports string) string { return "web|IPv4|" + endpoints + "|" + ports }
 	for _, c := range []struct {
@@ -80,10 +80,10 @@ func TestSentencesOfTheSet(t *testing.T) {
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"}}`, port80), v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"}}`, `"ports":[{"name":"grpc","port":81}]`)},
 			want:   "0/10.0.0.1:80=healthy 0/10.0.0.1:81=healthy"},
 		{sentence: "if conditions differ, the better one is used: serving and terminating before not ready",
-			slices: []string{v4(`{"addresses":["10.0.0.1"],`+notReady+`}`, port80), v4(`{"addresses":["10.0.0.1"],`+ending+`}`, port80)},
+			slices: []string{v4(`{"addresses":["10.0.0.1"],`+notReady+`}`, port80), v4(`{"addresses":["10.0.0.1"],`+terminating+`}`, port80)},
 			want:   "0/10.0.0.1:80=healthy"},
 		{sentence: "two uids with one address: the ready one is used",
-			slices: []string{v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"a"},"zone":"old",`+ending+`},{"addresses":["10.0.0.1"],"targetRef":{"uid":"b"},"zone":"new"}`, port80)},
+			slices: []string{v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"a"},"zone":"old",`+terminating+`},{"addresses":["10.0.0.1"],"targetRef":{"uid":"b"},"zone":"new"}`, port80)},
 			want:   "0new/10.0.0.1:80=healthy"},
 		{sentence: "null conditions equal absent ones",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"conditions":{"ready":null,"serving":null,"terminating":null}}`, port80)},
@@ -95,8 +95,8 @@ func TestSentencesOfTheSet(t *testing.T) {
 			slices: []string{v4(`{"addresses":["10.0.0.1"],`+notServing+`}`, port80)},
 			want:   "", why: "Service web.shop has no pods that serve"},
 		{sentence: "terminating=never: terminating endpoints are not used, even if none is ready",
-			query:  query{never: true},
-			slices: []string{v4(`{"addresses":["10.0.0.1"],`+ending+`}`, port80)},
+			query:  query{neverTerminating: true},
+			slices: []string{v4(`{"addresses":["10.0.0.1"],`+terminating+`}`, port80)},
 			want:   "0/10.0.0.1:80=draining"},
 		{sentence: "pods that are not ready are unhealthy, so that their zone stays",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"zone":"a",`+notReady+`},{"addresses":["10.0.0.2"],"zone":"b"}`, port80)},
@@ -151,11 +151,11 @@ func TestSentencesOfTheSet(t *testing.T) {
 			want: "0/10.0.0.1:80=healthy", note: "Service web-canary has no EndpointSlice"},
 	} {
 		t.Run(c.sentence, func(t *testing.T) {
-			of := &snapshot{there: make(map[string]*slice)}
+			of := &snapshot{existing: make(map[string]*slice)}
 			for i, text := range c.slices {
 				parts := strings.SplitN(text, "|", 4)
 				name := fmt.Sprint("s", i)
-				of.there[name] = sliceOf(t, name, parts[1], parts[0], `"endpoints":[`+parts[2]+`],`+parts[3])
+				of.existing[name] = sliceOf(t, name, parts[1], parts[0], `"endpoints":[`+parts[2]+`],`+parts[3])
 			}
 			q := c.query
 			if q.namespace = "shop"; q.services == "" {
@@ -168,8 +168,8 @@ func TestSentencesOfTheSet(t *testing.T) {
 			notes := strings.Join(a.Notes, "\n")
 			switch {
 			case err != nil:
-			case long(a) != c.want || !a.Empty:
-				t.Errorf("the answer is %q, want %q", long(a), c.want)
+			case formatAnswer(a) != c.want || !a.Empty:
+				t.Errorf("the answer is %q, want %q", formatAnswer(a), c.want)
 			case (notes == "") != (c.note == "") || !strings.Contains(notes, c.note):
 				t.Errorf("the notes are %q, want %q", notes, c.note)
 			case (a.Why == "") != (c.why == "") || !strings.Contains(a.Why, c.why):

@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	account   = "/var/run/secrets/kubernetes.io/serviceaccount"
-	maxFile   = 1 << 20
-	maxStatus = 64 << 10
-	fresh     = time.Minute // age at which the token and the CA are read again
+	defaultAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+	maxFile           = 1 << 20
+	maxStatus         = 64 << 10
+	fileMaxAge        = time.Minute // older files of the token and the CA are read again
 )
 
-// server identifies an API server. The zero value is the API server of the cluster that the program
-// runs in.
+// server identifies an API server. The zero value is the API server of the cluster in which the
+// program runs.
 type server struct {
-	host      string
-	transport http.RoundTripper
-	account   string // directory of the service account's files, or "" for the default
+	host       string
+	transport  http.RoundTripper
+	accountDir string // directory of the service account's files, or "" for the default
 }
 
 func (s server) check() error {
@@ -51,7 +51,7 @@ func (s server) check() error {
 	return nil
 }
 
-func (s server) base() string {
+func (s server) baseURL() string {
 	switch {
 	case s.transport == nil:
 		return "https://" + net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
@@ -61,22 +61,22 @@ func (s server) base() string {
 	return "https://" + s.host
 }
 
-// host sends requests to an API server, with the credentials of the pod or through the program's
-// transport. It is safe for concurrent use.
-type host struct {
+// apiClient sends requests to an API server, with the credentials of the pod or through the
+// program's transport. It is safe for concurrent use.
+type apiClient struct {
 	server
-	users int         // guarded by feeds.mu
-	plain atomic.Bool // the server rejects watches with initial events
+	users           int         // guarded by feeds.mu
+	noInitialEvents atomic.Bool // whether the server rejects watches with initial events
 
-	mu    sync.Mutex
-	token string
-	ca    []byte
-	own   *http.Transport // transport with the pod's CA; nil if the program provides a transport
-	read  time.Time
+	mu           sync.Mutex
+	token        string
+	ca           []byte
+	podTransport *http.Transport // uses the pod's CA; nil if the program provides a transport
+	filesReadAt  time.Time
 }
 
-func (s server) file(name string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(cmp.Or(s.account, account), name))
+func (s server) readFile(name string) ([]byte, error) {
+	f, err := os.Open(filepath.Join(cmp.Or(s.accountDir, defaultAccountDir), name))
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +85,12 @@ func (s server) file(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// home returns the namespace of the pod. If there is none, it returns "default" for a program with
-// its own transport, which may run outside a cluster.
-func (h *host) home() (string, error) {
-	b, err := h.file("namespace")
+// podNamespace returns the namespace of the pod. If there is none, it returns "default" for a
+// program with its own transport, which may run outside a cluster.
+func (h *apiClient) podNamespace() (string, error) {
+	b, err := h.readFile("namespace")
 	switch {
-	case err == nil && label.MatchString(string(b)):
+	case err == nil && labelPattern.MatchString(string(b)):
 		return string(b), nil
 	case h.transport != nil:
 		return "default", nil
@@ -100,73 +100,73 @@ func (h *host) home() (string, error) {
 	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
 }
 
-func (h *host) expire() {
+func (h *apiClient) expireFiles() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.read = time.Time{}
+	h.filesReadAt = time.Time{}
 }
 
-// prepare returns the transport and the token. It reads the pod's files if it has not done so
+// prepare returns the transport and the token. It reads the pod's files unless it has read them
 // recently. The token is "" if the program provides the transport.
-func (h *host) prepare() (http.RoundTripper, string, error) {
+func (h *apiClient) prepare() (http.RoundTripper, string, error) {
 	if h.transport != nil {
 		return h.transport, "", nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.read.IsZero() || time.Since(h.read) >= fresh {
-		if err := h.look(); err != nil {
+	if h.filesReadAt.IsZero() || time.Since(h.filesReadAt) >= fileMaxAge {
+		if err := h.readFiles(); err != nil {
 			return nil, "", err
 		}
 	}
-	return h.own, h.token, nil
+	return h.podTransport, h.token, nil
 }
 
-// look reads the files of the token and the CA. The caller holds the lock.
-func (h *host) look() error {
-	token, err := h.file("token")
+// readFiles reads the files of the token and the CA. The caller must hold mu.
+func (h *apiClient) readFiles() error {
+	token, err := h.readFile("token")
 	if err != nil {
 		return err
 	}
-	ca, err := h.file("ca.crt")
+	ca, err := h.readFile("ca.crt")
 	if err != nil {
 		return err
 	}
-	if h.own == nil || !bytes.Equal(ca, h.ca) {
+	if h.podTransport == nil || !bytes.Equal(ca, h.ca) {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(ca) {
-			return fmt.Errorf("%s/ca.crt holds no certificate", account)
+			return fmt.Errorf("%s/ca.crt holds no certificate", defaultAccountDir)
 		}
 		h.close()
-		h.own = &http.Transport{
+		h.podTransport = &http.Transport{
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // needed for a replaced transport, whose connections nothing else closes
+			IdleConnTimeout:     90 * time.Second, // closes the connections of a replaced transport
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
 	}
-	h.token, h.ca, h.read = string(token), ca, time.Now()
+	h.token, h.ca, h.filesReadAt = string(token), ca, time.Now()
 	return nil
 }
 
-func (h *host) close() {
-	if h.own != nil {
-		h.own.CloseIdleConnections()
+func (h *apiClient) close() {
+	if h.podTransport != nil {
+		h.podTransport.CloseIdleConnections()
 	}
 }
 
 const slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
 
-// get sends a request. The caller closes the body. get does not follow redirects, because that
-// would send the token to another server.
-func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+// get sends a request. The caller must close the body. get does not follow redirects, because the
+// token would be sent to another server.
+func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	rt, token, err := h.prepare()
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.base()+path+"?"+query.Encode(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.baseURL()+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -184,10 +184,10 @@ func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadC
 	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	var s status
-	_ = json.Unmarshal(body, &s) // the error is ignored, because the body may be a proxy's page instead of a Status
+	_ = json.Unmarshal(body, &s) // the body may be a proxy's page instead of a Status
 	s.Code = response.StatusCode
 	if n, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && n > 0 {
-		s.after = time.Duration(min(n, 120)) * time.Second
+		s.retryAfter = time.Duration(min(n, 120)) * time.Second
 	}
 	return nil, &s
 }
@@ -200,7 +200,7 @@ type status struct {
 			Reason string `json:"reason"`
 		} `json:"causes"`
 	} `json:"details"`
-	after time.Duration
+	retryAfter time.Duration
 }
 
 func (s *status) Error() string {
@@ -211,9 +211,9 @@ func (s *status) Error() string {
 	return text
 }
 
-// tooLarge reports whether the server rejected the request because it does not know the requested
-// version yet.
-func (s *status) tooLarge() bool {
+// isVersionTooLarge reports whether the server rejected the request because it does not know the
+// requested version yet.
+func (s *status) isVersionTooLarge() bool {
 	for _, c := range s.Details.Causes {
 		if c.Reason == "ResourceVersionTooLarge" {
 			return true

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file converts slices to an answer. The code uses neither the network nor the clock.
+// This file converts slices to an answer. The code accesses neither the network nor the clock.
 
 const (
 	maxPriority = 127
@@ -21,73 +21,74 @@ const (
 	maxNotes    = 20
 )
 
-type item struct {
+type candidate struct {
 	rank
 	priority, weight int
 	address, family  string
-	id               string // identifies the pod and the port, in both address families
-	of               *endpoint
+	id               string // of the pod and the port; equal in both address families
+	endpoint         *endpoint
 }
 
-// better orders items by condition (best first), then by priority, then by weight (greatest first).
-func better(a, b item) int {
+// compareCandidates orders candidates by condition (best first), then by priority, then by weight
+// (greatest first).
+func compareCandidates(a, b candidate) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
 		cmp.Compare(a.id, b.id))
 }
 
-type set struct {
+type answerBuilder struct {
 	query
-	items   []item
-	notes   map[string]bool
-	listed  map[string]bool
-	seen    map[string]bool
-	failed  error
-	mute    bool   // a slice with endpoints has an unknown port
-	omitted string // the first reason why something was left out
+	candidates     []candidate
+	notes          map[string]bool
+	listedPorts    map[string]bool
+	seenServices   map[string]bool
+	portErr        error
+	hasUnknownPort bool   // whether the port of a slice with endpoints is unknown
+	omitReason     string // of the first endpoint or slice that was left out
 }
 
-func (s *set) note(format string, args ...any) {
+func (s *answerBuilder) note(format string, args ...any) {
 	if len(s.notes) < maxNotes {
 		s.notes[printable.Line(fmt.Sprintf(format, args...), 300)] = true
 	}
 }
 
-// omit notes why an endpoint or a slice is left out. If no endpoint remains, the errors of calls
-// contain the first of these reasons.
-func (s *set) omit(format string, args ...any) {
-	if s.omitted == "" {
-		s.omitted = printable.Text(fmt.Sprintf(format, args...))
+// omit adds a note that an endpoint or a slice is left out. If no endpoint remains, the errors of
+// calls contain the first of these notes.
+func (s *answerBuilder) omit(format string, args ...any) {
+	if s.omitReason == "" {
+		s.omitReason = printable.Text(fmt.Sprintf(format, args...))
 	}
 	s.note(format, args...)
 }
 
 // answer converts a snapshot to an answer. An endpoint of a deleted slice is used only if no
 // existing slice contains it.
-func answer(q query, of *snapshot) (discovery.Answer, error) {
-	s := &set{query: q, notes: map[string]bool{}, listed: map[string]bool{}, seen: map[string]bool{}}
-	if len(of.there)+len(of.left) == 0 {
-		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: %s", s, cmp.Or(of.wrong, of.why, whyNone)))
+func answer(q query, snap *snapshot) (discovery.Answer, error) {
+	s := &answerBuilder{query: q, notes: map[string]bool{}, listedPorts: map[string]bool{}, seenServices: map[string]bool{}}
+	if len(snap.existing)+len(snap.deleted) == 0 {
+		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: %s", s, cmp.Or(snap.problem, snap.reason, defaultReason)))
 	}
-	for _, text := range of.notes {
+	for _, text := range snap.notes {
 		s.note("%s", text)
 	}
-	s.read(of.there)
+	s.addSlices(snap.existing)
 	known := make(map[string]bool)
-	for _, i := range s.items {
+	for _, i := range s.candidates {
 		known[i.id], known[i.address] = true, true
 	}
-	live := len(s.items)
-	s.read(of.left)
-	s.items = append(s.items[:live:live], slices.DeleteFunc(s.items[live:], func(i item) bool { return known[i.id] || known[i.address] })...)
+	existingCount := len(s.candidates)
+	s.addSlices(snap.deleted)
+	s.candidates = append(s.candidates[:existingCount:existingCount], slices.DeleteFunc(s.candidates[existingCount:], func(i candidate) bool { return known[i.id] || known[i.address] })...)
 	for service := range strings.SplitSeq(q.services, ",") {
-		if !s.seen[service] {
+		if !s.seenServices[service] {
 			s.note("Service %s has no EndpointSlice", service)
 		}
 	}
-	if len(s.items) == 0 && s.mute {
-		return discovery.Answer{}, discovery.Mistake(s.failed)
+	if len(s.candidates) == 0 && s.hasUnknownPort {
+		return discovery.Answer{}, discovery.Mistake(s.portErr)
 	}
-	if n, err := strconv.Atoi(q.port); err == nil && len(s.listed) > 0 && !s.lists(n) {
+	if n, err := strconv.Atoi(q.port); err == nil && len(s.listedPorts) > 0 && !s.hasPort(n) {
 		s.note("port %d is none of the pods' (%s); a target has the pod's port, not the Service's", n, s.ports())
 	}
 	return s.build(), nil
@@ -100,10 +101,10 @@ func (q query) String() string {
 	return q.services + "." + q.namespace
 }
 
-func (s *set) read(all map[string]*slice) {
+func (s *answerBuilder) addSlices(all map[string]*slice) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		sl := all[name]
-		s.seen[sl.Metadata.Labels[serviceLabel]] = true
+		s.seenServices[sl.Metadata.Labels[serviceLabel]] = true
 		if sl.AddressType != "IPv4" && sl.AddressType != "IPv6" {
 			s.omit("slice %s has the address type %q, want IPv4 or IPv6", name, sl.AddressType)
 			continue
@@ -113,19 +114,19 @@ func (s *set) read(all map[string]*slice) {
 		}
 		number, err := s.portOf(sl)
 		if err != nil {
-			s.mute, s.failed = true, fmt.Errorf("slice %s of %s: %w", name, s, err)
+			s.hasUnknownPort, s.portErr = true, fmt.Errorf("slice %s of %s: %w", name, s, err)
 			s.note("slice %s: %v", name, err)
 			continue
 		}
-		priority := s.number(sl, priorityLabel, 0, maxPriority, 0)
-		weight := s.number(sl, weightLabel, 1, maxWeight, 1)
+		priority := s.labelValue(sl, priorityLabel, 0, maxPriority, 0)
+		weight := s.labelValue(sl, weightLabel, 1, maxWeight, 1)
 		for i := range sl.Endpoints {
 			s.add(sl, &sl.Endpoints[i], number, priority, weight)
 		}
 	}
 }
 
-func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
+func (s *answerBuilder) add(sl *slice, e *endpoint, number, priority, weight int) {
 	if e.address == "" {
 		return
 	}
@@ -134,51 +135,51 @@ func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 		s.omit("slice %s has the address %q, want one of %s", sl.Metadata.Name, e.address, sl.AddressType)
 		return
 	}
-	i := item{e.rank, priority, weight, netip.AddrPortFrom(ip, uint16(number)).String(), sl.AddressType, "", e} //nolint:gosec // portOf keeps it below 65536
+	i := candidate{e.rank, priority, weight, netip.AddrPortFrom(ip, uint16(number)).String(), sl.AddressType, "", e} //nolint:gosec // portOf keeps it below 65536
 	if i.id = i.address; e.uid != "" {
 		i.id = e.uid + " " + strconv.Itoa(number)
 	}
-	s.items = append(s.items, i)
+	s.candidates = append(s.candidates, i)
 }
 
-// number returns the value of a numeric label. If the label is absent or invalid, it returns the
-// argument otherwise.
-func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
-	text, given := sl.Metadata.Labels[name]
-	if !given {
-		return otherwise
+// labelValue returns the value of a numeric label, or defaultValue if the label is absent or
+// invalid.
+func (s *answerBuilder) labelValue(sl *slice, name string, minValue, maxValue, defaultValue int) int {
+	text, isSet := sl.Metadata.Labels[name]
+	if !isSet {
+		return defaultValue
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		s.note("slice %s has the label %s=%q, want a number from %d to %d", sl.Metadata.Name, name, text, least, most)
-		return otherwise
+	if err != nil || n < minValue || n > maxValue {
+		s.note("slice %s has the label %s=%q, want a number from %d to %d", sl.Metadata.Name, name, text, minValue, maxValue)
+		return defaultValue
 	}
 	return n
 }
 
-func (s *set) portOf(sl *slice) (int, error) {
+func (s *answerBuilder) portOf(sl *slice) (int, error) {
 	ports := slices.DeleteFunc(slices.Clone(sl.Ports), func(p port) bool {
 		return p.Protocol != "" && p.Protocol != "TCP" || p.Port < 1 || p.Port > 65535
 	})
 	for _, p := range ports {
-		s.listed[fmt.Sprintf("%s:%d", p.Name, p.Port)] = true
+		s.listedPorts[fmt.Sprintf("%s:%d", p.Name, p.Port)] = true
 	}
 	if n, err := strconv.Atoi(s.port); err == nil {
 		return n, nil
 	}
-	one := func(is func(port) bool) int {
-		i := slices.IndexFunc(ports, is)
-		if i < 0 || s.port == "" && slices.ContainsFunc(ports[i+1:], is) {
+	findPort := func(matches func(port) bool) int {
+		i := slices.IndexFunc(ports, matches)
+		if i < 0 || s.port == "" && slices.ContainsFunc(ports[i+1:], matches) {
 			return 0
 		}
 		return ports[i].Port
 	}
 	found := 0
 	if s.port != "" {
-		found = one(func(p port) bool { return p.Name == s.port })
+		found = findPort(func(p port) bool { return p.Name == s.port })
 	} else {
-		found = cmp.Or(one(func(port) bool { return true }), one(func(p port) bool { return p.Name == "grpc" }),
-			one(func(p port) bool { return p.AppProtocol == "grpc" || p.AppProtocol == "kubernetes.io/h2c" }))
+		found = cmp.Or(findPort(func(port) bool { return true }), findPort(func(p port) bool { return p.Name == "grpc" }),
+			findPort(func(p port) bool { return p.AppProtocol == "grpc" || p.AppProtocol == "kubernetes.io/h2c" }))
 	}
 	switch {
 	case found != 0:
@@ -191,12 +192,12 @@ func (s *set) portOf(sl *slice) (int, error) {
 	return 0, fmt.Errorf("no port has the name %q, want one of %s", s.port, s.ports())
 }
 
-func (s *set) ports() string {
-	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listed)), ", "))
+func (s *answerBuilder) ports() string {
+	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listedPorts)), ", "))
 }
 
-func (s *set) lists(n int) bool {
-	for p := range s.listed {
+func (s *answerBuilder) hasPort(n int) bool {
+	for p := range s.listedPorts {
 		if strings.HasSuffix(p, ":"+strconv.Itoa(n)) {
 			return true
 		}
@@ -204,19 +205,19 @@ func (s *set) lists(n int) bool {
 	return false
 }
 
-// build converts the items to an answer. If several items have the same address, or the same pod
-// and address family, it uses the best of them.
-func (s *set) build() discovery.Answer {
-	slices.SortStableFunc(s.items, better)
-	taken, pods := make(map[string]bool), make(map[string][]item)
+// build converts the candidates to an answer. If several candidates have the same address, or the
+// same pod and address family, build uses the best of them.
+func (s *answerBuilder) build() discovery.Answer {
+	slices.SortStableFunc(s.candidates, compareCandidates)
+	usedAddresses, pods := make(map[string]bool), make(map[string][]candidate)
 	var order []string
 	anyReady := false
-	for _, i := range s.items {
-		if taken[i.address] || slices.ContainsFunc(pods[i.id], func(o item) bool { return o.family == i.family }) {
+	for _, i := range s.candidates {
+		if usedAddresses[i.address] || slices.ContainsFunc(pods[i.id], func(o candidate) bool { return o.family == i.family }) {
 			continue
 		}
-		taken[i.address] = true
-		anyReady = anyReady || i.rank == ready
+		usedAddresses[i.address] = true
+		anyReady = anyReady || i.rank == rankReady
 		if pods[i.id] == nil {
 			order = append(order, i.id)
 		}
@@ -225,41 +226,41 @@ func (s *set) build() discovery.Answer {
 	byPriority := make(map[int]map[string][]discovery.Endpoint)
 	for _, id := range order {
 		best := pods[id][0]
-		if best.rank == gone {
+		if best.rank == rankGone {
 			continue
 		}
 		if byPriority[best.priority] == nil {
 			byPriority[best.priority] = make(map[string][]discovery.Endpoint)
 		}
 		zones := byPriority[best.priority]
-		zones[best.of.zone] = append(zones[best.of.zone], made(pods[id], !anyReady && !s.never))
+		zones[best.endpoint.zone] = append(zones[best.endpoint.zone], newEndpoint(pods[id], !anyReady && !s.neverTerminating))
 	}
-	return s.sorted(byPriority)
+	return s.newAnswer(byPriority)
 }
 
-// made returns the endpoint of a pod. of holds its items, best first. If last is set, the endpoint
-// gets calls even while it terminates.
-func made(of []item, last bool) discovery.Endpoint {
-	best := of[0]
-	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.node} //nolint:gosec // at most maxWeight
+// newEndpoint returns the endpoint of a pod from its candidates, the best of which is first. If
+// lastResort is set, the endpoint gets calls even while it terminates.
+func newEndpoint(candidates []candidate, lastResort bool) discovery.Endpoint {
+	best := candidates[0]
+	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.endpoint.node} //nolint:gosec // at most maxWeight
 	switch {
-	case best.rank == waiting:
+	case best.rank == rankWaiting:
 		e.Health = discovery.Unhealthy
-	case best.rank == draining && !last:
+	case best.rank == rankDraining && !lastResort:
 		e.Health = discovery.Draining
 	}
-	of = slices.Clone(of)
-	slices.SortFunc(of, func(a, b item) int { return cmp.Compare(a.family, b.family) })
-	for _, i := range of {
+	candidates = slices.Clone(candidates)
+	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.family, b.family) })
+	for _, i := range candidates {
 		e.Addresses = append(e.Addresses, i.address)
 	}
-	e.ForZones, e.ForNodes = best.of.forZones, best.of.forNodes
+	e.ForZones, e.ForNodes = best.endpoint.forZones, best.endpoint.forNodes
 	return e
 }
 
-// sorted returns the answer in an order that does not depend on how the endpoints are divided into
-// slices.
-func (s *set) sorted(byPriority map[int]map[string][]discovery.Endpoint) discovery.Answer {
+// newAnswer returns the answer in an order that does not depend on how the endpoints are
+// distributed over slices.
+func (s *answerBuilder) newAnswer(byPriority map[int]map[string][]discovery.Endpoint) discovery.Answer {
 	a := discovery.Answer{Service: s.String(), Empty: true, Notes: slices.Sorted(maps.Keys(s.notes))}
 	for _, p := range slices.Sorted(maps.Keys(byPriority)) {
 		var priority discovery.Priority
@@ -272,8 +273,8 @@ func (s *set) sorted(byPriority map[int]map[string][]discovery.Endpoint) discove
 	}
 	if len(a.Priorities) == 0 {
 		a.Why = "Service " + s.String() + " has no pods that serve"
-		if s.omitted != "" {
-			a.Why += "; " + s.omitted
+		if s.omitReason != "" {
+			a.Why += "; " + s.omitReason
 		}
 	}
 	return a

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	largeSlices = 100
-	perSlice    = 100
+	largeSlices       = 100
+	endpointsPerSlice = 100
 )
 
-func large() []byte {
+func largeWatch() []byte {
 	var b bytes.Buffer
 	for s := range largeSlices {
 		fmt.Fprintf(&b, `{"type":"ADDED","object":{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"checkout-%05d","generateName":"checkout-","namespace":"shop","uid":"0b3cbd6e-5a3f-4b3e-9f7a-%012d","resourceVersion":"%d","generation":7,"creationTimestamp":"2026-01-01T00:00:00Z","labels":{"endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","kubernetes.io/service-name":"checkout"},"ownerReferences":[{"apiVersion":"v1","kind":"Service","name":"checkout","uid":"0b3cbd6e-5a3f-4b3e-9f7a-aaaaaaaaaaaa","controller":true,"blockOwnerDeletion":true}]},"addressType":"IPv4","endpoints":[`, s, s, 1000+s)
-		for i := range perSlice {
-			n := s*perSlice + i
+		for i := range endpointsPerSlice {
+			n := s*endpointsPerSlice + i
 			if i > 0 {
 				b.WriteByte(',')
 			}
@@ -41,8 +41,8 @@ func large() []byte {
 }
 
 type readyBody struct {
-	body  []byte
-	began chan struct{}
+	body      []byte
+	requested chan struct{}
 }
 
 func (r *readyBody) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -51,45 +51,45 @@ func (r *readyBody) RoundTrip(q *http.Request) (*http.Response, error) {
 		<-q.Context().Done()
 		_ = writer.Close()
 	}()
-	r.began <- struct{}{}
+	r.requested <- struct{}{}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(r.body), reader), reader}}, nil
 }
 
-type updates struct {
+type stateChannel struct {
 	resolver.ClientConn
 	states chan resolver.State
 }
 
-func (u *updates) UpdateState(s resolver.State) error { u.states <- s; return nil }
-func (u *updates) ReportError(error)                  {}
-func (u *updates) ParseServiceConfig(string) *serviceconfig.ParseResult {
+func (u *stateChannel) UpdateState(s resolver.State) error { u.states <- s; return nil }
+func (u *stateChannel) ReportError(error)                  {}
+func (u *stateChannel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
 // BenchmarkTenThousandEndpoints measures the CPU time of a channel's first update, with 10,000
-// endpoints in 100 slices, and the share of it that is spent on decoding JSON. The goal is 200 ms.
+// endpoints in 100 slices, and the part of this time for decoding JSON. The goal is 200 ms.
 func BenchmarkTenThousandEndpoints(b *testing.B) {
-	body := large()
-	var whole, parsed time.Duration
+	body := largeWatch()
+	var total, decoding time.Duration
 	for b.Loop() {
 		rt := &readyBody{body, make(chan struct{}, 1)}
-		u := &updates{states: make(chan resolver.State, 8)}
+		u := &stateChannel{states: make(chan resolver.State, 8)}
 		builder := options.For(Scheme, options.Program{Sources: []any{WithTransport("http://x", rt)}})
 		runtime.GC()
-		begin := cpu(b)
+		start := cpu(b)
 		r, err := builder.Build(targetOf(b, "kubernetes:///checkout.shop:grpc"), u, resolver.BuildOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		for len((<-u.states).Endpoints) < largeSlices*perSlice {
+		for len((<-u.states).Endpoints) < largeSlices*endpointsPerSlice {
 		}
-		whole += cpu(b) - begin
+		total += cpu(b) - start
 		r.Close()
 
-		begin = cpu(b)
+		start = cpu(b)
 		for s := newStream(bytes.NewReader(body)); ; {
 			if problem, err := s.next(new(event)); err == io.EOF {
 				break
@@ -97,26 +97,26 @@ func BenchmarkTenThousandEndpoints(b *testing.B) {
 				b.Fatal(problem, err)
 			}
 		}
-		parsed += cpu(b) - begin
+		decoding += cpu(b) - start
 	}
 	n := float64(b.N)
-	b.ReportMetric(whole.Seconds()*1000/n, "cpu-ms/update")
-	b.ReportMetric(parsed.Seconds()*1000/n, "json-ms/update")
-	b.ReportMetric(float64(len(body))/largeSlices/perSlice, "bytes/endpoint")
+	b.ReportMetric(total.Seconds()*1000/n, "cpu-ms/update")
+	b.ReportMetric(decoding.Seconds()*1000/n, "json-ms/update")
+	b.ReportMetric(float64(len(body))/largeSlices/endpointsPerSlice, "bytes/endpoint")
 }
 
-// A source may use at most 1 KiB per endpoint, for its slices and its answer together.
-func TestASourceIsSmall(t *testing.T) {
-	const most = 1 << 10
-	rt := &readyBody{large(), make(chan struct{}, 1)}
+// A source may use at most 1 KiB per endpoint for both its slices and its answer.
+func TestMemoryPerEndpoint(t *testing.T) {
+	const maxBytes = 1 << 10
+	rt := &readyBody{largeWatch(), make(chan struct{}, 1)}
 	before := heap()
-	told := make(chan int, 8)
+	counts := make(chan int, 8)
 	r := new(discovery.Receiver).With(discovery.Hooks{Update: func(a discovery.Answer) error {
 		n := 0
 		for _, l := range a.Priorities[0].Localities {
 			n += len(l.Endpoints)
 		}
-		told <- n
+		counts <- n
 		return nil
 	}})
 	s := source{query{namespace: "shop", services: "checkout", port: "grpc"}, server{host: "http://x", transport: rt}}
@@ -124,14 +124,14 @@ func TestASourceIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := await(t, told, "an update"); n != largeSlices*perSlice {
+	if n := await(t, counts, "an update"); n != largeSlices*endpointsPerSlice {
 		t.Errorf("the answer has %d endpoints, want all", n)
 	}
-	each := (heap() - before) / (largeSlices * perSlice)
+	perEndpoint := (heap() - before) / (largeSlices * endpointsPerSlice)
 	started.Close()
-	t.Logf("%d bytes for each endpoint", each)
-	if each > most || each < 100 {
-		t.Errorf("%d bytes for each endpoint, want 100 to %d", each, most)
+	t.Logf("%d bytes for each endpoint", perEndpoint)
+	if perEndpoint > maxBytes || perEndpoint < 100 {
+		t.Errorf("%d bytes for each endpoint, want 100 to %d", perEndpoint, maxBytes)
 	}
 }
 
@@ -141,5 +141,5 @@ func heap() int64 {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) // far below the maximum
+	return int64(m.HeapAlloc) // fits into an int64
 }

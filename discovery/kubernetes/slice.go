@@ -8,7 +8,7 @@ import (
 	"unique"
 )
 
-// This file parses responses of the API server and limits their size. The code uses neither the
+// This file parses responses of the API server and limits their size. The code accesses neither the
 // network nor the clock.
 
 const (
@@ -33,12 +33,12 @@ type slice struct {
 		} `json:"annotations"`
 	} `json:"metadata"`
 	AddressType string    `json:"addressType"`
-	Endpoints   endpoints `json:"endpoints"` // at most maxEndpoints+1, so that an excess is noticed
-	Ports       ports     `json:"ports"`     // at most maxPorts+1, so that an excess is noticed
+	Endpoints   endpoints `json:"endpoints"` // truncated to maxEndpoints+1
+	Ports       ports     `json:"ports"`     // truncated to maxPorts+1
 }
 
-// long reports whether a string in the slice is longer than the API allows.
-func (s *slice) long() bool {
+// hasLongText reports whether a string in the slice is longer than the API allows.
+func (s *slice) hasLongText() bool {
 	texts := []string{s.Metadata.Name, s.AddressType}
 	for _, value := range s.Metadata.Labels {
 		texts = append(texts, value)
@@ -59,10 +59,10 @@ func (s *slice) long() bool {
 type labels map[string]string
 
 func (l *labels) UnmarshalJSON(b []byte) error {
-	var all map[string]string
-	err := json.Unmarshal(b, &all)
+	var labelValues map[string]string
+	err := json.Unmarshal(b, &labelValues)
 	for _, name := range []string{serviceLabel, priorityLabel, weightLabel} {
-		if value, given := all[name]; given {
+		if value, isSet := labelValues[name]; isSet {
 			if *l == nil {
 				*l = make(labels)
 			}
@@ -76,7 +76,7 @@ func (l *labels) UnmarshalJSON(b []byte) error {
 // interned, because many endpoints share them.
 type endpoint struct {
 	rank
-	address            string // first address, or ""; Kubernetes gives no meaning to the others
+	address            string // first address, or ""; Kubernetes ignores further addresses
 	uid, node, zone    string
 	forZones, forNodes []string
 }
@@ -84,7 +84,7 @@ type endpoint struct {
 type endpoints []endpoint
 
 func (l *endpoints) UnmarshalJSON(b []byte) error {
-	var given struct {
+	var decoded struct {
 		Addresses  [1]string `json:"addresses"`
 		Conditions struct {
 			Ready       *bool `json:"ready"`
@@ -101,21 +101,21 @@ func (l *endpoints) UnmarshalJSON(b []byte) error {
 			ForNodes names `json:"forNodes"`
 		} `json:"hints"`
 	}
-	empty := given
-	return bounded(b, maxEndpoints, &given, func() {
-		c := given.Conditions
+	empty := decoded
+	return decodeArray(b, maxEndpoints, &decoded, func() {
+		c := decoded.Conditions
 		*l = append(*l, endpoint{
 			rank:    rankOf(c.Ready, c.Serving, c.Terminating),
-			address: given.Addresses[0], uid: given.TargetRef.UID,
-			node: once(given.NodeName), zone: once(given.Zone),
-			forZones: given.Hints.ForZones, forNodes: given.Hints.ForNodes,
+			address: decoded.Addresses[0], uid: decoded.TargetRef.UID,
+			node: intern(decoded.NodeName), zone: intern(decoded.Zone),
+			forZones: decoded.Hints.ForZones, forNodes: decoded.Hints.ForNodes,
 		})
-		given = empty
+		decoded = empty
 	})
 }
 
-// once interns text, so that equal strings share their memory.
-func once(text string) string {
+// intern returns a copy of text that shares its memory with equal strings.
+func intern(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -132,72 +132,72 @@ type port struct {
 type ports []port
 
 func (l *ports) UnmarshalJSON(b []byte) error {
-	var given port
-	return bounded(b, maxPorts, &given, func() { *l, given = append(*l, given), port{} })
+	var decoded port
+	return decodeArray(b, maxPorts, &decoded, func() { *l, decoded = append(*l, decoded), port{} })
 }
 
 type names []string
 
 func (l *names) UnmarshalJSON(b []byte) error {
-	var given struct {
+	var decoded struct {
 		Name string `json:"name"`
 	}
 	*l = nil
-	return bounded(b, maxHints, &given, func() {
+	return decodeArray(b, maxHints, &decoded, func() {
 		if len(*l) < maxHints {
-			*l = append(*l, once(given.Name))
+			*l = append(*l, intern(decoded.Name))
 		}
-		given.Name = ""
+		decoded.Name = ""
 	})
 }
 
-// bounded decodes an array. It decodes each element into the variable at into, and then calls
-// taken. It stops after most+1 elements, because an element with two bytes of JSON may need a
-// hundred bytes of memory.
-func bounded(b []byte, most int, into any, taken func()) error {
+// decodeArray decodes an array. It decodes each element into the variable at element, and then
+// calls appendElement. It stops after limit+1 elements, because an element with two bytes of JSON
+// may need a hundred bytes of memory.
+func decodeArray(b []byte, limit int, element any, appendElement func()) error {
 	if bytes.Equal(b, []byte("null")) {
 		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return &shapeError{fmt.Sprintf("%.20s", b)}
+		return &notArrayError{fmt.Sprintf("%.20s", b)}
 	}
-	for n := 0; n <= most && d.More(); n++ {
-		if err := d.Decode(into); err != nil {
+	for n := 0; n <= limit && d.More(); n++ {
+		if err := d.Decode(element); err != nil {
 			return err
 		}
-		taken()
+		appendElement()
 	}
 	return nil
 }
 
-// rank is the condition of an endpoint; better conditions have higher ranks.
+// rank is the condition of an endpoint. Better conditions have higher ranks.
 type rank int8
 
 const (
-	gone     rank = iota // terminating, and not serving
-	waiting              // not ready
-	draining             // terminating, but serving
-	ready
+	rankGone     rank = iota // terminating, and not serving
+	rankWaiting              // not ready
+	rankDraining             // terminating, but serving
+	rankReady
 )
 
 // rankOf returns the rank for the conditions of an endpoint. An absent condition (nil) counts as
 // true for ready and serving, and as false for terminating.
 func rankOf(isReady, serving, terminating *bool) rank {
-	is := func(b *bool, otherwise bool) bool {
+	valueOr := func(b *bool, fallback bool) bool {
 		if b == nil {
-			return otherwise
+			return fallback
 		}
 		return *b
 	}
-	ending := is(terminating, false)
+	isTerminating := valueOr(terminating, false)
 	switch {
-	case is(isReady, true):
-		return ready
-	case ending && is(serving, true):
-		return draining
-	case ending:
-		return gone
+	case valueOr(isReady, true):
+		return rankReady
+	case isTerminating && valueOr(serving, true):
+		return rankDraining
+	case isTerminating:
+		return rankGone
 	}
-	return waiting
+	return rankWaiting
 }

@@ -20,13 +20,13 @@ import (
 const Scheme = "kubernetes"
 
 func init() {
-	discovery.Register(Scheme, parts)
-	discovery.Register("k8s", parts)
+	discovery.Register(Scheme, targetMechanisms)
+	discovery.Register("k8s", targetMechanisms)
 }
 
-const form = "kubernetes:///service.namespace:port"
+const targetForm = "kubernetes:///service.namespace:port"
 
-// linger is how long a watch continues after its last user is closed.
+// linger is the time for which a watch continues after its last user was closed.
 const linger = 30 * time.Second
 
 // WithTransport makes targets of this package send requests through rt to the API server at host,
@@ -37,16 +37,16 @@ func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
 }
 
-// query holds the content of a target. The type must stay comparable.
+// query is the content of a target. The type must be comparable.
 type query struct {
-	namespace string // "" means the namespace of the pod
-	services  string // sorted and comma-separated
-	port      string // name or number; "" means the default
-	never     bool
-	family    string // "IPv4" or "IPv6"; "" means both
+	namespace        string // "" means the namespace of the pod
+	services         string // sorted and comma-separated
+	port             string // name or number; "" means the default
+	neverTerminating bool
+	family           string // "IPv4" or "IPv6"; "" means both
 }
 
-func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
+func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 	q, authority, err := parse(t.Target)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	switch given := t.Parameter("terminating"); given {
 	case "", "ifNone":
 	case "never":
-		q.never = true
+		q.neverTerminating = true
 	default:
 		return nil, fmt.Errorf("terminating: %s given, want ifNone or never", printable.Quote(given))
 	}
@@ -69,15 +69,15 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return []discovery.Mechanism{{Source: discovery.Shared(s, linger, s), Authority: authority, Prefer: "hints"}}, nil
 }
 
-var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var labelPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 func parse(target resolver.Target) (query, string, error) {
 	u := target.URL
-	bad := func(why string) (query, string, error) {
-		return query{}, "", fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), why, form)
+	invalid := func(reason string) (query, string, error) {
+		return query{}, "", fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), reason, targetForm)
 	}
 	if u.Opaque != "" || u.User != nil || u.Fragment != "" {
-		return bad("lacks the slashes, or holds a user or a fragment")
+		return invalid("lacks the slashes, or holds a user or a fragment")
 	}
 	var q query
 	text := strings.TrimPrefix(u.Path, "/")
@@ -85,25 +85,25 @@ func parse(target resolver.Target) (query, string, error) {
 	case text == "":
 		text = u.Host
 	case u.Host != "":
-		if q.namespace = u.Host; !label.MatchString(q.namespace) {
-			return bad("has the namespace " + printable.Quote(u.Host))
+		if q.namespace = u.Host; !labelPattern.MatchString(q.namespace) {
+			return invalid("has the namespace " + printable.Quote(u.Host))
 		}
 	}
 	names, port, hasPort := strings.Cut(text, ":")
-	if q.port = port; hasPort && !portOK(port) {
-		return bad(fmt.Sprintf("has the port %s, want a name or a number from 1 to 65535", printable.Quote(port)))
+	if q.port = port; hasPort && !isValidPort(port) {
+		return invalid(fmt.Sprintf("has the port %s, want a name or a number from 1 to 65535", printable.Quote(port)))
 	}
 	var services []string
 	for given := range strings.SplitSeq(names, ",") {
-		name, rest, _ := strings.Cut(given, ".")
-		namespace, domain, long := strings.Cut(rest, ".")
+		name, afterName, _ := strings.Cut(given, ".")
+		namespace, domain, hasDomain := strings.Cut(afterName, ".")
 		switch {
-		case !label.MatchString(name):
-			return bad(fmt.Sprintf("has %s for a Service", printable.Quote(name)))
-		case long && domain != "svc" && !strings.HasPrefix(domain, "svc."):
-			return bad("has a name that continues after the namespace, but not with svc")
-		case rest != "" && !label.MatchString(namespace), q.namespace != "" && namespace != "" && namespace != q.namespace:
-			return bad(fmt.Sprintf("has the namespace %s, want one for all Services", printable.Quote(namespace)))
+		case !labelPattern.MatchString(name):
+			return invalid(fmt.Sprintf("has %s for a Service", printable.Quote(name)))
+		case hasDomain && domain != "svc" && !strings.HasPrefix(domain, "svc."):
+			return invalid("has a name that continues after the namespace, but not with svc")
+		case afterName != "" && !labelPattern.MatchString(namespace), q.namespace != "" && namespace != "" && namespace != q.namespace:
+			return invalid(fmt.Sprintf("has the namespace %s, want one for all Services", printable.Quote(namespace)))
 		case namespace != "":
 			q.namespace = namespace
 		}
@@ -115,13 +115,13 @@ func parse(target resolver.Target) (query, string, error) {
 	}
 	slices.Sort(services)
 	if services = slices.Compact(services); len(services) > 16 {
-		return bad("names more than 16 Services")
+		return invalid("names more than 16 Services")
 	}
 	q.services = strings.Join(services, ",")
 	return q, authority, nil
 }
 
-func portOK(p string) bool {
+func isValidPort(p string) bool {
 	n, err := strconv.Atoi(p)
-	return err == nil && n > 0 && n < 65536 || err != nil && label.MatchString(p)
+	return err == nil && n > 0 && n < 65536 || err != nil && labelPattern.MatchString(p)
 }

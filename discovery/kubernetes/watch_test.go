@@ -21,12 +21,12 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 type apiServer struct {
 	*httptest.Server
 	requests chan *http.Request
-	lines    chan string // lines of the response to a watch; "" ends it, and a number makes the server reject it with that status
+	lines    chan string // lines of responses; "" ends a response, and a number is its status code
 	watches  atomic.Int32
 }
 
@@ -65,15 +65,15 @@ func (s *apiServer) next(t *testing.T) *http.Request {
 	select {
 	case r := <-s.requests:
 		return r
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("timed out waiting for a request")
 		return nil
 	}
 }
 
-const synced = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
+const initialEnd = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
 
-func added(kind, name, address string) string {
+func sliceEvent(kind, name, address string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"name":%q,"resourceVersion":"8","labels":{"kubernetes.io/service-name":"web"}},`+
 		`"addressType":"IPv4","endpoints":[{"addresses":[%q]}],"ports":[{"name":"grpc","port":%s}]}}`, kind, name, host, port)
@@ -103,16 +103,16 @@ func client(t *testing.T, s *apiServer, rt http.RoundTripper) healthpb.HealthCli
 }
 
 func call(t *testing.T, c healthpb.HealthClient, options ...grpc.CallOption) error {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	_, err := c.Check(ctx, &healthpb.HealthCheckRequest{}, options...)
 	return err
 }
 
-func TestChannelsShareAWatchThatIsResumed(t *testing.T) {
+func TestChannelsShareResumedWatch(t *testing.T) {
 	s, rt := newAPIServer(t), &http.Transport{}
-	s.lines <- added("ADDED", "a", backend(t))
-	s.lines <- synced
+	s.lines <- sliceEvent("ADDED", "a", backend(t))
+	s.lines <- initialEnd
 	for range 20 {
 		if err := call(t, client(t, s, rt), grpc.WaitForReady(true)); err != nil {
 			t.Fatal(err)
@@ -143,10 +143,10 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-func TestServerThatCannotBeginWithWhatThereIs(t *testing.T) {
+func TestServerWithoutInitialEvents(t *testing.T) {
 	s := newAPIServer(t)
 	s.lines <- "422"
-	s.lines <- `{"metadata":{"resourceVersion":"5"},"items":[` + object(added("ADDED", "a", backend(t))) + `]}`
+	s.lines <- `{"metadata":{"resourceVersion":"5"},"items":[` + object(sliceEvent("ADDED", "a", backend(t))) + `]}`
 	s.lines <- ""
 	if err := call(t, client(t, s, &http.Transport{}), grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
@@ -165,13 +165,13 @@ func object(event string) string {
 	return strings.TrimSuffix(o, "}")
 }
 
-func TestAThousandChannelsCostOneWatch(t *testing.T) {
+func TestThousandChannelsShareWatch(t *testing.T) {
 	s, rt := newAPIServer(t), &http.Transport{}
 	address := backend(t)
 	_, number, _ := net.SplitHostPort(address)
-	s.lines <- added("ADDED", "a", address)
-	s.lines <- synced
-	var last []healthpb.HealthClient
+	s.lines <- sliceEvent("ADDED", "a", address)
+	s.lines <- initialEnd
+	var clients []healthpb.HealthClient
 	for i := range 1000 {
 		target := "kubernetes:///web.shop:" + []string{"grpc", number, number + "?terminating=never", "grpc?addressType=IPv4"}[i%4]
 		cc, err := understudy.NewClient(target,
@@ -182,10 +182,10 @@ func TestAThousandChannelsCostOneWatch(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = cc.Close() })
 		if cc.Connect(); i%100 < 4 {
-			last = append(last, healthpb.NewHealthClient(cc))
+			clients = append(clients, healthpb.NewHealthClient(cc))
 		}
 	}
-	for _, c := range last {
+	for _, c := range clients {
 		if err := call(t, c, grpc.WaitForReady(true)); err != nil {
 			t.Fatal(err)
 		}

@@ -18,24 +18,24 @@ const (
 	maxService  = 1 << 20
 )
 
-// why returns the reason why the Services have no slices. It returns "" if the account must not get
-// Services, or if the reason is unknown.
-func (w *watch) why(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+// reason returns the reason why the Services have no slices. It returns "" if the account has no
+// permission to get Services, or if the reason is unknown.
+func (w *watch) reason(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
 	defer cancel()
-	var all []string
+	var reasons []string
 	for name := range strings.SplitSeq(w.feed.services, ",") {
-		text := w.whyNot(ctx, name)
+		text := w.reasonFor(ctx, name)
 		if text == "" {
 			return ""
 		}
-		all = append(all, text)
+		reasons = append(reasons, text)
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(reasons, "; ")
 }
 
-func (w *watch) whyNot(ctx context.Context, name string) string {
-	body, err := w.host.get(ctx, fmt.Sprintf(servicesAPI, w.namespace, name), url.Values{})
+func (w *watch) reasonFor(ctx context.Context, name string) string {
+	body, err := w.client.get(ctx, fmt.Sprintf(servicesAPI, w.namespace, name), url.Values{})
 	var s *status
 	switch {
 	case errors.As(err, &s) && s.Code == http.StatusNotFound:
@@ -43,8 +43,8 @@ func (w *watch) whyNot(ctx context.Context, name string) string {
 	case err != nil:
 		return ""
 	}
-	defer closing(ctx, body)()
-	var is struct {
+	defer closeOnDone(ctx, body)()
+	var service struct {
 		Kind string `json:"kind"`
 		Spec struct {
 			Type         string            `json:"type"`
@@ -52,12 +52,12 @@ func (w *watch) whyNot(ctx context.Context, name string) string {
 			Selector     map[string]string `json:"selector"`
 		} `json:"spec"`
 	}
-	switch err := json.NewDecoder(io.LimitReader(body, maxService)).Decode(&is); {
-	case err != nil, is.Kind != "Service":
+	switch err := json.NewDecoder(io.LimitReader(body, maxService)).Decode(&service); {
+	case err != nil, service.Kind != "Service":
 		return ""
-	case is.Spec.Type == "ExternalName":
-		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it is an alias of %s; want a target for that, such as dns:///%[2]s", name, printable.Line(is.Spec.ExternalName, 253))
-	case len(is.Spec.Selector) == 0:
+	case service.Spec.Type == "ExternalName":
+		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it is an alias of %s; want a target for that, such as dns:///%[2]s", name, printable.Line(service.Spec.ExternalName, 253))
+	case len(service.Spec.Selector) == 0:
 		return "Service " + name + " has no selector, and no EndpointSlices were created for it"
 	}
 	return "Service " + name + " has no EndpointSlices yet"

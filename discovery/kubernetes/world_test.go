@@ -14,34 +14,35 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// scripted is an API server for synctest bubbles. serve handles the requests for slices; n is the
-// number of the request. If serve returns a negative code, the request fails with a network error.
-type scripted struct {
-	serve    func(n int, q url.Values, w io.Writer, ended <-chan struct{}) (code int)
+// fakeAPIServer is an API server for synctest bubbles. serve handles the requests for slices, and n
+// is the number of the request. If serve returns a negative code, the request fails with a network
+// error.
+type fakeAPIServer struct {
+	serve    func(n int, q url.Values, w io.Writer, done <-chan struct{}) (code int)
 	services map[string]string // JSON of each Service; nil if the account must not read Services
 
-	mu    sync.Mutex
-	asked []asked
+	mu         sync.Mutex
+	requestLog []request
 }
 
-type asked struct {
+type request struct {
 	url.Values
 	at   time.Time
-	kind string // "all", "list", or the version from which to watch
+	kind string // "all", "list", or the version at which the watch begins
 }
 
-func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
-	answered := func(code int, body io.ReadCloser) (*http.Response, error) {
+func (s *fakeAPIServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	newResponse := func(code int, body io.ReadCloser) (*http.Response, error) {
 		return &http.Response{StatusCode: code, Header: http.Header{}, Body: body}, nil
 	}
 	if _, name, found := strings.Cut(r.URL.Path, "/services/"); found {
-		switch text, known := s.services[name]; {
+		switch text, exists := s.services[name]; {
 		case s.services == nil:
-			return answered(http.StatusForbidden, http.NoBody)
-		case !known:
-			return answered(http.StatusNotFound, http.NoBody)
+			return newResponse(http.StatusForbidden, http.NoBody)
+		case !exists:
+			return newResponse(http.StatusNotFound, http.NoBody)
 		default:
-			return answered(http.StatusOK, io.NopCloser(strings.NewReader(text)))
+			return newResponse(http.StatusOK, io.NopCloser(strings.NewReader(text)))
 		}
 	}
 	q := r.URL.Query()
@@ -53,11 +54,11 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 		kind = "all"
 	}
 	s.mu.Lock()
-	n := len(s.asked)
-	s.asked = append(s.asked, asked{q, time.Now(), kind})
+	n := len(s.requestLog)
+	s.requestLog = append(s.requestLog, request{q, time.Now(), kind})
 	s.mu.Unlock()
 	reader, writer := io.Pipe()
-	first := &firstWrite{to: writer, began: make(chan int, 1)}
+	first := &firstWrite{to: writer, codes: make(chan int, 1)}
 	go func() {
 		code := s.serve(n, q, first, r.Context().Done())
 		if code == 0 {
@@ -67,25 +68,25 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = writer.Close()
 	}()
 	select {
-	case code := <-first.began:
+	case code := <-first.codes:
 		if code < 0 {
 			return nil, fmt.Errorf("connection refused")
 		}
-		return answered(code, reader)
+		return newResponse(code, reader)
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
 }
 
-// firstWrite sends a status code to began at the first Write, even an empty one, because a response
-// begins with it.
+// firstWrite sends a status code to codes at the first Write, even if it is empty, because a
+// response begins with the code.
 type firstWrite struct {
 	to    io.Writer
 	once  sync.Once
-	began chan int
+	codes chan int
 }
 
-func (f *firstWrite) begin(code int) { f.once.Do(func() { f.began <- code }) }
+func (f *firstWrite) begin(code int) { f.once.Do(func() { f.codes <- code }) }
 
 func (f *firstWrite) Write(b []byte) (int, error) {
 	f.begin(http.StatusOK)
@@ -95,28 +96,28 @@ func (f *firstWrite) Write(b []byte) (int, error) {
 	return f.to.Write(b)
 }
 
-func (s *scripted) requests() (kinds string, all []asked) {
+func (s *fakeAPIServer) requests() (kinds string, all []request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []string
-	for _, a := range s.asked {
+	for _, a := range s.requestLog {
 		list = append(list, a.kind)
 	}
-	return strings.Join(list, " "), append([]asked(nil), s.asked...)
+	return strings.Join(list, " "), append([]request(nil), s.requestLog...)
 }
 
-type listener struct {
-	began time.Time
-	mu    sync.Mutex
-	lines []string
-	last  discovery.Answer
+type reportLog struct {
+	start      time.Time
+	mu         sync.Mutex
+	lines      []string
+	lastAnswer discovery.Answer
 }
 
-func (l *listener) note(format string, args ...any) {
-	l.lines = append(l.lines, fmt.Sprint(time.Since(l.began).Round(time.Millisecond), " ")+fmt.Sprintf(format, args...))
+func (l *reportLog) record(format string, args ...any) {
+	l.lines = append(l.lines, fmt.Sprint(time.Since(l.start).Round(time.Millisecond), " ")+fmt.Sprintf(format, args...))
 }
 
-func (l *listener) said() string {
+func (l *reportLog) takeReports() string {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,30 +126,30 @@ func (l *listener) said() string {
 	return text
 }
 
-func (l *listener) answer() discovery.Answer {
+func (l *reportLog) answer() discovery.Answer {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last
+	return l.lastAnswer
 }
 
-func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func()) {
+func startSource(t *testing.T, rt http.RoundTripper, q query) (l *reportLog, stop func()) {
 	t.Helper()
-	l = &listener{began: time.Now()}
-	locked := func(f func()) {
+	l = &reportLog{start: time.Now()}
+	withLock := func(f func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		f()
 	}
 	r := new(discovery.Receiver).With(discovery.Hooks{
 		Update: func(a discovery.Answer) error {
-			locked(func() { l.last = a; l.note("update %s", flat(a)) })
+			withLock(func() { l.lastAnswer = a; l.record("update %s", formatEndpoints(a)) })
 			return nil
 		},
-		Fail:    func(err error) { locked(func() { l.note("fail %v", err) }) },
-		Confirm: func() { locked(func() { l.note("confirm") }) },
+		Fail:    func(err error) { withLock(func() { l.record("fail %v", err) }) },
+		Confirm: func() { withLock(func() { l.record("confirm") }) },
 		Unconfirmed: func(err error, since time.Time) {
-			locked(func() { l.note("doubt since %v: %v", since.Sub(l.began).Round(time.Millisecond), err) })
+			withLock(func() { l.record("doubt since %v: %v", since.Sub(l.start).Round(time.Millisecond), err) })
 		},
 	})
 	if q.namespace = "shop"; q.services == "" {
@@ -162,16 +163,16 @@ func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func
 	return l, func() { started.Close(); time.Sleep(linger + time.Second) }
 }
 
-// at returns the event of a slice. endpoints is a comma-separated list of addresses, or a list of
+// sliceEvent returns an event with a slice. endpoints is a comma-separated list of addresses, or of
 // JSON objects.
-func at(kind, name, endpoints string) string {
+func sliceEvent(kind, name, endpoints string) string {
 	if endpoints != "" && endpoints[0] != '{' {
 		endpoints = `{"addresses":["` + strings.ReplaceAll(endpoints, ",", `"]},{"addresses":["`) + `"]}`
 	}
 	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"name":%q,"resourceVersion":"8","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","endpoints":[%s],"ports":[{"name":"grpc","port":80}]}}`+"\n", kind, name, endpoints)
 }
 
-// bookmark returns a BOOKMARK event. If end is set, it is the one after the initial events.
+// bookmark returns a BOOKMARK event. If end is set, it is the bookmark after the initial events.
 func bookmark(version string, end bool) string {
 	annotations := ""
 	if end {
@@ -180,10 +181,10 @@ func bookmark(version string, end bool) string {
 	return fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"EndpointSlice","metadata":{"resourceVersion":%q%s}}}`+"\n", version, annotations)
 }
 
-func send(w io.Writer, texts ...string) {
+func writeAll(w io.Writer, texts ...string) {
 	for _, text := range texts {
 		_, _ = io.WriteString(w, text)
 	}
 }
 
-func hold(ended <-chan struct{}) int { <-ended; return 0 }
+func waitUntilDone(done <-chan struct{}) int { <-done; return 0 }
