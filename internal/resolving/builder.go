@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// Registers the policies that generated configurations use.
+	// The policies that generated configurations use register themselves.
 	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
@@ -30,8 +30,8 @@ var logger = grpclog.Component("understudy")
 func init() {
 	options.Make = func(scheme string, parse any, given options.Program) options.Builder {
 		b := &builder{scheme: scheme, reader: options.NewReader(scheme, parse, given).(reader)}
-		if b.finds = b; given.Registered != nil && len(given.Sources) == 0 {
-			b.finds = found{given.Registered, given.Authority}
+		if b.identity = b; given.Registered != nil && len(given.Sources) == 0 {
+			b.identity = builderIdentity{given.Registered, given.Authority}
 		}
 		return b
 	}
@@ -45,16 +45,16 @@ type reader interface {
 	// Read returns the discovery mechanisms of a target, the options that apply to the channel, and
 	// notes about options without effect. The Authority and TrustNames of each mechanism already
 	// include the options.
-	Read(discovery.Target) (parts []discovery.Mechanism, given options.Given, notes []string, err error)
+	Read(discovery.Target) (mechanisms []discovery.Mechanism, given options.Given, notes []string, err error)
 	Prefixed(error, resolver.Target) error
 }
 
 // builder builds resolvers whose endpoints come from sources. It is safe for concurrent use.
 type builder struct {
 	reader
-	scheme string
-	finds  any // equal for builders that find the same endpoints for the same target
-	noted  sync.Map
+	scheme      string
+	identity    any // equal for two builders if they find the same endpoints for each target
+	loggedNotes sync.Map
 }
 
 // Scheme implements resolver.Builder.
@@ -63,7 +63,7 @@ func (b *builder) Scheme() string { return b.scheme }
 // OverrideAuthority implements resolver.AuthorityOverrider.
 func (b *builder) OverrideAuthority(target resolver.Target) string { return b.Authority(target) }
 
-// Reader returns the reader, which also parses targets that are contained in other targets.
+// Reader returns the reader, which also parses targets that are nested in other targets.
 func (b *builder) Reader() any { return b.reader }
 
 // Build implements resolver.Builder. It fails if the target, an option or the service config is
@@ -73,23 +73,23 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 		return nil, b.Prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is part of another)"), target)
 	}
 	conn := newConn(cc)
-	parts, given, err := b.parts(discovery.Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts})
+	mechanisms, given, err := b.readMechanisms(discovery.Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts})
 	if err != nil {
 		return nil, err
 	}
-	if given.Prefer != "" { // a preference in the options overrides those of the discovery mechanisms
-		for i := range parts {
-			parts[i].Prefer = ""
+	if given.Prefer != "" { // the option takes precedence over Mechanism.Prefer
+		for i := range mechanisms {
+			mechanisms[i].Prefer = ""
 		}
 	}
 	if given.Prefer == "none" {
 		given.Prefer = ""
 	}
-	given.Here = newHere(given.Settings, parts, b.note)
+	given.Here = newClientLocation(given.Settings, mechanisms, b.note)
 	given.ChannelSeed = seedOf(opts)
 	inUse, _ := given.InUse.(*stateattr.InUseReporter)
 	config := &join.ChannelConfig{
-		Config:        b.mechanisms(target, parts, given, credsCarryName(opts)),
+		Config:        b.joinConfig(target, mechanisms, given, credsCarryName(opts)),
 		ServiceConfig: given.ServiceConfig,
 		Logger:        given.Logger,
 		InUse:         inUse,
@@ -98,36 +98,36 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	config.Recorder = opts.MetricsRecorder
 	channel, err := join.Start(cc, config)
 	if err != nil {
-		conn.close() // stored sources may keep a reference to conn
+		conn.close() // sources that are stored for the next channel may refer to conn
 		return nil, b.Prefixed(err, target)
 	}
-	return resolving{channel, conn}, nil
+	return channelResolver{channel, conn}, nil
 }
 
-func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
-	parts, given, notes, err := b.Read(target)
+func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
+	mechanisms, given, notes, err := b.Read(target)
 	for _, text := range notes {
 		b.note(text)
 	}
-	return parts, given, b.Prefixed(err, target.Target)
+	return mechanisms, given, b.Prefixed(err, target.Target)
 }
 
-// mechanisms converts the discovery mechanisms of a target for package join. carried means that the
-// channel's credentials contain a server name (see credsCarryName).
-func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism, given options.Given, carried bool) join.Config {
-	shown := printable.HideTarget(target.URL)
+// joinConfig converts the discovery mechanisms of a target for package join. credsHaveName is the
+// result of credsCarryName.
+func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.Given, credsHaveName bool) join.Config {
+	redacted := printable.HideTarget(target.URL)
 	config := join.Config{
 		Scheme:   b.scheme,
-		Target:   shown.String(),
+		Target:   redacted.String(),
 		Hide:     func(text string) string { return printable.HideIn(text, target.URL) },
 		Patience: given.FailoverTimeout,
-		Label:    resolver.Target{URL: shown}.String(),
+		Label:    resolver.Target{URL: redacted}.String(),
 	}
 	key := sha256.Sum256([]byte(target.URL.String()))
-	for _, p := range parts {
-		m := join.Mechanism{Mechanism: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
-		m.OutlierDetection = "" // has an effect only for mechanisms in a source's list
-		if p.Name != "" && !carried {
+	for _, p := range mechanisms {
+		m := join.Mechanism{Mechanism: p, Key: storeKey{b.identity, key, p.Name}, TrustNames: p.TrustNames && !credsHaveName}
+		m.OutlierDetection = "" // has no effect outside of lists (Receiver.Parts)
+		if p.Name != "" && !credsHaveName {
 			m.ServerName = p.Authority
 		}
 		config.Mechanisms = append(config.Mechanisms, m)
@@ -136,27 +136,27 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 }
 
 func (b *builder) note(text string) {
-	if _, again := b.noted.LoadOrStore(text, true); !again {
+	if _, isLogged := b.loggedNotes.LoadOrStore(text, true); !isLogged {
 		logger.Warning(b.scheme + ": " + text)
 	}
 }
 
-// found identifies the endpoints that a builder finds for a target, unless the program sets options
-// of sources.
-type found struct {
+// builderIdentity is the identity of builders for which the program sets no options of sources.
+// Builders with equal values find the same endpoints for the same target.
+type builderIdentity struct {
 	registered any
 	authority  string
 }
 
-// keptBy is the key under which the last good answer of an idle channel is stored. Channels with
+// storeKey is the key under which the last good answer of an idle channel is stored. Channels with
 // the same options and the same target have the same key. If a program sets options of sources, the
-// key contains the builder instead, because such options may be functions or credentials, which
-// cannot be compared. The hash includes the target's passwords and tokens, because the endpoints
-// may depend on them.
-type keptBy struct {
-	finds  any
-	target [sha256.Size]byte
-	part   string
+// key contains the builder instead of a builderIdentity, because such options may be functions or
+// credentials, which cannot be compared. The hash covers the passwords and tokens in the target,
+// because the endpoints may depend on them.
+type storeKey struct {
+	identity  any
+	target    [sha256.Size]byte
+	mechanism string
 }
 
 // credsCarryName reports whether the channel's credentials contain a server name. Addresses must

@@ -12,24 +12,24 @@ import (
 
 var errClosed = errors.New("the channel is closed")
 
-// conn is a channel's resolver.ClientConn. It may outlive the channel, because stored sources may
-// refer to it. Closing it therefore drops the reference to the channel.
+// conn is a channel's resolver.ClientConn. It may outlive the channel, because sources that are
+// stored for the next channel may refer to it. After close, it has no reference to the channel.
 type conn struct {
 	resolver.ClientConn // always nil; embedded so that conn compiles if gRPC adds methods to the interface
-	open                atomic.Pointer[resolver.ClientConn]
+	cc                  atomic.Pointer[resolver.ClientConn]
 }
 
 func newConn(cc resolver.ClientConn) *conn {
 	c := &conn{}
-	c.open.Store(&cc)
+	c.cc.Store(&cc)
 	return c
 }
 
-func (c *conn) close() { c.open.Store(nil) }
+func (c *conn) close() { c.cc.Store(nil) }
 
 // Channel returns the channel's ClientConn. If conn is closed, it returns one that does nothing.
 func (c *conn) Channel() resolver.ClientConn {
-	if cc := c.open.Load(); cc != nil {
+	if cc := c.cc.Load(); cc != nil {
 		return *cc
 	}
 	return closedConn{}
@@ -56,18 +56,18 @@ func (closedConn) ReportError(error) {}
 
 func (closedConn) NewAddress([]resolver.Address) {}
 
-// ParseServiceConfig returns an empty result. A stored source may still run a resolver, whose
-// service config is not used.
+// ParseServiceConfig returns an empty result. A stored source may run a gRPC resolver that parses
+// its service config, which is not used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-type resolving struct {
+type channelResolver struct {
 	*join.Channel
 	conn *conn
 }
 
-func (r resolving) Close() {
+func (r channelResolver) Close() {
 	r.Channel.Close()
 	r.conn.close()
 }

@@ -14,50 +14,50 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Follow runs the sources of a target without a channel. Until stop is called, it calls news with
-// each new state that a channel would have, one call at a time. news may call stop. The target has
-// the scheme of a registered source, or is a list without the prefix failover:///. Parameters for
-// policies have no effect.
-func Follow(target string, given options.Program, news func(join.News)) (stop func(), err error) {
-	b, read, err := find(target, given)
+// Follow runs the sources of a target without a channel. Until stop is called, it calls onState
+// with each new state that a channel would have, one call at a time. onState may call stop. The
+// target has the scheme of a registered source, or is a list without the prefix failover:///.
+// Parameters for policies have no effect.
+func Follow(target string, given options.Program, onState func(join.News)) (stop func(), err error) {
+	b, parsed, err := parseTarget(target, given)
 	if err != nil {
 		return nil, err
 	}
-	parts, all, err := b.parts(discovery.Target{Target: read, Channel: read, ClientConn: closedConn{}})
+	mechanisms, all, err := b.readMechanisms(discovery.Target{Target: parsed, Channel: parsed, ClientConn: closedConn{}})
 	if err != nil {
 		return nil, err
 	}
-	const carried = true // server names do not matter, because there are no credentials
-	followed, err := join.Follow(b.mechanisms(read, parts, all, carried), news)
+	const credsHaveName = true // without credentials, server names have no effect
+	followed, err := join.Follow(b.joinConfig(parsed, mechanisms, all, credsHaveName), onState)
 	if err != nil {
-		return nil, b.Prefixed(err, read)
+		return nil, b.Prefixed(err, parsed)
 	}
 	return followed.Close, nil
 }
 
 // Authority returns the authority that a channel to the target would have.
 func Authority(target string) (string, error) {
-	b, read, err := find(target, options.Program{})
+	b, parsed, err := parseTarget(target, options.Program{})
 	if err != nil {
 		return "", err
 	}
-	_, _, _, err = b.Read(discovery.Target{Target: read, Channel: read})
-	return b.Authority(read), b.Prefixed(err, read)
+	_, _, _, err = b.Read(discovery.Target{Target: parsed, Channel: parsed})
+	return b.Authority(parsed), b.Prefixed(err, parsed)
 }
 
 // Settings returns the policy settings from the parameters of a target.
 func Settings(target string) (options.Settings, error) {
-	b, read, err := find(target, options.Program{})
+	b, parsed, err := parseTarget(target, options.Program{})
 	if err != nil {
 		return options.Settings{}, err
 	}
-	parts, given, _, err := b.Read(discovery.Target{Target: read, Channel: read})
-	for _, p := range parts {
+	mechanisms, given, _, err := b.Read(discovery.Target{Target: parsed, Channel: parsed})
+	for _, p := range mechanisms {
 		if given.Prefer == "" && given.Zone+given.Node != "" {
 			given.Prefer = p.Prefer
 		}
 	}
-	return given.Settings, b.Prefixed(err, read)
+	return given.Settings, b.Prefixed(err, parsed)
 }
 
 // WithOptions adds parameters of the form NAME=VALUE to a target.
@@ -79,7 +79,7 @@ func WithOptions(target string, given []string) (string, error) {
 // Shown returns a target without passwords and tokens.
 func Shown(target string) string { return printable.HideText(target) }
 
-func find(target string, given options.Program) (*builder, resolver.Target, error) {
+func parseTarget(target string, given options.Program) (*builder, resolver.Target, error) {
 	if scheme, _, _ := strings.Cut(target, ":"); !slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
 		target = "failover:///" + target
 	}

@@ -18,27 +18,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-var manual = make(map[string]*manualSource)
+var manualSources = make(map[string]*manualSource)
 
 type manualSource struct {
 	*discovery.Receiver
-	open atomic.Int32
+	openCount atomic.Int32
 }
 
 func (*manualSource) Check(bool) error { return nil }
 
 func (m *manualSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	m.Receiver = settle.Receiver(r)
-	m.open.Add(1)
-	return discovery.Started{Close: func() { m.open.Add(-1) }}, nil
+	m.openCount.Add(1)
+	return discovery.Started{Close: func() { m.openCount.Add(-1) }}, nil
 }
 
 func init() {
 	discovery.Register("manual", func(t *discovery.Target) ([]discovery.Mechanism, error) {
-		s := manual[t.Endpoint()]
+		s := manualSources[t.Endpoint()]
 		if s == nil {
 			s = new(manualSource)
-			manual[t.Endpoint()] = s
+			manualSources[t.Endpoint()] = s
 		}
 		return []discovery.Mechanism{{Source: s}}, nil
 	})
@@ -48,20 +48,19 @@ func answerOf(address string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: []discovery.Endpoint{{Addresses: []string{address}}}}}}}}
 }
 
-// targets is a counter that makes the target of each test unique, because equal targets share
-// stored answers.
-var targets int
+// targetCount makes the target of each test unique. Equal targets would share stored answers.
+var targetCount int
 
-// follow follows a target until the test ends. take returns the calls of news since the last take,
-// one per line.
+// follow calls Follow for a target, and stop when the test ends. take returns the states since its
+// last call, one per line.
 func follow(t *testing.T, target string) (take func() string, stop func()) {
-	clear(manual)
-	targets++
-	own := fmt.Sprintf("manual://%d/", targets)
-	target = strings.ReplaceAll(target, "manual:///", own)
+	clear(manualSources)
+	targetCount++
+	uniquePrefix := fmt.Sprintf("manual://%d/", targetCount)
+	target = strings.ReplaceAll(target, "manual:///", uniquePrefix)
 	var mu sync.Mutex
 	var lines []string
-	begin := time.Now()
+	start := time.Now()
 	stop, err := resolving.Follow(target, options.Program{}, func(n join.News) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -76,7 +75,7 @@ func follow(t *testing.T, target string) (take func() string, stop func()) {
 			}
 			line += " "
 		}
-		lines = append(lines, fmt.Sprint(time.Since(begin), ": ", strings.TrimSpace(line)))
+		lines = append(lines, fmt.Sprint(time.Since(start), ": ", strings.TrimSpace(line)))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +85,7 @@ func follow(t *testing.T, target string) (take func() string, stop func()) {
 		settle.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		text := strings.ReplaceAll(strings.Join(lines, "\n"), own, "manual:///")
+		text := strings.ReplaceAll(strings.Join(lines, "\n"), uniquePrefix, "manual:///")
 		lines = nil
 		return text
 	}, stop
@@ -102,7 +101,7 @@ func expect(t *testing.T, take func() string, want string) {
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, _ := follow(t, "failover:///manual:///east,manual:///west?failoverTimeout=3s")
-		east, west := manual["east"], manual["west"]
+		east, west := manualSources["east"], manualSources["west"]
 		time.Sleep(time.Second)
 		_ = west.Update(answerOf("10.0.0.2:1"))
 		expect(t, take, "")
@@ -121,47 +120,47 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-func TestFollowSaysWhyThereIsNothing(t *testing.T) {
+func TestFollowReportsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, _ := follow(t, "manual:///east")
-		manual["east"].Trying("connecting to 10.0.0.9:1")
+		manualSources["east"].Trying("connecting to 10.0.0.9:1")
 		time.Sleep(time.Second)
 		expect(t, take, "200ms: manual: no answer yet: connecting to 10.0.0.9:1")
-		manual["east"].Fail(errors.New("no such service"))
+		manualSources["east"].Fail(errors.New("no such service"))
 		expect(t, take, "1s: manual: no such service")
 	})
 }
 
-// news must not be called after stop has returned. news itself may call stop.
+// The callback must not be called after stop has returned. It may itself call stop.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")
-		_ = manual["east"].Update(answerOf("10.0.0.1:1"))
+		_ = manualSources["east"].Update(answerOf("10.0.0.1:1"))
 		expect(t, take, "0s: =10.0.0.1:1")
 		stop()
-		_ = manual["east"].Update(answerOf("10.0.0.2:1"))
+		_ = manualSources["east"].Update(answerOf("10.0.0.2:1"))
 		expect(t, take, "")
-		if manual["east"].open.Load() != 0 {
+		if manualSources["east"].openCount.Load() != 0 {
 			t.Error("a source is open after stop")
 		}
 
-		clear(manual)
+		clear(manualSources)
 		var n atomic.Int32
-		targets++
-		stop, err := resolving.Follow(fmt.Sprintf("manual://%d/west", targets), options.Program{}, func(join.News) { n.Add(1); stop() })
+		targetCount++
+		stop, err := resolving.Follow(fmt.Sprintf("manual://%d/west", targetCount), options.Program{}, func(join.News) { n.Add(1); stop() })
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = manual["west"].Update(answerOf("10.0.0.1:1"))
-		_ = manual["west"].Update(answerOf("10.0.0.2:1"))
+		_ = manualSources["west"].Update(answerOf("10.0.0.1:1"))
+		_ = manualSources["west"].Update(answerOf("10.0.0.2:1"))
 		settle.Wait()
-		if n.Load() != 1 || manual["west"].open.Load() != 0 {
-			t.Errorf("%d news after a stop inside the first, %d sources open", n.Load()-1, manual["west"].open.Load())
+		if n.Load() != 1 || manualSources["west"].openCount.Load() != 0 {
+			t.Errorf("%d news after a stop inside the first, %d sources open", n.Load()-1, manualSources["west"].openCount.Load())
 		}
 	})
 }
 
-func TestFollowRefusesMistakes(t *testing.T) {
+func TestFollowInvalidTarget(t *testing.T) {
 	for target, want := range map[string]string{
 		"manual:///east?nosuch=1":        `has the unknown parameter "nosuch"`,
 		"manual:///east?failoverTimeout": "must have exactly one value for failoverTimeout",

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-var process = maphash.MakeSeed()
+var processSeed = maphash.MakeSeed()
 
 // seedOf returns a seed that differs between channels. It is derived from the pointer to the
 // channel's metrics recorder. This pointer stays the same when a channel leaves idle mode and gRPC
@@ -18,5 +18,5 @@ func seedOf(opts resolver.BuildOptions) uint64 {
 	if v.Kind() != reflect.Pointer || v.Type().Elem().Size() == 0 { // pointers to zero-size values may be equal
 		return rand.Uint64()
 	}
-	return maphash.Comparable(process, opts.MetricsRecorder)
+	return maphash.Comparable(processSeed, opts.MetricsRecorder)
 }
