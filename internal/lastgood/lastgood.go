@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// For is how long an answer is stored after its last confirmation.
-	For         = time.Hour
-	keptEntries = 1000
-	keptBytes   = 64 << 20
+	// For is the time for which an answer is stored after its last confirmation.
+	For        = time.Hour
+	maxEntries = 1000
+	maxBytes   = 64 << 20
 )
 
-// Said is what a source last sent: an answer or a list of discovery mechanisms. It must not be
-// modified.
+// Said is the last content that a source sent: an answer or a list of discovery mechanisms. It must
+// not be modified.
 type Said struct {
 	Answer *topology.Checked
 	Parts  []discovery.Mechanism
-	Names  Names // lookups that the answer was made from; ignored by equal
+	Names  Names // results of the lookups behind the answer; ignored by equal
 }
 
-// equal reports whether s and other are known to be the same answer. If it returns false, they may
-// be equal nevertheless.
+// equal reports whether s and other are certainly the same answer. They may be the same even if it
+// returns false.
 func (s Said) equal(other Said) bool {
 	if s.Answer == nil || other.Answer == nil {
 		return s.Answer == other.Answer
@@ -38,11 +38,11 @@ func (s Said) equal(other Said) bool {
 	return topology.Equal(s.Answer.Answer, other.Answer.Answer)
 }
 
-// size returns the approximate size of s in bytes. It never changes for a given s. It includes the
-// sources that report a size.
+// size returns the approximate size of s in bytes, including the sources that report a size. The
+// size of a value never changes.
 func (s Said) size() int {
-	const part = 100
-	n := part*len(s.Parts) + s.Names.size()
+	const mechanismSize = 100
+	n := mechanismSize*len(s.Parts) + s.Names.size()
 	if s.Answer != nil {
 		n += s.Answer.Size
 	}
@@ -62,40 +62,40 @@ var Process Store
 type Store struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
-	order   list.List // of type *entry; the latest confirmation is first
+	order   list.List // *entry values; the latest confirmation is first
 	bytes   int
-	atWork  map[any]int // number of running sources for each key
+	running map[any]int // number of running sources for each key
 }
 
 type entry struct {
 	key       any
-	said      Said
+	content   Said
 	confirmed time.Time
 }
 
-// Begin records that a source with answers under key was started. Until End, its answers do not
-// expire, because a source that has been silent for days may still confirm them.
+// Begin records that a source whose answers have the given key was started. Until End is called,
+// its answers do not expire, because the source may confirm an answer at any time, even after days.
 func (s *Store) Begin(key any) {
 	if key == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.atWork == nil {
-		s.atWork = make(map[any]int)
+	if s.running == nil {
+		s.running = make(map[any]int)
 	}
-	s.atWork[key]++
+	s.running[key]++
 }
 
-// End records that a source for which Begin was called was closed.
+// End records that a source was closed. It must be called once for each call of Begin.
 func (s *Store) End(key any) {
 	if key == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.atWork[key]--; s.atWork[key] <= 0 {
-		delete(s.atWork, key)
+	if s.running[key]--; s.running[key] <= 0 {
+		delete(s.running, key)
 	}
 }
 
@@ -103,12 +103,12 @@ func (s *Store) End(key any) {
 func (s *Store) AtWork() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.atWork)
+	return len(s.running)
 }
 
-// Put stores an answer and the time of its confirmation. It removes the previous answer, even if
+// Put stores an answer with the time of its confirmation. The previous answer is removed, even if
 // the new one is too large for the store.
-func (s *Store) Put(key any, what Said, at time.Time) {
+func (s *Store) Put(key any, content Said, at time.Time) {
 	if key == nil {
 		return
 	}
@@ -120,30 +120,31 @@ func (s *Store) Put(key any, what Said, at time.Time) {
 	if old, ok := s.entries[key]; ok {
 		s.remove(old)
 	}
-	if what.size() > keptBytes {
+	if content.size() > maxBytes {
 		return
 	}
-	s.entries[key] = s.order.PushFront(&entry{key, what, at})
-	s.bytes += what.size()
+	s.entries[key] = s.order.PushFront(&entry{key, content, at})
+	s.bytes += content.size()
 	s.makeRoom(at)
 }
 
-// makeRoom removes expired answers. If the store is still too full, it removes those with the
-// oldest confirmation, but answers of running sources last. The caller holds mu.
+// makeRoom removes expired answers. If the store still exceeds its limits, makeRoom also removes
+// the answers with the oldest confirmations. Answers of running sources are removed last. The
+// caller must hold mu.
 func (s *Store) makeRoom(now time.Time) {
-	for last := s.order.Back(); last != nil && (s.full() || expired(last, now)); {
+	for last := s.order.Back(); last != nil && (s.overLimit() || expired(last, now)); {
 		e := last
 		last = last.Prev()
-		if s.atWork[e.Value.(*entry).key] == 0 {
+		if s.running[e.Value.(*entry).key] == 0 {
 			s.remove(e)
 		}
 	}
-	for s.full() {
+	for s.overLimit() {
 		s.remove(s.order.Back())
 	}
 }
 
-func (s *Store) full() bool { return s.bytes > keptBytes || len(s.entries) > keptEntries }
+func (s *Store) overLimit() bool { return s.bytes > maxBytes || len(s.entries) > maxEntries }
 
 // Confirm records that the answer under key was valid at the given time.
 func (s *Store) Confirm(key any, at time.Time) {
@@ -155,26 +156,27 @@ func (s *Store) Confirm(key any, at time.Time) {
 	}
 }
 
-// Renew is like Confirm for the answer what. If the store no longer has that answer and there is
-// room, Renew stores it again. what may have newer Names than the stored answer.
-func (s *Store) Renew(key any, what Said, at time.Time) {
+// Renew confirms the answer under key, like Confirm. If the store has no answer under key, and
+// there is space, Renew stores content again. The Names of content may be newer than those of the
+// stored answer.
+func (s *Store) Renew(key any, content Said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
-	e, there := s.entries[key]
-	if there {
+	e, found := s.entries[key]
+	if found {
 		old := e.Value.(*entry)
-		s.bytes -= old.said.size()
-		if old.said.equal(what) {
-			old.said.Names = what.Names.orLater(old.said.Names, old.confirmed)
+		s.bytes -= old.content.size()
+		if old.content.equal(content) {
+			old.content.Names = content.Names.mergeLater(old.content.Names, old.confirmed)
 		} else {
-			old.said.Names = old.said.Names.orLater(what.Names, at)
+			old.content.Names = old.content.Names.mergeLater(content.Names, at)
 		}
-		s.bytes += old.said.size()
+		s.bytes += old.content.size()
 	}
-	room := len(s.entries) < keptEntries && s.bytes+what.size() <= keptBytes
+	fits := len(s.entries) < maxEntries && s.bytes+content.size() <= maxBytes
 	s.mu.Unlock()
-	if !there && room {
-		s.Put(key, what, at)
+	if !found && fits {
+		s.Put(key, content, at)
 	} else {
 		s.Confirm(key, at)
 	}
@@ -189,13 +191,13 @@ func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 		return Said{}, 0, false
 	}
 	if expired(e, now) {
-		if s.atWork[key] == 0 { // while a source is running, it may still confirm the answer, so the answer does not expire
+		if s.running[key] == 0 { // a running source may still confirm the answer
 			s.remove(e)
 		}
 		return Said{}, 0, false
 	}
-	kept := e.Value.(*entry)
-	return kept.said, now.Sub(kept.confirmed), true
+	stored := e.Value.(*entry)
+	return stored.content, now.Sub(stored.confirmed), true
 }
 
 func expired(e *list.Element, now time.Time) bool {
@@ -203,7 +205,7 @@ func expired(e *list.Element, now time.Time) bool {
 }
 
 func (s *Store) remove(e *list.Element) {
-	kept := s.order.Remove(e).(*entry)
-	delete(s.entries, kept.key)
-	s.bytes -= kept.said.size()
+	stored := s.order.Remove(e).(*entry)
+	delete(s.entries, stored.key)
+	s.bytes -= stored.content.size()
 }

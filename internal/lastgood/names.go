@@ -10,28 +10,29 @@ import (
 // Names maps each DNS name to the result of its lookup.
 type Names map[string]discovery.Name
 
-// Since returns the names that were confirmed at or after earliest. A name without a time of its
-// own counts as confirmed at the time otherwise.
-func (n Names) Since(earliest, otherwise time.Time) Names {
+// Since returns the names that were confirmed at or after earliest. A name without a time counts as
+// confirmed at fallback.
+func (n Names) Since(earliest, fallback time.Time) Names {
 	n = maps.Clone(n)
-	for name, known := range n {
-		if known.Until.IsZero() {
-			known.Until = otherwise
+	for name, lookup := range n {
+		if lookup.Until.IsZero() {
+			lookup.Until = fallback
 		}
-		if n[name] = known; known.Until.Before(earliest) {
+		if n[name] = lookup; lookup.Until.Before(earliest) {
 			delete(n, name)
 		}
 	}
 	return n
 }
 
-// orLater merges n with other: for each name, the later confirmation wins. A name in n without a
-// time is still valid. A name in other without a time was valid until confirmed.
-func (n Names) orLater(other Names, confirmed time.Time) Names {
+// mergeLater returns n, with the lookups from other that were confirmed later than those in n. A
+// lookup in n without a time is still current. A lookup in other without a time was current until
+// confirmed.
+func (n Names) mergeLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
-	for name, known := range other.Since(time.Time{}, confirmed) {
-		if mine := n[name].Until; !mine.IsZero() && mine.Before(known.Until) {
-			n[name] = known
+	for name, lookup := range other.Since(time.Time{}, confirmed) {
+		if current := n[name].Until; !current.IsZero() && current.Before(lookup.Until) {
+			n[name] = lookup
 		}
 	}
 	return n
@@ -39,9 +40,9 @@ func (n Names) orLater(other Names, confirmed time.Time) Names {
 
 func (n Names) size() (bytes int) {
 	const name, address = 100, 20
-	for of, known := range n {
-		bytes += name + len(of)
-		for _, a := range known.Addresses {
+	for key, lookup := range n {
+		bytes += name + len(key)
+		for _, a := range lookup.Addresses {
 			bytes += address + len(a)
 		}
 	}
