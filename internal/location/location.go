@@ -54,8 +54,8 @@ func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.R
 // SameNode reports whether both nodes are known and equal.
 func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node == other.Node }
 
-// Of returns the client's location. Fields that are empty in given are read from environment
-// variables with env. notes name the invalid variables, which are ignored.
+// Of returns the client's location. It reads fields that are empty in given from environment
+// variables, using env. notes lists the invalid variables, which are ignored.
 func Of(given Location, env func(string) string) (p Location, notes []string) {
 	read := func(variable string) string {
 		text := env(variable)
@@ -68,37 +68,37 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 	return given.Or(Location{Zone: read("UNDERSTUDY_ZONE"), Region: read("UNDERSTUDY_REGION"), Node: read("UNDERSTUDY_NODE")}), notes
 }
 
-// most is the maximum length of a name in bytes. Kubernetes and cloud providers allow 63.
-const most = 256
+// maxNameLength is the maximum length of a name in bytes. Kubernetes and cloud providers allow 63.
+const maxNameLength = 256
 
 // Problem describes what is wrong with the name of a region, zone or node. It returns "" if the
 // name is valid.
 func Problem(name string) string {
-	if len(name) <= most && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
+	if len(name) <= maxNameLength && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return ""
 	}
-	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), most)
+	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), maxNameLength)
 }
 
-// Teller is implemented by sources that know the client's location. They may learn it only after
+// Teller is implemented by sources that know the client's location, possibly only some time after
 // their start.
 type Teller interface{ Location() Location }
 
-// Learned is a location that is set later. It is safe for concurrent use. On a nil *Learned, Set
-// has no effect.
-type Learned struct{ place atomic.Pointer[Location] }
+// Learned is a location that a source sets when it learns it. It is safe for concurrent use. On a
+// nil *Learned, Set has no effect.
+type Learned struct{ current atomic.Pointer[Location] }
 
 // Set replaces the location.
 func (l *Learned) Set(p Location) {
 	if l != nil {
-		l.place.Store(&p)
+		l.current.Store(&p)
 	}
 }
 
 // Location returns the location of the last Set, or the zero value.
 func (l *Learned) Location() Location {
-	if l == nil || l.place.Load() == nil {
+	if l == nil || l.current.Load() == nil {
 		return Location{}
 	}
-	return *l.place.Load()
+	return *l.current.Load()
 }

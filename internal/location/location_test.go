@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// Options must take precedence over the environment, and the environment over the source.
-func TestTheOrderOfPlaces(t *testing.T) {
+// Options must take precedence over the environment, which must take precedence over the source.
+func TestPrecedence(t *testing.T) {
 	env := map[string]string{"UNDERSTUDY_ZONE": "env-zone", "UNDERSTUDY_REGION": "env-region"}
 	source := location.Location{Region: "source-region", Zone: "source-zone", Node: "source-node"}
 	for _, test := range []struct {
@@ -29,7 +29,7 @@ func TestTheOrderOfPlaces(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentMayHoldAnything(t *testing.T) {
+func TestInvalidEnvironment(t *testing.T) {
 	for text, want := range map[string]string{
 		"us-east-1a\n":           `UNDERSTUDY_ZONE has no effect: "us-east-1a\n" given, want a name`,
 		"\x1b[31ma":              `UNDERSTUDY_ZONE has no effect: "\x1b[31ma" given, want a name`,
@@ -44,7 +44,7 @@ func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	}
 }
 
-func TestWhatIsNear(t *testing.T) {
+func TestSame(t *testing.T) {
 	for _, test := range []struct {
 		p, other location.Location
 		want     []bool // same node, same zone, same region
@@ -62,7 +62,7 @@ func TestWhatIsNear(t *testing.T) {
 	}
 }
 
-func TestWhatIsLearnt(t *testing.T) {
+func TestLearned(t *testing.T) {
 	var l location.Learned
 	if got := l.Location(); got != (location.Location{}) {
 		t.Errorf("%+v before Set, want the zero Location", got)

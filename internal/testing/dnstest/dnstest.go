@@ -28,10 +28,12 @@ type Server struct {
 
 type Question struct{ Name, Type string }
 
-// Answer is the response to a question. For a zero Answer, the name does not exist.
+// Answer is the response to a question. If it is zero, the response is that the name does not
+// exist.
 type Answer struct {
-	Records []string // "10.0.0.1"; "10 3 443 a.example.com."; "CNAME b.example.com."
-	// Code is the response code. If it is zero, the name exists if it has records of any type.
+	Records []string // such as "10.0.0.1", "10 3 443 a.example.com." or "CNAME b.example.com."
+	// Code is the response code. If it is zero, the server reports whether the name exists, which
+	// is the case if the name has records of any type.
 	Code dnsmessage.RCode
 	// Truncated makes UDP responses empty and sets their truncation flag.
 	Truncated bool
@@ -100,7 +102,7 @@ func (s *Server) SetAnswer(name, kind string, a Answer) {
 	s.answers[Question{name, kind}] = a
 }
 
-// Hush makes the server stop responding if silent is set, and respond again otherwise.
+// Hush(true) makes the server ignore questions. Hush(false) makes it respond again.
 func (s *Server) Hush(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +115,7 @@ func (s *Server) Asked(name, kind string) int {
 	return s.asked[Question{name, kind}]
 }
 
-// Await waits until a question was asked n more times.
+// Await waits until the question has been asked n more times.
 func (s *Server) Await(name, kind string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +132,7 @@ func (s *Server) serveUDP() {
 			return
 		}
 		if response := s.respond(buffer[:n], false); response != nil {
-			_, _ = s.udp.WriteTo(response, from) // a lost response does no harm, because clients ask again
+			_, _ = s.udp.WriteTo(response, from) // clients ask again if the response is lost
 		}
 	}
 }
@@ -145,7 +147,7 @@ func (s *Server) serveTCP() {
 		s.open[c] = true
 		s.mu.Unlock()
 		s.running.Go(func() {
-			s.converse(c)
+			s.serveConn(c)
 			_ = c.Close()
 			s.mu.Lock()
 			delete(s.open, c)
@@ -154,8 +156,8 @@ func (s *Server) serveTCP() {
 	}
 }
 
-// converse serves a TCP connection. Each message is preceded by its length.
-func (s *Server) converse(c net.Conn) {
+// serveConn serves a TCP connection, on which each message is preceded by its length.
+func (s *Server) serveConn(c net.Conn) {
 	for {
 		var length [2]byte
 		if _, err := io.ReadFull(c, length[:]); err != nil {
@@ -186,16 +188,16 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	s.asked[question]++
 	s.questions.Broadcast()
 	a, silent := s.answers[question], s.silent
-	known := a.Records != nil
+	exists := a.Records != nil
 	for other, b := range s.answers {
-		known = known || other.Name == question.Name && b.Records != nil
+		exists = exists || other.Name == question.Name && b.Records != nil
 	}
 	s.mu.Unlock()
 	if silent || a.Silent {
 		return nil
 	}
 	response := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true, RCode: a.Code}, Questions: m.Questions}
-	if !known && a.Code == dnsmessage.RCodeSuccess {
+	if !exists && a.Code == dnsmessage.RCodeSuccess {
 		response.RCode = dnsmessage.RCodeNameError
 	}
 	if a.Cut && !tcp {
@@ -207,8 +209,8 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// pack encodes a response. It omits the records if truncate is set or the response is too long for
-// UDP.
+// pack encodes a response. It omits the records if truncate is set, or if the response is too long
+// for UDP.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()

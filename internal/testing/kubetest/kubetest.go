@@ -15,31 +15,32 @@ import (
 	"testing"
 )
 
-// Server is a Kubernetes API server with one namespace. It sends each change to all watches at
-// once. Its methods may be called concurrently.
+// Server is a Kubernetes API server with one namespace. It sends each change to all watches
+// immediately. Its methods may be called concurrently.
 type Server struct {
 	URL string
 
 	server *httptest.Server
 
-	mu      sync.Mutex
-	changed *sync.Cond
-	slices  map[string]string
-	first   int      // the version before the first event
-	log     []string // all events as JSON; event i has version first+i+1
-	watches int
-	down    bool
+	mu          sync.Mutex
+	changed     *sync.Cond
+	slices      map[string]string
+	baseVersion int      // resource version before the first event
+	events      []string // all events as JSON; events[i] has resource version baseVersion+i+1
+	watches     int
+	down        bool
 }
 
-// New returns an http.Handler without slices. Its versions begin after the given one. A watch from
-// a later version fails, as after a restored backup.
+// New returns a server without EndpointSlices, to be used as an http.Handler. The resource version
+// of its first event is version+1. As after the restore of a backup, a watch that starts at a later
+// version than the server's fails.
 func New(version int) *Server {
-	s := &Server{slices: make(map[string]string), first: version}
+	s := &Server{slices: make(map[string]string), baseVersion: version}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
 
-// Start starts a server without slices. The server stops at the end of the test.
+// Start starts a server without EndpointSlices. The server stops when the test ends.
 func Start(t testing.TB) *Server {
 	s := New(0)
 	s.server = httptest.NewServer(s)
@@ -62,8 +63,8 @@ func (s *Server) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// SetDown makes the server end all watches and refuse requests if down is set, and serve again
-// otherwise.
+// SetDown(true) makes the server end all watches and refuse requests. SetDown(false) makes it serve
+// again.
 func (s *Server) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *Server) Set(service, name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kind := "MODIFIED"
-	if _, known := s.slices[name]; !known {
+	if _, exists := s.slices[name]; !exists {
 		kind = "ADDED"
 	}
 	s.slices[name] = fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":"%d","labels":{"kubernetes.io/service-name":%q}},"addressType":"IPv4","endpoints":[%s],"ports":[{"name":"grpc","port":%d}]}`,
@@ -98,11 +99,11 @@ func (s *Server) Delete(name string) {
 }
 
 func (s *Server) add(kind, object string) {
-	s.log = append(s.log, fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object))
+	s.events = append(s.events, fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object))
 	s.changed.Broadcast()
 }
 
-func (s *Server) version() int { return s.first + len(s.log) }
+func (s *Server) version() int { return s.baseVersion + len(s.events) }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stop := make(chan struct{})
@@ -118,7 +119,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, code, reason := s.begin(r)
+	next, code, reason := s.begin(r)
 	if code != http.StatusOK {
 		w.WriteHeader(code)
 		_, _ = fmt.Fprint(w, reason)
@@ -126,21 +127,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.watches++
 	_, services, _ := strings.Cut(strings.TrimSuffix(r.URL.Query().Get("labelSelector"), ")"), "(")
-	wanted := func(text string) bool {
+	matches := func(text string) bool {
 		return slices.ContainsFunc(strings.Split(services, ","), func(name string) bool { return strings.Contains(text, fmt.Sprintf(`service-name":%q`, name)) })
 	}
 	if r.URL.Query().Get("resourceVersion") == "" {
 		for _, name := range slices.Sorted(maps.Keys(s.slices)) {
-			if wanted(s.slices[name]) {
+			if matches(s.slices[name]) {
 				_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", s.slices[name])
 			}
 		}
-		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", at)
+		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", next)
 	}
 	w.(http.Flusher).Flush()
 	for !s.down && r.Context().Err() == nil {
-		for ; at < s.version(); at++ {
-			if event := s.log[at-s.first]; wanted(event) {
+		for ; next < s.version(); next++ {
+			if event := s.events[next-s.baseVersion]; matches(event) {
 				_, _ = fmt.Fprintln(w, event)
 			}
 		}
@@ -149,11 +150,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin returns the version at which a watch begins, or the status code and body of an error. The
-// caller must hold the lock.
-func (s *Server) begin(r *http.Request) (at, code int, reason string) {
+// begin returns the resource version at which a watch begins, or the status code and body of an
+// error. The caller must hold the lock.
+func (s *Server) begin(r *http.Request) (next, code int, reason string) {
 	version := r.URL.Query().Get("resourceVersion")
-	at, err := strconv.Atoi(version)
+	next, err := strconv.Atoi(version)
 	switch {
 	case s.down:
 		return 0, http.StatusServiceUnavailable, ""
@@ -163,10 +164,10 @@ func (s *Server) begin(r *http.Request) (at, code int, reason string) {
 		return s.version(), http.StatusOK, ""
 	case err != nil:
 		return 0, http.StatusBadRequest, ""
-	case at > s.version():
+	case next > s.version():
 		return 0, http.StatusGatewayTimeout, `{"message":"Too large resource version","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`
-	case at < s.first:
+	case next < s.baseVersion:
 		return 0, http.StatusGone, `{"message":"too old resource version","code":410}`
 	}
-	return at, http.StatusOK, ""
+	return next, http.StatusOK, ""
 }
