@@ -21,10 +21,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// TestA37 runs the scenarios in testdata/a37. Each one builds a channel with several discovery
-// mechanisms (gRFC A37). Mechanisms named eds… push clusters, and those named dns… are polled. The
-// output of a command shows the updates of the channel and the re-resolutions that the sources were
-// asked for:
+// TestA37 runs the scenarios in testdata/a37. Each scenario builds a channel with several discovery
+// mechanisms (gRFC A37). Mechanisms named eds… push clusters, and mechanisms named dns… are polled.
+// The output of a command shows the updates of the channel and the calls of ResolveNow on sources:
 //
 //	build eds dns     build a channel with these mechanisms, in this order
 //	cluster eds       eds sends a cluster: one line per locality, "PRIORITY LOCALITY ADDRESS…", and

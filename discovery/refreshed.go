@@ -13,9 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// dnsPause is the minimum time between two lookups of gRPC's DNS resolver. It is a global variable
-// of gRPC, which this package does not change. To look up a name earlier, refreshing builds a new
-// resolver, which looks up the name at once.
+// dnsPause is the default minimum time between two lookups of gRPC's DNS resolver. gRPC can change
+// it only for the whole process. To look up a name earlier, this package builds a new resolver
+// instead, which looks up the name immediately.
 const dnsPause = 30 * time.Second
 
 // Refreshed returns a source that requests a re-resolution from s every r.Every, in addition to the

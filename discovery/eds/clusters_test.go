@@ -25,7 +25,7 @@ func TestClusters(t *testing.T) {
 			adstest.Aggregate("rest", "near", "backup"), adstest.LogicalDNS("backup", "backup.example.com", 443),
 		)
 		s.start(server, catalogue.Serve)
-		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
@@ -53,7 +53,7 @@ func TestClusterWithoutEndpointsIsAddedAgain(t *testing.T) {
 			adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("new"),
 		)
 		s.start(server, catalogue.Serve)
-		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
 		const near = `10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`
 		s.expect(near)
 		catalogue.Set(adstest.Aggregate("shop", "near", "new", "backup"))
@@ -81,7 +81,7 @@ func TestClusterOutlierDetection(t *testing.T) {
 		}
 		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near", "far"), near(1), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("far"), adstest.Cluster("far", "10.2.0.1:1"))
 		s.start(server, catalogue.Serve)
-		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
 		const both = `10.1.0.1:1 near/child0, 10.2.0.1:1 far/child0 of ["near/child0","far/child0"]`
 		expect := func(nearInterval string) {
 			t.Helper()
@@ -110,7 +110,7 @@ func TestClusterServiceName(t *testing.T) {
 		cluster := adstest.EDS("shop")
 		cluster.EdsClusterConfig.ServiceName = "service"
 		s.start(server, adstest.NewCatalogue(cluster, adstest.Cluster("service", "10.1.0.1:1")).Serve)
-		defer s.conns(s.builder(given.Sources(WithCDS())), "eds://"+server+"/shop")()
+		defer s.openChannel(s.builder(given.Sources(WithCDS())), "eds://"+server+"/shop")()
 		s.expect(`10.1.0.1:1 shop/child0 of ["shop/child0"]`)
 	})
 }
@@ -141,7 +141,7 @@ func TestUnusableClusters(t *testing.T) {
 				}
 				s.start(server, catalogue.Serve)
 				before := logged.Count(test.want)
-				defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true&failoverTimeout=1h")()
+				defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true&failoverTimeout=1h")()
 				time.Sleep(test.after)
 				if got := s.updates(); !strings.HasPrefix(got, "10.1.0.1:1 good/child0 of [") || strings.Contains(got, "\n") {
 					t.Errorf("channel saw\n%s\nwant the good cluster behind the bad one", got)
@@ -161,7 +161,7 @@ func TestSlowCluster(t *testing.T) {
 		defer s.stopAll()
 		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "good", "slow"), adstest.EDS("good"), adstest.Cluster("good", "10.1.0.1:1"))
 		s.start(server, catalogue.Serve)
-		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
 		time.Sleep(maxDelay - 1)
 		s.expect("")
 		time.Sleep(time.Nanosecond)
@@ -175,7 +175,7 @@ func TestMissingClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestNetwork(t)
 		defer s.stopAll()
-		defer s.conns(s.builder(), "eds://"+server+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+"/shop?cds=true")()
 		if got := s.updates(); !strings.HasPrefix(got, `error eds: no cluster "shop" from dns:///10.0.0.1:18000: `) {
 			t.Errorf("channel saw %s", got)
 		}
@@ -197,7 +197,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 		secondCatalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "c"), adstest.EDS("a"), adstest.Cluster("a", "10.2.0.1:1"), adstest.EDS("c"))
 		s.start(server, first.Serve)
 		s.start(second, secondCatalogue.Serve)
-		defer s.conns(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
 		first.Set(adstest.Aggregate("shop", "a", "d"))
 		synctest.Wait()
@@ -229,11 +229,11 @@ func TestClustersAfterIdle(t *testing.T) {
 		defer s.stopAll()
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "backup"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.LogicalDNS("backup", "backup.example.com", 443)).Serve)
 		b := s.builder()
-		closeChannel := s.conns(b, "eds://"+server+"/shop?cds=true")
+		closeChannel := s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		closeChannel()
 		s.stop(server)
-		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
+		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
 		time.Sleep(time.Minute)
 		if got := s.updates(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`) {
 			t.Errorf("channel saw\n%s\nwant the endpoints from before", got)
@@ -253,16 +253,16 @@ func TestClusterWithoutEndpointsDoesNotDelay(t *testing.T) {
 		)
 		s.start(server, catalogue.Serve)
 		b := s.builder()
-		defer s.conns(b, "eds://"+server+"/other?cds=true")()
+		defer s.openChannel(b, "eds://"+server+"/other?cds=true")()
 		for range 2 {
-			closeChannel := s.conns(b, "eds://"+server+"/shop?cds=true")
+			closeChannel := s.openChannel(b, "eds://"+server+"/shop?cds=true")
 			time.Sleep(time.Minute)
 			s.updates()
 			closeChannel()
 			time.Sleep(30 * time.Minute)
 		}
 		start := time.Now()
-		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
+		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
 		if got := s.updates(); !strings.HasPrefix(got, "10.1.0.1:1 near/") || time.Since(start) > 0 {
 			t.Errorf("the channel saw %q after %v, want the endpoint of near at once", got, time.Since(start))
 		}

@@ -33,7 +33,7 @@ func TestServersFailAlternately(t *testing.T) {
 		s := newTestNetwork(t)
 		defer s.stopAll()
 		first, secondCatalogue := adstest.NewCatalogue(shopResources("10.1", "a", "b")...), adstest.NewCatalogue(shopResources("10.2", "a")...)
-		defer s.conns(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		if got := s.updates(); !strings.Contains(got, `error eds: no cluster "shop" from dns:///`+server) || !strings.Contains(got, "from dns:///"+second) {
 			t.Errorf("channel saw %s, want a reason for each server", got)
 		}
@@ -65,7 +65,7 @@ func TestServerReturnsWithDNSCluster(t *testing.T) {
 		s := newTestNetwork(t)
 		defer s.stopAll()
 		s.start(second, adstest.NewCatalogue(shopResources("10.2", "a")...).Serve)
-		defer s.conns(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.2.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		s.start(server, adstest.NewCatalogue(adstest.LogicalDNS("shop", "shop.example.com", 443)).Serve)
 		time.Sleep(maxReconnectTime)
@@ -82,7 +82,7 @@ func TestServersSwapAddresses(t *testing.T) {
 		red, blue := adstest.NewCatalogue(shopResources("10.1", "a")...), adstest.NewCatalogue(shopResources("10.2", "a")...)
 		s.start(server, red.Serve)
 		s.start(second, blue.Serve)
-		defer s.conns(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		defer s.openChannel(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		for range 3 {
 			red, blue = blue, red
@@ -123,7 +123,7 @@ func TestRandomServerFailures(t *testing.T) {
 				catalogues = append(catalogues, adstest.NewCatalogue(shopResources(prefixes[i], "a", "b")...))
 			}
 			target := fmt.Sprintf("eds://%s,%s/shop?cds=true&fallbackOnReachabilityOnly=%v", server, second, seed%2 == 1)
-			defer s.conns(s.builder(), target)()
+			defer s.openChannel(s.builder(), target)()
 			lists := [][]string{{"a"}, {"a", "b"}, {"b", "a"}, {"c"}, {"b", "c", "a"}}
 			hadEndpoints := false
 			for range 60 {

@@ -70,7 +70,7 @@ func TestDNSClustersAreRefreshed(t *testing.T) {
 			s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "logical", "strict"), adstest.LogicalDNS("logical", "logical.test", 1), strict).Serve)
 			network := &adsclient.Network{Dial: s.dial}
 			b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
-			defer s.conns(b, "eds://"+server+"/shop?cds=true"+parameters)()
+			defer s.openChannel(b, "eds://"+server+"/shop?cds=true"+parameters)()
 			time.Sleep(3 * 34 * time.Second)
 			const allAddresses = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
 			if got := s.updates(); strings.HasSuffix(got, allAddresses) != isStable {
@@ -119,7 +119,7 @@ func TestServersAreNotMixedDuringLookup(t *testing.T) {
 		s.start(second, other.Serve)
 		network := &adsclient.Network{Dial: s.dial}
 		b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
-		defer s.conns(b, "eds://"+server+","+second+"/shop?cds=true&fallbackOnReachabilityOnly=true")()
+		defer s.openChannel(b, "eds://"+server+","+second+"/shop?cds=true&fallbackOnReachabilityOnly=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
 		s.stop(server)
 		time.Sleep(9 * time.Second)
@@ -139,14 +139,14 @@ func TestEndpointUpdatesWithoutClusters(t *testing.T) {
 		defer s.stopAll()
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1")).Serve)
 		b := s.builder()
-		closeChannel := s.conns(b, "eds://"+server+"/shop?cds=true")
+		closeChannel := s.openChannel(b, "eds://"+server+"/shop?cds=true")
 		s.expect(`10.1.0.1:1 a/child0 of ["a/child0"]`)
 		closeChannel()
 		s.stop(server)
 		endpointsOnly := adstest.NewCatalogue(adstest.Cluster("a", "10.1.0.2:1"))
 		s.start(server, endpointsOnly.Serve)
 		time.Sleep(time.Minute)
-		defer s.conns(b, "eds://"+server+"/shop?cds=true")()
+		defer s.openChannel(b, "eds://"+server+"/shop?cds=true")()
 		time.Sleep(time.Minute)
 		s.expect(`10.1.0.2:1 a/child0 of ["a/child0"]`)
 		endpointsOnly.Set(adstest.Cluster("a", "10.1.0.3:1"))

@@ -82,7 +82,7 @@ func (s *testNetwork) builder(more ...given.Option) given.Resolvers {
 	return given.Builder(Scheme, append(more, sources)...)
 }
 
-func (s *testNetwork) conns(b given.Resolvers, text string) (closeChannel func()) {
+func (s *testNetwork) openChannel(b given.Resolvers, text string) (closeChannel func()) {
 	s.t.Helper()
 	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
 	if err != nil {

@@ -139,7 +139,7 @@ func TestBootstrapFileIsMissingAfterIdle(t *testing.T) {
 			s.start(server, catalogue.Serve)
 			b := s.builder()
 			rename(t, path+".gone", path)
-			closeChannel := s.conns(b, "eds:///shop"+query)
+			closeChannel := s.openChannel(b, "eds:///shop"+query)
 			lastGood := s.updates()
 			if !strings.HasPrefix(lastGood, "10.1.0.1:1 ") {
 				t.Fatalf("channel saw %s", lastGood)
@@ -147,7 +147,7 @@ func TestBootstrapFileIsMissingAfterIdle(t *testing.T) {
 			closeChannel()
 			catalogue.Set(adstest.Cluster("shop", "10.1.0.2:1"))
 			rename(t, path, path+".gone")
-			defer s.conns(b, "eds:///shop"+query)()
+			defer s.openChannel(b, "eds:///shop"+query)()
 			time.Sleep(10 * time.Minute)
 			s.expect(lastGood)
 			rename(t, path+".gone", path)

@@ -3,8 +3,8 @@ package failover
 import (
 	"net/http"
 
-	// Registers the schemes dns, passthrough and unix, so that targets can be parsed without a
-	// channel.
+	// Imported to register the schemes dns, passthrough and unix, so that targets can be parsed
+	// without a channel.
 	_ "google.golang.org/grpc"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"

@@ -114,7 +114,7 @@ func isBetter(a, b modelEntry) bool {
 	return a.order < b.order
 }
 
-// isUsed reports whether o is used, because no better entry for the same endpoint is used.
+// isUsed reports whether o is used, which is the case if no better entry for the same endpoint is.
 func isUsed(o modelEntry, all []modelEntry) bool {
 	for _, other := range all {
 		if isSameEndpoint(o, other) && isBetter(other, o) && isUsed(other, all) {

@@ -95,7 +95,7 @@ func FuzzAnswers(f *testing.F) {
 			},
 			Fail: func(err error) { failed++; checkLine(err.Error()) },
 		})
-		w := &watch{source: source{dns: "_grpc._tcp.shop.test", resolver: dns}, receiver: r, table: table{removeAfter: 2}}
+		w := &watch{source: source{name: "_grpc._tcp.shop.test", resolver: dns}, receiver: r, table: table{removeAfter: 2}}
 		for n := 1; n <= 3; n++ {
 			before := w.table.clone().records.Values()
 			if ok := w.lookUp(t.Context()); updates+failed < n {

@@ -58,7 +58,7 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 }
 
 type source struct {
-	dns      string
+	name     string
 	resolver xnet.Resolver
 	refresh  discovery.Refresh
 }
@@ -76,7 +76,7 @@ func (s source) startWatch(r *discovery.Receiver) *watch {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	r.Trying("looking up the SRV records of " + s.dns)
+	r.Trying("looking up the SRV records of " + s.name)
 	go w.run(ctx)
 	return w
 }
@@ -123,7 +123,7 @@ func (w *watch) run(ctx context.Context) {
 // lookUp performs a lookup and passes the result to the receiver. It reports whether the lookup
 // succeeded and the receiver accepted the answer.
 func (w *watch) lookUp(ctx context.Context) bool {
-	a, silent, err := lookUp(ctx, w.resolver, w.dns, w.silentHosts, w.sendPartial)
+	a, silent, err := lookUp(ctx, w.resolver, w.name, w.silentHosts, w.sendPartial)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -134,11 +134,11 @@ func (w *watch) lookUp(ctx context.Context) bool {
 		return false
 	}
 	w.log(a)
-	found := w.table.apply(w.dns, a)
+	found := w.table.apply(w.name, a)
 	w.table.stored = nil
 	if len(found.Priorities) == 0 && len(a.records) > 0 {
 		if err = names.Flaws(a.problems); err == nil {
-			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.dns, len(a.records))
+			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records))
 		}
 		w.receiver.Fail(err)
 		return false
@@ -150,7 +150,7 @@ func (w *watch) lookUp(ctx context.Context) bool {
 // so that the table counts each lookup only once when a record is missing.
 func (w *watch) sendPartial(a answer) {
 	t := w.table.clone()
-	if found := t.apply(w.dns, a); len(found.Priorities) > 0 {
+	if found := t.apply(w.name, a); len(found.Priorities) > 0 {
 		_ = w.send(t, found) // no error handling is needed, because the complete answer follows
 	}
 }
@@ -169,7 +169,7 @@ func (w *watch) log(a answer) {
 		text = printable.Text(names.Flaws(a.problems).Error())
 	}
 	if text != "" && text != w.lastLogged {
-		logger.Warningf("srv: %s: %s", w.dns, text)
+		logger.Warningf("srv: %s: %s", w.name, text)
 	}
 	w.lastLogged = text
 }

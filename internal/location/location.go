@@ -84,8 +84,8 @@ func Problem(name string) string {
 // their start.
 type Teller interface{ Location() Location }
 
-// Learned is a location that a source sets when it learns it. It is safe for concurrent use. On a
-// nil *Learned, Set has no effect.
+// Learned holds a location that a source sets as soon as it is known. It is safe for concurrent
+// use. On a nil *Learned, Set has no effect.
 type Learned struct{ current atomic.Pointer[Location] }
 
 // Set replaces the location.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// The policies that generated configurations use register themselves.
+	// Imported to register the policies that generated configurations use.
 	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
