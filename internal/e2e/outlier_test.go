@@ -148,13 +148,15 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			near, far := startGroup(t, "near", 2), startGroup(t, "far", 2)
-			f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true)}, near, far), test.deadline)
+			f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true)}, near, far), callTimeout)
 			f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
+			f.deadline.Store(int64(test.deadline))
 			test.setBroken(near, true)
 			broken, n := time.Now(), f.count()
 			first := f.await(t, n, "was answered by the next priority", answeredBy("far"))
 			f.awaitConsecutive(t, "were answered by the next priority", answeredBy("far"))
 			test.setBroken(near, false)
+			f.deadline.Store(int64(callTimeout)) // a busy machine must not cause another ejection
 			back := f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
 			calls, _ := f.since(0)
 			wantOnlyCodes(t, calls, test.code)
