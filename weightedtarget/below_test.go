@@ -1,0 +1,142 @@
+package weightedtarget
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// page describes the snapshot of the policy: for each child, its name, its weight, the state with
+// which it counts, and how many calls it was given.
+func (h *harness) page(t *testing.T) string {
+	t.Helper()
+	time.Sleep(time.Second)
+	synctest.Wait()
+	s := h.policy.(shell.Watchable).Snapshot()
+	of, _ := s.Details.(shell.WeightedTarget)
+	if of.Scheduled == nil {
+		t.Fatal("the snapshot has no counts")
+	}
+	var all []string
+	for i, n := range of.Scheduled() {
+		c := s.Children[i]
+		target, _ := c.Details.(shell.Target)
+		all = append(all, fmt.Sprintf("%s weight %d %v: %d", c.Name, target.Weight, target.CountsAs, n))
+	}
+	return strings.Join(all, "; ")
+}
+
+func (h *harness) pick(calls int) {
+	for range calls {
+		lbtest.Pick(h.cc.State())
+	}
+}
+
+// The debug page shows the targets and the calls that each got while the page was open. A target
+// that was removed and added again is a new one.
+func TestWhatTheDebugPageShows(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		want := func(what, want string) {
+			t.Helper()
+			if got := h.page(t); got != want {
+				t.Errorf("%s: the page shows %s, want %s", what, got, want)
+			}
+		}
+		h.update("a=1 b=3", "")
+		h.report("a", connectivity.Ready)
+		h.report("b", connectivity.Ready)
+		h.pick(40)
+		stop := h.policy.(shell.Watchable).Watch()
+		synctest.Wait()
+		h.pick(40)
+		want("40 calls", "a weight 1 READY: 10; b weight 3 READY: 30")
+		h.report("b", connectivity.Ready)
+		h.pick(40)
+		want("40 more with another picker", "a weight 1 READY: 20; b weight 3 READY: 60")
+		h.update("a=1", keep)
+		want("b is retained", "a weight 1 READY: 20; b weight 0 READY: 60")
+		h.update("a=1", "")
+		h.update("a=1 b=3", "")
+		h.report("b", connectivity.Ready)
+		h.pick(4)
+		h.update("a=1", "")
+		time.Sleep(time.Minute)
+		h.update("a=1 b=3", "")
+		want("b is a new one", "a weight 1 READY: 21; b weight 3 CONNECTING: 0")
+		stop()
+	})
+}
+
+// A target that gets no share of the calls has no weight on the debug page.
+func TestTheDebugPageShowsTheSharesOfZones(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.balance(t, "a=3 b=2 c=1")
+		h.report("a", connectivity.Ready)
+		h.fail("a", 2./3)
+		h.report("b", connectivity.Ready)
+		h.report("a", connectivity.Ready)
+		defer h.policy.(shell.Watchable).Watch()()
+		want := fmt.Sprintf("a weight %d READY: 0; b weight 0 READY: 0", 1<<30)
+		if got := h.page(t); got != want {
+			t.Errorf("the page shows %s, want %s", got, want)
+		}
+	})
+}
+
+func TestATargetIsALocalityInMetrics(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", "")
+		for _, name := range []string{"a", "b"} {
+			if got := stateattr.LabelsOf(h.builder.Get(name).Last().ResolverState).Locality; got != name {
+				t.Errorf("the locality of %s is %q in metrics", name, got)
+			}
+		}
+	})
+}
+
+// proven is the picker of a READY child of which parts are READY and unproven.
+type proven struct {
+	balancer.Picker
+	ready, unproven float64
+}
+
+func (p proven) ReadyPart() float64    { return p.ready }
+func (p proven) UnprovenPart() float64 { return p.unproven }
+
+// If calls are balanced between zones, the READY share is that of the capacity. Only the capacity
+// that was not READY before counts as lost while a target reconnects.
+func TestReadyPartOfZones(t *testing.T) {
+	for _, test := range []struct {
+		what, targets, states string
+		ready, unproven       float64
+	}{
+		{"one target", "a=1", "a READY 0.5 0.25", 0.5, 0.25},
+		{"a target without capacity", "a=0", "a READY 0.5 0.25", 1, 0},
+		{"two targets", "a=1 b=3", "a READY 1 0, b READY 0.5 0.5", 0.625, 0.375},
+		{"one has failed", "a=1 b=3", "a TRANSIENT_FAILURE, b READY 0.5 0.5", 0.375, 0.375},
+		{"one reconnects", "a=1 b=3", "a READY 0.5 0, b READY 0.5 0.5, a CONNECTING", 1.5 / 3.5, 1.5 / 3.5},
+	} {
+		inBubble(t, func(t *testing.T, h *harness) {
+			h.balance(t, test.targets)
+			for report := range strings.SplitSeq(test.states, ", ") {
+				var name, state string
+				var ready, unproven float64
+				fmt.Sscan(report, &name, &state, &ready, &unproven)
+				h.builder.Get(name).CC.UpdateState(balancer.State{ConnectivityState: statesByName[state], Picker: proven{shell.Queue, ready, unproven}})
+				synctest.Wait()
+			}
+			if got := shell.TierOf(h.cc.State().Picker); got.ReadyPart != test.ready || got.UnprovenPart != test.unproven {
+				t.Errorf("%s: READY and unproven shares are %v and %v, want %v and %v", test.what, got.ReadyPart, got.UnprovenPart, test.ready, test.unproven)
+			}
+		})
+	}
+}
