@@ -45,6 +45,7 @@ func TestConnectionsOfChild(t *testing.T) {
 		{"pick_first over two", first, []resolver.Endpoint{endpoint("x", "1"), endpoint("x", "2")}, 1},
 		{"pick_first in each of two localities", first, []resolver.Endpoint{endpoint("x", "1"), endpoint("y", "2")}, 2},
 		{"priorities of one each", nested, []resolver.Endpoint{endpoint("x", "1"), endpoint("y", "2")}, 1},
+		{"priorities without endpoints", nested, nil, 0},
 		{"priorities of which one has two", nested, []resolver.Endpoint{endpoint("x", "1"), endpoint("x", "2"), endpoint("y", "3")}, 2},
 	} {
 		if got := connections(test.policy, test.endpoints, 2); got != test.want {

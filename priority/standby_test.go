@@ -1,0 +1,77 @@
+package priority
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// standby updates a policy with the children a and b. b is a standby with some endpoints in
+// locality x, one in y and one in z, and a reserve in w.
+func standby(t *testing.T, many int) (*lbtest.StubBuilder, balancer.Balancer) {
+	t.Helper()
+	b, p, _ := stubs(&lbtest.ClientConn{}, nil)
+	config := parse(children("stub_update", "a", "b"))
+	config.WarmStandby = 1
+	endpoint := func(address string, path ...string) resolver.Endpoint {
+		return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
+	}
+	state := resolver.State{Endpoints: []resolver.Endpoint{endpoint("a", "a", "x")}}
+	for i := range many {
+		state.Endpoints = append(state.Endpoints, endpoint(fmt.Sprintf("x%02d", i), "b", "x"))
+	}
+	state.Endpoints = append(state.Endpoints, endpoint("y", "b", "y"), endpoint("z", "b", "z"), stateattr.SetReserve(endpoint("w", "b", "w")))
+	if err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: state}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	b.Get("a").Report(connectivity.Ready, nil)
+	synctest.Wait()
+	return b, p
+}
+
+// A standby with many endpoints gets 20 of them, at least one in each locality, and none that is
+// only a reserve. It gets all of them when it comes into use, and 20 again after childRetention.
+func TestALargeStandbyConnectsToFewEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, p := standby(t, 28)
+		defer p.Close()
+		few := b.Get("b").Addresses()
+		if len(few) != 20 || !slices.IsSorted(few) || !slices.Contains(few, "y") || !slices.Contains(few, "z") || slices.Contains(few, "w") {
+			t.Errorf("the standby has %q, want 20 endpoints, y and z among them, but not w", few)
+		}
+		b.Get("b").Report(connectivity.Ready, nil)
+		synctest.Wait()
+		b.Get("a").Report(connectivity.TransientFailure, nil)
+		synctest.Wait()
+		if all := b.Get("b").Addresses(); len(all) != 31 {
+			t.Errorf("the child in use has %d endpoints, want all 31", len(all))
+		}
+		b.Get("a").Report(connectivity.Ready, nil)
+		time.Sleep(15*time.Minute + time.Second)
+		synctest.Wait()
+		if again := b.Get("b").Addresses(); !slices.Equal(again, few) {
+			t.Errorf("the standby has %q again, want %q", again, few)
+		}
+	})
+}
+
+func TestASmallStandbyConnectsToAllEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, p := standby(t, 18)
+		defer p.Close()
+		if all := b.Get("b").Addresses(); len(all) != 21 {
+			t.Errorf("the standby has %d endpoints, want 18 in x, y, z and the reserve", len(all))
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package priority
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
+)
+
+// The application is told which priority is in use, since when and why, or why there is none. Its
+// logger gets a record of each change.
+func TestTheApplicationIsToldThePriorityInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		var records bytes.Buffer
+		begin := time.Now()
+		reporter := stateattr.NewInUseReporter(func(p stateattr.PriorityInUse) {
+			told = append(told, fmt.Sprintf("%d %s %v since %v: %s", p.Index, p.Name, p.State, p.Since.Sub(begin), p.Why))
+		})
+		r := newRecorder()
+		state := r.state(update("p0", "p1"))
+		state.ResolverState = stateattr.SetChannel(state.ResolverState, &stateattr.Channel{
+			InUse: reporter.Channel("target"), Logger: slog.New(slog.NewTextHandler(&records, nil)),
+		})
+		if err := r.policy.UpdateClientConnState(state); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			child  string
+			report scenario.Report
+			want   string
+		}{
+			{"p0", ready, "0 p0 READY since 0s: "},
+			{"p0", failed, "1 p1 CONNECTING since 2s: p0: refused"},
+			{"p1", ready, "1 p1 READY since 2s: p0: refused"},
+			{"p1", failed, "-1 none TRANSIENT_FAILURE since 4s: no priority can take calls: p0: refused (failing for 2 s); p1: refused"},
+			{"p1", ready, "1 p1 READY since 5s: p1 can take calls again"},
+			{"p0", ready, "0 p0 READY since 6s: p0 can take calls again"},
+		} {
+			time.Sleep(time.Second)
+			r.Report(step.child, step.report)
+			synctest.Wait()
+			if got := told[len(told)-1]; got != step.want {
+				t.Errorf("after %v of %s, the application was told %q, want %q", step.report.State, step.child, got, step.want)
+			}
+		}
+		for _, want := range []string{
+			`level=WARN msg=failover target=lbtest:///target from=p0 to=p1 state=CONNECTING after=0s reason="p0: refused"`,
+			`level=WARN msg=recovered target=lbtest:///target to=p1 after=1s`,
+		} {
+			if !strings.Contains(records.String(), want) {
+				t.Errorf("the logger got\n%s\nwant %s", records.String(), want)
+			}
+		}
+		r.Close()
+	})
+}
+
+// An error of a call has at most eight reasons, each with at most 250 bytes of the child's error
+// (docs/limits.md).
+func TestTheReasonsInAnErrorAreLimited(t *testing.T) {
+	cc := &lbtest.ClientConn{}
+	b, p, update := stubs(cc, nil)
+	defer p.Close()
+	names := strings.Fields("a b c d e f g h i")
+	if err := update(names...); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		shell.PartsOf(p).(*policy).Do(func() {})
+		b.Get(name).CC.UpdateState(shell.Failed(errors.New(strings.Repeat(name, 251))))
+	}
+	shell.PartsOf(p).(*policy).Do(func() {})
+	var want []string
+	for i, name := range names[:8] {
+		want = append(want, fmt.Sprintf("p%d %s: %s… (251 bytes)", i, name, strings.Repeat(name, 250)))
+	}
+	want = append(want, "and 1 more")
+	if got := lbtest.Pick(cc.State()); got != "fail: no priority can take calls: "+strings.Join(want, "; ") {
+		t.Errorf("calls get %q, want %q", got, want)
+	}
+}
+
+type emptied struct{ balancer.Picker }
+
+func (emptied) Tier() shell.Tier {
+	return shell.Tier{Condition: shell.Emptied, ReadyPart: 1, Failures: "UNAVAILABLE"}
+}
+
+// Calls to all endpoints of the child in use fail. The log says with which status.
+func TestTheLogSaysHowCallsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, p, update := stubs(&lbtest.ClientConn{}, nil)
+		defer p.Close()
+		if err := update("a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		logged.take()
+		b.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: emptied{shell.Queue}})
+		synctest.Wait()
+		b.Get("b").Report(connectivity.Ready, nil)
+		synctest.Wait()
+		lines := logged.take()
+		if !slices.ContainsFunc(lines, func(line string) bool {
+			return strings.HasSuffix(line, "p0 a: calls to all of its endpoints fail with UNAVAILABLE")
+		}) {
+			t.Errorf("logged %q, want that calls to p0 fail with UNAVAILABLE", lines)
+		}
+	})
+}
