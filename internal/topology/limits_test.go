@@ -1,0 +1,217 @@
+package topology_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// A value at a limit is accepted, and the next one is refused.
+func TestAnswersAtTheLimits(t *testing.T) {
+	for want, lines := range map[string][]string{
+		"a; b":  {"0 us weight=4294967294: a", "0 eu: b"},
+		"c; d":  {"0 us: c*4294967294 d"},
+		"error": {"0 us weight=4294967295: a", "0 eu: b"},
+	} {
+		if got := described(t, new(topology.Translator), answerOf(t, lines...)); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %s, want %s", lines, got, want)
+		}
+	}
+	all := answerOf(t, "0 us: a")
+	all.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million}}
+	if got := described(t, new(topology.Translator), all); got != "a" {
+		t.Errorf("a category that drops all calls: %s, want a", got)
+	}
+}
+
+func TestTheLongestHosts(t *testing.T) {
+	label := strings.Repeat("a", 63)
+	longest := label + "." + label + "." + label + "." + label[:61] // 253 bytes
+	for host, valid := range map[string]bool{
+		longest: true, longest + ".": true, longest + "a": false, label: true, label + "a": false, "a..b": false, "a.": true,
+	} {
+		if _, problem := topology.CanonicalHost(host); (problem == "") != valid {
+			t.Errorf("%s (%d bytes): problem %q, valid = %v", host, len(host), problem, valid)
+		}
+	}
+	for address, valid := range map[string]bool{"a:1": true, "a:65535": true, "a:65536": false, "a:0": false, "unix:": false, "unix:x": true} {
+		if _, problem := topology.CanonicalAddress(address); (problem == "") != valid {
+			t.Errorf("%s: problem %q, valid = %v", address, problem, valid)
+		}
+	}
+}
+
+// The size of an answer grows with each text in it.
+func TestALongerTextIsLarger(t *testing.T) {
+	size := func(text string) map[string]int {
+		of := func(change func(*discovery.Answer, *discovery.Locality, *discovery.Endpoint)) int {
+			a := answerOf(t, "0 us: a")
+			l := &a.Priorities[0].Localities[0]
+			change(a, l, &l.Endpoints[0])
+			return topology.Size(a)
+		}
+		return map[string]int{
+			"why":      of(func(a *discovery.Answer, _ *discovery.Locality, _ *discovery.Endpoint) { a.Why = text }),
+			"note":     of(func(a *discovery.Answer, _ *discovery.Locality, _ *discovery.Endpoint) { a.Notes = []string{text} }),
+			"region":   of(func(_ *discovery.Answer, l *discovery.Locality, _ *discovery.Endpoint) { l.Region = text }),
+			"zone":     of(func(_ *discovery.Answer, l *discovery.Locality, _ *discovery.Endpoint) { l.Zone = text }),
+			"sub-zone": of(func(_ *discovery.Answer, l *discovery.Locality, _ *discovery.Endpoint) { l.SubZone = text }),
+			"hostname": of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Hostname = text }),
+			"node":     of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Node = text }),
+			"address":  of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Addresses = []string{text} }),
+			"resolved": of(func(a *discovery.Answer, _ *discovery.Locality, _ *discovery.Endpoint) {
+				a.Resolved = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: text}}}}
+			}),
+		}
+	}
+	short, long := size("x"), size(strings.Repeat("x", 11))
+	for what := range short {
+		if grown := long[what] - short[what]; grown != 10 {
+			t.Errorf("ten more bytes in a %s change the size by %d, want 10", what, grown)
+		}
+	}
+	few, more := answerOf(t, "0 us: a"), answerOf(t, "0 us: a")
+	e := &more.Priorities[0].Localities[0].Endpoints[0]
+	e.ForZones, e.ForNodes = []string{"a"}, []string{"b"}
+	if topology.Size(more) <= topology.Size(few) {
+		t.Error("hints do not change the size")
+	}
+}
+
+// The configuration of outlier detection comes from the options or, without one, from the cluster.
+func TestWhichOutlierDetectionIsUsed(t *testing.T) {
+	cluster, err := topology.ParseOutlierDetection(`{"interval": "7s", "successRateEjection": {}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ours = `"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
+		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
+		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
+	const none = `"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"reportEmptied":false,`
+	const theirs = `"interval":"7s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"successRateEjection":{`
+	for _, test := range []struct {
+		settings topology.Settings
+		cluster  *topology.OutlierDetection
+		want     string
+	}{
+		{topology.Settings{}, nil, none},
+		{topology.Settings{}, cluster, theirs},
+		{topology.Settings{OutlierDetection: true}, cluster, ours},
+		{topology.Settings{OutlierDetection: true}, nil, ours},
+		{topology.Settings{NoOutlierDetection: true}, cluster, none},
+		{topology.Settings{PickFirst: true, OutlierDetection: true}, cluster, none},
+	} {
+		tree, err := new(topology.Translator).Translate(answerOf(t, "0 us: a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := string(topology.Join(test.settings, tree.WithOutlierDetection(test.cluster)).Config())
+		if !strings.Contains(config, `"understudy_outlier_detection":{`+test.want) {
+			t.Errorf("%+v: the configuration is\n%s\nwant in it\n%s", test.settings, config, test.want)
+		}
+	}
+	var missing *topology.OutlierDetection
+	if missing.JSON() != "" || !strings.HasPrefix(cluster.JSON(), `{"interval":"7s",`) {
+		t.Errorf("the JSON of none is %q and of the cluster's %q", missing.JSON(), cluster.JSON())
+	}
+}
+
+// If a priority was split into near groups, the configuration says which groups belong together.
+func TestTheGroupsOfAPriorityBelongTogether(t *testing.T) {
+	near := topology.Near{Prefer: "zone", Place: location.Location{Region: "us", Zone: "a"}}
+	for want, lines := range map[string][]string{
+		`"sourcePriorities":[0,0,1]`:   {"0 us/a: x", "0 us/b: y", "1 us/a: z"},
+		`"sourcePriorities":[0,1,1]`:   {"0 us/a: x", "1 us/a: y", "1 us/b: z"},
+		`"sourcePriorities":[0,0,1,1]`: {"0 us/a: x", "0 us/b: y", "1 us/b: z", "1 us/a: u"},
+	} {
+		tree, err := (&topology.Translator{Near: near}).Translate(answerOf(t, lines...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config := string(tree.Config()); !strings.Contains(config, want) {
+			t.Errorf("%q: the configuration is %s, want %s in it", lines, config, want)
+		}
+	}
+}
+
+func TestTheSeedOfASubset(t *testing.T) {
+	subset := func(channel uint64, seed int) string {
+		tree := topology.Join(topology.Settings{Subset: 5, ChannelSeed: channel, SubsetSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: plain(upTo(100)...)}}))
+		var addresses []string
+		for _, e := range tree.Endpoints {
+			addresses = append(addresses, e.Addresses[0].Addr)
+		}
+		return strings.Join(addresses, " ")
+	}
+	if subset(7, 0) == subset(8, 0) {
+		t.Error("without a seed, two channels have the same subset")
+	}
+	if subset(7, 1) != subset(8, 1) || subset(7, 1) == subset(7, 2) {
+		t.Error("with a seed, the subset is not that of the seed")
+	}
+}
+
+// An endpoint keeps its addresses in the next tree, unless they have changed.
+func TestTreesShareAddresses(t *testing.T) {
+	var translator topology.Translator
+	addresses := func(hosts ...string) [][]resolver.Address {
+		a := answerOf(t, "0 us: a b")
+		a.Priorities[0].Localities[0].Endpoints[0].Addresses = hosts
+		tree, err := translator.Translate(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [][]resolver.Address{tree.Endpoints[0].Addresses, tree.Endpoints[1].Addresses}
+	}
+	first, same, more := addresses("a:1"), addresses("a:1"), addresses("a:1", "c:1")
+	if &first[0][0] != &same[0][0] || &first[1][0] != &same[1][0] {
+		t.Error("the second tree has other addresses")
+	}
+	if len(more[0]) != 2 || &first[1][0] != &more[1][0] {
+		t.Errorf("an endpoint that has got a second address has %v, or the other one has new addresses", more[0])
+	}
+}
+
+// If no endpoint can take calls, the tree says why.
+func TestATreeSaysWhyItIsOfNoUse(t *testing.T) {
+	for want, line := range map[string]string{"": "0 us: a b!", "no endpoint can take calls: 1 unhealthy": "0 us: b!"} {
+		tree, err := new(topology.Translator).Translate(answerOf(t, line))
+		if err != nil || tree.Why != want {
+			t.Errorf("%s: the tree says %q, %v; want %q", line, tree.Why, err, want)
+		}
+	}
+}
+
+// An answer without endpoints is refused, unless it is marked as empty.
+func TestEmptyAnswers(t *testing.T) {
+	const none = "its answer holds no endpoint, and does not say that this is meant (Answer.Empty)"
+	const nowhere = "its resolver answered without addresses"
+	locality := func(endpoints ...discovery.Endpoint) []discovery.Priority {
+		return []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: endpoints}}}}
+	}
+	for _, test := range []struct {
+		answer discovery.Answer
+		want   string
+	}{
+		{discovery.Answer{}, none},
+		{discovery.Answer{Priorities: locality()}, none},
+		{discovery.Answer{Why: "no slices", Priorities: locality()}, "no slices: " + none},
+		{discovery.Answer{Empty: true}, "<nil>"},
+		{discovery.Answer{Priorities: locality(discovery.Endpoint{})}, "<nil>"},
+		{discovery.Answer{Resolved: []resolver.Endpoint{}}, nowhere},
+		{discovery.Answer{Resolved: []resolver.Endpoint{{}}}, nowhere},
+		{discovery.Answer{Why: "no such host", Resolved: []resolver.Endpoint{{}}}, "no such host: " + nowhere},
+		{discovery.Answer{Resolved: []resolver.Endpoint{{}, {Addresses: []resolver.Address{{Addr: "a:1"}}}}}, "<nil>"},
+	} {
+		if got := fmt.Sprint(topology.CheckSome(&test.answer)); got != test.want {
+			t.Errorf("%+v: %s, want %s", test.answer, got, test.want)
+		}
+	}
+}
