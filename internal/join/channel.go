@@ -252,7 +252,7 @@ func (j *Join) childName(name string) string {
 		if !taken {
 			return unique
 		}
-		unique = fmt.Sprintf("%s'%d", name, i)
+		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i) // without "/", so that it cannot begin with a child of another mechanism
 	}
 }
 
