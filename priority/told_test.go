@@ -20,7 +20,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// The application is told which priority is in use, since when and why, or why there is none. Its
+// The application receives the priority in use, the time and the reason, or why there is none. Its
 // logger gets a record of each change.
 func TestTheApplicationIsToldThePriorityInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

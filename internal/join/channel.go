@@ -252,7 +252,8 @@ func (j *Join) childName(name string) string {
 		if !taken {
 			return unique
 		}
-		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i) // without "/", so that it cannot begin with a child of another mechanism
+		// The new name has no "/", so it cannot begin with the name of another mechanism's child.
+		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i)
 	}
 }
 

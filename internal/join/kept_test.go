@@ -1,0 +1,199 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/lastgood"
+	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+)
+
+// The source of an idle channel fails when the channel is used again. The last answer is used. If
+// the source then gives the same answer, the channel gets nothing new.
+func TestTheLastAnswerIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &listening{}
+		config := configOf(t.Name(), "", s)
+		_, c := start(t, config)
+		a := answerOf(1)
+		a.Version, a.Names = "7", map[string]discovery.Name{"host": {Addresses: []string{"10.0.0.1"}}}
+		_ = s.Update(a)
+		synctest.Wait()
+		time.Sleep(20 * time.Minute)
+		s.confirmed = time.Now().Add(-10 * time.Minute)
+		c.Close()
+		synctest.Wait()
+		if _, age, some := lastgood.Process.Get(t.Name(), time.Now()); !some || age != 10*time.Minute {
+			t.Errorf("an answer is stored = %v, and confirmed %v ago; want the ten minutes that the source says", some, age)
+		}
+		time.Sleep(5 * time.Minute)
+		cc, c := start(t, config)
+		defer c.Close()
+		if got := s.Remembered(); fmt.Sprint(got["host"].Addresses) != "[10.0.0.1]" || time.Since(got["host"].Until) != 15*time.Minute {
+			t.Errorf("the source remembers %v, want the lookup of 15 minutes ago", got)
+		}
+		s.Fail(errors.New("down"))
+		if got := cc.last(); got != "10.0.0.1:1 " {
+			t.Errorf("the channel got %q, want the stored answer", got)
+		}
+		c.events.Do(func() {
+			if got := c.core.Look()[0].Answer.Version; got != "7" {
+				t.Errorf("the answer has the version %q, want 7", got)
+			}
+		})
+		n := len(cc.states)
+		_ = s.Update(answerOf(1))
+		synctest.Wait()
+		if len(cc.states) != n {
+			t.Error("the channel got the same answer again")
+		}
+	})
+}
+
+// The list of a source is confirmed like an answer. Its mechanisms remember their own lookups, and a
+// mechanism that stays in the list keeps its source.
+func TestListsAreKeptAndConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		whole, a, b := &source{}, &listening{}, &listening{}
+		_, c := start(t, configOf(t.Name(), "", whole))
+		defer c.Close()
+		list := []discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}
+		whole.Parts(list)
+		synctest.Wait()
+		answer := answerOf(1)
+		answer.Names = map[string]discovery.Name{"host": {Addresses: []string{"10.0.0.1"}}}
+		_ = a.Update(answer)
+		synctest.Wait()
+		time.Sleep(30 * time.Minute)
+		whole.Confirm()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if _, age, some := lastgood.Process.Get(t.Name(), time.Now()); !some || age != time.Minute {
+			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", some, age)
+		}
+		whole.Parts(list[:1])
+		synctest.Wait()
+		whole.Parts(list)
+		synctest.Wait()
+		if got := fmt.Sprint(a.starts, b.starts); got != "1 2" {
+			t.Errorf("the sources were started %s times, want 1 2", got)
+		}
+		other := &source{}
+		whole.Parts([]discovery.Mechanism{{Name: "a", Source: other}})
+		synctest.Wait()
+		if got := other.Remembered(); time.Since(got["host"].Until) != 0 {
+			t.Errorf("the new source of a remembers %v, want the lookup that is in use", got)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		c.events.Do(func() {
+			if n := len(c.timers); n != 0 {
+				t.Errorf("%d timers are left", n)
+			}
+		})
+	})
+}
+
+// uncomparable is a source that cannot be compared.
+type uncomparable struct {
+	source
+	_ []int
+}
+
+func (uncomparable) Check(bool) error { return nil }
+func (uncomparable) Start(*discovery.Receiver) (discovery.Started, error) {
+	return discovery.Started{}, nil
+}
+
+func TestSourcesThatCannotBeCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		whole := &source{}
+		_, c := start(t, configOf(nil, "", whole))
+		defer c.Close()
+		for range 2 {
+			whole.Parts([]discovery.Mechanism{{Name: "a", Source: uncomparable{}}})
+			synctest.Wait()
+		}
+	})
+}
+
+// A follower gets each change: answers, failures of sources that have answered, and why there is
+// nothing.
+func TestWhatAFollowerGets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{}
+		var news []string
+		j, err := Follow(configOf(nil, "m", s).Config, func(n News) {
+			text := n.Why
+			for _, f := range n.Found {
+				text += fmt.Sprintf("%s %d endpoints (%s)", f.Name, f.Answer.Endpoints, f.Trouble)
+			}
+			news = append(news, text)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Fail(errors.New("no such host"))
+		synctest.Wait()
+		_ = s.Update(answerOf(2))
+		synctest.Wait()
+		s.Fail(errors.New("down"))
+		synctest.Wait()
+		s.Fail(errors.New("down"))
+		synctest.Wait()
+		_ = s.Update(answerOf(2))
+		synctest.Wait()
+		j.Close()
+		want := "x: no part has an address: m: no such host; m 2 endpoints (); m 2 endpoints (down); m 2 endpoints ()"
+		if got := strings.Join(news, "; "); got != want {
+			t.Errorf("the follower got %q, want %q", got, want)
+		}
+	})
+}
+
+// The debug page shows each source, and how many priorities and endpoints it has.
+func TestWhatTheDebugPageShows(t *testing.T) {
+	live.Enable()
+	resolved := discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}, {Addresses: []resolver.Address{{Addr: "10.0.0.2:1"}}}}}
+	two := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1", Priority: 1}, flat.Endpoint{Address: "10.0.0.3:1", Priority: 1})
+	synctest.Test(t, func(t *testing.T) {
+		s, inner := &source{}, &source{}
+		config := configOf(nil, "", s)
+		config.Target = t.Name()
+		_, c := start(t, config)
+		defer c.Close()
+		want := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for _, channel := range live.Channels() {
+				for _, source := range channel.Sources {
+					if channel.Target == t.Name() {
+						got = append(got, fmt.Sprintf("%s %s %d %d %s", source.Name, source.State, source.Priorities, source.Endpoints, source.Error))
+					}
+				}
+			}
+			if got := strings.Join(got, "; "); got != want {
+				t.Errorf("the page shows %q, want %q", got, want)
+			}
+		}
+		_ = s.Update(two)
+		want(" answered 2 3 ")
+		_ = s.Update(resolved)
+		want(" answered 1 2 ")
+		s.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
+		want(" answered 1 2 ")
+		_ = inner.Update(two)
+		want("inner answered 2 3 ")
+		s.Fail(errors.New("down"))
+		want("x answered 0 0 down; inner answered 2 3 ")
+	})
+}
