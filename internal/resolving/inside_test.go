@@ -51,13 +51,20 @@ type recorder struct {
 
 // The seed must be the same for all resolvers of a channel, and differ between channels.
 func TestTheSeedOfAChannel(t *testing.T) {
-	of := func(r estats.MetricsRecorder) uint64 { return seedOf(resolver.BuildOptions{MetricsRecorder: r}) }
 	one, two := &recorder{}, &recorder{}
-	if of(one) != of(one) || of(one) == of(two) {
-		t.Error("the seeds of the same channel differ, or those of two channels do not")
-	}
-	if of(nil) == of(nil) || of(recorder{}) == of(recorder{}) {
-		t.Error("the seeds of channels that cannot be told apart are the same")
+	for name, test := range map[string]struct {
+		first, second estats.MetricsRecorder
+		same          bool
+	}{
+		"the same channel":                {one, one, true},
+		"two channels":                    {one, two, false},
+		"no recorder":                     {nil, nil, false},
+		"recorders that are not pointers": {recorder{}, recorder{}, false},
+	} {
+		first, second := seedOf(resolver.BuildOptions{MetricsRecorder: test.first}), seedOf(resolver.BuildOptions{MetricsRecorder: test.second})
+		if (first == second) != test.same {
+			t.Errorf("%s: the seeds are %d and %d; want the same = %v", name, first, second, test.same)
+		}
 	}
 }
 
