@@ -1,0 +1,42 @@
+package weightedroundrobin
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// The search finds an endpoint with one address if the address is the same in memory, even if the
+// weight has changed.
+func TestTheSearchFindsUnchangedEndpoints(t *testing.T) {
+	known := endpoints("a:1 b c:3")
+	known = append(known, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "d"}, {Addr: "e"}}}, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "f"}}})
+	var last []*child
+	for _, e := range known {
+		last = append(last, &child{Attached: endpointChild{endpoint: e, address: addressOf(e)}})
+	}
+	known[4].Addresses[0].Addr = "changed in place"
+	heavier := known[0]
+	heavier.Attributes = endpoint("a:7").Attributes
+	other := known[1]
+	other.Attributes = other.Attributes.WithValue("zone", "a")
+	for name, test := range map[string]struct {
+		endpoint resolver.Endpoint
+		want     *child
+	}{
+		"the first":              {known[0], last[0]},
+		"the second":             {known[1], last[1]},
+		"the third":              {known[2], last[2]},
+		"another weight":         {heavier, last[0]},
+		"another attribute":      {other, nil},
+		"another list":           {endpoint("a:1"), nil},
+		"two addresses":          {known[3], nil},
+		"no address":             {resolver.Endpoint{}, nil},
+		"an address that is new": {known[4], nil},
+	} {
+		s := search{last: last}
+		if got := s.find(test.endpoint); got != test.want {
+			t.Errorf("%s: found %v, want %v", name, got, test.want)
+		}
+	}
+}
