@@ -9,17 +9,17 @@ import (
 // hide that calls fail: one of ten calls may fail before an endpoint counts as failed.
 func TestOnlyOneStreamCountsAsAnswered(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		h.Update(emptying(), []string{"a"})
+		h.Update(reportEmptiedConfig(), []string{"a"})
 		h.fail("a")
-		h.wantHeard("tier emptied")
+		h.wantReceived("tier emptied")
 		h.Advance(5 * time.Second)
 		for range 10 {
 			h.Begin("a", false)
 		}
 		h.Advance(6 * time.Second)
-		h.wantHeard("tier half-open")
+		h.wantReceived("tier half-open")
 		h.Call("a", false)
 		h.Advance(10 * time.Second)
-		h.wantHeard()
+		h.wantReceived()
 	})
 }

@@ -65,9 +65,9 @@ func TestWhatTheDebugPageShows(t *testing.T) {
 				}
 			}
 		}
-		for _, event := range []string{"failed: p0: refused", "p1 is READY"} {
-			if !slices.Contains(events, event) {
-				t.Errorf("the page shows the events\n%s\nwant %s", strings.Join(events, "\n"), event)
+		for _, handle := range []string{"failed: p0: refused", "p1 is READY"} {
+			if !slices.Contains(events, handle) {
+				t.Errorf("the page shows the events\n%s\nwant %s", strings.Join(events, "\n"), handle)
 			}
 		}
 	})

@@ -12,7 +12,7 @@ import (
 // share it, so that a policy that a failover creates counts its picks from the start.
 type exportFlag struct {
 	atomic.Bool
-	users int // number of policies that share this value; guarded by channels.mu
+	users int // number of policies that share this value; guarded by exportFlags.mu
 }
 
 // exportFlags maps the metrics recorder of each channel to the flag that the channel's

@@ -27,12 +27,12 @@ func (h *harness) page() string {
 	time.Sleep(time.Second)
 	synctest.Wait()
 	s := h.policy.(shell.Watchable).Snapshot()
-	of, _ := s.Details.(shell.WeightedRoundRobin)
-	if of.Scheduled == nil {
+	attributePair, _ := s.Details.(shell.WeightedRoundRobin)
+	if attributePair.Scheduled == nil {
 		h.t.Fatal("the snapshot has no counts")
 	}
 	var all []string
-	for i, n := range of.Scheduled() {
+	for i, n := range attributePair.Scheduled() {
 		e := s.Children[i].Details.(shell.Endpoint)
 		started, _, _ := e.Record.Calls()
 		all = append(all, fmt.Sprintf("%s weight %d: %d, %d", s.Children[i].Name, e.Weight, n, started))
@@ -92,9 +92,9 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &reporters{}
 		shared := func() bool {
-			channels.mu.Lock()
-			defer channels.mu.Unlock()
-			return channels.all[recorder] != nil
+			exportFlags.mu.Lock()
+			defer exportFlags.mu.Unlock()
+			return exportFlags.byRecorder[recorder] != nil
 		}
 		var policies []balancer.Balancer
 		for range 2 {
@@ -106,11 +106,11 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 			policies = append(policies, p)
 		}
 		synctest.Wait()
-		for i, left := range []int32{2, 1, 0} {
-			if n := recorder.open.Load(); n != left || shared() != (left > 0) {
-				t.Errorf("%d policies are open: %d reporters, and something shared = %v", left, n, shared())
+		for i, remaining := range []int32{2, 1, 0} {
+			if n := recorder.open.Load(); n != remaining || shared() != (remaining > 0) {
+				t.Errorf("%d policies are open: %d reporters, and something shared = %v", remaining, n, shared())
 			}
-			if left > 0 {
+			if remaining > 0 {
 				policies[i].Close()
 				synctest.Wait()
 			}
@@ -194,7 +194,7 @@ func TestLaterExportsPublishNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
 		defer m.policy.Close()
-		m.move("p0", "a")
+		m.updateLabels("p0", "a")
 		m.ready("a")
 		for i, want := range []int{1, 0, 0} {
 			before := len(m.cc.States())

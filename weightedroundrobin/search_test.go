@@ -11,9 +11,9 @@ import (
 func TestTheSearchFindsUnchangedEndpoints(t *testing.T) {
 	known := endpoints("a:1 b c:3")
 	known = append(known, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "d"}, {Addr: "e"}}}, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "f"}}})
-	var last []*child
+	var previous []*child
 	for _, e := range known {
-		last = append(last, &child{Attached: endpointChild{endpoint: e, address: addressOf(e)}})
+		previous = append(previous, &child{Attached: endpointChild{endpoint: e, address: addressOf(e)}})
 	}
 	known[4].Addresses[0].Addr = "changed in place"
 	heavier := known[0]
@@ -24,17 +24,17 @@ func TestTheSearchFindsUnchangedEndpoints(t *testing.T) {
 		endpoint resolver.Endpoint
 		want     *child
 	}{
-		"the first":              {known[0], last[0]},
-		"the second":             {known[1], last[1]},
-		"the third":              {known[2], last[2]},
-		"another weight":         {heavier, last[0]},
+		"the first":              {known[0], previous[0]},
+		"the second":             {known[1], previous[1]},
+		"the third":              {known[2], previous[2]},
+		"another weight":         {heavier, previous[0]},
 		"another attribute":      {other, nil},
 		"another list":           {endpoint("a:1"), nil},
 		"two addresses":          {known[3], nil},
 		"no address":             {resolver.Endpoint{}, nil},
 		"an address that is new": {known[4], nil},
 	} {
-		s := search{last: last}
+		s := search{previous: previous}
 		if got := s.find(test.endpoint); got != test.want {
 			t.Errorf("%s: found %v, want %v", name, got, test.want)
 		}

@@ -22,12 +22,12 @@ func (h *harness) page(t *testing.T) string {
 	time.Sleep(time.Second)
 	synctest.Wait()
 	s := h.policy.(shell.Watchable).Snapshot()
-	of, _ := s.Details.(shell.WeightedTarget)
-	if of.Scheduled == nil {
+	state, _ := s.Details.(shell.WeightedTarget)
+	if state.Scheduled == nil {
 		t.Fatal("the snapshot has no counts")
 	}
 	var all []string
-	for i, n := range of.Scheduled() {
+	for i, n := range state.Scheduled() {
 		c := s.Children[i]
 		target, _ := c.Details.(shell.Target)
 		all = append(all, fmt.Sprintf("%s weight %d %v: %d", c.Name, target.Weight, target.CountsAs, n))
@@ -79,9 +79,9 @@ func TestWhatTheDebugPageShows(t *testing.T) {
 // A target that gets no share of the calls has no weight on the debug page.
 func TestTheDebugPageShowsTheSharesOfZones(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
-		h.balance(t, "a=3 b=2 c=1")
+		h.updateBalanced(t, "a=3 b=2 c=1")
 		h.report("a", connectivity.Ready)
-		h.fail("a", 2./3)
+		h.reportFailedShare("a", 2./3)
 		h.report("b", connectivity.Ready)
 		h.report("a", connectivity.Ready)
 		defer h.policy.(shell.Watchable).Watch()()
@@ -126,7 +126,7 @@ func TestReadyPartOfZones(t *testing.T) {
 		{"one reconnects", "a=1 b=3", "a READY 0.5 0, b READY 0.5 0.5, a CONNECTING", 1.5 / 3.5, 1.5 / 3.5},
 	} {
 		inBubble(t, func(t *testing.T, h *harness) {
-			h.balance(t, test.targets)
+			h.updateBalanced(t, test.targets)
 			for report := range strings.SplitSeq(test.states, ", ") {
 				var name, state string
 				var ready, unproven float64

@@ -31,8 +31,8 @@ func TestTheLastAnswerIsUsed(t *testing.T) {
 		s.confirmed = time.Now().Add(-10 * time.Minute)
 		c.Close()
 		synctest.Wait()
-		if _, age, some := lastgood.Process.Get(t.Name(), time.Now()); !some || age != 10*time.Minute {
-			t.Errorf("an answer is stored = %v, and confirmed %v ago; want the ten minutes that the source says", some, age)
+		if _, age, hasAnswer := lastgood.Process.Get(t.Name(), time.Now()); !hasAnswer || age != 10*time.Minute {
+			t.Errorf("an answer is stored = %v, and confirmed %v ago; want the ten minutes that the source says", hasAnswer, age)
 		}
 		time.Sleep(5 * time.Minute)
 		cc, c := start(t, config)
@@ -62,32 +62,32 @@ func TestTheLastAnswerIsUsed(t *testing.T) {
 // mechanism that stays in the list keeps its source.
 func TestListsAreKeptAndConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		whole, a, b := &source{}, &listening{}, &listening{}
-		_, c := start(t, configOf(t.Name(), "", whole))
+		parent, a, b := &source{}, &listening{}, &listening{}
+		_, c := start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		list := []discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}
-		whole.Parts(list)
+		parent.Parts(list)
 		synctest.Wait()
-		answer := answerOf(1)
-		answer.Names = map[string]discovery.Name{"host": {Addresses: []string{"10.0.0.1"}}}
-		_ = a.Update(answer)
+		coreAnswer := answerOf(1)
+		coreAnswer.Names = map[string]discovery.Name{"host": {Addresses: []string{"10.0.0.1"}}}
+		_ = a.Update(coreAnswer)
 		synctest.Wait()
 		time.Sleep(30 * time.Minute)
-		whole.Confirm()
+		parent.Confirm()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if _, age, some := lastgood.Process.Get(t.Name(), time.Now()); !some || age != time.Minute {
-			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", some, age)
+		if _, age, hasAnswer := lastgood.Process.Get(t.Name(), time.Now()); !hasAnswer || age != time.Minute {
+			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", hasAnswer, age)
 		}
-		whole.Parts(list[:1])
+		parent.Parts(list[:1])
 		synctest.Wait()
-		whole.Parts(list)
+		parent.Parts(list)
 		synctest.Wait()
 		if got := fmt.Sprint(a.starts, b.starts); got != "1 2" {
 			t.Errorf("the sources were started %s times, want 1 2", got)
 		}
 		other := &source{}
-		whole.Parts([]discovery.Mechanism{{Name: "a", Source: other}})
+		parent.Parts([]discovery.Mechanism{{Name: "a", Source: other}})
 		synctest.Wait()
 		if got := other.Remembered(); time.Since(got["host"].Until) != 0 {
 			t.Errorf("the new source of a remembers %v, want the lookup that is in use", got)
@@ -115,11 +115,11 @@ func (uncomparable) Start(*discovery.Receiver) (discovery.Started, error) {
 
 func TestSourcesThatCannotBeCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		whole := &source{}
-		_, c := start(t, configOf(nil, "", whole))
+		parent := &source{}
+		_, c := start(t, configOf(nil, "", parent))
 		defer c.Close()
 		for range 2 {
-			whole.Parts([]discovery.Mechanism{{Name: "a", Source: uncomparable{}}})
+			parent.Parts([]discovery.Mechanism{{Name: "a", Source: uncomparable{}}})
 			synctest.Wait()
 		}
 	})

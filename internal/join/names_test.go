@@ -24,10 +24,10 @@ func TestTheNamesOfChildrenDiffer(t *testing.T) {
 		{"x", "y", [2]discovery.Answer{answerOf(1), resolved}, `["x/child0","y"]`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			whole, sources := &source{}, [2]*source{{}, {}}
-			cc, c := start(t, configOf(nil, "", whole))
+			parent, sources := &source{}, [2]*source{{}, {}}
+			cc, c := start(t, configOf(nil, "", parent))
 			defer c.Close()
-			whole.Parts([]discovery.Mechanism{{Name: test.first, Source: sources[0]}, {Name: test.second, Source: sources[1]}})
+			parent.Parts([]discovery.Mechanism{{Name: test.first, Source: sources[0]}, {Name: test.second, Source: sources[1]}})
 			synctest.Wait()
 			for i, s := range sources {
 				_ = s.Update(test.answers[i])

@@ -57,7 +57,7 @@ func (c *recording) last() string {
 	return strings.Join(all, ", ")
 }
 
-func (c *recording) about() *stateattr.Channel {
+func (c *recording) info() *stateattr.Channel {
 	return stateattr.ChannelOf(c.states[len(c.states)-1])
 }
 
@@ -126,12 +126,12 @@ func TestWhatTheChannelGets(t *testing.T) {
 		if got := logged.Take(); !strings.Contains(got, "x: x:///y: 1 endpoint in 1 priority\n") {
 			t.Errorf("logged %q, want the number of endpoints", got)
 		}
-		if cc.about().Empty != "" {
-			t.Errorf("the channel is told that there is no priority: %s", cc.about().Empty)
+		if cc.info().Empty != "" {
+			t.Errorf("the channel is told that there is no priority: %s", cc.info().Empty)
 		}
 		_ = s.Update(discovery.Answer{Empty: true, Why: "nothing is selected"})
-		if got := cc.last(); got != "" || cc.about().Empty != "x:///y: nothing is selected" {
-			t.Errorf("the channel got %q, and is told %q", got, cc.about().Empty)
+		if got := cc.last(); got != "" || cc.info().Empty != "x:///y: nothing is selected" {
+			t.Errorf("the channel got %q, and is told %q", got, cc.info().Empty)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestAMechanismThatCannotBeStarted(t *testing.T) {
 		if got := cc.last(); got != "10.0.0.1:1 " || !strings.Contains(cc.json, `"priorities":["bad","good/child0"]`) {
 			t.Errorf("the channel got %q and %s, want the priorities bad and good", got, cc.json)
 		}
-		if got := cc.about(); got.Failures["bad"] != "x: bad: no" || got.Names["bad"] != "bad" || got.Names["good/child0"] != "good: priority 0" {
+		if got := cc.info(); got.Failures["bad"] != "x: bad: no" || got.Names["bad"] != "bad" || got.Names["good/child0"] != "good: priority 0" {
 			t.Errorf("the channel is told %v, %v", got.Names, got.Failures)
 		}
 	})
@@ -156,7 +156,7 @@ func TestAMechanismThatCannotBeStarted(t *testing.T) {
 // source does not know.
 func TestThePreferenceOfTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})
+		coreAnswer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})
 		for settings, want := range map[topology.Settings]string{
 			{}:                                       "[child0] ",
 			{Prefer: "zone", Zone: "a"}:              "[child0 child1] ",
@@ -169,11 +169,11 @@ func TestThePreferenceOfTheChannel(t *testing.T) {
 			logged.Take()
 			cc, c := start(t, config)
 			for range 2 {
-				_ = s.Update(answer)
+				_ = s.Update(coreAnswer)
 				cc.last()
 			}
 			_, warned, _ := strings.Cut(logged.Take(), "WARNING")
-			got := fmt.Sprint(slices.Sorted(maps.Keys(cc.about().Names)), " ")
+			got := fmt.Sprint(slices.Sorted(maps.Keys(cc.info().Names)), " ")
 			if !strings.HasPrefix(want, got) || !strings.Contains(warned, strings.TrimPrefix(want, got)) || strings.Contains(warned, "zoneCallers") != strings.Contains(want, "zoneCallers") {
 				t.Errorf("%+v: %s, and a warning %q; want %s", settings, got, warned, want)
 			}
@@ -234,8 +234,8 @@ func TestReportsAreCounted(t *testing.T) {
 				c.Close()
 			})
 			synctest.Wait()
-			of := "understudy.source.updates x:///y " + strings.Replace(name, "", "x", 1-min(1, len(name))) + " "
-			if got, want := fmt.Sprint(recorder.Counts()), fmt.Sprint(map[string]int64{of + "accepted": 4, of + "refused": 1, of + "failed": 1}); got != want {
+			content := "understudy.source.updates x:///y " + strings.Replace(name, "", "x", 1-min(1, len(name))) + " "
+			if got, want := fmt.Sprint(recorder.Counts()), fmt.Sprint(map[string]int64{content + "accepted": 4, content + "refused": 1, content + "failed": 1}); got != want {
 				t.Errorf("counted %s, want %s", got, want)
 			}
 			if cc.last() == "nothing" {
@@ -248,15 +248,15 @@ func TestReportsAreCounted(t *testing.T) {
 // listening is a source that wants to know of re-resolutions and failures.
 type listening struct {
 	source
-	asked, failed, starts int
-	confirmed             time.Time
+	called, failed, starts int
+	confirmed              time.Time
 }
 
 func (s *listening) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.Receiver = r
 	s.starts++
 	return discovery.Started{
-		ResolveNow:      func() { s.asked++ },
+		ResolveNow:      func() { s.called++ },
 		EndpointsFailed: func() { s.failed++ },
 		Confirmed:       func() time.Time { return s.confirmed },
 	}, nil
@@ -279,7 +279,7 @@ func TestWhatASourceIsTold(t *testing.T) {
 		failed("two/child0", false)
 		failed("nobody", false)
 		synctest.Wait()
-		if got := fmt.Sprint(one.asked, one.failed, two.asked, two.failed); got != "0 0 1 1" {
+		if got := fmt.Sprint(one.called, one.failed, two.called, two.failed); got != "0 0 1 1" {
 			t.Errorf("the sources were asked and told %s times, want 0 0 1 1", got)
 		}
 	})

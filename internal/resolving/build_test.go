@@ -73,14 +73,14 @@ func (c *channel) config() string {
 
 // built is what the parser of the scheme "built" returns next, and the last target that it got.
 var built struct {
-	parts []discovery.Mechanism
-	last  discovery.Target
+	mechanisms []discovery.Mechanism
+	last       discovery.Target
 }
 
 func init() {
 	discovery.Register("built", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		built.last = *t
-		return built.parts, nil
+		return built.mechanisms, nil
 	})
 }
 
@@ -103,9 +103,9 @@ func (s *saying) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, s.err
 }
 
-func build(t *testing.T, target string, given options.Program, opts resolver.BuildOptions, parts ...discovery.Mechanism) (*channel, resolver.Resolver, error) {
+func build(t *testing.T, target string, given options.Program, opts resolver.BuildOptions, mechanisms ...discovery.Mechanism) (*channel, resolver.Resolver, error) {
 	t.Helper()
-	built.parts = parts
+	built.mechanisms = mechanisms
 	u, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)
@@ -115,9 +115,9 @@ func build(t *testing.T, target string, given options.Program, opts resolver.Bui
 	return c, r, err
 }
 
-func mustBuild(t *testing.T, target string, given options.Program, opts resolver.BuildOptions, parts ...discovery.Mechanism) *channel {
+func mustBuild(t *testing.T, target string, given options.Program, opts resolver.BuildOptions, mechanisms ...discovery.Mechanism) *channel {
 	t.Helper()
-	c, r, err := build(t, target, given, opts, parts...)
+	c, r, err := build(t, target, given, opts, mechanisms...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func mustBuild(t *testing.T, target string, given options.Program, opts resolver
 }
 
 // own is a list of options that makes a channel share no stored answer with others.
-var own = options.Program{Sources: []any{struct{}{}}}
+var uniquePrefix = options.Program{Sources: []any{struct{}{}}}
 
 func hostname(address, name string) discovery.Answer {
 	a := flat.Answer(flat.Endpoint{Address: address})
@@ -141,9 +141,9 @@ func hostname(address, name string) discovery.Answer {
 func TestTheServerNamesOfEndpoints(t *testing.T) {
 	creds := resolver.BuildOptions{DialCreds: credentials.NewTLS(&tls.Config{ServerName: "x"})}
 	for name, test := range map[string]struct {
-		opts resolver.BuildOptions
-		part discovery.Mechanism
-		want string
+		opts      resolver.BuildOptions
+		mechanism discovery.Mechanism
+		want      string
 	}{
 		"no name":                  {resolver.BuildOptions{}, discovery.Mechanism{Authority: "auth"}, "10.0.0.1:1 "},
 		"a name":                   {resolver.BuildOptions{}, discovery.Mechanism{Name: "n", Authority: "auth"}, "10.0.0.1:1 auth"},
@@ -154,8 +154,8 @@ func TestTheServerNamesOfEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test.part.Source = &saying{answer: hostname("10.0.0.1:1", "host")}
-				if got := mustBuild(t, "built:///names", own, test.opts, test.part).last(); got != test.want {
+				test.mechanism.Source = &saying{answer: hostname("10.0.0.1:1", "host")}
+				if got := mustBuild(t, "built:///names", uniquePrefix, test.opts, test.mechanism).last(); got != test.want {
 					t.Errorf("the channel got %q, want %q", got, test.want)
 				}
 			})
@@ -176,7 +176,7 @@ func TestWhichPreferenceApplies(t *testing.T) {
 		{"none", "hints", "10.0.0.1:1 , 10.0.0.2:1 "},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			given := own
+			given := uniquePrefix
 			given.Prefer, given.Zone = test.option, "a"
 			c := mustBuild(t, "built:///prefer", given, resolver.BuildOptions{}, discovery.Mechanism{Prefer: test.mechanism, Source: &saying{answer: answer}})
 			groups := 1
@@ -193,8 +193,8 @@ func TestWhichPreferenceApplies(t *testing.T) {
 // A mechanism's outlier detection has an effect only in a list that a source sends.
 func TestOutlierDetectionOfAWholeTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		part := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &saying{answer: hostname("10.0.0.1:1", "")}}
-		c := mustBuild(t, "built:///outliers", own, resolver.BuildOptions{}, part)
+		mechanism := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &saying{answer: hostname("10.0.0.1:1", "")}}
+		c := mustBuild(t, "built:///outliers", uniquePrefix, resolver.BuildOptions{}, mechanism)
 		if c.last() == "nothing" || strings.Contains(c.config(), "77s") {
 			t.Errorf("the configuration is %s", c.config())
 		}
@@ -205,15 +205,15 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := discovery.Mechanism{Source: &saying{answer: hostname("10.0.0.1:1", "")}}
 		for want, test := range map[string]struct {
-			target string
-			opts   resolver.BuildOptions
-			part   discovery.Mechanism
+			target    string
+			opts      resolver.BuildOptions
+			mechanism discovery.Mechanism
 		}{
 			"built: the load-balancing policy comes with the endpoints": {"built:///a", resolver.BuildOptions{DisableServiceConfig: true}, good},
 			`has the unknown parameter "nosuch"`:                        {"built:///a?nosuch=1", resolver.BuildOptions{}, good},
 			"built: no good":                                            {"built:///a", resolver.BuildOptions{}, discovery.Mechanism{Source: &saying{err: errors.New("no good")}}},
 		} {
-			c, r, err := build(t, test.target, own, test.opts, test.part)
+			c, r, err := build(t, test.target, uniquePrefix, test.opts, test.mechanism)
 			if err == nil || !strings.Contains(err.Error(), want) || r != nil || c.last() != "nothing" {
 				t.Errorf("Build(%s) = %v, %v and updates %s, want the error %s", test.target, r, err, c.last(), want)
 			}
@@ -227,7 +227,7 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 // A source may keep the ClientConn. It leads to the channel until the channel is closed.
 func TestTheClientConnOfATarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, r, err := build(t, "built:///conn", own, resolver.BuildOptions{}, discovery.Mechanism{Source: &saying{}})
+		c, r, err := build(t, "built:///conn", uniquePrefix, resolver.BuildOptions{}, discovery.Mechanism{Source: &saying{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +245,7 @@ func TestTheClientConnOfATarget(t *testing.T) {
 func TestUpdatesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &lbtest.Recorder{}
-		mustBuild(t, "built:///counted", own, resolver.BuildOptions{MetricsRecorder: recorder}, discovery.Mechanism{Source: &saying{answer: hostname("10.0.0.1:1", "")}})
+		mustBuild(t, "built:///counted", uniquePrefix, resolver.BuildOptions{MetricsRecorder: recorder}, discovery.Mechanism{Source: &saying{answer: hostname("10.0.0.1:1", "")}})
 		if got := fmt.Sprint(recorder.Counts()); got != "map[understudy.source.updates built:///counted built accepted:1]" {
 			t.Errorf("counted %s, want one accepted update", got)
 		}
@@ -264,7 +264,7 @@ func TestWhoSharesAnAnswer(t *testing.T) {
 		"the same":           {plain, plain, "built:///shared1", true},
 		"another authority":  {plain, other, "built:///shared2", false},
 		"another target":     {plain, plain, "built:///else", false},
-		"options of sources": {own, own, "built:///shared4", false},
+		"options of sources": {uniquePrefix, uniquePrefix, "built:///shared4", false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			first := strings.Replace(test.target, "else", "shared3", 1)
@@ -280,9 +280,9 @@ func TestWhoSharesAnAnswer(t *testing.T) {
 func TestANoteIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.Take()
-		given := own
+		given := uniquePrefix
 		given.Prefer = "zone"
-		built.parts = []discovery.Mechanism{{Source: &saying{answer: hostname("10.0.0.1:1", "")}}}
+		built.mechanisms = []discovery.Mechanism{{Source: &saying{answer: hostname("10.0.0.1:1", "")}}}
 		b := options.For("built", given)
 		for range 2 {
 			r, err := b.Build(resolver.Target{URL: url.URL{Scheme: "built", Path: "/note"}}, &channel{}, resolver.BuildOptions{})
@@ -298,8 +298,8 @@ func TestANoteIsLoggedOnce(t *testing.T) {
 }
 
 func TestAuthorityAndSettings(t *testing.T) {
-	built.parts = []discovery.Mechanism{{Source: &saying{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &saying{}}}
-	built.parts[0].Name = "first"
+	built.mechanisms = []discovery.Mechanism{{Source: &saying{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &saying{}}}
+	built.mechanisms[0].Name = "first"
 	if got, err := resolving.Authority("built:///x"); got != "auth" || err != nil {
 		t.Errorf("Authority = %q, %v; want auth", got, err)
 	}

@@ -81,7 +81,7 @@ func TestTheLocationOfTheClient(t *testing.T) {
 	for name, test := range map[string]struct {
 		given       options.Settings
 		env         string
-		parts       []discovery.Mechanism
+		mechanisms  []discovery.Mechanism
 		want        string // the zone
 		before, all int    // the number of notes before the location is needed, and afterwards
 	}{
@@ -100,21 +100,21 @@ func TestTheLocationOfTheClient(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.env)
 			t.Setenv("UNDERSTUDY_REGION", " r")
 			var notes []string
-			h := newHere(test.given, test.parts, func(text string) { notes = append(notes, text) })
-			missing := func(n int) {
+			h := newClientLocation(test.given, test.mechanisms, func(text string) { notes = append(notes, text) })
+			onMissing := func(n int) {
 				t.Helper()
 				got := slices.DeleteFunc(slices.Clone(notes), func(text string) bool { return !strings.HasPrefix(text, unknown) })
 				if len(got) != n {
 					t.Errorf("noted %q, want %d times that the location is unknown", notes, n)
 				}
 			}
-			missing(test.before)
+			onMissing(test.before)
 			for range 2 {
 				if got := h.Location().Zone; got != test.want {
 					t.Errorf("the zone is %q, want %q", got, test.want)
 				}
 			}
-			missing(test.all)
+			onMissing(test.all)
 			reads := test.given.Prefer != "" || strings.Contains(name, "mechanism") || strings.Contains(name, "fulfilled")
 			if mistake := slices.ContainsFunc(notes, func(text string) bool { return strings.Contains(text, "UNDERSTUDY_REGION") }); mistake != reads {
 				t.Errorf("noted %q; a note about the invalid region = %v, want %v", notes, mistake, reads)

@@ -23,24 +23,24 @@ func TestWhichEndpointsAreUnchecked(t *testing.T) {
 	}
 	for _, test := range []struct {
 		before, now *Answer
-		want        []place
+		want        []endpointIndex
 	}{
 		{of(2, 2, 100), of(2, 2, 100), nil},
-		{of(1, 1, 100), of(1, 1, 101), []place{{0, 0, 100}}},
-		{of(1, 2, 2), of(2, 2, 2), []place{{1, 0, 0}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1}}},
-		{of(1, 1, 2), of(1, 2, 2), []place{{0, 1, 0}, {0, 1, 1}}},
+		{of(1, 1, 100), of(1, 1, 101), []endpointIndex{{0, 0, 100}}},
+		{of(1, 2, 2), of(2, 2, 2), []endpointIndex{{1, 0, 0}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1}}},
+		{of(1, 1, 2), of(1, 2, 2), []endpointIndex{{0, 1, 0}, {0, 1, 1}}},
 		{of(2, 2, 2), of(1, 1, 2), nil},
 	} {
 		last, err := Check(test.before)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := uncheckedIn(test.now, last); got.all || !slices.Equal(got.few, test.want) {
+		if got := uncheckedIn(test.now, last); got.all || !slices.Equal(got.list, test.want) {
 			t.Errorf("%d endpoints after %d: unchecked are %v, want %v", Size(test.now), Size(test.before), got, test.want)
 		}
 	}
 	last, _ := Check(of(1, 1, 1))
-	if got := uncheckedIn(of(1, 1, 17), last); got.all || len(got.few) != 16 {
+	if got := uncheckedIn(of(1, 1, 17), last); got.all || len(got.list) != 16 {
 		t.Errorf("16 new endpoints: unchecked are %v", got)
 	}
 	if got := uncheckedIn(of(1, 1, 18), last); !got.all {
@@ -52,14 +52,14 @@ func TestWhichEndpointsAreUnchecked(t *testing.T) {
 func TestDistinctAddresses(t *testing.T) {
 	for _, test := range []struct {
 		addresses []string
-		few       []place
+		list      []endpointIndex
 		want      bool
 	}{
-		{[]string{"a:1", "b:1"}, []place{{0, 0, 1}}, true},
-		{[]string{"a:1", "a:1"}, []place{{0, 0, 1}}, false},
-		{[]string{"a:1", "b:1", "a:1"}, []place{{0, 0, 1}, {0, 0, 2}}, false},
-		{[]string{"a:1", ""}, []place{{0, 0, 1}}, true},
-		{[]string{"a:1", ""}, []place{{0, 0, 0}}, true},
+		{[]string{"a:1", "b:1"}, []endpointIndex{{0, 0, 1}}, true},
+		{[]string{"a:1", "a:1"}, []endpointIndex{{0, 0, 1}}, false},
+		{[]string{"a:1", "b:1", "a:1"}, []endpointIndex{{0, 0, 1}, {0, 0, 2}}, false},
+		{[]string{"a:1", ""}, []endpointIndex{{0, 0, 1}}, true},
+		{[]string{"a:1", ""}, []endpointIndex{{0, 0, 0}}, true},
 	} {
 		var l Locality
 		for _, address := range test.addresses {
@@ -69,9 +69,9 @@ func TestDistinctAddresses(t *testing.T) {
 			}
 			l.Endpoints = append(l.Endpoints, e)
 		}
-		n := uncheckedEndpoints{few: test.few}
-		if got := n.distinct(&Answer{Priorities: []Priority{{Localities: []Locality{l}}}}); got != test.want {
-			t.Errorf("%q with the unchecked %v: distinct = %v, want %v", test.addresses, test.few, got, test.want)
+		n := uncheckedEndpoints{list: test.list}
+		if got := n.areDistinct(&Answer{Priorities: []Priority{{Localities: []Locality{l}}}}); got != test.want {
+			t.Errorf("%q with the unchecked %v: distinct = %v, want %v", test.addresses, test.list, got, test.want)
 		}
 	}
 }

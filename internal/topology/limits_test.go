@@ -71,16 +71,16 @@ func TestALongerTextIsLarger(t *testing.T) {
 			}),
 		}
 	}
-	short, long := size("x"), size(strings.Repeat("x", 11))
+	short, tooManyDrops := size("x"), size(strings.Repeat("x", 11))
 	for what := range short {
-		if grown := long[what] - short[what]; grown != 10 {
+		if grown := tooManyDrops[what] - short[what]; grown != 10 {
 			t.Errorf("ten more bytes in a %s change the size by %d, want 10", what, grown)
 		}
 	}
-	few, more := answerOf(t, "0 us: a"), answerOf(t, "0 us: a")
-	e := &more.Priorities[0].Localities[0].Endpoints[0]
+	list, comparison := answerOf(t, "0 us: a"), answerOf(t, "0 us: a")
+	e := &comparison.Priorities[0].Localities[0].Endpoints[0]
 	e.ForZones, e.ForNodes = []string{"a"}, []string{"b"}
-	if topology.Size(more) <= topology.Size(few) {
+	if topology.Size(comparison) <= topology.Size(list) {
 		t.Error("hints do not change the size")
 	}
 }
@@ -95,14 +95,14 @@ func TestWhichOutlierDetectionIsUsed(t *testing.T) {
 		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
 	const none = `"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"reportEmptied":false,`
-	const theirs = `"interval":"7s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"successRateEjection":{`
+	const want = `"interval":"7s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"successRateEjection":{`
 	for _, test := range []struct {
 		settings topology.Settings
 		cluster  *topology.OutlierDetection
 		want     string
 	}{
 		{topology.Settings{}, nil, none},
-		{topology.Settings{}, cluster, theirs},
+		{topology.Settings{}, cluster, want},
 		{topology.Settings{OutlierDetection: true}, cluster, ours},
 		{topology.Settings{OutlierDetection: true}, nil, ours},
 		{topology.Settings{NoOutlierDetection: true}, cluster, none},
@@ -170,12 +170,12 @@ func TestTreesShareAddresses(t *testing.T) {
 		}
 		return [][]resolver.Address{tree.Endpoints[0].Addresses, tree.Endpoints[1].Addresses}
 	}
-	first, same, more := addresses("a:1"), addresses("a:1"), addresses("a:1", "c:1")
+	first, same, comparison := addresses("a:1"), addresses("a:1"), addresses("a:1", "c:1")
 	if &first[0][0] != &same[0][0] || &first[1][0] != &same[1][0] {
 		t.Error("the second tree has other addresses")
 	}
-	if len(more[0]) != 2 || &first[1][0] != &more[1][0] {
-		t.Errorf("an endpoint that has got a second address has %v, or the other one has new addresses", more[0])
+	if len(comparison[0]) != 2 || &first[1][0] != &comparison[1][0] {
+		t.Errorf("an endpoint that has got a second address has %v, or the other one has new addresses", comparison[0])
 	}
 }
 
@@ -192,7 +192,7 @@ func TestATreeSaysWhyItIsOfNoUse(t *testing.T) {
 // An answer without endpoints is refused, unless it is marked as empty.
 func TestEmptyAnswers(t *testing.T) {
 	const none = "its answer holds no endpoint, and does not say that this is meant (Answer.Empty)"
-	const nowhere = "its resolver answered without addresses"
+	const noAddresses = "its resolver answered without addresses"
 	locality := func(endpoints ...discovery.Endpoint) []discovery.Priority {
 		return []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: endpoints}}}}
 	}
@@ -205,9 +205,9 @@ func TestEmptyAnswers(t *testing.T) {
 		{discovery.Answer{Why: "no slices", Priorities: locality()}, "no slices: " + none},
 		{discovery.Answer{Empty: true}, "<nil>"},
 		{discovery.Answer{Priorities: locality(discovery.Endpoint{})}, "<nil>"},
-		{discovery.Answer{Resolved: []resolver.Endpoint{}}, nowhere},
-		{discovery.Answer{Resolved: []resolver.Endpoint{{}}}, nowhere},
-		{discovery.Answer{Why: "no such host", Resolved: []resolver.Endpoint{{}}}, "no such host: " + nowhere},
+		{discovery.Answer{Resolved: []resolver.Endpoint{}}, noAddresses},
+		{discovery.Answer{Resolved: []resolver.Endpoint{{}}}, noAddresses},
+		{discovery.Answer{Why: "no such host", Resolved: []resolver.Endpoint{{}}}, "no such host: " + noAddresses},
 		{discovery.Answer{Resolved: []resolver.Endpoint{{}, {Addresses: []resolver.Address{{Addr: "a:1"}}}}}, "<nil>"},
 	} {
 		if got := fmt.Sprint(topology.CheckSome(&test.answer)); got != test.want {
