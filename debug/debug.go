@@ -1,4 +1,4 @@
-// Package debug serves a page that shows the load balancing of all channels of a program:
+// Package debug serves a page that shows how the channels of a program balance their calls:
 //
 //	http.Handle("/debug/understudy/", debug.Handler())
 //
@@ -7,9 +7,9 @@
 // recent events. The page refreshes itself and works without JavaScript. With ?format=json it
 // returns the same data as JSON. docs/debug.md describes both formats and their cost.
 //
-// Importing the package enables collection for channels created afterwards. It opens no listener
-// and registers nothing on http.DefaultServeMux. The page reveals host names, so restrict access to
-// it as you would for net/http/pprof; on a loopback listener, wrap it in LoopbackOnly.
+// Importing the package enables collection for channels created afterwards. The package opens no
+// listener and registers nothing on http.DefaultServeMux. The page reveals host names, so restrict
+// access to it as you would for net/http/pprof. On a loopback listener, wrap it in LoopbackOnly.
 package debug
 
 import (

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 )
 
-// This example serves the page next to net/http/pprof on a loopback port. Omit LoopbackOnly behind
-// a proxy that authenticates users and keeps the original Host header.
+// This example serves the page on a loopback port. Omit LoopbackOnly behind a proxy that
+// authenticates users and keeps the original Host header.
 func Example() {
 	mux := http.NewServeMux()
 	mux.Handle("/debug/understudy/", debug.Handler())

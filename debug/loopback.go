@@ -8,12 +8,12 @@ import (
 )
 
 // LoopbackOnly returns a handler for a listener on a loopback address. It serves requests whose
-// Host header is localhost or a loopback address, with any port, and rejects others with 403
-// (Forbidden). This prevents DNS rebinding: a web site can resolve its own name to a loopback
-// address, and then read the page with a visitor's browser.
+// Host header is localhost or a loopback address, with any port. It rejects other requests with 403
+// (Forbidden), to prevent DNS rebinding: a web site can resolve its own name to a loopback address,
+// and then read the page with a visitor's browser.
 //
-// It makes no other checks. In particular, it accepts requests that a proxy on this machine
-// forwards with such a Host header.
+// The handler makes no other checks. In particular, it accepts requests that a proxy on this
+// machine forwards with such a Host header.
 func LoopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The connection between a client and the management server ends because of its age. The client
-// reconnects, no call fails, and later changes reach the client.
+// The management server closes a client's connection because of its age. The client must reconnect,
+// no call may fail, and later changes must reach the client.
 func TestConnectionsToServeEnd(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
@@ -19,15 +19,15 @@ func TestConnectionsToServeEnd(t *testing.T) {
 			write(t, path, fileEndpoint{address: one})
 			p := serve(t, "127.0.0.1:0", path, "--max-connection-age=1s")
 			conn := open(t, p.address)
-			until(t, conn, one)
+			callUntil(t, conn, one)
 			for range 3 {
 				p.wait(t, "client connected")
-				if got := answered(t, conn, 20); got[one] != 20 {
+				if got := callN(t, conn, 20); got[one] != 20 {
 					t.Errorf("20 calls were answered by %v, want only %s", got, one)
 				}
 			}
 			write(t, path, fileEndpoint{address: other})
-			until(t, conn, other)
+			callUntil(t, conn, other)
 		})
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-// static, logical and aggregate return a cluster in YAML: one of type STATIC with one endpoint, one
-// of type LOGICAL_DNS, and an aggregate.
+// static returns a cluster of type STATIC with one endpoint, in YAML.
 func static(name, address string) string {
 	return fmt.Sprintf("- {name: %s, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{%s}]}]}}\n", name, endpointAt(address))
 }
 
+// logical returns a cluster of type LOGICAL_DNS, in YAML.
 func logical(name, address string) string {
 	return fmt.Sprintf("- {name: %s, type: LOGICAL_DNS, load_assignment: {endpoints: [{lb_endpoints: [{%s}]}]}}\n", name, endpointAt(address))
 }
@@ -26,6 +26,7 @@ func endpointAt(address string) string {
 	return fmt.Sprintf("endpoint: {address: {socket_address: {address: %s, port_value: %s}}}", host, port)
 }
 
+// aggregate returns an aggregate cluster, in YAML.
 func aggregate(name string, children ...string) string {
 	return fmt.Sprintf(`- name: %s
   cluster_type:
@@ -46,7 +47,7 @@ func writeClusters(t *testing.T, path string, list ...string) {
 	}
 }
 
-func dead(t *testing.T) string {
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,8 +57,8 @@ func dead(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// With an aggregate cluster from serve, gRPC's own xDS client and ours do the same: calls go to the
-// first cluster in it that works.
+// understudy serve sends an aggregate cluster. With gRPC's own xDS client and with ours, calls must
+// go to the first cluster in the aggregate that has a reachable endpoint.
 func TestAggregateAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
@@ -72,18 +73,18 @@ func TestAggregateAgainstServe(t *testing.T) {
 			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
 			p := serve(t, "127.0.0.1:0", path)
 			conn := open(t, p.address)
-			until(t, conn, near)
-			if got := answered(t, conn, 20); got[near] != 20 {
+			callUntil(t, conn, near)
+			if got := callN(t, conn, 20); got[near] != 20 {
 				t.Errorf("20 calls were answered by %v, want the first cluster", got)
 			}
-			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", far))...)
-			until(t, conn, far)
-			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", dead(t)))...)
-			until(t, conn, net.JoinHostPort("127.0.0.1", port)) // the DNS cluster comes third, and the first two do not work
+			writeClusters(t, path, append(last, shop, static("near", unusedAddress(t)), static("far", far))...)
+			callUntil(t, conn, far)
+			writeClusters(t, path, append(last, shop, static("near", unusedAddress(t)), static("far", unusedAddress(t)))...)
+			callUntil(t, conn, net.JoinHostPort("127.0.0.1", port)) // the endpoint of the third cluster
 			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
-			until(t, conn, near)
+			callUntil(t, conn, near)
 			writeClusters(t, path, append(last, aggregate("shop", "rest", "near"), static("near", near), static("far", far))...)
-			until(t, conn, far)
+			callUntil(t, conn, far)
 		})
 	}
 }

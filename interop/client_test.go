@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// lineClient is a client in another process: stockclient/main.go or grpcjs/client.js. Each line on
-// its stdin is a number of calls to make.
+// lineClient controls a client in another process: stockclient/main.go or grpcjs/client.js. For each
+// line on its stdin, the process makes this number of calls, and prints the result as a line.
 type lineClient struct {
 	in  io.Writer
 	out *bufio.Reader
@@ -47,16 +47,16 @@ func newStockClient(t *testing.T, address, target string) *lineClient {
 	return newLineClient(t, address, exec.Command(filepath.Join(filepath.Dir(binary), "stockclient"), target))
 }
 
-func (c *lineClient) answered(t *testing.T, n int) map[string]int {
+func (c *lineClient) callN(t *testing.T, n int) map[string]int {
 	t.Helper()
-	counts, err := c.calls(n)
+	counts, err := c.tryCalls(n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return counts
 }
 
-func (c *lineClient) calls(n int) (map[string]int, error) {
+func (c *lineClient) tryCalls(n int) (map[string]int, error) {
 	if _, err := fmt.Fprintln(c.in, n); err != nil {
 		return nil, err
 	}
@@ -77,17 +77,17 @@ func (c *lineClient) calls(n int) (map[string]int, error) {
 	return answer.Counts, nil
 }
 
-func (c *lineClient) until(t *testing.T, want string) {
+func (c *lineClient) callUntil(t *testing.T, want string) {
 	t.Helper()
-	for end := time.Now().Add(patience); c.answered(t, 1)[want] == 0; {
-		if time.Now().After(end) {
-			t.Fatalf("no call reached %s within %v", want, patience)
+	for deadline := time.Now().Add(timeout); c.callN(t, 1)[want] == 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("no call reached %s within %v", want, timeout)
 		}
 	}
 }
 
-// traffic makes calls until stop is called. It fails the test if one of them fails. stop returns
-// the number of calls.
+// traffic makes calls until stop is called. The test fails if a call fails. stop returns the number
+// of calls.
 func (c *lineClient) traffic(t *testing.T) (stop func() int) {
 	t.Helper()
 	done, total := make(chan struct{}), make(chan int)
@@ -100,7 +100,7 @@ func (c *lineClient) traffic(t *testing.T) (stop func() int) {
 				return
 			default:
 			}
-			if _, err := c.calls(20); err != nil {
+			if _, err := c.tryCalls(20); err != nil {
 				t.Errorf("after %d calls: %v", n, err)
 				<-done
 				total <- n

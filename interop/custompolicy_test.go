@@ -33,19 +33,19 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-func init() { balancer.Register(recording{balancer.Get(weightedroundrobin.Name)}) }
+func init() { balancer.Register(recordingBuilder{balancer.Get(weightedroundrobin.Name)}) }
 
-// newest is the last READY picker that weighted_round_robin has published.
-var newest atomic.Pointer[balancer.Picker]
+// lastPicker is the last READY picker that weighted_round_robin has published.
+var lastPicker atomic.Pointer[balancer.Picker]
 
-// recording is weighted_round_robin, and stores its pickers in newest.
-type recording struct{ balancer.Builder }
+// recordingBuilder builds weighted_round_robin policies that store their pickers in lastPicker.
+type recordingBuilder struct{ balancer.Builder }
 
-func (r recording) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+func (r recordingBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	return r.Builder.Build(recordingConn{cc}, opts)
 }
 
-func (r recording) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
+func (r recordingBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	return r.Builder.(balancer.ConfigParser).ParseConfig(text)
 }
 
@@ -53,12 +53,12 @@ type recordingConn struct{ balancer.ClientConn }
 
 func (c recordingConn) UpdateState(s balancer.State) {
 	if s.ConnectivityState == connectivity.Ready {
-		newest.Store(&s.Picker)
+		lastPicker.Store(&s.Picker)
 	}
 	c.ClientConn.UpdateState(s)
 }
 
-func documented(t *testing.T) *clusterv3.Cluster {
+func documentedCluster(t *testing.T) *clusterv3.Cluster {
 	t.Helper()
 	page, err := os.ReadFile("../docs/xds.md")
 	if err != nil {
@@ -91,7 +91,7 @@ func listener(t *testing.T, cluster string) *listenerv3.Listener {
 	return l
 }
 
-func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
+func linearCache(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	t.Helper()
 	mux := &cachev3.MuxCache{
 		Classify:      func(r *cachev3.Request) string { return r.GetTypeUrl() },
@@ -106,8 +106,8 @@ func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	return mux
 }
 
-// gRPC-Go's own xDS client uses our policy. Each endpoint gets its share of the calls. The weights
-// arrive as UQ1.31 fractions, so the shares are exact only to 1e-5.
+// gRPC-Go's own xDS client uses our policy. Each endpoint must get its share of the calls. The client
+// converts weights to UQ1.31 fractions, so the shares are exact only to 1e-5.
 func TestOurPolicyInAStockChannel(t *testing.T) {
 	weights := [][]uint32{{2, 1}, {5, 3}}          // weights of the endpoints, by locality
 	localities := []uint32{3, 1}                   // weights of the localities
@@ -115,25 +115,25 @@ func TestOurPolicyInAStockChannel(t *testing.T) {
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}
 	var backends []string
 	for i, ws := range weights {
-		one := adstest.Cluster("", backend(t), backend(t)).GetEndpoints()[0]
-		one.Locality = &corev3.Locality{Zone: fmt.Sprint("z", i)}
-		one.LoadBalancingWeight = wrapperspb.UInt32(localities[i])
-		for j, lb := range one.GetLbEndpoints() {
+		locality := adstest.Cluster("", backend(t), backend(t)).GetEndpoints()[0]
+		locality.Locality = &corev3.Locality{Zone: fmt.Sprint("z", i)}
+		locality.LoadBalancingWeight = wrapperspb.UInt32(localities[i])
+		for j, lb := range locality.GetLbEndpoints() {
 			lb.LoadBalancingWeight = wrapperspb.UInt32(ws[j])
 			address := lb.GetEndpoint().GetAddress().GetSocketAddress()
 			backends = append(backends, fmt.Sprintf("%s:%d", address.GetAddress(), address.GetPortValue()))
 		}
-		cluster.Endpoints = append(cluster.Endpoints, one)
+		cluster.Endpoints = append(cluster.Endpoints, locality)
 	}
-	address := managementServer(t, linear(t, listener(t, "payments"), documented(t), cluster))
+	address := managementServer(t, linearCache(t, listener(t, "payments"), documentedCluster(t), cluster))
 	conn := stockChannel(t, address, "payments")
 	for _, b := range backends {
-		until(t, conn, b)
+		callUntil(t, conn, b)
 	}
 
 	const picks = 1_000_000
 	counts := make(map[balancer.SubConn]int)
-	picker := *newest.Load()
+	picker := *lastPicker.Load()
 	for range picks {
 		r, err := picker.Pick(balancer.PickInfo{Ctx: context.Background()})
 		if err != nil {

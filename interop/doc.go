@@ -1,3 +1,3 @@
 // Package interop tests this project against grpc-go's xDS stack. It is in its own module, because
-// that stack is large and registers policies and resolvers when it is imported.
+// the xDS stack is large, and importing it registers policies and resolvers.
 package interop

@@ -26,22 +26,22 @@ func TestOurChannelAgainstServe(t *testing.T) {
 	write(t, path, fileEndpoint{a, 3}, fileEndpoint{b, 1})
 	p := serve(t, "127.0.0.1:0", path)
 	conn := dial(t, "eds://"+p.address+"/payments")
-	until(t, conn, a)
-	until(t, conn, b)
-	if got := answered(t, conn, 400); got[a] != 300 || got[b] != 100 {
+	callUntil(t, conn, a)
+	callUntil(t, conn, b)
+	if got := callN(t, conn, 400); got[a] != 300 || got[b] != 100 {
 		t.Errorf("400 calls with the weights 3 and 1 were answered by %v", got)
 	}
 	write(t, path, fileEndpoint{b, 1})
-	until(t, conn, b)
-	for end := time.Now().Add(patience); answered(t, conn, 10)[a] > 0; {
+	callUntil(t, conn, b)
+	for end := time.Now().Add(timeout); callN(t, conn, 10)[a] > 0; {
 		if time.Now().After(end) {
 			t.Fatal("calls still go to an endpoint that was removed")
 		}
 	}
 }
 
-// The management server is killed while calls are made. No call fails. After its restart, changes
-// reach the client.
+// The management server is killed while a client makes calls. No call may fail. When the server has
+// restarted, changes must reach the client.
 func TestManagementServerIsKilled(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
@@ -49,14 +49,14 @@ func TestManagementServerIsKilled(t *testing.T) {
 	p := serve(t, "127.0.0.1:0", path)
 	conn := dial(t, "eds://"+p.address+"/payments")
 	stop := traffic(t, conn, 4)
-	until(t, conn, a)
+	callUntil(t, conn, a)
 	p.kill()
 	write(t, path, fileEndpoint{b, 0})
-	if got := answered(t, conn, 5000); got[a] != 5000 {
+	if got := callN(t, conn, 5000); got[a] != 5000 {
 		t.Errorf("5000 calls without a management server were answered by %v", got)
 	}
 	serve(t, p.address, path)
-	until(t, conn, b) // internal/adsclient tests the delay before the client reconnects
+	callUntil(t, conn, b)
 	t.Logf("none lost of %d calls", stop())
 }
 
@@ -90,15 +90,15 @@ func TestOurChannelAgainstASnapshotServer(t *testing.T) {
 	set("1", adstest.Cluster("payments", a))
 	source := given.Builder(eds.Scheme, given.Sources(eds.WithNode(&corev3.Node{Id: "interop"})))
 	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments", grpc.WithResolvers(source))
-	until(t, conn, a)
+	callUntil(t, conn, a)
 	bad := adstest.Cluster("payments", b)
 	bad.Endpoints[0].Priority = 7
-	set("2", bad) // the client rejects this version and keeps the first one
-	if got := answered(t, conn, 100); got[a] != 100 {
+	set("2", bad) // the client rejects this version
+	if got := callN(t, conn, 100); got[a] != 100 {
 		t.Errorf("100 calls after a bad snapshot were answered by %v, want %s", got, a)
 	}
 	set("3", adstest.Cluster("payments", b))
-	until(t, conn, b)
+	callUntil(t, conn, b)
 }
 
 func TestOurChannelAgainstALinearServer(t *testing.T) {
@@ -112,7 +112,7 @@ func TestOurChannelAgainstALinearServer(t *testing.T) {
 	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments")
 	conn.Connect()
 	set(adstest.Cluster("payments", a)) // the client may already have requested it
-	until(t, conn, a)
+	callUntil(t, conn, a)
 	set(adstest.Cluster("payments", b))
-	until(t, conn, b)
+	callUntil(t, conn, b)
 }

@@ -21,29 +21,31 @@ func TestNodeClientAgainstServe(t *testing.T) {
 	write(t, path, fileEndpoint{a, 0})
 	p := serve(t, "127.0.0.1:0", path)
 	client := newNodeClient(t, p.address, "xds:///payments")
-	if got := client.answered(t, 10); got[a] != 10 {
+	if got := client.callN(t, 10); got[a] != 10 {
 		t.Errorf("10 calls were answered by %v, want %s", got, a)
 	}
 	write(t, path, fileEndpoint{b, 0})
-	client.until(t, b)
+	client.callUntil(t, b)
 }
 
-// A gRPC client for Node.js loses no call either. It does not recover if a listener is removed.
+// The same disturbances as in TestDisturbancesLoseNoCall must not make a call of a Node.js client
+// fail. They do not remove listeners, because this client does not recover from that.
 func TestNodeClientLosesNoCall(t *testing.T) {
-	d := newDisturbed(t)
+	d := newDisturbedServer(t)
 	steady, probe := newNodeClient(t, d.server.address, "xds:///payments"), newNodeClient(t, d.server.address, "xds:///payments")
 	stop := steady.traffic(t)
-	d.everything(t, func() { probe.answered(t, 200) }, func(b string) { probe.until(t, b) })
+	d.disturb(t, func() { probe.callN(t, 200) }, func(b string) { probe.callUntil(t, b) })
 	t.Logf("none lost of %d calls", stop())
 }
 
-// gRPC for Node.js lacks the first policy in the cluster, so it uses the next one.
+// The cluster lists our policy first, which gRPC for Node.js does not have. It must use the next
+// policy in the list.
 func TestNodeClientWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
 	client := newNodeClient(t, p.address, "xds:///payments")
 	for _, one := range []string{a, b, c} {
-		client.until(t, one)
+		client.callUntil(t, one)
 	}
-	shares(t, client.answered(t, 4000), 0.05, map[string]float64{a: 0.375, b: 0.375, c: 0.25})
+	expectShares(t, client.callN(t, 4000), 0.05, map[string]float64{a: 0.375, b: 0.375, c: 0.25})
 }

@@ -22,12 +22,12 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-const patience = time.Minute
+const timeout = time.Minute
 
 var binary string // path of understudy; stockclient is in the same directory
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // many tests can run at a time, because they mostly wait
+	flag.Set("test.parallel", "8") // the tests mostly wait
 	os.Exit(run(m))
 }
 
@@ -53,7 +53,7 @@ type process struct {
 	lines   chan map[string]any
 }
 
-// serve starts a management server for the files at path. The server is killed when the test ends.
+// serve starts "understudy serve" for the files at path. The process is killed when the test ends.
 // Port 0 in address selects a free port.
 func serve(t *testing.T, address, path string, flags ...string) *process {
 	t.Helper()
@@ -85,7 +85,7 @@ func (p *process) read(lines *bufio.Scanner) {
 
 func (p *process) wait(t *testing.T, msg string) map[string]any {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for {
 		select {
 		case line, ok := <-p.lines:
@@ -96,7 +96,7 @@ func (p *process) wait(t *testing.T, msg string) map[string]any {
 				return line
 			}
 		case <-deadline:
-			t.Fatalf("understudy serve did not log %q within %v", msg, patience)
+			t.Fatalf("understudy serve did not log %q within %v", msg, timeout)
 		}
 	}
 }
@@ -112,12 +112,12 @@ func backend(t *testing.T) string {
 	return address
 }
 
-type counted struct {
+type countingListener struct {
 	net.Listener
 	n *atomic.Int64
 }
 
-func (c counted) Accept() (net.Conn, error) {
+func (c countingListener) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err == nil {
 		c.n.Add(1)
@@ -139,13 +139,13 @@ func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 		return handle(ctx, req)
 	}))
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	go server.Serve(counted{listener, opened})
+	go server.Serve(countingListener{listener, opened})
 	t.Cleanup(server.Stop)
 	return server, address
 }
 
 func call(conn *grpc.ClientConn) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var header metadata.MD
 	if _, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header)); err != nil {
@@ -154,7 +154,7 @@ func call(conn *grpc.ClientConn) (string, error) {
 	return strings.Join(header.Get("backend"), ","), nil
 }
 
-func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
+func callN(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	t.Helper()
 	counts := make(map[string]int)
 	for range n {
@@ -167,8 +167,8 @@ func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	return counts
 }
 
-// traffic makes calls on n goroutines until stop is called. It fails the test if one of them fails.
-// stop returns the number of calls.
+// traffic makes calls on n goroutines until stop is called. The test fails if a call fails. stop
+// returns the number of calls.
 func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	t.Helper()
 	var calls atomic.Int64
@@ -199,21 +199,21 @@ func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	return stop
 }
 
-func until(t *testing.T, conn *grpc.ClientConn, want string) {
+func callUntil(t *testing.T, conn *grpc.ClientConn, address string) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(timeout); time.Now().Before(end); {
 		b, err := call(conn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b == want {
+		if b == address {
 			return
 		}
 	}
-	t.Fatalf("no call reached %s within %v", want, patience)
+	t.Fatalf("no call reached %s within %v", address, timeout)
 }
 
-// fileEndpoint is an endpoint in a file. If its weight is 0, the file omits the weight.
+// fileEndpoint is an endpoint in a file. If weight is 0, the endpoint has no weight in the file.
 type fileEndpoint struct {
 	address string
 	weight  int

@@ -17,9 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// Two replicas of serve behind one address follow a Service, for clients outside of Kubernetes. The
-// backends are replaced one by one, and a replica is killed. No call fails. Clients that move to
-// the other replica open no new connections to backends.
+// Two replicas of "understudy serve" behind one address follow a Service, for clients outside
+// Kubernetes. The backends are replaced one by one, and a replica is killed. No call may fail. When
+// clients connect to the other replica, they must not open new connections to backends.
 func TestAFleetFollowsAService(t *testing.T) {
 	api := kubetest.Start(t)
 	var pods []*podServer
@@ -27,13 +27,13 @@ func TestAFleetFollowsAService(t *testing.T) {
 		pods = append(pods, newPodServer(t, api, i))
 	}
 	replicas := []*process{replica(t, api), replica(t, api)}
-	front := newFront(t, replicas[0].address, replicas[1].address)
+	front := newBalancer(t, replicas[0].address, replicas[1].address)
 	stock, ours := stockChannel(t, front.address, "web"), dial(t, "eds://"+front.address+"/web")
 	other := newStockClient(t, front.address, "xds:///web")
 	conns := []*grpc.ClientConn{stock, ours}
 	for _, c := range conns {
 		for _, p := range pods {
-			until(t, c, p.address)
+			callUntil(t, c, p.address)
 		}
 	}
 	stopStock, stopOurs, stopOther := traffic(t, stock, 2), traffic(t, ours, 2), other.traffic(t)
@@ -41,23 +41,23 @@ func TestAFleetFollowsAService(t *testing.T) {
 	roll := func(i int) {
 		next := newPodServer(t, api, len(pods)+i)
 		for _, c := range conns {
-			until(t, c, next.address)
+			callUntil(t, c, next.address)
 		}
 		pods[i].drain()
 		pods[i] = next
 	}
 	roll(0)
 	before := int64(9)
-	for end := time.Now().Add(patience); opened(pods) < before && time.Now().Before(end); {
-		answered(t, stock, 10)
+	for end := time.Now().Add(timeout); opened(pods) < before && time.Now().Before(end); {
+		callN(t, stock, 10)
 	}
-	used := front.dies(0, replicas[0].kill)
+	used := front.removeReplica(0, replicas[0].kill)
 	if used == 0 {
 		t.Error("no client used the killed replica")
 	}
-	front.moved(t, used)
+	front.awaitConnections(t, used)
 	for _, c := range conns {
-		answered(t, c, 200)
+		callN(t, c, 200)
 	}
 	if after := opened(pods); after != before {
 		t.Errorf("%d connections to the backends were opened after a replica was killed", after-before)
@@ -72,8 +72,8 @@ func replica(t *testing.T, api *kubetest.Server) *process {
 	return serve(t, "127.0.0.1:0", "--from=web=kubernetes:///web.shop:grpc", "--kubeconfig", api.Kubeconfig(t))
 }
 
-// podServer is a backend with its own EndpointSlice. The endpoints of a slice share a port, but the
-// backends have different ports.
+// podServer is a backend with its own EndpointSlice. The endpoints of a slice have the same port,
+// but the backends have different ports.
 type podServer struct {
 	*grpc.Server
 	api     *kubetest.Server
@@ -95,8 +95,8 @@ func (p *podServer) set(conditions string) {
 	p.api.Set("web", p.slice, n, fmt.Sprintf(`{"addresses":[%q],"conditions":%s}`, host, conditions))
 }
 
-// drain ends a backend like a kubelet: the backend is marked as terminating, and completes the
-// calls in flight.
+// drain stops a backend like a kubelet: it marks the backend as terminating, and waits for calls in
+// flight.
 func (p *podServer) drain() {
 	p.set(`{"ready":false,"serving":true,"terminating":true}`)
 	p.GracefulStop()
@@ -110,22 +110,22 @@ func opened(pods []*podServer) (n int64) {
 	return n
 }
 
-// front forwards connections to the replicas in turn, as a Service does.
+// balancer forwards connections to the replicas in turn, like a Service.
 type front struct {
 	address string
 
-	mu      sync.Mutex
-	changed *sync.Cond
-	to      []string
-	next    int
-	begun   int
-	conns   map[string]net.Conn // connections to replicas, by client address
+	mu        sync.Mutex
+	changed   *sync.Cond
+	replicas  []string
+	next      int
+	forwarded int
+	conns     map[string]net.Conn // connections to replicas, by client address
 }
 
-func newFront(t *testing.T, replicas ...string) *front {
+func newBalancer(t *testing.T, replicas ...string) *front {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	try(t, err)
-	f := &front{address: l.Addr().String(), to: replicas, conns: make(map[string]net.Conn)}
+	must(t, err)
+	f := &front{address: l.Addr().String(), replicas: replicas, conns: make(map[string]net.Conn)}
 	f.changed = sync.NewCond(&f.mu)
 	t.Cleanup(func() { l.Close() })
 	go func() {
@@ -143,7 +143,7 @@ func newFront(t *testing.T, replicas ...string) *front {
 func (f *front) serve(client net.Conn) {
 	defer client.Close()
 	f.mu.Lock()
-	to := f.to[f.next%len(f.to)]
+	to := f.replicas[f.next%len(f.replicas)]
 	f.next++
 	f.mu.Unlock()
 	server, err := net.Dial("tcp", to)
@@ -152,7 +152,7 @@ func (f *front) serve(client net.Conn) {
 	}
 	defer server.Close()
 	f.mu.Lock()
-	f.begun++
+	f.forwarded++
 	f.conns[client.RemoteAddr().String()] = server
 	f.changed.Broadcast()
 	f.mu.Unlock()
@@ -167,35 +167,35 @@ func (f *front) serve(client net.Conn) {
 	f.mu.Unlock()
 }
 
-// dies removes a replica from the front and kills it. begun is the value that f.begun reaches when
+// removeReplica removes a replica and kills it. awaited is the value that f.forwarded reaches when
 // the replica's clients have reconnected, or 0 if the replica had no connections.
-func (f *front) dies(n int, kill func()) (begun int) {
+func (f *front) removeReplica(n int, kill func()) (awaited int) {
 	f.mu.Lock()
-	gone, used := f.to[n], 0
-	f.to = slices.Delete(slices.Clone(f.to), n, n+1)
+	removed, used := f.replicas[n], 0
+	f.replicas = slices.Delete(slices.Clone(f.replicas), n, n+1)
 	for _, c := range f.conns {
-		if c.RemoteAddr().String() == gone {
+		if c.RemoteAddr().String() == removed {
 			used++
 		}
 	}
-	begun = f.begun + used
+	awaited = f.forwarded + used
 	f.mu.Unlock()
 	kill()
 	if used == 0 {
 		return 0
 	}
-	return begun
+	return awaited
 }
 
-// moved waits until begun connections have been forwarded since the start.
-func (f *front) moved(t *testing.T, begun int) {
+// awaitConnections waits until the balancer has forwarded count connections since its start.
+func (f *front) awaitConnections(t *testing.T, count int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	end := time.Now().Add(patience)
-	defer time.AfterFunc(patience, f.changed.Broadcast).Stop()
-	for f.begun < begun {
+	end := time.Now().Add(timeout)
+	defer time.AfterFunc(timeout, f.changed.Broadcast).Stop()
+	for f.forwarded < count {
 		if f.changed.Wait(); !time.Now().Before(end) {
-			t.Fatalf("the clients of the killed replica have not reconnected within %v", patience)
+			t.Fatalf("the clients of the killed replica have not reconnected within %v", timeout)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type lan struct {
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
 	servers   map[string]interface{ Stop() }
-	sick      map[string]bool
+	failing   map[string]bool
 }
 
 func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -54,7 +54,7 @@ func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
 	return listener.DialContext(ctx)
 }
 
-func (l *lan) up(host string, start func(net.Listener) interface{ Stop() }) {
+func (l *lan) start(host string, start func(net.Listener) interface{ Stop() }) {
 	listener := bufconn.Listen(1 << 16)
 	server := start(listener)
 	l.mu.Lock()
@@ -62,7 +62,7 @@ func (l *lan) up(host string, start func(net.Listener) interface{ Stop() }) {
 	l.listeners[host], l.servers[host] = listener, server
 }
 
-func (l *lan) down(hosts ...string) {
+func (l *lan) stop(hosts ...string) {
 	for _, host := range hosts {
 		l.mu.Lock()
 		server := l.servers[host]
@@ -74,10 +74,10 @@ func (l *lan) down(hosts ...string) {
 }
 
 func (l *lan) backend(host string) {
-	l.up(host, func(listener net.Listener) interface{ Stop() } {
+	l.start(host, func(listener net.Listener) interface{ Stop() } {
 		server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			l.mu.Lock()
-			sick := l.sick[host]
+			sick := l.failing[host]
 			l.mu.Unlock()
 			if sick {
 				return nil, status.Error(codes.Unavailable, "sick")
@@ -90,7 +90,8 @@ func (l *lan) backend(host string) {
 	})
 }
 
-// shop returns a cluster with drops and two priorities, of two endpoints and one.
+// shop returns a cluster with drops and two priorities. The first priority has two endpoints, and the
+// second has one.
 func shop() *endpointv3.ClusterLoadAssignment {
 	near, far := adstest.Cluster("shop", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("shop", "10.0.0.3:1")
 	near.Endpoints[0].Locality = &corev3.Locality{Region: "near"}
@@ -103,9 +104,10 @@ func shop() *endpointv3.ClusterLoadAssignment {
 	return near
 }
 
-// manage returns the script of a management server. It sends a type that nobody has requested, then
-// the cluster shop, and then the clusters from more. It does not know the cluster "nothing".
-func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
+// managementScript returns the script of a management server. It sends a resource type that was not
+// requested, then the cluster shop, and then the clusters from more. It does not have the cluster
+// "nothing".
+func managementScript(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
 			return err
@@ -130,8 +132,9 @@ func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	}
 }
 
-// exported returns the label sets of each metric that OpenTelemetry exports, by name and kind.
-func exported(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
+// exportedLabels returns the label sets of each metric that OpenTelemetry exports. The key consists
+// of the name and the kind of the metric.
+func exportedLabels(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
 	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
@@ -159,8 +162,9 @@ func exported(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
 	return sets
 }
 
-// rows returns the labels of each metric in docs/metrics.md, by name and kind.
-func rows(t *testing.T) map[string][]string {
+// documentedLabels returns the labels of each metric in docs/metrics.md. The key consists of the name
+// and the kind of the metric.
+func documentedLabels(t *testing.T) map[string][]string {
 	t.Helper()
 	document, err := os.ReadFile("../docs/metrics.md")
 	if err != nil {
@@ -184,7 +188,7 @@ func rows(t *testing.T) map[string][]string {
 	return all
 }
 
-// A channel goes through every event that is counted. OpenTelemetry then exports every metric in
+// The test causes all events that metrics count. OpenTelemetry must then export every metric in
 // docs/metrics.md, with the documented kind and labels.
 func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -193,9 +197,9 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 			MeterProvider:  metric.NewMeterProvider(metric.WithReader(reader)),
 			OptionalLabels: []string{"grpc.lb.backend_service"},
 		}}
-		l := &lan{listeners: map[string]*bufconn.Listener{}, servers: map[string]interface{ Stop() }{}, sick: map[string]bool{"10.0.0.2": true}}
-		network := &adsclient.Network{Dial: l.dial}
-		builder := given.Builder(eds.Scheme, given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
+		l := &lan{listeners: map[string]*bufconn.Listener{}, servers: map[string]interface{ Stop() }{}, failing: map[string]bool{"10.0.0.2": true}}
+		override := &adsclient.Network{Dial: l.dial}
+		builder := given.Builder(eds.Scheme, given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = override })))
 		dial := func(target string) *grpc.ClientConn {
 			conn, err := grpc.NewClient(target, grpc.WithResolvers(builder), grpc.WithContextDialer(l.dial),
 				grpc.WithTransportCredentials(insecure.NewCredentials()), opentelemetry.DialOption(options))
@@ -222,22 +226,24 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		conn, none := dial("eds://10.0.0.9:1/shop?outlierDetection=true"), dial("eds://10.0.0.9:1/nothing")
 		time.Sleep(time.Second)
 		more := make(chan *endpointv3.ClusterLoadAssignment)
-		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
-		time.Sleep(20 * time.Second) // the client notices that the server does not know the other cluster
+		l.start("10.0.0.9", func(listener net.Listener) interface{ Stop() } {
+			return adstest.Serve(listener, managementScript(more))
+		})
+		time.Sleep(20 * time.Second) // cluster "nothing" now counts as missing
 		calls(conn, 50)              // enough calls to eject the failing endpoint
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
 		}
-		exported(t, reader)
+		exportedLabels(t, reader)
 		bad := shop()
 		bad.Endpoints[0].Priority = 7
 		more <- bad
 		synctest.Wait()
-		l.down("10.0.0.1", "10.0.0.2")
+		l.stop("10.0.0.1", "10.0.0.2")
 		time.Sleep(time.Second)
 		calls(conn, 100)
 
-		got, want := exported(t, reader), rows(t)
+		got, want := exportedLabels(t, reader), documentedLabels(t)
 		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // as gRPC reports them
 		if len(want) < 10 {
 			t.Fatalf("the document has %d metrics", len(want))
@@ -275,6 +281,6 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		}
 		conn.Close()
 		none.Close()
-		l.down("10.0.0.3", "10.0.0.9")
+		l.stop("10.0.0.3", "10.0.0.9")
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func failing(t *testing.T) string {
+func failingBackend(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,8 +28,8 @@ func failing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// With the outlier_detection of a cluster from serve, gRPC's own xDS client and ours do the same:
-// they eject a failing endpoint within two intervals.
+// understudy serve sends a cluster with outlier_detection. gRPC's own xDS client and ours must eject
+// a failing endpoint.
 func TestOutlierDetectionAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
@@ -40,23 +40,23 @@ func TestOutlierDetectionAgainstServe(t *testing.T) {
 			cluster := "- name: shop\n" +
 				"  outlier_detection: {interval: 1s, max_ejection_percent: 40, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_minimum_hosts: 3, failure_percentage_request_volume: 5}\n" +
 				"  load_assignment: {endpoints: [{lb_endpoints: ["
-			for _, address := range []string{backend(t), backend(t), failing(t)} {
+			for _, address := range []string{backend(t), backend(t), failingBackend(t)} {
 				cluster += "{" + endpointAt(address) + "}, "
 			}
 			writeClusters(t, path, cluster+"]}]}\n")
 			conn := open(t, serve(t, "127.0.0.1:0", path).address)
-			failed, row := 0, 0
+			failed, succeeded := 0, 0
 			begin := time.Now()
-			for row < 300 {
+			for succeeded < 300 {
 				_, err := call(conn)
-				if row++; err != nil {
-					failed, row = failed+1, 0
+				if succeeded++; err != nil {
+					failed, succeeded = failed+1, 0
 				}
 				if err != nil && status.Code(err) != codes.Internal {
 					t.Fatal(err)
 				}
-				if time.Since(begin) > patience {
-					t.Fatalf("%d calls failed within %v, and no 300 in a row succeeded", failed, patience)
+				if time.Since(begin) > timeout {
+					t.Fatalf("%d calls failed within %v, and no 300 in a row succeeded", failed, timeout)
 				}
 			}
 			if failed == 0 {

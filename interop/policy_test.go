@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// twoLocalities writes a file with two localities, of weights 3 and 1. The first one has two
-// endpoints, of weights 2 and 1.
+// twoLocalities writes a file with two localities, and returns its path. The locality of a and b has
+// weight 3, and the locality of c has weight 1. In the first locality, a has weight 2 and b weight 1.
 func twoLocalities(t *testing.T, a, b, c string) string {
 	t.Helper()
 	text := `endpoints:
@@ -29,15 +29,15 @@ func twoLocalities(t *testing.T, a, b, c string) string {
 `
 	text = strings.NewReplacer("A}", port(a)+"}", "B}", port(b)+"}", "C}", port(c)+"}").Replace(text)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
-	try(t, os.WriteFile(path, []byte(text), 0o600))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// shares fails the test unless each backend has its share of the calls. The tolerance is for
-// clients that choose localities at random.
-func shares(t *testing.T, counts map[string]int, tolerance float64, want map[string]float64) {
+// expectShares fails the test unless each backend has its share of the calls. The tolerance must be
+// larger for clients that choose localities at random.
+func expectShares(t *testing.T, counts map[string]int, tolerance float64, want map[string]float64) {
 	t.Helper()
 	total := 0
 	for _, n := range counts {
@@ -50,20 +50,20 @@ func shares(t *testing.T, counts map[string]int, tolerance float64, want map[str
 	}
 }
 
-// A gRPC-Go program imports only weighted_round_robin from this project. Each endpoint of a file
-// that serve serves gets its share.
+// A gRPC-Go program imports only our weighted_round_robin, and gets its endpoints from "understudy
+// serve". Each endpoint must get its share of the calls.
 func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
 	conn := stockChannel(t, p.address, "payments")
 	for _, one := range []string{a, b, c} {
-		until(t, conn, one)
+		callUntil(t, conn, one)
 	}
-	shares(t, answered(t, conn, 2000), 0.001, map[string]float64{a: 0.5, b: 0.25, c: 0.25})
+	expectShares(t, callN(t, conn, 2000), 0.001, map[string]float64{a: 0.5, b: 0.25, c: 0.25})
 }
 
-// If the program does not import the policy, or serve has --policy round_robin, each locality still
-// gets its share. Its endpoints then get equal shares.
+// The client does not have our policy, or serve runs with --policy round_robin. Each locality must
+// get its share of the calls, and the endpoints of a locality must get equal shares.
 func TestServeToClientsWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)
@@ -72,14 +72,14 @@ func TestServeToClientsWithoutThePolicy(t *testing.T) {
 		p := serve(t, "127.0.0.1:0", path, "--policy", policy)
 		client := newStockClient(t, p.address, "xds:///payments")
 		for _, one := range []string{a, b, c} {
-			client.until(t, one)
+			client.callUntil(t, one)
 		}
-		shares(t, client.answered(t, 4000), 0.05, want)
+		expectShares(t, client.callN(t, 4000), 0.05, want)
 	}
 	p := serve(t, "127.0.0.1:0", path, "--policy", "round_robin")
 	conn := stockChannel(t, p.address, "payments")
 	for _, one := range []string{a, b, c} {
-		until(t, conn, one)
+		callUntil(t, conn, one)
 	}
-	shares(t, answered(t, conn, 4000), 0.05, want)
+	expectShares(t, callN(t, conn, 4000), 0.05, want)
 }

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// serve follows a target with several discovery mechanisms. Its changes reach gRPC's own xDS client
-// and ours.
+// "understudy serve" follows a target with two discovery mechanisms. Changes of both mechanisms must
+// reach gRPC's own xDS client and ours.
 func TestATargetAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
@@ -21,16 +21,16 @@ func TestATargetAgainstServe(t *testing.T) {
 			write(t, west, fileEndpoint{address: far})
 			p := serve(t, "127.0.0.1:0", "--from=shop=failover:///file:%2F%2F"+east+",file:%2F%2F"+west)
 			conn := open(t, p.address)
-			until(t, conn, near)
-			write(t, east, fileEndpoint{address: dead(t)})
-			until(t, conn, far)
+			callUntil(t, conn, near)
+			write(t, east, fileEndpoint{address: unusedAddress(t)})
+			callUntil(t, conn, far)
 			write(t, east, fileEndpoint{address: near})
-			until(t, conn, near)
-			if got := answered(t, conn, 20); got[near] != 20 {
+			callUntil(t, conn, near)
+			if got := callN(t, conn, 20); got[near] != 20 {
 				t.Errorf("20 calls were answered by %v, want the first mechanism", got)
 			}
 			p.kill()
-			if got := answered(t, conn, 20); got[near] != 20 {
+			if got := callN(t, conn, 20); got[near] != 20 {
 				t.Errorf("without the management server 20 calls were answered by %v, want the first mechanism", got)
 			}
 		})

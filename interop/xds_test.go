@@ -42,10 +42,10 @@ func TestStockChannelAgainstServe(t *testing.T) {
 	write(t, path, fileEndpoint{a, 0})
 	p := serve(t, "127.0.0.1:0", path, "--log-level", "debug")
 	conn := stockChannel(t, p.address, "payments")
-	if got := answered(t, conn, 10); got[a] != 10 {
+	if got := callN(t, conn, 10); got[a] != 10 {
 		t.Errorf("10 calls were answered by %v, want %s", got, a)
 	}
 	write(t, path, fileEndpoint{b, 0})
-	until(t, conn, b)
+	callUntil(t, conn, b)
 	p.wait(t, "client ACK")
 }

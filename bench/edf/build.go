@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// buildCost is the cost per endpoint of building a scheduler and making its first pick.
+// buildCost is the cost per endpoint of building a scheduler and making the first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {
@@ -38,8 +38,8 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// tail has the 99.99th percentile and the maximum of the pick latencies while all cores pick. The
-// latencies include the time to read the clock.
+// tail contains the 99.99th percentile and the maximum of the latencies of picks on all cores at the
+// same time. The latencies include the time to read the clock.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {

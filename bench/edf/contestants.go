@@ -13,15 +13,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// contestant is one way of picking an endpoint. loop makes n picks. Each contestant has a separate
-// loop, because the compiler cannot inline a call through a shared function value.
+// contestant is a picker that is compared with others. loop makes n picks. Each contestant has its
+// own loop, because the compiler cannot inline the call of a function value in a common loop.
 type contestant struct {
 	name  string
 	loop  func(n int)
 	close func()
 }
 
-// The first contestant is the baseline: a single atomic add.
+// contestants returns the pickers to compare. The first one is the baseline, a single atomic add.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		floor(),
@@ -73,7 +73,7 @@ func loopOf(p balancer.Picker) func(int) {
 	}
 }
 
-// textbook implements gRFC A34's queue with a lock, a binary heap and floating-point deadlines.
+// textbook implements the queue of gRFC A34 with a lock, a binary heap and floating-point deadlines.
 type textbook struct {
 	mu      sync.Mutex
 	entries []textbookEntry

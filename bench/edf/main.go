@@ -1,11 +1,11 @@
-// Command bench compares weighted pickers. It prints a Markdown table of medians, and a second
-// table with the cost of bring-up and updates:
+// Command edf compares weighted pickers. It prints a Markdown table of medians, and a second table
+// with the cost of bring-up and updates:
 //
 //	go run ./bench/edf
 //
-// Absolute times of different machines or runs are not comparable. Compare the ratios to the
-// floor, which is one atomic add on a shared counter, measured alternately with everything
-// else. The machine should be otherwise idle.
+// Times of different machines or runs are not comparable. Compare the ratios to the floor, which is
+// the time of one atomic add on a shared counter, measured alternately with the pickers. The machine
+// should be otherwise idle.
 package main
 
 import (

@@ -11,8 +11,8 @@ import (
 type cell struct {
 	name             string
 	serial, parallel float64 // ns per pick
-	serialRatio      float64 // ratios to the floor's times, measured alternately
-	parallelRatio    float64
+	serialRatio      float64 // serial, divided by the floor's serial of the same round
+	parallelRatio    float64 // parallel, divided by the floor's parallel of the same round
 	allocs           float64
 }
 
@@ -80,8 +80,8 @@ func measure(c contestant, span time.Duration) cell {
 	}
 }
 
-// onAllCores runs n iterations of loop on all cores. Each core repeatedly takes a small number of
-// them, so that all cores end at about the same time.
+// onAllCores makes loop run n iterations in total on all cores. Each core repeatedly runs a small
+// portion of the iterations, so that all cores end at about the same time.
 func onAllCores(loop func(int), n int) {
 	portion := max(1, n/256)
 	var taken atomic.Int64
@@ -100,8 +100,8 @@ func onAllCores(loop func(int), n int) {
 	wg.Wait()
 }
 
-// fewestAllocs returns the minimum number of allocations per pick. The minimum is used because
-// grpc-go's weighted_round_robin allocates every second in the same process.
+// fewestAllocs returns the minimum number of allocations per pick. It does not use the median,
+// because grpc-go's weighted_round_robin allocates every second in the same process.
 func fewestAllocs(samples []cell) float64 {
 	fewest := samples[0].allocs
 	for _, c := range samples {

@@ -20,7 +20,7 @@ type table struct {
 	overTextbook                                                    worst
 	tail                                                            worst
 
-	rows, busy int // busy counts rows measured while other processes used a core
+	rows, busy int // busy is the number of rows that were measured while other processes used a core
 }
 
 func (t *table) header() {

@@ -18,14 +18,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// tree is the tree of policies of a channel with one locality. Its connections are fakes.
+// tree is the tree of policies of a channel with one locality and fake connections.
 type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer
 	translator topology.Translator
-	published  chan struct{} // has an element if a state was published
-	complete   chan int      // the number of endpoints in the last picker that was used
-	picking    chan struct{}
+	published  chan struct{} // has an element if a new state was published
+	complete   chan int      // the number of endpoints in the last picker from which pick has picked
+	picking    chan struct{} // closed when pick has returned
 }
 
 func newTree() *tree {
@@ -101,15 +101,15 @@ func (t *tree) bringUp(state balancer.ClientConnState) {
 	}
 }
 
-// generatedTree picks with the policies that this project's resolvers configure.
+// generatedTree returns a contestant that picks with the policies that our resolvers configure.
 func generatedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// watchedTree is generatedTree in a program that imports package debug. It also counts the ends of
-// calls.
+// debugTree returns the contestant of generatedTree, but as in a program that imports package debug:
+// the end of each call is counted.
 func watchedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

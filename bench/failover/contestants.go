@@ -17,7 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// contestant is a library with certain settings. Its channels have two groups of backends.
+// contestant is a library with certain settings. connections is the number of connections that each
+// of its channels opens at the start.
 type contestant struct {
 	name        string
 	connections int
@@ -26,7 +27,7 @@ type contestant struct {
 
 const baseline = "grpc-go round_robin"
 
-// bare turns off features that grpc-go does not have, such as a standby and outlier detection.
+// zeroOptions disables features that grpc-go does not have, such as standbys.
 var bare = understudy.Options{}
 
 var standby = understudy.Options{WarmStandby: 1, FastFailover: true}
@@ -79,8 +80,8 @@ func fixed(l *lab) (string, resolver.Builder) {
 	return "fixed:///both", r
 }
 
-// switching returns a target whose resolver sends the first group and, when gRPC asks for
-// re-resolution, at once the second group.
+// switchedOnRequest returns a target whose resolver sends the addresses of the first group. When gRPC
+// requests re-resolution, it immediately sends the addresses of the second group.
 func switching(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))

@@ -1,7 +1,7 @@
-// Bench measures how long channels get no answers after the group of backends that they use is
-// killed. There are two groups of two backends on real sockets, and each group has its own process.
-// Bench prints times, and their ratios to grpc-go's round_robin, which always has connections to
-// both groups.
+// Command failover measures how long channels get no answers after the group of backends that they
+// use is killed. There are two groups of two backends on real sockets, and each group has its own
+// process. The command prints times, and their ratios to the time of grpc-go's round_robin, which
+// always has connections to both groups.
 package main
 
 import (
@@ -44,8 +44,8 @@ func exitOn(err error) {
 	}
 }
 
-// compare prints a table. Each round measures all contestants once, so that a slow minute of the
-// machine affects all of them.
+// compare measures the contestants and prints a table. Each round measures all contestants once, so
+// that a slow period of the machine affects all of them.
 func compare(only string, channels, rounds int, during func(func())) error {
 	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
 	if len(all) == 0 {
@@ -104,8 +104,9 @@ func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
 	return sorted[len(sorted)/2]
 }
 
-// profiled returns a function that calls its argument while it writes a CPU profile and a trace.
-// Empty file names disable them. Each run writes separate files, which "go tool pprof" can merge.
+// profiled returns a function that calls its argument while it writes a CPU profile and an execution
+// trace. An empty file name disables the profile or the trace. Each run writes separate files, which
+// "go tool pprof" can merge.
 func profiled(profile, traced string) func(func()) {
 	runs := 0
 	create := func(name string) *os.File {

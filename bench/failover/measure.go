@@ -12,7 +12,7 @@ import (
 )
 
 type result struct {
-	all, median time.Duration // time until all channels, and half of them, got answers again
+	all, median time.Duration // times until all channels, and until half of the channels, got answers again
 	cpu         time.Duration // CPU time of this process
 	attempts    int
 	lookups     int
@@ -20,8 +20,8 @@ type result struct {
 
 const settled = 2 * time.Minute
 
-// run opens channels, waits for their connections, and kills the first group. It measures the time
-// until the second group has answered a call on each channel.
+// run opens channels, waits for their connections, and kills the first group of backends. It measures
+// the time until the second group has answered a call on each channel.
 func run(c contestant, channels int, during func(func())) (result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), settled)
 	defer cancel()
@@ -40,8 +40,7 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	if _, err := answers(ctx, conns, ""); err != nil {
 		return result{}, err
 	}
-	// Wait until DNS lookups are allowed again, as in a program that has been running for a long
-	// time.
+	// Wait until grpc-go allows another DNS lookup, as in a program that has run for a long time.
 	select {
 	case <-time.After(2 * dnsPause):
 	case <-ctx.Done():
@@ -59,8 +58,8 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	return r, err
 }
 
-// connect opens channels in batches, so that the name server loses no queries, and waits for their
-// connections.
+// connect opens channels and waits for their connections. It opens the channels in batches, so that
+// the name server loses no queries.
 func connect(ctx context.Context, c contestant, l *lab, channels int) ([]*grpc.ClientConn, error) {
 	const batch = 50
 	open := newCounter()
@@ -90,14 +89,14 @@ func summary(start time.Time, all []answer) result {
 	return r
 }
 
-// answer has the time of a channel's answer and the number of calls until then.
+// answer contains the time of the first answer on a channel, and the number of calls until then.
 type answer struct {
 	at       time.Time
 	attempts int
 }
 
-// answers makes calls on all channels concurrently. On each channel it stops when the named group
-// answers, or when any group answers if name is "".
+// answers makes calls on all channels concurrently. On each channel, it stops when the named group of
+// backends answers, or when any group answers if name is "".
 func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answer, error) {
 	all := make([]answer, len(conns))
 	var wg sync.WaitGroup

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shown lists the numbers of calls per client for the rows of the tables.
+// tableRows lists the numbers of calls per client that have a row in the tables.
 var shown = []int{1, 2, 5, 10, 20, 50}
 
 const introduction = `# A fleet's first calls

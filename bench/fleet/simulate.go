@@ -20,15 +20,16 @@ type result struct {
 	// overload is the load of the busiest endpoint as a multiple of its fair share, which is
 	// proportional to its weight. The index is the number of calls per client minus 1.
 	overload []float64
-	// worst is the largest multiple of a fair share of any endpoint, with the same index.
+	// worst is the largest load of any endpoint as a multiple of the endpoint's own fair share. The
+	// index is the same.
 	worst []float64
-	// busy is the fraction of endpoints that have received any call, with the same index.
+	// busy is the fraction of endpoints that have received a call. The index is the same.
 	busy []float64
 }
 
 type client func() int
 
-// simulate simulates the fleet once for each way of picking. The results are deterministic.
+// simulate simulates the fleet once for each kind of client. The results are deterministic.
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{
@@ -38,8 +39,9 @@ func (f fleet) simulate() []result {
 	}
 }
 
-// scheduler returns a client that picks by earliest deadline first, like weighted_round_robin with
-// all endpoints READY. left returns the remaining fraction of an endpoint's first interval.
+// scheduler returns a client that picks endpoints by earliest deadline first, like
+// weighted_round_robin with all endpoints READY. left returns the remaining fraction of an
+// endpoint's first interval.
 func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
@@ -48,8 +50,8 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	return edf.New(entries).Next
 }
 
-// randomStart returns a client with a random start. One endpoint, drawn by weight, has just been
-// picked. The others are at random times in their intervals.
+// randomStart returns a client whose sequence of picks starts at a random point. One endpoint, drawn
+// at random by weight, has just been picked. Of each other endpoint's interval, a random part remains.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {
@@ -60,7 +62,7 @@ func (f fleet) randomStart(random *rand.Rand) client {
 	})
 }
 
-// lottery returns a client that draws endpoints at random, by weight.
+// lottery returns a client that draws each endpoint at random, by weight.
 func (f fleet) lottery(random *rand.Rand) client {
 	below := make([]int, f.endpoints)
 	sum := 0
@@ -75,7 +77,7 @@ func (f fleet) lottery(random *rand.Rand) client {
 }
 
 func (f fleet) measure(name string, newClient func() client) result {
-	// load[k][i] is the number of clients that made call k to endpoint i.
+	// load[k][i] is the number of clients whose call k went to endpoint i.
 	load := make([][]int, f.calls)
 	for k := range load {
 		load[k] = make([]int, f.endpoints)

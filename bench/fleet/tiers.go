@@ -13,15 +13,16 @@ var recorded string
 
 type record struct {
 	clients, backends, callMillis int
-	cost, connection              cost // per client, and per connection to a backend
+	cost, connection              cost // the cost of a client, and of a connection to a backend
 	seconds                       [][]int
 }
 
 type cost struct{ bytes, goroutines int }
 
-// A row of seconds has these columns: the calls to each backend, those of p0 first; the connection
-// attempts to each backend, in the same order; the connection attempts to the management server;
-// and the failed calls. The methods below return column indexes.
+// calls returns the range of the columns in recording.seconds with the calls to the backends of a
+// priority. A row of seconds has the calls to each backend, beginning with the backends of p0; the
+// connection attempts to each backend, in the same order; the connection attempts to the management
+// server; and the failed calls.
 func (r record) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }
@@ -34,7 +35,7 @@ func (r record) connections(priority int) (from, to int) {
 func (r record) control() int { return 4 * r.backends }
 func (r record) failed() int  { return 4*r.backends + 1 }
 
-// phases lists the events of the recording and the seconds at which they happen.
+// phases lists the events of the recording, and the second at which each one occurs.
 var phases = []struct {
 	from int
 	name string
@@ -82,8 +83,7 @@ func (r record) column(c, from, to int) []int {
 	return all
 }
 
-// busiest returns the largest of the columns first to end-1 for each second from from up to, but
-// not including, to.
+// busiest returns, for each second from from to to-1, the maximum of the columns first to end-1.
 func (r record) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -92,7 +92,7 @@ func (r record) busiest(first, end, from, to int) []int {
 	return all
 }
 
-// steady returns the median of the last 30 seconds, when the fleet has settled.
+// steady returns the median of the last 30 values of a column. The fleet has then settled.
 func steady(column []int) int {
 	tail := slices.Clone(column[max(0, len(column)-30):])
 	slices.Sort(tail)

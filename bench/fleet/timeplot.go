@@ -13,8 +13,8 @@ type series struct {
 	values []int
 }
 
-// scale maps values to the range 0 to 1. The value most becomes 1. grid returns the values of the
-// grid lines.
+// scale maps the values from 0 to most to positions from 0 to 1. grid returns the values at which grid
+// lines are drawn.
 type scale struct {
 	at   func(n, most int) float64
 	grid func(most int) []int
@@ -34,8 +34,8 @@ var linear = scale{
 	},
 }
 
-// logarithmic shows small values and thousands in the same plot. A 0 is drawn below 1, because it
-// has no logarithm.
+// logarithmic is a scale for plots with both small and large values. The value 0 has no logarithm and
+// is drawn a little below 1.
 var logarithmic = scale{
 	at: func(n, most int) float64 {
 		const zero = 0.08
@@ -92,7 +92,7 @@ func timePlot(title string, s scale, lines []series) string {
 	return b.String()
 }
 
-// polyline draws a line. It omits points that equal both neighbors.
+// polyline draws a line. It omits points with the same value as both neighbors.
 func polyline(b *strings.Builder, class int, values []int, x func(int) float64, y func(int) float64) {
 	var points strings.Builder
 	for second, n := range values {

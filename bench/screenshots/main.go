@@ -1,7 +1,8 @@
-// Command screenshots takes the screenshots in docs: the debug page of a demo whose backends are
-// killed, and of a channel with 10,000 endpoints. It needs Chromium.
+// Command screenshots takes the screenshots in docs. They show the page of the demo, the debug page
+// while backends of the demo are killed, and the debug page of a channel with 10,000 endpoints. The
+// command needs Chromium.
 //
-//	go run ./bench/screenshots    # from the repository's root
+//	go run ./bench/screenshots    # from the root of the repository
 package main
 
 import (
@@ -76,7 +77,7 @@ type camera struct {
 const calm = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
-// take takes a screenshot of a page when the JavaScript condition holds.
+// take opens a page, waits until the JavaScript condition is true, and takes a screenshot.
 func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
 	page, err := c.browser.Open(ctx, url, v)
 	if err != nil {
@@ -102,7 +103,7 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 	return write(filepath.Join(c.dir, file), shot)
 }
 
-// write writes an image with only its 256 most frequent colors. The file is then four times
+// write writes an image with only its 256 most frequent colors, which makes the file four times
 // smaller.
 func write(file string, shot []byte) error {
 	picture, err := png.Decode(bytes.NewReader(shot))

@@ -52,7 +52,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		if s.resolver != nil {
 			s.resolver.Close()
 		}
-		s.channel.updateErr = nil
+		s.updateErr = nil
 		s.take()
 		r, err := build(s.fakeBuilder, s.channel, args...)
 		if err != nil {
@@ -76,9 +76,9 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 			stateattr.ResolveNow(s.lastState)("fake:"+args[0], false)
 		}
 	case "refuse":
-		s.channel.updateErr = nil
+		s.updateErr = nil
 		if d.Input != "" {
-			s.channel.updateErr = errors.New(d.Input)
+			s.updateErr = errors.New(d.Input)
 		}
 	case "close":
 		s.resolver.Close()

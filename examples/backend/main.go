@@ -1,5 +1,5 @@
-// Command backend is a gRPC server for trying things out: it serves grpc.health.v1.Health at an
-// address. With -errors, it answers each call with INTERNAL.
+// Command backend is a gRPC server for the examples. It serves grpc.health.v1.Health at an address.
+// With -errors, it answers each call with INTERNAL.
 //
 //	backend 127.0.0.1:50051
 package main

@@ -1,5 +1,5 @@
-// Command client is the example client in the README. It calls a health service in us-east and, if
-// that is unavailable, in eu-west.
+// Command client is the example client in the README. It calls a health service in us-east. If
+// us-east is unavailable, it calls the service in eu-west.
 package main
 
 import (

@@ -9,22 +9,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave func()) {
+func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, cancelCluster func()) {
 	catalogue = adstest.NewCatalogue(adstest.Cluster("b", "10.0.0.1:1"))
 	m = startManager(t, catalogue.Serve)
-	leave = sync.OnceFunc(Watch(m.target(), Clusters, "a", new(notes), nil))
-	t.Cleanup(leave)
+	cancelCluster = sync.OnceFunc(Watch(m.serverConfig(), Clusters, "a", new(recordingWatcher), nil))
+	t.Cleanup(cancelCluster)
 	_, cancelB := m.watch("b")
 	t.Cleanup(cancelB)
 	a, cancelA := m.watch("a")
-	pass(missingAfter + time.Second)
+	sleep(missingAfter + time.Second)
 	expect(t, "a", a.take(), "the server has no such resource")
 	cancelA()
-	return m, catalogue, leave
+	return m, catalogue, cancelCluster
 }
 
-// A cluster that was missing comes back together with its endpoints. A new watcher must not get the
-// old error just before the endpoints arrive.
+// A cluster that was missing is sent again, and its endpoints follow. A new watcher must not get the
+// old error before the endpoints arrive.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAbsentClusterIsBack(t *testing.T) {
 			catalogue.Set(adstest.EDS("a"))
 			synctest.Wait()
 			if idle {
-				defer Watch(m.target(), Clusters, "a", new(notes), nil)()
+				defer Watch(m.serverConfig(), Clusters, "a", new(recordingWatcher), nil)()
 			}
 			again, cancelAgain := m.watch("a")
 			defer cancelAgain()
@@ -46,8 +46,8 @@ func TestAbsentClusterIsBack(t *testing.T) {
 	}
 }
 
-// A cluster comes back, but its endpoints do not. Watchers must get the error after a short
-// timeout. The metric must not count the missing resource a second time.
+// A cluster that was missing is sent again, but its endpoints are not. Watchers must get the error
+// after the short timeout. The missing endpoints must not be logged a second time.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, catalogue, _ := startAbsent(t)
@@ -56,11 +56,11 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 		synctest.Wait()
 		again, cancelAgain := m.watch("a")
 		defer cancelAgain()
-		pass(onItsWay - 1)
+		sleep(shortMissingAfter - 1)
 		expect(t, "a", again.take())
 		second, cancelSecond := m.watch("a")
 		defer cancelSecond()
-		pass(1)
+		sleep(1)
 		expect(t, "a", again.take(), "the server has no such resource")
 		expect(t, "the second", second.take(), "the server has no such resource")
 		third, cancelThird := m.watch("a")
@@ -72,8 +72,8 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 	})
 }
 
-// No response about clusters has arrived recently, so missing endpoints are not expected soon. A
-// new watcher must get the known error at once.
+// No response with clusters has arrived recently. A new watcher of missing endpoints must get the
+// known error at once.
 func TestAbsentClusterIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := startAbsent(t)

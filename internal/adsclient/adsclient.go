@@ -48,20 +48,20 @@ type Resource struct {
 // block, and must not call this package. A call that was already queued may arrive after the
 // cancellation.
 type Watcher interface {
-	// Resource is called with each good resource that differs from the previous one. version is the
+	// Resource is called with each valid resource that differs from the previous one. version is the
 	// version of the response that contained the resource, or "" if that version is unknown.
 	Resource(r *Resource, version string)
-	// Unknown is called while there is no good resource, perhaps several times with different errors.
+	// Unknown is called while there is no valid resource, perhaps several times with different errors.
 	// The error is a single line that names the server and the resource, and it wraps no other error.
 	// absent means that the server does not have the resource.
 	Unknown(err error, absent bool)
-	// Rejected is called when an update was rejected and a good resource stays in use. The error
-	// has the same form as that of Unknown.
+	// Rejected is called when an update was rejected and the last valid resource stays in use. The
+	// error has the same form as the error of Unknown.
 	Rejected(err error)
-	// Lost is called when the server becomes unreachable: a stream has ended without a response, or
-	// nothing has arrived in time. It is called before the errors that the outage causes, and again
-	// when the reason changes. Lost(nil) is called when the server responds again, after the resources
-	// of the response.
+	// Lost is called when the server becomes unreachable, because a stream ended without a response or
+	// no response arrived in time. It is called before Unknown reports errors that the outage causes,
+	// and again when the reason changes. When the server responds again, the watcher first receives the
+	// resources of the response, and then Lost(nil).
 	Lost(*Outage)
 }
 
@@ -71,29 +71,29 @@ type Outage struct {
 	Since time.Time
 	Heard time.Time // when the server last sent a message, or zero
 
-	partial bool        // the server has not answered the request for one resource, but sends others
-	over    atomic.Bool // the server has responded again, so a call of Lost(nil) follows
+	partial   bool        // the server has not sent one requested resource, but is reachable
+	recovered atomic.Bool // the server has responded again, and Lost(nil) will be called next
 }
 
 // Watch subscribes to a resource until cancel is called. The first watcher of a server opens the
-// stream; its recorder, which may be nil, receives the stream's metrics. The stream is closed when
-// the last watcher has cancelled.
-func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
-	if !utf8.ValidString(name) { // such a name would end the stream, also for other watchers
-		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", of.noun, name, server.URI), true)
+// stream, and the recorder of this watcher receives the stream's metrics. recorder may be nil. The
+// stream is closed when the last watcher has cancelled.
+func Watch(server Server, typ *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
+	if !utf8.ValidString(name) { // a request with an invalid name would end the stream of all watchers
+		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", typ.noun, name, server.URI), true)
 		return func() {}
 	}
 	c := clients.acquire(server, recorder)
 	handle := &watch{w}
-	c.serial.Do(func() { c.topic(of.url).watch(name, handle) })
+	c.serial.Do(func() { c.topic(typ.url).watch(name, handle) })
 	return sync.OnceFunc(func() {
-		c.serial.Do(func() { c.topic(of.url).unwatch(name, handle) })
+		c.serial.Do(func() { c.topic(typ.url).unwatch(name, handle) })
 		clients.release(c)
 	})
 }
 
-// Heard returns the time at which a server last sent a message. While its stream is up, this is the
-// current time. The server must be watched and must have responded before.
+// Heard returns the time at which a server last sent a message, or the current time while its
+// stream is open. The server must be watched and must have responded before.
 func Heard(server Server) time.Time {
 	if c := clients.find(server); c != nil {
 		if ended := c.ended.Load(); ended != nil {
@@ -112,10 +112,10 @@ func EndpointsFailed(server Server) {
 }
 
 type key struct {
-	uri      string
-	identity any
-	node     string
-	max      int
+	uri         string
+	identity    any
+	node        string
+	maxResponse int
 }
 
 func (s Server) key() key {

@@ -14,15 +14,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-type talker interface {
+type responder interface {
 	Recv() (*discoveryv3.DiscoveryRequest, error)
 	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
 }
 
 // frugal is a server that does only what the protocol requires. It ignores requests with an old
-// nonce, and sends a resource only when it is requested for the first time. longest is set to the
-// largest number of names in a request.
-func frugal(s talker, longest *int) error {
+// nonce, and sends a resource only if the previous request did not contain its name. longest is set
+// to the largest number of names in a request.
+func frugal(s responder, longest *int) error {
 	var known []string
 	nonce := ""
 	for {
@@ -47,19 +47,19 @@ func frugal(s talker, longest *int) error {
 	}
 }
 
-// A resource is unsubscribed and subscribed again. The client must receive it again, even if the
-// server reads so slowly that both requests are merged into one.
+// A watcher cancels its subscription to a resource, and a new watcher subscribes. The server must
+// send the resource again, even if it reads so slowly that both requests are merged into one.
 func TestClusterIsWatchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{}, 1)
 		reads <- struct{}{}
 		m := startManager(t, func(s *adstest.Stream) error {
-			return frugal(&slow{s, reads}, new(int))
+			return frugal(&slowReader{s, reads}, new(int))
 		})
-		long := strings.Repeat("b", 100_000) // more than the flow-control window of a stream, so that later requests have to wait
-		b, cancelB := m.watch(long)
+		longName := strings.Repeat("b", 100_000) // fills the stream's flow-control window, so that later requests must wait
+		b, cancelB := m.watch(longName)
 		defer cancelB()
-		expect(t, "b", b.take(), long+":1")
+		expect(t, "b", b.take(), longName+":1")
 		a, cancelA := m.watch("a")
 		reads <- struct{}{}
 		reads <- struct{}{}
@@ -71,7 +71,7 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 		again, cancelAgain := m.watch("a")
 		defer cancelAgain()
 		close(reads)
-		pass(missingAfter)
+		sleep(missingAfter)
 		expect(t, "a", again.take(), "a:1")
 		if got := m.server.Streams(); got != 1 {
 			t.Errorf("%d streams, want 1", got)
@@ -79,18 +79,18 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 	})
 }
 
-type slow struct {
+type slowReader struct {
 	*adstest.Stream
 	reads <-chan struct{}
 }
 
-func (s *slow) Recv() (*discoveryv3.DiscoveryRequest, error) {
+func (s *slowReader) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	<-s.reads
 	return s.Stream.Recv()
 }
 
-// The client must renew its stream from time to time, so that the server forgets unused
-// subscriptions.
+// The client must open a new stream after about 100 cancelled subscriptions, so that the server
+// forgets them.
 func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 0
@@ -100,9 +100,9 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 		expect(t, "stays", stays.take(), "stays:1")
 		for i := range 500 {
 			name := string(rune('A' + i))
-			one, cancel := m.watch(name)
-			pass(missingAfter)
-			expect(t, name, one.take(), name+":1")
+			watcher, cancel := m.watch(name)
+			sleep(missingAfter)
+			expect(t, name, watcher.take(), name+":1")
 			cancel()
 		}
 		expect(t, "stays", stays.take())
@@ -112,18 +112,18 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	})
 }
 
-// A request with other names replaces a NACK that has not been sent yet. It must carry the reason
-// of the NACK; later requests must not.
+// A request with other names replaces a NACK that has not been sent yet. This request must contain
+// the reason of the NACK, and later requests must not.
 func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
-	subs, all := ads.New(), newMailboxes()
-	m := all[0]
+	subs, boxes := ads.New(), newMailboxes()
+	box := boxes[0]
 	take := func() *ads.Request {
-		_, r := all.take(t.Context())
+		_, r := boxes.take(t.Context())
 		return r
 	}
 	put := func(a ads.Actions) {
 		if a.Send != nil {
-			m.put(a.Send)
+			box.put(a.Send)
 		}
 	}
 	put(subs.Watch("a", false))
@@ -141,7 +141,7 @@ func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	if got := take(); got.Reject != "" {
 		t.Errorf("the reason was sent twice: %+v", got)
 	}
-	// A later good response must be acknowledged, even if it has the same nonce.
+	// A later valid response must be acknowledged, even if it has the same nonce.
 	put(subs.Received("1", "n", bad))
 	put(subs.Received("1", "n", []ads.Resource{{Name: "a"}}))
 	if got := take(); got.Reject != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server fails each attempt with RESOURCE_EXHAUSTED. The client must wait longer after each
-// attempt. After one response, the backoff must be short again.
+// A server ends each stream with RESOURCE_EXHAUSTED. The client must wait longer after each attempt.
+// After a stream with a response, the backoff must start again at one second.
 func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Time
@@ -32,7 +32,7 @@ func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 		a, cancel := m.watch("a")
 		expect(t, "a", a.take(), "too many clients")
 		for m.server.Streams() < answered+2 {
-			pass(time.Second)
+			sleep(time.Second)
 		}
 		cancel()
 		synctest.Wait()
@@ -50,24 +50,24 @@ func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	})
 }
 
-// As everywhere in gRPC, the backoff counts from the beginning of an attempt. After a long stream,
-// the next one must therefore begin at once.
+// As elsewhere in gRPC, the backoff counts from the beginning of an attempt. After a long stream,
+// the next stream must therefore be opened at once.
 func TestLongStreamIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
 			if err := s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")); err != nil {
 				return err
 			}
-			pass(30 * time.Minute)
+			sleep(30 * time.Minute)
 			return nil
 		})
 		_, cancel := m.watch("a")
-		pass(30 * time.Minute)
+		sleep(30 * time.Minute)
 		synctest.Wait()
 		if got := m.server.Streams(); got != 2 {
 			t.Errorf("%d streams after the first ended, want 2", got)
 		}
 		cancel()
-		pass(time.Hour)
+		sleep(time.Hour)
 	})
 }

@@ -17,10 +17,10 @@ import (
 // (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay replaces missingAfter for a resource that was already missing before, if a response with
-// clusters arrived less than onItsWay ago. A server sends endpoints soon after their cluster, or
-// never.
-const onItsWay = 500 * time.Millisecond
+// shortMissingAfter replaces missingAfter for a resource that was already missing, if a response
+// with clusters arrived less than shortMissingAfter ago. A server that has the endpoints of a
+// cluster sends them soon after the cluster.
+const shortMissingAfter = 500 * time.Millisecond
 
 // client maintains the stream to one server. Fields that change after newClient are guarded by
 // serial, unless noted otherwise.
@@ -32,18 +32,20 @@ type client struct {
 	stop     context.CancelFunc
 	recorder estats.MetricsRecorder
 
-	serial   serial.Serializer
-	topics   []*topic
-	answered bool    // a response has arrived on the current stream
-	lost     *Outage // why the server is unreachable, or nil
-	current  *stream // nil between streams
-	ignored  string
-	news     time.Time // when a response with clusters last arrived
+	serial       serial.Serializer
+	topics       []*topic
+	answered     bool    // a response has arrived on the current stream
+	outage       *Outage // why the server is unreachable, or nil
+	current      *stream // nil between streams
+	ignoredType  string
+	lastClusters time.Time // when the last response with clusters arrived
 
 	pinging pinging
-	doubt   doubt
+	second  secondStream
 
-	ended atomic.Pointer[time.Time] // when the last stream with a response ended; nil while such a stream is open
+	// ended is the time at which the last stream with a response ended. It is nil while a stream with a
+	// response is open, and before the first stream with a response has ended.
+	ended atomic.Pointer[time.Time]
 }
 
 func newClient(server Server, k key, r estats.MetricsRecorder) *client {
@@ -55,16 +57,16 @@ func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 		stop:     cancel,
 		recorder: r,
 	}
-	for _, of := range []*Type{Clusters, Endpoints} {
+	for _, typ := range []*Type{Clusters, Endpoints} {
 		c.topics = append(c.topics, &topic{
-			versions: make(map[string]string),
-			passedOn: make(map[string]passedOn),
-			Type:     of,
-			client:   c,
-			subs:     ads.New(),
-			watchers: make(map[string]map[*watch]bool),
-			timers:   make(map[ads.Timer]*time.Timer),
-			silent:   make(map[string]*Outage),
+			versions:       make(map[string]string),
+			delivered:      make(map[string]deliveredResource),
+			Type:           typ,
+			client:         c,
+			subs:           ads.New(),
+			watchers:       make(map[string]map[*watch]bool),
+			timers:         make(map[ads.Timer]*time.Timer),
+			partialOutages: make(map[string]*Outage),
 		})
 	}
 	go c.run()
@@ -80,23 +82,23 @@ func (c *client) topic(url string) *topic {
 	return nil
 }
 
-func (c *client) lose(why error) {
-	err := c.unreachable(why)
-	if c.lost != nil && c.lost.Err.Error() == err.Error() {
+func (c *client) recordOutage(reason error) {
+	err := c.unreachableError(reason)
+	if c.outage != nil && c.outage.Err.Error() == err.Error() {
 		return
 	}
 	o := &Outage{Err: err, Since: time.Now()}
-	if c.lost != nil {
-		o.Since = c.lost.Since
+	if c.outage != nil {
+		o.Since = c.outage.Since
 	}
 	if ended := c.ended.Load(); ended != nil {
 		o.Heard = *ended
 	}
-	c.setLost(o)
+	c.setOutage(o)
 }
 
-func (c *client) unreachable(why error) error {
-	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
+func (c *client) unreachableError(reason error) error {
+	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, reason)
 }
 
 // silent reports whether the server has sent no response for missingAfter, on any stream.
@@ -108,21 +110,21 @@ func (c *client) silent() bool {
 	return ended == nil || time.Since(*ended) >= missingAfter
 }
 
-func (c *client) reached() {
-	if c.lost != nil {
-		c.setLost(nil)
+func (c *client) endOutages() {
+	if c.outage != nil {
+		c.setOutage(nil)
 	}
 	for _, t := range c.topics {
-		for name := range t.silent {
-			t.setSilent(name, nil)
+		for name := range t.partialOutages {
+			t.setPartialOutage(name, nil)
 		}
 	}
 }
 
-func (c *client) setLost(o *Outage) {
-	c.lost = o
+func (c *client) setOutage(o *Outage) {
+	c.outage = o
 	for _, t := range c.topics {
-		clear(t.silent)
+		clear(t.partialOutages)
 		for _, watchers := range t.watchers {
 			for w := range watchers {
 				w.Lost(o)
@@ -131,32 +133,32 @@ func (c *client) setLost(o *Outage) {
 	}
 }
 
-// opened puts a stream into use. If it was a second stream, requests that were already sent on it
-// are not repeated.
+// opened makes s the current stream and sends the requests for all subscriptions on it. If s was
+// the second stream, it omits requests that were already sent on s.
 func (c *client) opened(s *stream) {
 	c.answered, c.current = false, s
 	for i, t := range c.topics {
-		t.requests = s.mail[i]
+		t.requests = s.mailboxes[i]
 		a := t.subs.Opened()
-		if a.Send != nil && slices.Equal(a.Send.Names, s.asked[i]) {
+		if a.Send != nil && slices.Equal(a.Send.Names, s.requested[i]) {
 			a.Send = nil
 		}
-		t.do(a, nil, t.watchers)
+		t.execute(a, nil, t.watchers)
 	}
 }
 
 // closed records that the stream has ended. err is nil if this is not a failure.
 func (c *client) closed(err error) {
 	if c.answered {
-		err = nil // after a response, the end of a stream is not a failure (gRFC A57)
+		err = nil // the end of a stream is not a failure if a response has arrived on it (gRFC A57)
 	}
 	c.answered = false
 	if err != nil {
-		c.lose(err)
+		c.recordOutage(err)
 	}
 	for _, t := range c.topics {
 		t.requests = nil
-		t.drop()
-		t.do(t.subs.Closed(err), nil, t.watchers)
+		t.dropDelayed()
+		t.execute(t.subs.Closed(err), nil, t.watchers)
 	}
 }

@@ -35,9 +35,9 @@ func TestClusterThatDoesNotComeCountsAsMissing(t *testing.T) {
 		})
 		a, cancel := m.watch("a")
 		defer cancel()
-		pass(15*time.Second - 1)
+		sleep(15*time.Second - 1)
 		expect(t, "a", a.take())
-		pass(1)
+		sleep(1)
 		expect(t, "a", a.take(), `cluster "a" from passthrough:///TestClusterThatDoesNotComeCountsAsMissing: the server has no such resource`)
 		close(late)
 		expect(t, "a", a.take(), "a:1")
@@ -98,8 +98,8 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 				return errors.Join(s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 			})
 			g := new(gauge)
-			cancel := Watch(m.target(), Endpoints, "a", new(notes), g)
-			pass(time.Minute)
+			cancel := Watch(m.serverConfig(), Endpoints, "a", new(recordingWatcher), g)
+			sleep(time.Minute)
 			if got := g.value.Load(); got != 1 {
 				t.Errorf("%d streams are connected, want 1", got)
 			}
@@ -145,9 +145,9 @@ func TestOthersDoNotShareTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
 		for _, identity := range []string{"x", "x", "y"} {
-			server := m.target()
+			server := m.serverConfig()
 			server.Identity = identity
-			defer Watch(server, Endpoints, "a", new(notes), nil)()
+			defer Watch(server, Endpoints, "a", new(recordingWatcher), nil)()
 		}
 		synctest.Wait()
 		if got := m.server.Streams(); got != 2 {
@@ -167,17 +167,17 @@ func TestHeard(t *testing.T) {
 		expect(t, "at the start", n.take(), "a:1")
 		age := func(what string, least, most time.Duration) {
 			t.Helper()
-			if got := time.Since(Heard(m.target())); got < least || got > most {
+			if got := time.Since(Heard(m.serverConfig())); got < least || got > most {
 				t.Errorf("%s: last message %v ago, want %v to %v", what, got, least, most)
 			}
 		}
-		pass(time.Hour)
+		sleep(time.Hour)
 		age("a stream without news", 0, 0)
 		m.stop()
-		pass(time.Hour)
+		sleep(time.Hour)
 		age("an hour after the server died", time.Hour, time.Hour)
 		m.start()
-		pass(3 * time.Minute)
+		sleep(3 * time.Minute)
 		age("after it came back", 0, 0)
 		expect(t, "all the time", n.take())
 	})
@@ -201,15 +201,15 @@ func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 		a, cancel := m.watch("a")
 		defer cancel()
 		expect(t, "a", a.take(), "a:1")
-		pass(time.Hour)
+		sleep(time.Hour)
 		m.stop()
-		pass(time.Hour)
+		sleep(time.Hour)
 		expect(t, "a", a.take())
 		late, cancelLate := m.watch("a")
 		defer cancelLate()
 		expect(t, "late", late.take(), "a:1")
 		m.start()
-		pass(144 * time.Second)
+		sleep(144 * time.Second)
 		expect(t, "a", a.take(), "a:2")
 		expect(t, "late", late.take(), "a:2")
 	})

@@ -8,9 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// thrifty is a server that ends each stream after a while. It sends nothing to a client that has
-// the current version, as the protocol allows.
-func thrifty(count int, after time.Duration) adstest.Script {
+// unchangedServer is a server that ends each stream after the given time. As the protocol allows,
+// it sends nothing to a client that already has the current version.
+func unchangedServer(count int, after time.Duration) adstest.Script {
 	return func(s *adstest.Stream) error {
 		r, err := s.Recv()
 		if err != nil {
@@ -27,52 +27,53 @@ func thrifty(count int, after time.Duration) adstest.Script {
 }
 
 // "Servers may decide to optimize by not resending resources that the client had already seen on
-// the previous stream". The client must nevertheless notice that such a server is back.
+// the previous stream". The client must nevertheless use such a server again after an outage.
 func TestThriftyServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 24*time.Hour), "second": thrifty(2, 24*time.Hour)})
+		m := startManagers(t, map[string]adstest.Script{"first": unchangedServer(1, 24*time.Hour), "second": unchangedServer(2, 24*time.Hour)})
 		a, stop := follow(true, m["first"], m["second"])
 		defer stop()
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
-		pass(time.Minute)
+		sleep(time.Minute)
 		expect(t, "a", a.take(), "a:2")
 		m["first"].start()
-		pass(longest)
+		sleep(reconnectTime)
 		expect(t, "a", a.take(), "a:1")
 		first := "management server passthrough:///first cannot be reached: connection refused"
-		wantOutages(t, "a", a, first, first+"; passthrough:///second is used", "")
+		expectOutages(t, "a", a, first, first+"; passthrough:///second is used", "")
 	})
 }
 
-// The only server sends nothing that the client already has. When it is back, its outage must end.
+// After an outage, the only server does not resend the resources that the client already has. The
+// client must nevertheless report the end of the outage.
 func TestThriftyServerIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := startManager(t, thrifty(1, 24*time.Hour))
+		m := startManager(t, unchangedServer(1, 24*time.Hour))
 		a, stop := follow(false, m)
 		defer stop()
 		expect(t, "a", a.take(), "a:1")
 		m.stop()
-		pass(time.Minute)
+		sleep(time.Minute)
 		m.start()
-		pass(longest)
+		sleep(reconnectTime)
 		expect(t, "a", a.take())
-		wantOutages(t, "a", a, "management server passthrough:///TestThriftyServerIsHeard cannot be reached: connection refused", "")
-		if got := time.Since(Heard(m.target())); got != 0 {
+		expectOutages(t, "a", a, "management server passthrough:///TestThriftyServerIsHeard cannot be reached: connection refused", "")
+		if got := time.Since(Heard(m.serverConfig())); got != 0 {
 			t.Errorf("last message %v ago, want now", got)
 		}
 	})
 }
 
-// A server ends streams in order to spread its clients. This must not count as a failure (gRFC
-// A57).
+// A server ends each stream after 30 minutes, to spread its clients. This must not count as a
+// failure (gRFC A57).
 func TestThriftyServerEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 30*time.Minute), "second": thrifty(2, 24*time.Hour)})
+		m := startManagers(t, map[string]adstest.Script{"first": unchangedServer(1, 30*time.Minute), "second": unchangedServer(2, 24*time.Hour)})
 		a, stop := follow(true, m["first"], m["second"])
 		defer stop()
-		pass(12 * time.Hour)
+		sleep(12 * time.Hour)
 		expect(t, "a", a.take(), "a:1")
-		wantOutages(t, "a", a)
+		expectOutages(t, "a", a)
 	})
 }

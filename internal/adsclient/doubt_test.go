@@ -12,125 +12,125 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-type quiet struct {
-	t         *testing.T
-	m         *manager
-	catalogue *adstest.Catalogue
-	target    Server
-	cut, jam  func() // cut drops the server's packets; jam also makes its sends block
-	a         *notes
-	open      atomic.Int64
-	gauge     gauge
-	cancel    func()
+type quietServer struct {
+	t           *testing.T
+	m           *manager
+	catalogue   *adstest.Catalogue
+	target      Server
+	cut, jam    func() // cut drops the server's packets; jam also makes its sends block
+	a           *recordingWatcher
+	openStreams atomic.Int64
+	gauge       gauge
+	cancel      func()
 }
 
-// startQuiet starts a server with a catalogue. If script is set, it may return another script for a
-// stream.
-func startQuiet(t *testing.T, script func(stream int) adstest.Script) *quiet {
-	q := &quiet{t: t, a: new(notes), catalogue: adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))}
+// startQuiet starts a server that serves a catalogue. For each stream, scriptFor returns a script
+// that replaces the catalogue, or nil.
+func startQuiet(t *testing.T, scriptFor func(stream int) adstest.Script) *quietServer {
+	q := &quietServer{t: t, a: new(recordingWatcher), catalogue: adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))}
 	q.m = startManager(t, func(s *adstest.Stream) error {
-		q.open.Add(1)
-		defer q.open.Add(-1)
-		if other := script(s.Number); other != nil {
+		q.openStreams.Add(1)
+		defer q.openStreams.Add(-1)
+		if other := scriptFor(s.Number); other != nil {
 			return other(s)
 		}
 		return q.catalogue.Serve(s)
 	})
-	target, cut := q.m.cabled()
+	target, cut := q.m.withCable()
 	q.target, q.cut, q.jam = target, func() { cut(false) }, func() { cut(true) }
 	q.cancel = Watch(q.target, Endpoints, "a", q.a, &q.gauge)
 	expect(t, "a", q.a.take(), "a:1")
 	return q
 }
 
-func same(int) adstest.Script { return nil }
+func serveCatalogue(int) adstest.Script { return nil }
 
-func (q *quiet) end() { q.cancel(); q.wantStreams(0, q.m.server.Streams()) }
+func (q *quietServer) stop() { q.cancel(); q.wantStreams(0, q.m.server.Streams()) }
 
-// wantStreams checks the number of open streams and the number of all streams so far. The metrics
-// must count at most one open stream.
-func (q *quiet) wantStreams(open, ever int) {
+// wantStreams checks the number of open streams, and the total number of streams since the start.
+// The metrics must count at most one open stream.
+func (q *quietServer) wantStreams(open, total int) {
 	q.t.Helper()
 	synctest.Wait()
-	if gotOpen, gotEver := int(q.open.Load()), q.m.server.Streams(); gotOpen != open || gotEver != ever {
-		q.t.Errorf("%d of %d streams are open, want %d of %d", gotOpen, gotEver, open, ever)
+	if gotOpen, gotTotal := int(q.openStreams.Load()), q.m.server.Streams(); gotOpen != open || gotTotal != total {
+		q.t.Errorf("%d of %d streams are open, want %d of %d", gotOpen, gotTotal, open, total)
 	}
 	if got := q.gauge.value.Load(); got != int64(min(open, 1)) {
 		q.t.Errorf("the metric counts %d streams, want %d", got, min(open, 1))
 	}
 }
 
-func (q *quiet) set(endpoints int) {
+func (q *quietServer) set(endpoints int) {
 	q.catalogue.Set(adstest.Cluster("a", []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:endpoints]...))
 }
 
-// A server disappears without closing its connections, and another one takes its place. When
-// endpoints then fail, the client must use the new server 30 s to 40 s after the last message of
-// the old one.
+// A server disappears without closing its connections, and a new server takes its place. When
+// endpoints then fail, the client must receive the new server's endpoints 30 s to 40 s after the
+// last message of the old server.
 func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 	for about, failedAt := range map[string]time.Duration{"at once": 0, "later": 20 * time.Second, "much later": 4 * time.Minute} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := startQuiet(t, same)
+				q := startQuiet(t, serveCatalogue)
 				if q.cut(); failedAt > quietFor {
 					q.jam()
 				}
 				q.set(2)
-				pass(failedAt)
+				sleep(failedAt)
 				EndpointsFailed(q.target)
-				pass(max(0, quietFor-failedAt) - 1)
+				sleep(max(0, quietFor-failedAt) - 1)
 				q.wantStreams(1, 1)
-				pass(quietJitter + 1)
+				sleep(quietJitter + 1)
 				expect(t, "a", q.a.take(), "a:2")
-				wantOutages(t, "a", q.a)
+				expectOutages(t, "a", q.a)
 				q.set(3)
 				expect(t, "a", q.a.take(), "a:3")
-				pass(time.Hour)
+				sleep(time.Hour)
 				q.cancel()
 			})
 		})
 	}
 }
 
-// The stream must be kept if there are no messages and no endpoint fails, and also if a response
-// arrives after an endpoint has failed.
+// The client must not open a second stream while no endpoint fails, or if a response arrives soon
+// after an endpoint has failed.
 func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := startQuiet(t, same)
-		pass(time.Hour)
+		q := startQuiet(t, serveCatalogue)
+		sleep(time.Hour)
 		q.wantStreams(1, 1)
 		q.set(2)
 		EndpointsFailed(q.target)
-		pass(quietFor - 1)
+		sleep(quietFor - 1)
 		q.set(3)
-		pass(time.Hour)
+		sleep(time.Hour)
 		expect(t, "a", q.a.take(), "a:2", "a:3")
 		q.wantStreams(1, 1)
-		q.end()
+		q.stop()
 	})
 }
 
-// A working server has no updates while an endpoint keeps failing. A second stream may take over at
-// most once in 5 minutes. Nothing else may change.
+// A working server has no updates while an endpoint keeps failing. The client may open a second
+// stream at most once in 5 minutes. The endpoints must stay in use, and no outage may be reported.
 func TestAServerThatIsWellAndHasNothingToSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := startQuiet(t, same)
-		pass(time.Hour)
+		q := startQuiet(t, serveCatalogue)
+		sleep(time.Hour)
 		for range 600 {
 			for range 300 {
 				EndpointsFailed(q.target)
 			}
-			pass(time.Second)
+			sleep(time.Second)
 		}
 		expect(t, "a", q.a.take())
-		wantOutages(t, "a", q.a)
+		expectOutages(t, "a", q.a)
 		if got := q.m.server.Streams(); got < 3 || got > 4 {
 			t.Errorf("the server saw %d streams in 10 minutes, want 3 or 4", got)
 		}
 		q.wantStreams(1, q.m.server.Streams())
 		q.set(2)
 		expect(t, "a", q.a.take(), "a:2")
-		q.end()
+		q.stop()
 	})
 }
 
@@ -149,7 +149,7 @@ func flood(s *adstest.Stream) error {
 	return nil
 }
 
-// A second stream gets no response. The first one must stay in use.
+// No usable response arrives on a second stream. The first stream must stay in use.
 func TestASecondStreamThatIsNotAnswered(t *testing.T) {
 	for about, script := range map[string]adstest.Script{
 		"silence":                          (*adstest.Stream).Drain,
@@ -164,14 +164,14 @@ func TestASecondStreamThatIsNotAnswered(t *testing.T) {
 					}
 					return nil
 				})
-				pass(time.Minute)
+				sleep(time.Minute)
 				EndpointsFailed(q.target)
-				pass(quietJitter + missingAfter + time.Second)
+				sleep(quietJitter + missingAfter + time.Second)
 				q.wantStreams(1, 2)
 				q.set(2)
 				expect(t, "a", q.a.take(), "a:2")
-				wantOutages(t, "a", q.a)
-				q.end()
+				expectOutages(t, "a", q.a)
+				q.stop()
 			})
 		})
 	}

@@ -22,8 +22,8 @@ type Target struct {
 	// ReachabilityOnly allows a switch to the next server even if all resources are known (gRFC
 	// A95).
 	ReachabilityOnly bool
-	// Needs returns the resources that the target needs. clusters holds the states of those clusters
-	// that it has needed so far.
+	// Needs returns the resources that the target needs. clusters holds the states of the clusters
+	// that the previous result of Needs contained.
 	Needs func(clusters map[string]State) Needs
 }
 
@@ -38,9 +38,9 @@ type Follower interface {
 	// Rejected is called when the server in use has sent an invalid resource. The last good
 	// resource stays in use.
 	Rejected(error)
-	// Lost is called when the server in use, or one before it in the order, becomes unreachable,
-	// and again when the reason changes. Outage.Heard is set only for the server in use; the
-	// snapshot is then unconfirmed. Lost(nil) is called when the outage ends.
+	// Lost is called when the server in use, or a server before it in Target.Servers, becomes
+	// unreachable, and again when the reason changes. Outage.Heard is set only for an outage of the
+	// server in use: the snapshot is then unconfirmed. Lost(nil) is called when the outage ends.
 	Lost(*Outage)
 }
 
@@ -53,31 +53,32 @@ func Follow(t Target, f Follower, recorder estats.MetricsRecorder) *Following {
 		order:    ads.NewServers(len(t.Servers), t.ReachabilityOnly),
 		used:     -1,
 	}
-	g.serial.SetHooks(&serial.Hooks{Begin: func() {}, Flush: g.tell})
-	g.serial.Do(g.ask)
+	g.serial.SetHooks(&serial.Hooks{Begin: func() {}, Flush: g.notify})
+	g.serial.Do(g.updateViews)
 	return g
 }
 
-// Following is a target that is being followed. A Follower must call only Stop.
+// Following is a target whose updates are sent to a Follower. The methods of the Follower must call
+// no method of Following but Stop.
 type Following struct {
 	target   Target
 	follower Follower
 	recorder estats.MetricsRecorder
 
 	// serial guards the fields below.
-	serial serial.Serializer
-	order  *ads.Servers
-	views  []*view
-	news   bool
-	used   int    // index of the server of the last snapshot passed to Changed, or -1
-	why    string // the last reason passed to Unknown, or "" after a snapshot
+	serial     serial.Serializer
+	order      *ads.Servers
+	views      []*view
+	changed    bool
+	used       int    // index of the server of the last snapshot passed to Changed, or -1
+	lastReason string // the last reason passed to Unknown, or "" after a snapshot
 
-	lost *Outage
-	by   int
+	outage     *Outage // the outage that was last reported to the follower, or nil
+	outageUsed int     // index of the server in use when that outage was reported
 }
 
-// ask opens and closes views, so that each of the first order.Asked() servers has one.
-func (g *Following) ask() {
+// updateViews opens and closes views, so that each of the first order.Asked() servers has a view.
+func (g *Following) updateViews() {
 	for len(g.views) > g.order.Asked() {
 		last := len(g.views) - 1
 		g.views[last].close()
@@ -86,11 +87,11 @@ func (g *Following) ask() {
 	for len(g.views) < g.order.Asked() {
 		v := newView(g, len(g.views))
 		g.views = append(g.views, v)
-		v.ask()
+		v.updateSubscriptions()
 	}
 }
 
-// Stop ends the subscriptions. It may be called more than once, even by the Follower.
+// Stop ends the subscriptions. It may be called more than once, and also by the Follower.
 func (g *Following) Stop() {
 	g.serial.Run(func() {
 		for _, v := range g.views {
@@ -100,72 +101,73 @@ func (g *Following) Stop() {
 	})
 }
 
-// Heard returns the time at which the server in use last sent a message. While its stream is up,
-// this is the current time.
-func (g *Following) Heard() (at time.Time) {
-	g.serial.Do(func() { at = Heard(g.target.Servers[max(g.used, 0)]) })
-	return at
+// Heard returns the time at which the server in use last sent a message, or the current time while
+// its stream is open.
+func (g *Following) Heard() (heard time.Time) {
+	g.serial.Do(func() { heard = Heard(g.target.Servers[max(g.used, 0)]) })
+	return heard
 }
 
 // EndpointsFailed calls EndpointsFailed for each server with a subscription.
 func (g *Following) EndpointsFailed() {
-	asked := 0
-	g.serial.Do(func() { asked = len(g.views) })
-	for _, server := range g.target.Servers[:asked] {
+	subscribed := 0
+	g.serial.Do(func() { subscribed = len(g.views) })
+	for _, server := range g.target.Servers[:subscribed] {
 		EndpointsFailed(server)
 	}
 }
 
-// happened handles a change of a view. Changes that occur while the follower is being called cause
-// only one further call.
-func (g *Following) happened(v *view, news bool) {
-	if news {
-		v.news, g.news = true, true
-		g.order.Sent(v.server, v.has(v.ask()))
+// viewChanged handles a change of a view. notify, which the serializer calls afterwards, combines
+// changes that occur while the follower is being called.
+func (g *Following) viewChanged(v *view, changed bool) {
+	if changed {
+		v.changed, g.changed = true, true
+		g.order.Sent(v.server, v.availability(v.updateSubscriptions()))
 	}
-	g.ask()
+	g.updateViews()
 }
 
-// shown returns the index of the server whose snapshot is passed on, or -1. This is the server in
-// use or, before a server has sent all resources, the first one with a good resource.
+// shown returns the index of the server whose snapshot the follower must receive, or -1. This is
+// the server in use. Before any server has sent all resources, it is the first server that has sent
+// a valid resource.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
 	}
 	for i, v := range g.views {
-		if v.some() {
+		if v.hasGood() {
 			return i
 		}
 	}
 	return -1
 }
 
-func (g *Following) tell() {
+func (g *Following) notify() {
 	shown := g.shown()
 	switch {
 	case len(g.views) == 0:
 		return
 	case shown < 0:
-		if g.news {
-			g.unknown(g.whyNone())
+		if g.changed {
+			g.unknown(g.noSnapshotError())
 		}
-	case shown != g.used || g.views[shown].news:
+	case shown != g.used || g.views[shown].changed:
 		if shown != g.used {
 			g.log(shown)
 		}
-		g.used, g.why = shown, ""
+		g.used, g.lastReason = shown, ""
 		g.follower.Changed(g.views[shown].snapshot())
 	}
-	g.news = false
+	g.changed = false
 	for _, v := range g.views {
-		v.news = false
+		v.changed = false
 	}
-	g.tellLost()
+	g.notifyOutage()
 }
 
 func (g *Following) unknown(err error) {
-	if err != nil && err.Error() != g.why {
-		g.why = err.Error()
+	if err != nil && err.Error() != g.lastReason {
+		g.lastReason = err.Error()
 		g.follower.Unknown(err)
 	}
 }
@@ -180,9 +182,9 @@ func (g *Following) log(used int) {
 	}
 }
 
-// whyNone combines the reasons of all subscribed servers for having no snapshot. It returns nil if
-// a server has not reported a reason yet.
-func (g *Following) whyNone() error {
+// noSnapshotError combines the errors of all subscribed servers. It returns nil if a server has
+// not reported an error yet.
+func (g *Following) noSnapshotError() error {
 	var texts []string
 	for i, v := range g.views {
 		if v.err == nil {
@@ -197,25 +199,25 @@ func (g *Following) whyNone() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// tellLost passes on the outage if it has changed: the outage of the server in use or, if there is
-// none, of the first unreachable server before it.
-func (g *Following) tellLost() {
+// notifyOutage reports a changed outage to the follower. It reports the outage of the server in
+// use or, if that server is reachable, the outage of the first unreachable server before it.
+func (g *Following) notifyOutage() {
 	if g.used < 0 || g.used >= len(g.views) {
 		return
 	}
-	lost := g.views[g.used].outage()
-	if lost != nil && lost.partial {
-		lost = nil
+	outage := g.views[g.used].outage()
+	if outage != nil && outage.partial {
+		outage = nil
 	}
-	for i := 0; lost == nil && i < g.used; i++ {
-		lost = g.views[i].outage()
+	for i := 0; outage == nil && i < g.used; i++ {
+		outage = g.views[i].outage()
 	}
-	if lost == g.lost && (lost == nil || g.by == g.used) {
+	if outage == g.outage && (outage == nil || g.outageUsed == g.used) {
 		return
 	}
-	g.lost, g.by = lost, g.used
-	if lost != nil && lost != g.views[g.used].lost {
-		lost = &Outage{Err: fmt.Errorf("%v; %s is used", lost.Err, g.target.Servers[g.used].URI), Since: lost.Since}
+	g.outage, g.outageUsed = outage, g.used
+	if outage != nil && outage != g.views[g.used].lastOutage {
+		outage = &Outage{Err: fmt.Errorf("%v; %s is used", outage.Err, g.target.Servers[g.used].URI), Since: outage.Since}
 	}
-	g.follower.Lost(lost)
+	g.follower.Lost(outage)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func serving(count *int) adstest.Script {
+func serveEndpoints(count *int) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
 			return err
@@ -22,14 +22,14 @@ func serving(count *int) adstest.Script {
 	}
 }
 
-const longest = 145 * time.Second
+const reconnectTime = 145 * time.Second
 
-// While the first server is down, the client must use the second one. When the first one is back,
-// the client must leave the second one.
+// While the first server is down, the client must use the second one. When the first server is
+// reachable again, the client must return to it and disconnect from the second.
 func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
-		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
 		m["first"].stop()
 		warnings := logged.count("management server passthrough:///second is used, in place of passthrough:///first")
 		a, stop := follow(false, m["first"], m["second"])
@@ -39,7 +39,7 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 			t.Errorf("the change was logged %d times, want once", got)
 		}
 		m["first"].start()
-		pass(longest)
+		sleep(reconnectTime)
 		expect(t, "a", a.take(), "a:1")
 		if got := len(clients.clients); got != 1 {
 			t.Errorf("%d servers are in use, want only the first", got)
@@ -47,44 +47,45 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	})
 }
 
-// The first server goes down after it has answered. With gRFC A71, the client must keep its
-// resources and not use another server. With gRFC A95, it must use the next server until the first
-// one is back.
+// The first server goes down after it has sent all resources. By default (gRFC A71), the client must
+// keep these resources and not use another server. With ReachabilityOnly (gRFC A95), it must use
+// the next server until the first one is reachable again.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
 			one, two := 1, 2
-			m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two)})
+			m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
 			a, stop := follow(reachabilityOnly, m["first"], m["second"])
 			defer stop()
 			expect(t, "a", a.take(), "a:1")
 			m["first"].stop()
-			pass(time.Hour)
+			sleep(time.Hour)
 			expect(t, "a", a.take(), want...)
 			if got := m["second"].server.Streams(); got != len(want) {
 				t.Errorf("the second server saw %d streams, want %d", got, len(want))
 			}
 			one = 3
 			m["first"].start()
-			pass(longest)
+			sleep(reconnectTime)
 			expect(t, "a", a.take(), "a:3")
 		})
 	}
 }
 
-// A server that is back must be used again, even if its resources have not changed.
+// When the first server is reachable again, the client must return to it, even if its resources
+// have not changed.
 func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
-		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
 		a, stop := follow(true, m["first"], m["second"])
 		defer stop()
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
-		pass(time.Minute)
+		sleep(time.Minute)
 		expect(t, "a", a.take(), "a:2")
 		m["first"].start()
-		pass(longest)
+		sleep(reconnectTime)
 		expect(t, "a", a.take(), "a:1")
 	})
 }
@@ -92,7 +93,7 @@ func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 func TestAllServersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two, three := 1, 2, 3
-		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two), "third": serving(&three)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two), "third": serveEndpoints(&three)})
 		for _, manager := range m {
 			manager.stop()
 		}
@@ -103,14 +104,14 @@ func TestAllServersAreDown(t *testing.T) {
 		expect(t, "a", got, `; from passthrough:///second: `)
 		expect(t, "a", got, `; from passthrough:///third: `)
 		m["third"].start()
-		pass(longest)
+		sleep(reconnectTime)
 		expect(t, "a", a.take(), "a:3")
 		m["second"].start()
-		pass(longest)
+		sleep(reconnectTime)
 		expect(t, "a", a.take(), "a:2")
 		m["third"].stop()
 		m["first"].start()
-		pass(longest)
+		sleep(reconnectTime)
 		expect(t, "a", a.take(), "a:1")
 	})
 }
@@ -132,33 +133,33 @@ func TestHostileFirstServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				two := 2
-				m := startManagers(t, map[string]adstest.Script{"first": script, "second": serving(&two)})
+				m := startManagers(t, map[string]adstest.Script{"first": script, "second": serveEndpoints(&two)})
 				a, stop := follow(false, m["first"], m["second"])
 				defer stop()
-				pass(20 * time.Second)
+				sleep(20 * time.Second)
 				got := a.take()
 				if len(got) == 0 || got[len(got)-1] != "a:2" {
 					t.Errorf("received %q, want the second server's endpoints in the end", got)
 				}
-				pass(time.Hour)
+				sleep(time.Hour)
 				expect(t, "a", a.take())
 			})
 		})
 	}
 }
 
-// The first server answers that it does not have the cluster. The client must not use the next
-// server instead. Such an answer must not replace endpoints in use.
+// The first server responds without the cluster. The client must not use the next server instead.
+// But if the next server's endpoints are already in use, they must stay in use.
 func TestServerWithoutTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
 		two := 2
-		m := startManagers(t, map[string]adstest.Script{"first": empty, "second": serving(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": empty, "second": serveEndpoints(&two)})
 		a, stop := follow(false, m["first"], m["second"])
-		pass(missingAfter)
+		sleep(missingAfter)
 		expect(t, "a", a.take(), "no such resource")
 		m["first"].stop()
-		pass(time.Hour)
+		sleep(time.Hour)
 		for _, line := range a.take() {
 			if line == "a:2" {
 				t.Error("the second server is used although the first one is reachable and lacks the cluster")
@@ -169,7 +170,7 @@ func TestServerWithoutTheCluster(t *testing.T) {
 		defer stop()
 		expect(t, "a", a.take(), "a:2")
 		m["first"].start()
-		pass(time.Hour)
+		sleep(time.Hour)
 		expect(t, "a", a.take())
 	})
 }
@@ -177,19 +178,19 @@ func TestServerWithoutTheCluster(t *testing.T) {
 func TestEachChannelDecidesForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
-		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": func(s *adstest.Stream) error {
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": func(s *adstest.Stream) error {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
 		}})
 		a, stopA := follow(false, m["first"], m["second"])
 		defer stopA()
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
-		pass(time.Minute)
+		sleep(time.Minute)
 		late, stopLate := follow(false, m["first"], m["second"])
 		expect(t, "late", late.take(), "a:1")
 		stopLate()
-		b := new(notes)
-		stopB := Follow(Target{Cluster: "b", Needs: needs("b"), Servers: []Server{m["first"].target(), m["second"].target()}}, followed{b}, nil).Stop
+		b := new(recordingWatcher)
+		stopB := Follow(Target{Cluster: "b", Needs: needs("b"), Servers: []Server{m["first"].serverConfig(), m["second"].serverConfig()}}, recordingFollower{b}, nil).Stop
 		defer stopB()
 		expect(t, "b", b.take(), "b:2")
 		expect(t, "a", a.take())
@@ -199,15 +200,15 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 func TestFollowingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
-		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
 		m["first"].stop()
 		for wait := range 5 {
 			a, stop := follow(false, m["first"], m["second"])
-			pass(time.Duration(wait) * time.Millisecond)
+			sleep(time.Duration(wait) * time.Millisecond)
 			stop()
 			stop()
 			a.take()
-			pass(time.Minute)
+			sleep(time.Minute)
 			expect(t, "a", a.take())
 		}
 		if got := len(clients.clients); got != 0 {
@@ -216,17 +217,18 @@ func TestFollowingEnds(t *testing.T) {
 	})
 }
 
-type busy struct {
-	followed
-	rest func()
+type slowFollower struct {
+	recordingFollower
+	pause func()
 }
 
-func (b busy) Changed(s Snapshot) {
-	b.followed.Changed(s)
-	b.rest()
+func (b slowFollower) Changed(s Snapshot) {
+	b.recordingFollower.Changed(s)
+	b.pause()
 }
 
-// Several updates arrive while the follower is busy. They must cause a single call of Changed.
+// Three updates arrive while the follower handles the first one. They must cause a single call of
+// Changed.
 func TestABurstBecomesOneChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"}
@@ -240,9 +242,9 @@ func TestABurstBecomesOneChange(t *testing.T) {
 			}
 			return s.Drain()
 		})
-		n := new(notes)
-		defer Follow(Target{Cluster: "a", Servers: []Server{m.target()}, Needs: needs("a")}, busy{followed{n}, func() { time.Sleep(time.Minute) }}, nil).Stop()
-		pass(time.Hour)
+		n := new(recordingWatcher)
+		defer Follow(Target{Cluster: "a", Servers: []Server{m.serverConfig()}, Needs: needs("a")}, slowFollower{recordingFollower{n}, func() { time.Sleep(time.Minute) }}, nil).Stop()
+		sleep(time.Hour)
 		expect(t, "a", n.take(), "a:1", "a:4")
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzResponse checks that each response is either acknowledged or rejected. Resources that the
-// client passes on must be decodable and translatable.
+// FuzzResponse checks that the client replies to each response with an ACK or a NACK. Resources that
+// are delivered to watchers must be valid.
 func FuzzResponse(f *testing.F) {
 	for _, r := range []*discoveryv3.DiscoveryResponse{
 		response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1")), adstest.Any(weightless("a"))),
@@ -33,14 +33,14 @@ func FuzzResponse(f *testing.F) {
 		if proto.Unmarshal(bytes, &r) != nil {
 			return
 		}
-		c := &topic{Type: Endpoints, client: &client{server: Server{Read: read}}}
+		endpoints := &topic{Type: Endpoints, client: &client{server: Server{Read: parse}}}
 		subs := ads.New()
 		subs.Watch("a", false)
 		subs.Opened()
 		var received []ads.Resource
 		for _, packed := range r.GetResources() {
-			one, _ := c.decode(packed)
-			received = append(received, one)
+			resource, _ := endpoints.decode(packed)
+			received = append(received, resource)
 		}
 		a := subs.Received(r.GetVersionInfo(), r.GetNonce(), received)
 		if a.Send == nil || a.Send.Nonce != r.GetNonce() {
@@ -50,9 +50,9 @@ func FuzzResponse(f *testing.F) {
 			t.Errorf("the reason is not one line of a limited length: %.1000q", text)
 		}
 		for _, d := range a.Deliver {
-			m, err := c.unmarshal(d.Body)
+			m, err := endpoints.unmarshal(d.Body)
 			if err == nil {
-				err = usable(m.(*endpointv3.ClusterLoadAssignment))
+				err = checkUsable(m.(*endpointv3.ClusterLoadAssignment))
 			}
 			if err != nil {
 				t.Fatalf("delivered an unusable resource: %v", err)
@@ -61,7 +61,7 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-func usable(cluster *endpointv3.ClusterLoadAssignment) error {
+func checkUsable(cluster *endpointv3.ClusterLoadAssignment) error {
 	answer, _, err := envoy.Read(cluster)
 	if err == nil {
 		_, err = new(topology.Translator).Translate(&answer)

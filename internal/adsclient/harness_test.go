@@ -77,44 +77,44 @@ func (m *manager) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return listener.DialContext(ctx)
 }
 
-func (m *manager) target() Server {
+func (m *manager) serverConfig() Server {
 	return Server{
 		URI:         "passthrough:///" + m.name,
 		Credentials: insecure.NewCredentials(),
 		Identity:    "insecure",
 		Node:        &corev3.Node{Id: "test"},
 		MaxResponse: 1 << 20,
-		Read:        read,
+		Read:        parse,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(m.dial)},
 	}
 }
 
-var reads atomic.Int64
+var parsed atomic.Int64
 
-func read(m proto.Message) (any, error) {
-	reads.Add(1)
+func parse(m proto.Message) (any, error) {
+	parsed.Add(1)
 	if cla, ok := m.(*endpointv3.ClusterLoadAssignment); ok {
 		return m, envoy.Validate(cla)
 	}
 	return m, nil
 }
 
-type notes struct {
+type recordingWatcher struct {
 	mu      sync.Mutex
-	list    []string
+	updates []string
 	version string
 
 	rejected []string
-	lost     []*Outage
+	outages  []*Outage
 }
 
-func (n *notes) add(text string) {
+func (n *recordingWatcher) add(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.list = append(n.list, text)
+	n.updates = append(n.updates, text)
 }
 
-func (n *notes) Resource(r *Resource, version string) {
+func (n *recordingWatcher) Resource(r *Resource, version string) {
 	n.mu.Lock()
 	n.version = version
 	n.mu.Unlock()
@@ -125,42 +125,42 @@ func (n *notes) Resource(r *Resource, version string) {
 	n.add("cluster " + Clusters.nameOf(r.Read.(proto.Message)))
 }
 
-func (n *notes) Unknown(err error, _ bool) { n.add(err.Error()) }
+func (n *recordingWatcher) Unknown(err error, _ bool) { n.add(err.Error()) }
 
-func (n *notes) Rejected(err error) {
+func (n *recordingWatcher) Rejected(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rejected = append(n.rejected, err.Error())
 }
 
-func (n *notes) Lost(o *Outage) {
+func (n *recordingWatcher) Lost(o *Outage) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.lost = append(n.lost, o)
+	n.outages = append(n.outages, o)
 }
 
-func (n *notes) take() []string {
+func (n *recordingWatcher) take() []string {
 	synctest.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	list := n.list
-	n.list = nil
-	return list
+	updates := n.updates
+	n.updates = nil
+	return updates
 }
 
-// watch subscribes to cluster and returns a function that unsubscribes. Tests must end all
-// subscriptions inside the bubble.
-func (m *manager) watch(cluster string) (*notes, func()) {
-	n := new(notes)
-	return n, Watch(m.target(), Endpoints, cluster, n, nil)
+// watch subscribes to the endpoints of a cluster, and returns a function that unsubscribes. Tests
+// must call it before the synctest bubble ends.
+func (m *manager) watch(cluster string) (*recordingWatcher, func()) {
+	n := new(recordingWatcher)
+	return n, Watch(m.serverConfig(), Endpoints, cluster, n, nil)
 }
 
-type followed struct{ *notes }
+type recordingFollower struct{ *recordingWatcher }
 
-func (f followed) Changed(s Snapshot) {
-	for _, all := range []map[string]State{s.Clusters, s.Endpoints} {
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			switch r := all[name]; {
+func (f recordingFollower) Changed(s Snapshot) {
+	for _, states := range []map[string]State{s.Clusters, s.Endpoints} {
+		for _, name := range slices.Sorted(maps.Keys(states)) {
+			switch r := states[name]; {
 			case r.Good != nil:
 				f.Resource(r.Good, r.Version)
 			case r.Err != nil:
@@ -172,19 +172,19 @@ func (f followed) Changed(s Snapshot) {
 	}
 }
 
-func (f followed) Unknown(err error) { f.add(err.Error()) }
+func (f recordingFollower) Unknown(err error) { f.add(err.Error()) }
 
 func needs(cluster string) func(map[string]State) Needs {
 	return func(map[string]State) Needs { return Needs{Endpoints: []string{cluster}} }
 }
 
-func follow(reachabilityOnly bool, managers ...*manager) (*notes, func()) {
+func follow(reachabilityOnly bool, managers ...*manager) (*recordingWatcher, func()) {
 	target := Target{Cluster: "a", ReachabilityOnly: reachabilityOnly, Needs: needs("a")}
 	for _, m := range managers {
-		target.Servers = append(target.Servers, m.target())
+		target.Servers = append(target.Servers, m.serverConfig())
 	}
-	n := new(notes)
-	return n, Follow(target, followed{n}, nil).Stop
+	n := new(recordingWatcher)
+	return n, Follow(target, recordingFollower{n}, nil).Stop
 }
 
-func pass(d time.Duration) { <-time.After(d) }
+func sleep(d time.Duration) { <-time.After(d) }

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Connections and endpoints fail at random. No resource may be lost, no server may count as
-// unreachable, at most one stream may be in use, and the last state must arrive.
+// Connections and endpoints fail at random. No resource may be reported as unknown, at most one
+// stream may be in use at any time, and the final state of the resource must arrive.
 func TestHistoriesOfSecondStreams(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -37,11 +37,11 @@ func TestHistoriesOfSecondStreams(t *testing.T) {
 						EndpointsFailed(q.target)
 					case 4:
 						cancelB()
-						cancelB = Watch(q.target, Endpoints, "b", new(notes), nil)
+						cancelB = Watch(q.target, Endpoints, "b", new(recordingWatcher), nil)
 					case 5:
 						q.catalogue.Set(adstest.Cluster("b", "10.0.0.1:1"))
 					}
-					pass(time.Duration(random.Int64N(int64(40 * time.Second))))
+					sleep(time.Duration(random.Int64N(int64(40 * time.Second))))
 					if got := q.gauge.value.Load(); got < 0 || got > 1 {
 						t.Errorf("%d streams are in use", got)
 					}
@@ -51,11 +51,11 @@ func TestHistoriesOfSecondStreams(t *testing.T) {
 				q.set(2)
 				for range 8 {
 					EndpointsFailed(q.target)
-					pass(2 * time.Minute)
+					sleep(2 * time.Minute)
 				}
-				told := append([]string{"nothing"}, q.a.take()...)
-				if last := told[len(told)-1]; last != "a:2" || strings.Contains(strings.Join(told, ""), "no endpoints") {
-					t.Errorf("received %q, want no loss and a:2 in the end", told)
+				received := append([]string{"nothing"}, q.a.take()...)
+				if last := received[len(received)-1]; last != "a:2" || strings.Contains(strings.Join(received, ""), "no endpoints") {
+					t.Errorf("received %q, want no loss and a:2 in the end", received)
 				}
 				cancelB()
 				q.cancel()

@@ -35,8 +35,9 @@ func (l *lines) count(text string) int {
 
 func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logged)) }
 
-// A server ends its stream after each response. The client must contact it every second. A resource
-// that the server does not send must time out, although no stream lasts that long.
+// A server ends each stream after a response. The client must open a new stream every second. A
+// resource that the server does not send must count as missing after missingAfter, although no
+// stream lasts that long.
 func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -49,12 +50,12 @@ func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 		defer cancelA()
 		b, cancelB := m.watch("b")
 		defer cancelB()
-		pass(missingAfter - time.Millisecond)
+		sleep(missingAfter - time.Millisecond)
 		expect(t, "a", a.take(), "a:1")
 		expect(t, "b", b.take())
-		pass(2 * time.Millisecond)
+		sleep(2 * time.Millisecond)
 		expect(t, "b", b.take(), "no such resource")
-		pass(5 * time.Minute)
+		sleep(5 * time.Minute)
 		expect(t, "a", a.take())
 		if got := m.server.Streams(); got < 250 || got > 400 {
 			t.Errorf("%d streams in 315 s, want one each second, ± 20 %%", got)
@@ -83,7 +84,7 @@ func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A server fails and comes back with an older version. The client must use that version.
+// A server fails and returns with an older version. The client must use that version.
 func TestServerThatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")
@@ -95,14 +96,14 @@ func TestServerThatComesAndGoes(t *testing.T) {
 		defer cancel()
 		expect(t, "a", a.take(), "connection refused")
 		m.start()
-		pass(3 * time.Second)
+		sleep(3 * time.Second)
 		expect(t, "a", a.take(), "a:2")
 		m.stop()
-		pass(time.Minute)
+		sleep(time.Minute)
 		expect(t, "a", a.take())
 		version, cluster = "3", adstest.Cluster("a", "10.0.0.1:1")
 		m.start()
-		pass(144 * time.Second)
+		sleep(144 * time.Second)
 		expect(t, "a", a.take(), "a:1")
 	})
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-type keeper struct {
-	notes
+type retainingWatcher struct {
+	recordingWatcher
 	last *Resource
 }
 
-func (k *keeper) Resource(m *Resource, version string) {
-	k.notes.Resource(m, version)
+func (k *retainingWatcher) Resource(m *Resource, version string) {
+	k.recordingWatcher.Resource(m, version)
 	k.last = m
 }
 
-func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
-	k := new(keeper)
-	cancel := Watch(m.target(), Endpoints, "a", k, nil)
+func (m *manager) watchRetaining(t *testing.T, want string) (*retainingWatcher, func()) {
+	k := new(retainingWatcher)
+	cancel := Watch(m.serverConfig(), Endpoints, "a", k, nil)
 	expect(t, "a", k.take(), want)
 	return k, cancel
 }
@@ -33,16 +33,16 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalogue := adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))
 		m := startManager(t, catalogue.Serve)
-		before := reads.Load()
+		before := parsed.Load()
 		defer func() {
-			if n := reads.Load() - before; n != 2 {
+			if n := parsed.Load() - before; n != 2 {
 				t.Errorf("the resource was read %d times, want once per version", n)
 			}
 		}()
-		first, cancel := m.keep(t, "a:1")
+		first, cancel := m.watchRetaining(t, "a:1")
 		defer cancel()
 		for range 3 {
-			later, cancel := m.keep(t, "a:1")
+			later, cancel := m.watchRetaining(t, "a:1")
 			defer cancel()
 			if later.last != first.last {
 				t.Error("a later watcher has its own message")
@@ -50,7 +50,7 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 		}
 		catalogue.Set(adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1"))
 		expect(t, "a", first.take(), "a:2")
-		later, cancel := m.keep(t, "a:2")
+		later, cancel := m.watchRetaining(t, "a:2")
 		defer cancel()
 		if later.last != first.last {
 			t.Error("a later watcher has its own message after an update")
@@ -58,29 +58,29 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	})
 }
 
-// A message that no watcher keeps must be freed. For the next watcher, it must be decoded again.
+// A resource that no watcher keeps must be freed. It must be decoded again for the next watcher.
 func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	m := startManager(t, adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1")).Serve)
-	came := func(w *waiter) *Resource {
+	receive := func(w *channelWatcher) *Resource {
 		t.Helper()
 		select {
-		case m := <-w.came:
+		case m := <-w.resources:
 			return m
 		case <-time.After(30 * time.Second):
 			t.Fatal("no resource came")
 			return nil
 		}
 	}
-	first := &waiter{came: make(chan *Resource, 1)}
-	defer Watch(m.target(), Endpoints, "a", first, nil)()
-	gone := make(chan struct{})
+	first := &channelWatcher{resources: make(chan *Resource, 1)}
+	defer Watch(m.serverConfig(), Endpoints, "a", first, nil)()
+	freed := make(chan struct{})
 	func() {
-		runtime.AddCleanup(came(first).Read.(*endpointv3.ClusterLoadAssignment), func(int) { close(gone) }, 0)
+		runtime.AddCleanup(receive(first).Read.(*endpointv3.ClusterLoadAssignment), func(int) { close(freed) }, 0)
 	}()
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		runtime.GC()
 		select {
-		case <-gone:
+		case <-freed:
 		case <-time.After(10 * time.Millisecond):
 			if time.Now().Before(deadline) {
 				continue
@@ -89,16 +89,16 @@ func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 		}
 		break
 	}
-	next := &waiter{came: make(chan *Resource, 1)}
-	defer Watch(m.target(), Endpoints, "a", next, nil)()
-	if got := Endpoints.nameOf(came(next).Read.(proto.Message)); got != "a" {
+	next := &channelWatcher{resources: make(chan *Resource, 1)}
+	defer Watch(m.serverConfig(), Endpoints, "a", next, nil)()
+	if got := Endpoints.nameOf(receive(next).Read.(proto.Message)); got != "a" {
 		t.Errorf("the next watcher has %q, want the resource", got)
 	}
 }
 
-type waiter struct {
-	notes
-	came chan *Resource
+type channelWatcher struct {
+	recordingWatcher
+	resources chan *Resource
 }
 
-func (w *waiter) Resource(m *Resource, _ string) { w.came <- m }
+func (w *channelWatcher) Resource(m *Resource, _ string) { w.resources <- m }

@@ -5,12 +5,12 @@ import (
 	"testing/synctest"
 )
 
-// A subscription to a name that protobuf cannot encode must not affect other subscriptions on the
-// stream.
+// A subscription to a name that is not valid UTF-8 must fail, and must not affect other
+// subscriptions on the stream.
 func TestANameThatCannotBeSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
-		m := startManager(t, serving(&one))
+		m := startManager(t, serveEndpoints(&one))
 		bad, cancel := m.watch("a\xff")
 		defer cancel()
 		a, cancelA := m.watch("a")

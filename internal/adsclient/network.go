@@ -17,9 +17,9 @@ type Options struct {
 	Network *Network // nil means the system's network
 }
 
-// in is the Identity of a server that is reached over a Network. It contains the server's own
-// Identity.
-type in struct {
+// networkIdentity is the Identity of a server that is reached over a Network. credentials is the
+// original Identity of the server.
+type networkIdentity struct {
 	network     *Network
 	credentials any
 }
@@ -30,7 +30,7 @@ func (s Server) Within(n *Network) Server {
 	if n == nil {
 		return s
 	}
-	s.Identity = in{n, s.Identity}
+	s.Identity = networkIdentity{n, s.Identity}
 	s.DialOptions = append([]grpc.DialOption{grpc.WithContextDialer(n.Dial)}, s.DialOptions...)
 	return s
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func (m *manager) cabled() (target Server, cut func(full bool)) {
+func (m *manager) withCable() (target Server, cut func(full bool)) {
 	var last atomic.Pointer[func(bool)]
-	target = m.target()
+	target = m.serverConfig()
 	target.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		conn, err := m.dial(ctx, address)
 		if err != nil {
@@ -32,11 +32,12 @@ func (m *manager) cabled() (target Server, cut func(full bool)) {
 	return target, func(full bool) { (*last.Load())(full) }
 }
 
-// startPinged starts a server that closes connections on which pings are less than minTime apart.
-// says returns the server's ping header for each stream, or "" for none.
-func startPinged(t *testing.T, minTime time.Duration, says func(stream int) string) (m *manager, target Server, cut func()) {
+// startPingServer starts a server that closes connections on which pings are less than minTime
+// apart. pingHeaderFor returns the value of the ping header that the server sends on a stream, or ""
+// if it sends no such header.
+func startPingServer(t *testing.T, minTime time.Duration, pingHeaderFor func(stream int) string) (m *manager, target Server, cut func()) {
 	m = startManager(t, func(s *adstest.Stream) error {
-		if text := says(s.Number); text != "" {
+		if text := pingHeaderFor(s.Number); text != "" {
 			if err := s.SetHeader(metadata.Pairs("understudy-ping", text)); err != nil {
 				return err
 			}
@@ -46,45 +47,45 @@ func startPinged(t *testing.T, minTime time.Duration, says func(stream int) stri
 	m.stop()
 	m.listener = bufconn.Listen(1 << 20)
 	m.server = adstest.Serve(m.listener, m.script, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minTime}))
-	target, cutIt := m.cabled()
-	return m, target, func() { cutIt(false) }
+	target, cutCable := m.withCable()
+	return m, target, func() { cutCable(false) }
 }
 
-// A server that sends the ping header must be pinged every 30 s, so that the client notices within
-// 50 s that the server is gone.
+// The client must ping a server that sends the ping header every 30 s. It must therefore open a new
+// stream within 51 s after the connection has been cut.
 func TestServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
-		a := new(notes)
+		m, target, cut := startPingServer(t, 9*time.Second, func(int) string { return "30s" })
+		a := new(recordingWatcher)
 		defer Watch(target, Endpoints, "a", a, nil)()
 		expect(t, "a", a.take(), "a:1")
-		pass(time.Hour)
+		sleep(time.Hour)
 		if got := m.server.Streams(); got != 2 {
 			t.Errorf("the server saw %d streams, want 2", got)
 		}
 		cut()
-		pass(51 * time.Second)
+		sleep(51 * time.Second)
 		if got := m.server.Streams(); got != 3 {
 			t.Errorf("the server saw %d streams, want 3 after the connection was cut", got)
 		}
 		expect(t, "a", a.take())
-		wantOutages(t, "a", a)
+		expectOutages(t, "a", a)
 	})
 }
 
-// A server without the ping header must be pinged every 5 minutes, even if another server at its
-// address sent the header before.
+// The client must ping a server without the ping header every 5 minutes, even if the server sent the
+// header on an earlier stream.
 func TestServerThatAllowsPingsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, target, _ := startPinged(t, 5*time.Minute-time.Second, func(stream int) string {
+		m, target, _ := startPingServer(t, 5*time.Minute-time.Second, func(stream int) string {
 			if stream != 2 {
 				return "30s"
 			}
 			return ""
 		})
-		a := new(notes)
+		a := new(recordingWatcher)
 		defer Watch(target, Endpoints, "a", a, nil)()
-		pass(24 * time.Hour)
+		sleep(24 * time.Hour)
 		expect(t, "a", a.take(), "a:1")
 		if got := m.server.Streams(); got != 3 {
 			t.Errorf("the server saw %d streams, want 3: it was pinged too often", got)

@@ -9,21 +9,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server sends a rejected version again and again. The client must reject it only once every 5 s.
-// Other requests must not be delayed: the ACK of another version, and a request for other names.
+// A server sends a rejected version again and again. The client must send a NACK only every 5 s. It
+// must not delay other requests: the ACK of another version, and a request for other names.
 func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 10
-		lasted := make(chan [3]time.Duration, 1)
+		durations := make(chan [3]time.Duration, 1)
 		m := startManager(t, func(s *adstest.Stream) error {
 			bad := adstest.Cluster("a", "10.0.0.1:1")
 			bad.Endpoints[0].Priority = 7
-			var took, changed, after time.Duration
+			var nacksTook, changeTook, ackTook time.Duration
 			begin := time.Now()
 			for i := range times {
 				if i > 0 {
 					s.Respond("1", "before", bad)
-					pass(3 * time.Second)
+					sleep(3 * time.Second)
 				}
 				if err := s.Respond("1", fmt.Sprint("n", i), bad); err != nil {
 					return err
@@ -35,11 +35,11 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 					t.Errorf("%v (%v), want a NACK of response %d", r, err, i)
 				}
 			}
-			took = time.Since(begin)
+			nacksTook = time.Since(begin)
 			s.Respond("1", "again", bad)
 			begin = time.Now()
 			r, err := s.Recv()
-			if changed = time.Since(begin); err != nil || len(r.GetResourceNames()) != 2 || r.GetErrorDetail() == nil {
+			if changeTook = time.Since(begin); err != nil || len(r.GetResourceNames()) != 2 || r.GetErrorDetail() == nil {
 				t.Errorf("%v (%v), want a NACK that also requests b", r, err)
 			}
 			begin = time.Now()
@@ -47,17 +47,17 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 			if r, err := s.Recv(); err != nil || r.GetErrorDetail() != nil || r.GetResponseNonce() != "mended" {
 				t.Errorf("%v (%v), want an ACK", r, err)
 			}
-			after = time.Since(begin)
-			lasted <- [3]time.Duration{took, changed, after}
+			ackTook = time.Since(begin)
+			durations <- [3]time.Duration{nacksTook, changeTook, ackTook}
 			return s.Drain()
 		})
 		a, cancel := m.watch("a")
 		defer cancel()
-		pass(5*(times-1)*time.Second + time.Second)
+		sleep(5*(times-1)*time.Second + time.Second)
 		_, cancelB := m.watch("b")
 		defer cancelB()
-		pass(10 * time.Second)
-		if got, want := <-lasted, [3]time.Duration{5 * (times - 1) * time.Second, time.Second, 0}; got != want {
+		sleep(10 * time.Second)
+		if got, want := <-durations, [3]time.Duration{5 * (times - 1) * time.Second, time.Second, 0}; got != want {
 			t.Errorf("%d NACKs, the NACK with a change, and the ACK took %v, want %v", times, got, want)
 		}
 		if got := a.take(); len(got) == 0 || got[len(got)-1] != "a:1" {
@@ -66,7 +66,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	})
 }
 
-// A NACK that is delayed when the stream ends must not be sent on the next stream.
+// If a stream ends while a NACK is delayed, this NACK must not be sent on the next stream.
 func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan bool, 1)
@@ -91,7 +91,7 @@ func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 		})
 		_, cancel := m.watch("a")
 		defer cancel()
-		pass(time.Minute)
+		sleep(time.Minute)
 		if len(late) != 0 {
 			t.Error("the second stream received a reply to a response of the first")
 		}

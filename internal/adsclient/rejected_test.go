@@ -21,17 +21,17 @@ func TestServerIsBackWithOneRejectedResource(t *testing.T) {
 		}
 		m := startManagers(t, map[string]adstest.Script{"first": first, "second": second})
 		m["first"].stop()
-		n := new(notes)
+		n := new(recordingWatcher)
 		defer Follow(Target{
 			Cluster: "a",
-			Servers: []Server{m["first"].target(), m["second"].target()},
+			Servers: []Server{m["first"].serverConfig(), m["second"].serverConfig()},
 			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
-		}, followed{n}, nil).Stop()
+		}, recordingFollower{n}, nil).Stop()
 		if got := n.take(); !slices.Contains(got, "a:2") {
 			t.Fatalf("received %q, want the second server's endpoints", got)
 		}
 		m["first"].start()
-		pass(longest)
+		sleep(reconnectTime)
 		if got := n.take(); !slices.Contains(got, "a:1") {
 			t.Errorf("received %q, want the first server's endpoints", got)
 		}

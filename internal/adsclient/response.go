@@ -15,35 +15,35 @@ import (
 // wrapperURL is the type of the message in which a server may wrap any resource.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// received applies a response and waits until the watchers have been notified.
+// received applies a response. It returns after the watchers have been notified.
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	t := c.topic(response.GetTypeUrl())
 	if t == nil {
 		// An unknown type was never requested, so the response is not rejected.
 		c.serial.Do(func() {
-			c.believe()
-			c.ignore(response.GetTypeUrl())
+			c.responseReceived()
+			c.countIgnored(response.GetTypeUrl())
 		})
 		return
 	}
 	decoded := make(map[string]*Resource)
 	received := make([]ads.Resource, len(response.GetResources()))
 	for i, resource := range response.GetResources() {
-		var read *Resource
-		if received[i], read = t.decode(resource); received[i].Err == nil {
-			decoded[received[i].Name] = read
+		var parsed *Resource
+		if received[i], parsed = t.decode(resource); received[i].Err == nil {
+			decoded[received[i].Name] = parsed
 		}
 	}
 	c.serial.Do(func() {
-		c.believe()
-		if c.lost != nil {
-			c.lost.over.Store(true)
+		c.responseReceived()
+		if c.outage != nil {
+			c.outage.recovered.Store(true)
 		}
 		if !c.answered {
-			c.begin()
+			c.handleFirst()
 		}
 		for _, other := range c.topics {
-			other.speaks()
+			other.serverResponded()
 			other.subs.Heard()
 		}
 		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
@@ -56,32 +56,33 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 			t.versions[d.Name] = response.GetVersionInfo()
 		}
 		if t.Type == Clusters {
-			c.news = time.Now()
+			c.lastClusters = time.Now()
 		}
-		t.do(a, decoded, t.watchers)
-		c.reached()
+		t.execute(a, decoded, t.watchers)
+		c.endOutages()
 	})
 }
 
-// begin handles the first response on the current stream. If it ends an outage, the timeouts of
-// missing resources start again.
-func (c *client) begin() {
+// handleFirst handles the first response on the current stream. If the response ends an outage,
+// handleFirst restarts the timeouts of the resources that have not arrived.
+func (c *client) handleFirst() {
 	c.answered = true
 	c.count(connectedMetric, 1)
 	c.ended.Store(nil)
-	if c.lost == nil {
+	if c.outage == nil {
 		return
 	}
 	for _, t := range c.topics {
-		t.do(t.subs.Await(), nil, t.watchers)
+		t.execute(t.subs.Await(), nil, t.watchers)
 	}
 }
 
-// ignore counts a response of an unknown type. It logs the type unless the last one was the same.
-func (c *client) ignore(typeURL string) {
+// countIgnored counts a response that is ignored because of its type. It logs the type unless the
+// last ignored response had the same type.
+func (c *client) countIgnored(typeURL string) {
 	c.count(ignoredMetric, 1)
-	if typeURL != c.ignored {
-		c.ignored = typeURL
+	if typeURL != c.ignoredType {
+		c.ignoredType = typeURL
 		logger.Warningf("eds: ignored a response of type %q from %s", typeURL, c.server.URI)
 	}
 }
@@ -95,7 +96,7 @@ func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 		}
 		packed, wrapped = wrapper.GetResource(), wrapper.GetName()
 		if wrapper.GetTtl() != nil {
-			t.ttl.Do(func() {
+			t.warnTTL.Do(func() {
 				logger.Warningf("eds: %s gives resources a time to live, which has no effect: the last good one stays in use", t.client.server.URI)
 			})
 		}
@@ -112,7 +113,7 @@ func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 		r.Err = errors.New(t.field + " is empty")
 		return r, nil
 	}
-	read, err := t.client.server.Read(m)
+	parsed, err := t.client.server.Read(m)
 	r.Err = err
-	return r, &Resource{read}
+	return r, &Resource{parsed}
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func answers(s *adstest.Stream, r *discoveryv3.DiscoveryResponse) *discoveryv3.DiscoveryRequest {
+func exchange(s *adstest.Stream, r *discoveryv3.DiscoveryResponse) *discoveryv3.DiscoveryRequest {
 	if s.Send(r) != nil {
 		return nil
 	}
-	answer, err := s.Recv()
+	request, err := s.Recv()
 	if err != nil {
 		return nil
 	}
-	return answer
+	return request
 }
 
 func response(version string, resources ...*anypb.Any) *discoveryv3.DiscoveryResponse {
@@ -50,8 +50,8 @@ func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
 				}
 				names = len(r.GetResourceNames())
 			}
-			answers(s, response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1"))))
-			nack = answers(s, response("2",
+			exchange(s, response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1"))))
+			nack = exchange(s, response("2",
 				&anypb.Any{TypeUrl: Endpoints.url, Value: []byte("garbage")},
 				adstest.Any(weightless("a")),
 				&anypb.Any{TypeUrl: "type.googleapis.com/unknown"},
@@ -59,7 +59,7 @@ func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
 				adstest.Any(adstest.Cluster("")),
 				nil,
 				adstest.Any(adstest.Cluster("c", "10.0.0.1:1", "10.0.0.2:1"))))
-			ack = answers(s, response("3", adstest.Any(adstest.Cluster("b", "10.0.0.1:1"))))
+			ack = exchange(s, response("3", adstest.Any(adstest.Cluster("b", "10.0.0.1:1"))))
 			return s.Drain()
 		})
 		a, cancelA := m.watch("a")
@@ -108,7 +108,7 @@ func TestResourceInAWrapper(t *testing.T) {
 		if got := logged.count(ttl) - before; got != 1 {
 			t.Errorf("the time to live was logged %d times, want once", got)
 		}
-		pass(time.Minute)
+		sleep(time.Minute)
 		expect(t, "a", a.take())
 	})
 }
@@ -133,7 +133,7 @@ func TestResponsesThatAreNotForUs(t *testing.T) {
 		if acks != 1 {
 			t.Errorf("%d responses were answered, want only the one of the requested type", acks)
 		}
-		pass(missingAfter)
+		sleep(missingAfter)
 		expect(t, "a", a.take(), "no such resource")
 	})
 }
@@ -160,17 +160,17 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 }
 
 func TestMailboxHoldsTheLastRequest(t *testing.T) {
-	all := newMailboxes()
-	m := all[1]
+	boxes := newMailboxes()
+	box := boxes[1]
 	for _, nonce := range []string{"1", "2", "3"} {
-		m.put(&ads.Request{Nonce: nonce})
+		box.put(&ads.Request{Nonce: nonce})
 	}
-	if i, got := all.take(t.Context()); i != 1 || got.Nonce != "3" {
+	if i, got := boxes.take(t.Context()); i != 1 || got.Nonce != "3" {
 		t.Errorf("sent the request with nonce %s, want the last", got.Nonce)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, got := all.take(ctx); got != nil {
+	if _, got := boxes.take(ctx); got != nil {
 		t.Errorf("a request was sent twice: %v", got)
 	}
 }

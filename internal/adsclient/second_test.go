@@ -15,16 +15,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func (q *quiet) waitForSecond() {
+func (q *quietServer) waitForSecond() {
 	for range 1000 {
-		if pass(quietJitter / 1000); q.m.server.Streams() > 1 {
+		if sleep(quietJitter / 1000); q.m.server.Streams() > 1 {
 			return
 		}
 	}
 	q.t.Error("no second stream was opened")
 }
 
-func slowSecond(q **quiet) func(int) adstest.Script {
+func slowSecond(q **quietServer) func(int) adstest.Script {
 	return func(stream int) adstest.Script {
 		if stream == 1 {
 			return nil
@@ -39,86 +39,88 @@ func slowSecond(q **quiet) func(int) adstest.Script {
 	}
 }
 
-// startDoubt starts a server. An endpoint has failed and the first stream is quiet, so its client
-// waits for a response on a second stream.
-func startDoubt(t *testing.T) (q *quiet) {
+// startSecondStream starts a server and returns when the client has opened a second stream, because
+// an endpoint has failed and the first stream is silent. The server serves the second stream only
+// after 10 s.
+func startSecondStream(t *testing.T) (q *quietServer) {
 	q = startQuiet(t, slowSecond(&q))
-	pass(time.Minute)
+	sleep(time.Minute)
 	EndpointsFailed(q.target)
 	q.waitForSecond()
 	q.wantStreams(2, 2)
 	return q
 }
 
-// While the client waits for a response on a second stream, an update arrives on the first one. The
-// first stream must stay in use.
+// While the client waits for a response on the second stream, an update arrives on the first one.
+// The first stream must stay in use.
 func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := startDoubt(t)
+		q := startSecondStream(t)
 		q.set(2)
 		expect(t, "a", q.a.take(), "a:2")
 		q.wantStreams(1, 2)
-		pass(time.Minute)
+		sleep(time.Minute)
 		q.wantStreams(1, 2)
-		q.end()
+		q.stop()
 	})
 }
 
-// The same holds if the response to a new request arrives on the first stream.
+// While the client waits for a response on the second stream, the response to a new request arrives
+// on the first one. The first stream must stay in use.
 func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := startDoubt(t)
+		q := startSecondStream(t)
 		q.catalogue.Set(adstest.EDS("c"))
-		c := new(notes)
+		c := new(recordingWatcher)
 		cancel := Watch(q.target, Clusters, "c", c, nil)
 		expect(t, "c", c.take(), "cluster c")
 		q.wantStreams(1, 2)
 		cancel()
-		q.end()
+		q.stop()
 	})
 }
 
 func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		startDoubt(t).end()
-		q := startQuiet(t, same)
+		startSecondStream(t).stop()
+		q := startQuiet(t, serveCatalogue)
 		EndpointsFailed(q.target)
-		pass(quietFor - 1)
-		q.end()
+		sleep(quietFor - 1)
+		q.stop()
 		EndpointsFailed(q.target)
 	})
 }
 
-// Both streams end while the client waits for a response on the second one. The client must connect
-// again as usual.
+// Both streams end while the client waits for a response on the second one. The client must open a
+// new stream.
 func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := startDoubt(t)
+		q := startSecondStream(t)
 		q.m.stop()
-		pass(time.Minute)
+		sleep(time.Minute)
 		q.m.start()
-		pass(longest)
+		sleep(reconnectTime)
 		q.wantStreams(1, 1)
 		expect(t, "a", q.a.take())
-		q.end()
+		q.stop()
 	})
 }
 
-// Resources are first watched while the client waits for a response on a second stream. They must
-// be requested on that stream, too.
+// Watchers subscribe while the client waits for a response on the second stream. Their resources
+// must be requested on that stream, too.
 func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q *quiet
+		var q *quietServer
 		q = startQuiet(t, slowSecond(&q))
 		q.cut()
 		q.catalogue.Set(adstest.Cluster("b", "10.0.0.1:1"), adstest.EDS("c"))
 		EndpointsFailed(q.target)
-		pass(quietFor)
+		sleep(quietFor)
 		q.waitForSecond()
-		b, c := new(notes), new(notes)
+		b, c := new(recordingWatcher), new(recordingWatcher)
 		defer Watch(q.target, Endpoints, "b", b, nil)()
 		defer Watch(q.target, Clusters, "c", c, nil)()
-		pass(10 * time.Second)
+		sleep(10 * time.Second)
 		expect(t, "b", b.take(), "b:1")
 		expect(t, "c", c.take(), "cluster c")
 		expect(t, "a", q.a.take())
@@ -126,7 +128,8 @@ func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// A second stream receives no usable resource. The first one must stay in use.
+// The first response on the second stream contains no usable resource. The client must keep the
+// resource that it has.
 func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	for about, answer := range map[string]*discoveryv3.DiscoveryResponse{
 		"nothing": response("9"),
@@ -144,10 +147,10 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 				})
 				q.cut()
 				EndpointsFailed(q.target)
-				pass(quietFor + quietJitter + time.Minute)
+				sleep(quietFor + quietJitter + time.Minute)
 				expect(t, "a", q.a.take())
-				wantOutages(t, "a", q.a)
-				later := new(notes)
+				expectOutages(t, "a", q.a)
+				later := new(recordingWatcher)
 				defer Watch(q.target, Endpoints, "a", later, nil)()
 				expect(t, "later", later.take(), "a:1")
 				q.cancel()
@@ -156,51 +159,51 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// The server allows pings. A second stream takes over before the frequent pings have begun.
-// Afterwards, no further stream may be opened, because the pings show that the server is there.
+// The server allows frequent pings, but a second stream takes over before they have begun. When they
+// have begun, no further second stream may be opened, because the pings show that the server is
+// reachable.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
-		a := new(notes)
+		m, target, cut := startPingServer(t, 9*time.Second, func(int) string { return "30s" })
+		a := new(recordingWatcher)
 		defer Watch(target, Endpoints, "a", a, nil)()
 		expect(t, "a", a.take(), "a:1")
 		EndpointsFailed(target)
-		pass(quietFor + quietJitter + time.Second)
+		sleep(quietFor + quietJitter + time.Second)
 		if got := m.server.Streams(); got != 2 {
 			t.Fatalf("the server saw %d streams, want 2", got)
 		}
-		pass(time.Hour)
+		sleep(time.Hour)
 		EndpointsFailed(target)
-		pass(time.Hour)
+		sleep(time.Hour)
 		if got := m.server.Streams(); got != 3 {
 			t.Errorf("the server saw %d streams, want 3 with frequent pings on the last", got)
 		}
 		cut()
-		pass(51 * time.Second)
+		sleep(51 * time.Second)
 		if got := m.server.Streams(); got != 4 {
 			t.Errorf("the server saw %d streams, want 4 after the connection was cut", got)
 		}
 		expect(t, "a", a.take())
-		wantOutages(t, "a", a)
+		expectOutages(t, "a", a)
 	})
 }
 
-func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
+func (m *manager) setListener(listener *bufconn.Listener) *bufconn.Listener {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.listener
-	m.listener = l
-	return before
+	previous := m.listener
+	m.listener = listener
+	return previous
 }
 
-// The first stream ends before a second one has taken over. The client must open a new stream as
-// usual.
+// The first stream ends before a second stream has taken over. The client must open a new stream.
 func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	for about, after := range map[string]time.Duration{"due": time.Second, "waits": quietFor + quietJitter} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				end := make(chan struct{})
-				var q *quiet
+				var q *quietServer
 				second := slowSecond(&q)
 				q = startQuiet(t, func(stream int) adstest.Script {
 					if stream != 1 {
@@ -213,18 +216,18 @@ func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 					}
 				})
 				EndpointsFailed(q.target)
-				pass(after)
+				sleep(after)
 				opened := q.m.server.Streams()
-				listener := q.m.listen(nil)
+				listener := q.m.setListener(nil)
 				close(end)
-				pass(time.Minute)
+				sleep(time.Minute)
 				q.wantStreams(0, opened)
-				q.m.listen(listener)
-				pass(longest)
+				q.m.setListener(listener)
+				sleep(reconnectTime)
 				q.wantStreams(1, opened+1)
 				q.set(2)
 				expect(t, "a", q.a.take(), "a:2")
-				q.end()
+				q.stop()
 			})
 		})
 	}
@@ -249,8 +252,8 @@ func TestASecondStreamAsksOnce(t *testing.T) {
 			}
 		})
 		EndpointsFailed(q.target)
-		pass(time.Minute)
-		q.end()
+		sleep(time.Minute)
+		q.stop()
 		if want := []string{`test ["a"] "" ""`, ` ["a"] "2" "n2"`}; !slices.Equal(requests, want) {
 			t.Errorf("the server received %q, want %q", requests, want)
 		}

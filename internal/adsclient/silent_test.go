@@ -17,34 +17,34 @@ import (
 func TestServerThatSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
-		server := m.target()
+		server := m.serverConfig()
 		server.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
+			clientConn, serverConn := net.Pipe()
 			go func() {
 				buffer := make([]byte, 1<<10)
 				for {
-					if _, err := theirs.Read(buffer); err != nil {
+					if _, err := serverConn.Read(buffer); err != nil {
 						return
 					}
 				}
 			}()
-			return ours, nil
+			return clientConn, nil
 		})}
-		a := new(notes)
+		a := new(recordingWatcher)
 		defer Watch(server, Endpoints, "a", a, nil)()
-		pass(19 * time.Second)
+		sleep(19 * time.Second)
 		expect(t, "a", a.take())
-		pass(time.Second) // the connection timeout of gRPC
+		sleep(time.Second) // the connection timeout of gRPC
 		expect(t, "a", a.take(), "no endpoints of cluster")
 	})
 }
 
-// A slow server has sent all resources but one. It must be used, and the last resource must count
-// as missing.
+// The first server responds late and does not send one of the two resources. The client must use it
+// nevertheless, and the other resource must count as missing.
 func TestSlowServerThatLacksOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
-			pass(missingAfter + 5*time.Second)
+			sleep(missingAfter + 5*time.Second)
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 		}
 		second := func(s *adstest.Stream) error {
@@ -58,19 +58,19 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("b", "10.0.0.3:1")), s.Drain())
 		}
 		m := startManagers(t, map[string]adstest.Script{"first": first, "second": second})
-		n := new(notes)
+		n := new(recordingWatcher)
 		defer Follow(Target{
 			Cluster: "a",
-			Servers: []Server{m["first"].target(), m["second"].target()},
+			Servers: []Server{m["first"].serverConfig(), m["second"].serverConfig()},
 			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
-		}, followed{n}, nil).Stop()
-		pass(missingAfter + 10*time.Second)
-		told := n.take()
-		expect(t, "a", told[max(0, len(told)-2):], "a:2", "b:1")
+		}, recordingFollower{n}, nil).Stop()
+		sleep(missingAfter + 10*time.Second)
+		received := n.take()
+		expect(t, "a", received[max(0, len(received)-2):], "a:2", "b:1")
 		late, cancel := m["first"].watch("b")
 		defer cancel()
 		expect(t, "late", late.take())
-		pass(missingAfter)
+		sleep(missingAfter)
 		expect(t, "a", n.take(), "a:1", `no endpoints of cluster "b" from passthrough:///first: the server has no such resource`)
 		expect(t, "late", late.take(), "the server has no such resource")
 	})
@@ -84,8 +84,8 @@ func goAway(s *adstest.Stream, after time.Duration) error {
 	return errors.New("go away")
 }
 
-// A server ends each stream after a response. It must not count as silent. A resource that it does
-// not send must count as missing.
+// A server ends each stream after a response. It must not count as unreachable. A resource that it
+// does not send must count as missing.
 func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -95,20 +95,21 @@ func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 			return goAway(s, 100*time.Millisecond)
 		}
 		two := 2
-		m := startManagers(t, map[string]adstest.Script{"first": first, "second": serving(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": first, "second": serveEndpoints(&two)})
 		a, stop := follow(false, m["first"], m["second"])
 		defer stop()
-		pass(missingAfter)
+		sleep(missingAfter)
 		expect(t, "a", a.take(), "from passthrough:///first: the server has no such resource")
-		pass(10 * time.Minute)
+		sleep(10 * time.Minute)
 		if got := a.take(); slices.Contains(got, "a:2") {
 			t.Errorf("received %q, want no endpoints, because the first server has none", got)
 		}
-		wantOutages(t, "a", a)
+		expectOutages(t, "a", a)
 	})
 }
 
-// A server responds on one stream and is silent on the next. It must count as unreachable.
+// A server responds on its first stream and sends nothing on the next one. It must count as
+// unreachable.
 func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -121,12 +122,12 @@ func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
 			return goAway(s, 5*time.Second)
 		}
 		two := 2
-		m := startManagers(t, map[string]adstest.Script{"first": first, "second": serving(&two)})
+		m := startManagers(t, map[string]adstest.Script{"first": first, "second": serveEndpoints(&two)})
 		a, stop := follow(true, m["first"], m["second"])
 		defer stop()
-		pass(missingAfter)
+		sleep(missingAfter)
 		expect(t, "a", a.take(), "from passthrough:///first: the server has no such resource")
-		pass(missingAfter)
+		sleep(missingAfter)
 		if got := a.take(); !slices.Contains(got, "a:2") {
 			t.Errorf("received %q, want the second server's endpoints", got)
 		}

@@ -18,14 +18,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// run opens one stream after another. As everywhere in gRPC, the backoff counts from the beginning
-// of an attempt. If a stream has lasted longer than its backoff, the next one is therefore opened
-// at once.
+// run opens one stream after another. As elsewhere in gRPC, the backoff counts from the beginning
+// of an attempt. If a stream has lasted longer than its backoff, the next stream is therefore
+// opened at once.
 func (c *client) run() {
 	attempt := 0
 	var next *stream // a second stream that is about to take over
 	for c.ctx.Err() == nil {
-		began := time.Now()
+		start := time.Now()
 		var answered bool
 		answered, next = c.streamEnded(c.stream(next))
 		if answered {
@@ -34,7 +34,7 @@ func (c *client) run() {
 		if next != nil {
 			continue
 		}
-		xnet.Rest(c.ctx, time.Until(began.Add(xnet.Backoff(attempt, rand.Float64()))))
+		xnet.Rest(c.ctx, time.Until(start.Add(xnet.Backoff(attempt, rand.Float64()))))
 		attempt++
 	}
 	if next != nil {
@@ -44,13 +44,13 @@ func (c *client) run() {
 
 var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
 
-// ours reports whether the client itself ended the stream in order to replace it.
-func ours(err error) bool {
-	return errors.Is(err, errRenewed) || errors.Is(err, errPings) || errors.Is(err, errTakenOver)
+// replacedByClient reports whether the client itself ended the stream in order to replace it.
+func replacedByClient(err error) bool {
+	return errors.Is(err, errRenewed) || errors.Is(err, errPingInterval) || errors.Is(err, errTakenOver)
 }
 
-// streamEnded handles the end of the stream. answered reports whether a response had arrived on it.
-// next is the second stream that takes over, or nil.
+// streamEnded handles the end of the current stream. answered reports whether a response had
+// arrived on it. next is the second stream that takes over, or nil.
 func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	c.serial.Do(func() {
 		answered = c.answered
@@ -60,14 +60,15 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 			c.ended.Store(&now)
 		}
 		c.current = nil
-		c.trust()
-		next, c.doubt.next = c.doubt.next, nil
+		c.cancelSecond()
+		next, c.second.next = c.second.next, nil
 		if c.ctx.Err() != nil {
 			return
 		}
-		renewed := ours(err)
+		renewed := replacedByClient(err)
 		if err != nil && !renewed {
-			err = errors.New(printable.Text(printable.Brief(err.Error()))) // err becomes part of the errors of calls, so its text is shortened and made printable
+			// The errors of calls contain this text, so it must be short and printable.
+			err = errors.New(printable.Text(printable.Brief(err.Error())))
 		}
 		if renewed {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
@@ -83,25 +84,25 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	return answered, next
 }
 
-// stream is an ADS stream with its own connection. A connection is not reused, because gRPC's
-// backoff for connections would be added to the backoff for streams.
+// stream is an ADS stream with its own connection. The next stream gets a new connection, because
+// gRPC's backoff for connections would be added to the backoff for streams.
 type stream struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	conn   *grpc.ClientConn
-	ads    adsStream
-	mail   mailboxes
-	sent   chan struct{}
-	pinged bool // a keepalive ping is sent every 30 s
+	ctx           context.Context
+	cancel        context.CancelCauseFunc
+	conn          *grpc.ClientConn
+	ads           adsStream
+	mailboxes     mailboxes
+	sendDone      chan struct{} // closed when client.send has returned
+	frequentPings bool          // a keepalive ping is sent every 30 s
 
-	// The following fields are used only by a second stream: the requested names by topic, and the
-	// first response.
-	asked [2][]string
-	first *discoveryv3.DiscoveryResponse
+	// The following fields are set only for a second stream: asked holds the names that were requested
+	// before it replaced the current stream, by topic; first is its first response.
+	requested     [2][]string
+	firstResponse *discoveryv3.DiscoveryResponse
 }
 
-func (c *client) open(ctx context.Context, cancel context.CancelCauseFunc, pinged bool) (*stream, error) {
-	conn, err := grpc.NewClient(c.server.URI, c.dialOptions(pinged)...)
+func (c *client) open(ctx context.Context, cancel context.CancelCauseFunc, frequentPings bool) (*stream, error) {
+	conn, err := grpc.NewClient(c.server.URI, c.dialOptions(frequentPings)...)
 	if err != nil {
 		cancel(err)
 		return nil, err
@@ -112,17 +113,17 @@ func (c *client) open(ctx context.Context, cancel context.CancelCauseFunc, pinge
 		_ = conn.Close()
 		return nil, err
 	}
-	s := &stream{ctx: ctx, cancel: cancel, pinged: pinged, conn: conn, ads: ads, mail: newMailboxes(), sent: make(chan struct{})}
+	s := &stream{ctx: ctx, cancel: cancel, frequentPings: frequentPings, conn: conn, ads: ads, mailboxes: newMailboxes(), sendDone: make(chan struct{})}
 	go func() {
-		defer close(s.sent)
-		c.send(ctx, ads, s.mail)
+		defer close(s.sendDone)
+		c.send(ctx, ads, s.mailboxes)
 	}()
 	return s, nil
 }
 
 func (s *stream) recv() (*discoveryv3.DiscoveryResponse, error) {
-	if first := s.first; first != nil {
-		s.first = nil
+	if first := s.firstResponse; first != nil {
+		s.firstResponse = nil
 		return first, nil
 	}
 	return s.ads.Recv()
@@ -130,7 +131,7 @@ func (s *stream) recv() (*discoveryv3.DiscoveryResponse, error) {
 
 func (s *stream) close() {
 	s.cancel(nil)
-	<-s.sent
+	<-s.sendDone
 	_ = s.conn.Close()
 }
 
@@ -139,7 +140,7 @@ func (c *client) stream(s *stream) error {
 	if s == nil {
 		var err error
 		ctx, cancel := context.WithCancelCause(c.ctx)
-		if s, err = c.open(ctx, cancel, c.pinging.often); err != nil {
+		if s, err = c.open(ctx, cancel, c.pinging.frequent); err != nil {
 			return err
 		}
 	}
@@ -149,27 +150,27 @@ func (c *client) stream(s *stream) error {
 		if err != nil {
 			cause := context.Cause(s.ctx)
 			if errors.Is(cause, errTakenOver) {
-				go s.close() // not awaited, because gRPC waits up to 5 s for a connection that accepts no data
+				go s.close() // gRPC waits up to 5 s for a connection that accepts no data
 				return cause
 			}
 			s.close()
-			if ours(cause) {
+			if replacedByClient(cause) {
 				return cause
 			}
 			return err
 		}
 		c.received(response)
 		if first {
-			headers, _ := s.ads.Header() // the error is ignored, because Recv returns the same one
-			c.pinging.heed(s, headers.Get(pingHeader))
+			headers, _ := s.ads.Header() // Recv returns the same error
+			c.pinging.applyHeader(s, headers.Get(pingHeader))
 		}
 	}
 }
 
-func (c *client) dialOptions(pinged bool) []grpc.DialOption {
+func (c *client) dialOptions(frequentPings bool) []grpc.DialOption {
 	return append([]grpc.DialOption{
 		grpc.WithTransportCredentials(c.server.Credentials),
-		grpc.WithKeepaliveParams(pings(pinged)),
+		grpc.WithKeepaliveParams(keepaliveParams(frequentPings)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.server.MaxResponse)),
@@ -178,12 +179,13 @@ func (c *client) dialOptions(pinged bool) []grpc.DialOption {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// send sends the requests in the mailboxes. It runs on its own goroutine, because Send blocks while
-// the server does not read. It ignores errors, because Recv returns them in more detail.
-func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
+// send sends the requests from the mailboxes until ctx is done. It runs on its own goroutine,
+// because Send blocks while the server does not read. It ignores errors of Send, because Recv
+// returns more detailed ones.
+func (c *client) send(ctx context.Context, stream adsStream, boxes mailboxes) {
 	node := c.server.Node // sent only in the first request
 	for {
-		i, r := mail.take(ctx)
+		i, r := boxes.take(ctx)
 		if r == nil {
 			return
 		}
@@ -204,14 +206,14 @@ func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	}
 }
 
-// mailbox holds the next request. A new request may replace an unsent one, because each request
-// lists all subscriptions and acknowledges the last response. The mailbox therefore holds at most
-// one request, even if the server does not read.
+// mailbox holds the next request of a topic. A new request replaces an unsent one, because each
+// request lists all subscriptions and acknowledges the last response. The mailbox therefore holds
+// at most one request, even if the server does not read.
 type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
 
-// put replaces the request in the mailbox. Only one goroutine may call it at a time.
+// put replaces the request in the mailbox. It must not be called concurrently.
 func (m *mailbox) put(r *ads.Request) {
 	select {
 	case unsent := <-m.slot:
@@ -237,7 +239,8 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// pingHeader is the header with which a server, such as understudy serve, allows a ping every 30 s.
+// pingHeader is the header by which a server allows a ping every 30 s. The command understudy serve
+// sends it.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
@@ -245,41 +248,42 @@ const (
 
 // By default, gRPC servers allow one keepalive ping every 5 minutes.
 var (
-	seldomPings = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
-	oftenPings  = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}
+	defaultKeepalive  = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
+	frequentKeepalive = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}
 )
 
 // pinging determines the keepalive interval of new connections. The interval of a connection cannot
 // be changed.
 type pinging struct {
-	often   bool
-	refused bool // a server that allowed frequent pings no longer does
+	frequent bool
+	revoked  bool // the server no longer allows frequent pings
 }
 
-var errPings = errors.New("renewed, to ping as often as the server allows")
+var errPingInterval = errors.New("renewed, to ping as often as the server allows")
 
-func pings(often bool) keepalive.ClientParameters {
-	if often {
-		return oftenPings
+func keepaliveParams(frequent bool) keepalive.ClientParameters {
+	if frequent {
+		return frequentKeepalive
 	}
-	return seldomPings
+	return defaultKeepalive
 }
 
-// heed applies the ping header of a response. A different interval needs a new stream. If the
-// server would otherwise close the connection, the stream is renewed at once. Otherwise, it is
-// renewed after 1 to 5 minutes, so that the clients of a server do not all reconnect at the same
-// time. A second stream always starts with the long interval.
-func (p *pinging) heed(s *stream, headers []string) {
-	allows := len(headers) == 1 && headers[0] == pingValue
+// applyHeader applies the ping header of a response. A change of the interval needs a new stream.
+// If the server no longer allows frequent pings, the stream is renewed at once, before the server
+// closes the connection. If the server begins to allow them, the stream is renewed after 1 to 5
+// minutes, so that the clients of a server do not all reconnect at the same time. A second stream
+// always starts with the long interval.
+func (p *pinging) applyHeader(s *stream, headers []string) {
+	allowed := len(headers) == 1 && headers[0] == pingValue
 	switch {
-	case p.often && !allows:
-		p.often, p.refused = false, true
-		if s.pinged {
-			s.cancel(errPings)
+	case p.frequent && !allowed:
+		p.frequent, p.revoked = false, true
+		if s.frequentPings {
+			s.cancel(errPingInterval)
 		}
-	case !s.pinged && allows && !p.refused:
-		p.often = true
-		timer := time.AfterFunc(time.Minute+rand.N(4*time.Minute), func() { s.cancel(errPings) })
+	case !s.frequentPings && allowed && !p.revoked:
+		p.frequent = true
+		timer := time.AfterFunc(time.Minute+rand.N(4*time.Minute), func() { s.cancel(errPingInterval) })
 		context.AfterFunc(s.ctx, func() { timer.Stop() })
 	}
 }

@@ -15,35 +15,35 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// topic holds the resources of one type. client.serial guards it.
+// topic holds the subscriptions to the resources of one type. client.serial guards all fields.
 type topic struct {
 	*Type
-	client   *client
-	subs     *ads.Subscriptions
-	watchers map[string]map[*watch]bool
-	timers   map[ads.Timer]*time.Timer
-	requests *mailbox // mailbox for requests on the current stream; nil between streams
-	held     *held
-	rejected string
-	versions map[string]string
-	passedOn map[string]passedOn
-	ttl      sync.Once
+	client        *client
+	subs          *ads.Subscriptions
+	watchers      map[string]map[*watch]bool
+	timers        map[ads.Timer]*time.Timer
+	requests      *mailbox // mailbox for requests on the current stream; nil between streams
+	delayed       *delayedRequest
+	lastRejection string
+	versions      map[string]string
+	delivered     map[string]deliveredResource
+	warnTTL       sync.Once
 
-	// silent holds, by resource, the outages of a server that is reachable but has sent nothing since
-	// the resource was requested.
-	silent map[string]*Outage
+	// partialOutages has an entry for each resource that the server has not sent although it is
+	// reachable: the server has sent nothing since the resource was requested.
+	partialOutages map[string]*Outage
 }
 
-// watch is a map key, because a Watcher need not be comparable.
+// watch wraps a Watcher. A *watch can be a map key, whereas a Watcher need not be comparable.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {
-	if o := cmp.Or(t.client.lost, t.silent[name]); o != nil {
+	if o := cmp.Or(t.client.outage, t.partialOutages[name]); o != nil {
 		handle.Lost(o)
 	}
-	// The current state must be passed only to the new watcher.
-	alone := map[string]map[*watch]bool{name: {handle: true}}
-	t.do(t.subs.Watch(name, time.Since(t.client.news) < onItsWay), nil, alone)
+	// The other watchers already have the current state.
+	newWatcher := map[string]map[*watch]bool{name: {handle: true}}
+	t.execute(t.subs.Watch(name, time.Since(t.client.lastClusters) < shortMissingAfter), nil, newWatcher)
 	if t.watchers[name] == nil {
 		t.watchers[name] = make(map[*watch]bool)
 	}
@@ -55,20 +55,20 @@ func (t *topic) unwatch(name string, handle *watch) {
 	if len(t.watchers[name]) == 0 {
 		delete(t.watchers, name)
 		delete(t.versions, name)
-		delete(t.passedOn, name)
+		delete(t.delivered, name)
 	}
-	t.do(t.subs.Unwatch(name), nil, t.watchers)
+	t.execute(t.subs.Unwatch(name), nil, t.watchers)
 }
 
-// refusal marks an error about a rejected resource, for the metrics.
-type refusal struct{ error }
+// rejectedError is an error about a rejected resource. The metrics count such errors separately.
+type rejectedError struct{ error }
 
 // Refused implements the interface of discovery.Refused.
-func (refusal) Refused() bool { return true }
+func (rejectedError) Refused() bool { return true }
 
-// do executes actions. If a response caused them, decoded holds its resources. watchers receive the
-// result.
-func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[string]map[*watch]bool) {
+// execute executes the actions. If a response caused them, decoded holds the resources of the
+// response. The results are sent to watchers, which holds the watchers of each resource name.
+func (t *topic) execute(a ads.Actions, decoded map[string]*Resource, watchers map[string]map[*watch]bool) {
 	for _, timer := range a.Stop {
 		if running, ok := t.timers[timer]; ok {
 			running.Stop()
@@ -78,7 +78,7 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 	for _, timer := range a.Start {
 		after := missingAfter
 		if timer.Short {
-			after = onItsWay
+			after = shortMissingAfter
 		}
 		t.timers[timer] = time.AfterFunc(after, func() { t.client.serial.Do(func() { t.expired(timer) }) })
 	}
@@ -86,18 +86,18 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 		t.deliver(d, decoded[d.Name], watchers[d.Name])
 	}
 	for _, f := range a.Fail {
-		// Only the text of the error is passed on. If gRPC saw the status, it would fail calls with it,
-		// even calls that wait for ready.
+		// The error must not wrap f.Err: if f.Err is a status error, gRPC would fail calls with this
+		// status, including wait-for-ready calls.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
-			err = refusal{err}
+			err = rejectedError{err}
 		}
 		for w := range watchers[f.Name] {
-			w.Unknown(err, errors.Is(f.Err, ads.ErrMissing) && t.client.lost == nil)
+			w.Unknown(err, errors.Is(f.Err, ads.ErrMissing) && t.client.outage == nil)
 		}
 	}
 	for _, f := range a.Kept {
-		err := refusal{fmt.Errorf("eds: rejected the %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)}
+		err := rejectedError{fmt.Errorf("eds: rejected the %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)}
 		for w := range watchers[f.Name] {
 			w.Rejected(err)
 		}
@@ -110,32 +110,32 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 	}
 }
 
-// againAfter is the delay of a NACK for a version that was already rejected (docs/waits.md).
-const againAfter = 5 * time.Second
+// repeatedNACKDelay is the delay of a NACK for a version that was already rejected (docs/waits.md).
+const repeatedNACKDelay = 5 * time.Second
 
-type held struct {
+type delayedRequest struct {
 	request *ads.Request
 	timer   *time.Timer
 }
 
-// send puts a request into the mailbox, at once or later. The request replaces one that is already
-// delayed, and takes over its deadline.
+// send puts a request into the mailbox. If later is true, it does so after repeatedNACKDelay. The
+// request replaces an already delayed request, and the timer of that request continues to run.
 func (t *topic) send(r *ads.Request, later bool) {
-	if t.held != nil {
-		r = r.Replacing(t.held.request)
+	if t.delayed != nil {
+		r = r.Replacing(t.delayed.request)
 	}
 	switch {
 	case !later:
-		t.drop()
+		t.dropDelayed()
 		t.requests.put(r)
-	case t.held != nil:
-		t.held.request = r
+	case t.delayed != nil:
+		t.delayed.request = r
 	default:
-		h := &held{request: r}
-		t.held = h
-		h.timer = time.AfterFunc(againAfter, func() {
+		h := &delayedRequest{request: r}
+		t.delayed = h
+		h.timer = time.AfterFunc(repeatedNACKDelay, func() {
 			t.client.serial.Do(func() {
-				if t.held == h {
+				if t.delayed == h {
 					t.send(h.request, false)
 				}
 			})
@@ -143,32 +143,34 @@ func (t *topic) send(r *ads.Request, later bool) {
 	}
 }
 
-func (t *topic) drop() {
-	if t.held != nil {
-		t.held.timer.Stop()
-		t.held = nil
+func (t *topic) dropDelayed() {
+	if t.delayed != nil {
+		t.delayed.timer.Stop()
+		t.delayed = nil
 	}
 }
 
-type passedOn struct {
-	body []byte
-	read weak.Pointer[Resource] // weak, because only watchers should keep the resource in memory
+type deliveredResource struct {
+	body     []byte
+	resource weak.Pointer[Resource] // only watchers should keep the resource in memory
 }
 
-// deliver passes a resource to watchers. The client keeps only the encoded form, which is ten times
-// smaller. A later watcher shares the parsed form if another watcher still holds it.
+// deliver passes a resource to watchers. The client keeps only the encoded resource, which is ten
+// times smaller than the parsed one. A later watcher gets the same parsed resource if another
+// watcher still holds it.
 func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
-	if last := t.passedOn[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
-		r = last.read.Value()
+	if last := t.delivered[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
+		r = last.resource.Value()
 	}
 	if r == nil {
-		var again ads.Resource
-		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // the resource was valid before, so decoding cannot fail
-			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
+		var redecoded ads.Resource
+		// The resource was decoded successfully before, so an error is not expected.
+		if redecoded, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); redecoded.Err != nil {
+			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, redecoded.Err)
 			return
 		}
 	}
-	t.passedOn[d.Name] = passedOn{d.Body, weak.Make(r)}
+	t.delivered[d.Name] = deliveredResource{d.Body, weak.Make(r)}
 	for w := range watchers {
 		w.Resource(r, t.versions[d.Name])
 	}
@@ -176,54 +178,55 @@ func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 
 var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
-// expired handles the timeout of a resource. There are three cases. If the server has sent nothing
-// during the timeout, it is unreachable for all watchers. If it has sent something, but not since
-// the request, it is unreachable for the watchers of this resource. If it responded recently on the
-// previous stream, it does not have the resource.
+// expired handles the timeout of a resource. If the server has sent no response for missingAfter,
+// it counts as unreachable for all watchers. If its last response arrived before the request for
+// the resource, it counts as unreachable for the watchers of this resource only. Otherwise, the
+// server does not have the resource.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
-	if len(a.Fail) > 0 && !timer.Short { // after a short timer, the resource has already been reported as missing
+	if len(a.Fail) > 0 && !timer.Short { // a short timer is used only for a resource that was logged as missing before
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.count(missingMetric, 1)
 	}
 	silent := c.silent()
 	if silent {
-		c.lose(errSilent)
-	} else if c.lost == nil && len(a.Fail) > 0 && errors.Is(a.Fail[0].Err, ads.ErrSilent) {
-		t.setSilent(timer.Name, &Outage{Err: c.unreachable(errSilent), Since: time.Now(), partial: true})
+		c.recordOutage(errSilent)
+	} else if c.outage == nil && len(a.Fail) > 0 && errors.Is(a.Fail[0].Err, ads.ErrSilent) {
+		t.setPartialOutage(timer.Name, &Outage{Err: c.unreachableError(errSilent), Since: time.Now(), partial: true})
 	}
-	t.do(a, nil, t.watchers)
+	t.execute(a, nil, t.watchers)
 	if !c.answered && !silent {
-		t.do(t.subs.Await(), nil, t.watchers)
+		t.execute(t.subs.Await(), nil, t.watchers)
 	}
 }
 
-func (t *topic) setSilent(name string, o *Outage) {
+func (t *topic) setPartialOutage(name string, o *Outage) {
 	if o == nil {
-		delete(t.silent, name)
+		delete(t.partialOutages, name)
 	} else {
-		t.silent[name] = o
+		t.partialOutages[name] = o
 	}
 	for w := range t.watchers[name] {
 		w.Lost(o)
 	}
 }
 
-// speaks is called when a response of any type has arrived, before the response is applied.
-func (t *topic) speaks() {
-	for _, o := range t.silent {
-		o.over.Store(true)
+// serverResponded is called when a response of any type has arrived, before the response is
+// applied.
+func (t *topic) serverResponded() {
+	for _, o := range t.partialOutages {
+		o.recovered.Store(true)
 	}
-	t.do(t.subs.Again(), nil, t.watchers)
+	t.execute(t.subs.Again(), nil, t.watchers)
 }
 
 // logRejected logs a rejection unless the reason is the same as last time.
 func (t *topic) logRejected(version, reason string) {
-	if reason == t.rejected {
+	if reason == t.lastRejection {
 		return
 	}
-	t.rejected = reason
+	t.lastRejection = reason
 	logger.Warningf("eds: rejected version %q from %s: %s", version, t.client.server.URI, printable.Text(reason))
 }

@@ -18,27 +18,27 @@ func TestResourcesHaveVersions(t *testing.T) {
 			s.Respond("42", "n2", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1"))
 			return s.Drain()
 		})
-		versions := func(who *notes, told, version string) {
+		expectVersion := func(watcher *recordingWatcher, update, version string) {
 			t.Helper()
-			expect(t, "a watcher", who.take(), told)
-			if who.version != version {
-				t.Errorf("%s has the version %q, want %q", told, who.version, version)
+			expect(t, "a watcher", watcher.take(), update)
+			if watcher.version != version {
+				t.Errorf("%s has the version %q, want %q", update, watcher.version, version)
 			}
 		}
 		first, cancelFirst := m.watch("a")
 		defer cancelFirst()
-		versions(first, "a:1", "41")
+		expectVersion(first, "a:1", "41")
 		second, cancelSecond := m.watch("a")
 		defer cancelSecond()
-		versions(second, "a:1", "41")
+		expectVersion(second, "a:1", "41")
 		close(next)
-		versions(first, "a:2", "42")
-		versions(second, "a:2", "42")
+		expectVersion(first, "a:2", "42")
+		expectVersion(second, "a:2", "42")
 	})
 }
 
-// An update of a resource is rejected. Watchers that have a good resource must get Rejected, and
-// the others Unknown.
+// An update of two resources is rejected. Rejected must be called for the watcher that already has a
+// valid resource, and Unknown for the watcher that has none.
 func TestARejectedResourceIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
-// State is the state of a resource on one server. It is empty before the server has sent it.
+// State is the state of a resource on one server. It is zero until the client knows this state.
 type State struct {
 	Good    *Resource
 	Version string // version of the response that contained Good, or ""
@@ -20,7 +20,7 @@ type Snapshot struct {
 	For                 any // Needs.For, copied from the result of Target.Needs
 }
 
-// Needs lists the resources that a target needs. Whole means that the target also has endpoints
+// Needs lists the resources that a target needs. Whole means that the target has endpoints even
 // without these resources.
 type Needs struct {
 	Clusters, Endpoints []string
@@ -30,75 +30,76 @@ type Needs struct {
 
 // view holds the subscriptions of a target on one server, and the states of their resources.
 type view struct {
-	of     *Following
-	server int
-	news   bool
+	following *Following
+	server    int
+	changed   bool
 
-	clusters, endpoints map[string]*viewed
+	clusters, endpoints map[string]*viewedResource
 	needed              any // Needs.For of the last call of Target.Needs
 	err                 error
-	lost                *Outage
+	lastOutage          *Outage
 }
 
-type viewed struct {
-	view   *view
-	state  State
-	absent bool
-	bad    bool // the last update was rejected, and there is no good resource
-	gone   bool
-	cancel func()
+type viewedResource struct {
+	view         *view
+	state        State
+	absent       bool
+	rejected     bool // the last update was rejected, and there is no earlier valid resource
+	unsubscribed bool
+	cancel       func()
 }
 
 func newView(g *Following, server int) *view {
-	return &view{of: g, server: server, clusters: make(map[string]*viewed), endpoints: make(map[string]*viewed)}
+	return &view{following: g, server: server, clusters: make(map[string]*viewedResource), endpoints: make(map[string]*viewedResource)}
 }
 
-// ask adapts the subscriptions to the target's current needs, and returns these.
-func (v *view) ask() Needs {
-	needs := v.of.target.Needs(v.snapshot().Clusters)
+// updateSubscriptions subscribes to the resources that the target needs now, ends the other
+// subscriptions, and returns the needs.
+func (v *view) updateSubscriptions() Needs {
+	needs := v.following.target.Needs(v.snapshot().Clusters)
 	v.needed = needs.For
-	v.askFor(Clusters, v.clusters, needs.Clusters)
-	v.askFor(Endpoints, v.endpoints, needs.Endpoints)
+	v.subscribe(Clusters, v.clusters, needs.Clusters)
+	v.subscribe(Endpoints, v.endpoints, needs.Endpoints)
 	return needs
 }
 
-func (v *view) askFor(of *Type, have map[string]*viewed, names []string) {
+func (v *view) subscribe(typ *Type, resources map[string]*viewedResource, names []string) {
 	needed := make(map[string]bool)
 	for _, name := range names {
 		needed[name] = true
-		if have[name] == nil {
-			r := &viewed{view: v}
-			have[name] = r
-			r.cancel = Watch(v.of.target.Servers[v.server], of, name, r, v.of.recorder)
+		if resources[name] == nil {
+			r := &viewedResource{view: v}
+			resources[name] = r
+			r.cancel = Watch(v.following.target.Servers[v.server], typ, name, r, v.following.recorder)
 		}
 	}
-	for name, r := range have {
+	for name, r := range resources {
 		if !needed[name] {
-			r.gone = true
-			delete(have, name)
+			r.unsubscribed = true
+			delete(resources, name)
 			r.cancel()
 		}
 	}
 }
 
 func (v *view) close() {
-	v.askFor(Clusters, v.clusters, nil)
-	v.askFor(Endpoints, v.endpoints, nil)
+	v.subscribe(Clusters, v.clusters, nil)
+	v.subscribe(Endpoints, v.endpoints, nil)
 }
 
-// has returns ads.Waiting if a needed resource has not arrived yet, ads.All if there are good
-// endpoints, and ads.Nothing otherwise.
-func (v *view) has(needs Needs) ads.Has {
-	waits, bad, good := false, false, needs.Whole
+// availability returns ads.Waiting if a needed resource has not arrived yet, ads.All if there are
+// valid endpoints, and ads.Nothing otherwise.
+func (v *view) availability(needs Needs) ads.Has {
+	waiting, rejected, good := false, false, needs.Whole
 	for _, r := range v.clusters {
-		waits, bad = waits || r.state.Good == nil && !r.absent && !r.bad, bad || r.bad
+		waiting, rejected = waiting || r.state.Good == nil && !r.absent && !r.rejected, rejected || r.rejected
 	}
 	for _, r := range v.endpoints {
-		waits, bad = waits || r.state.Good == nil && !r.absent && !r.bad, bad || r.bad
+		waiting, rejected = waiting || r.state.Good == nil && !r.absent && !r.rejected, rejected || r.rejected
 		good = good || r.state.Good != nil
 	}
 	switch {
-	case waits || bad && !good: // without good endpoints, a rejected resource counts as not received yet
+	case waiting || rejected && !good: // without valid endpoints, a rejected resource counts as not received
 		return ads.Waiting
 	case good:
 		return ads.All
@@ -106,9 +107,9 @@ func (v *view) has(needs Needs) ads.Has {
 	return ads.Nothing
 }
 
-func (v *view) some() bool {
-	for _, all := range []map[string]*viewed{v.clusters, v.endpoints} {
-		for _, r := range all {
+func (v *view) hasGood() bool {
+	for _, resources := range []map[string]*viewedResource{v.clusters, v.endpoints} {
+		for _, r := range resources {
 			if r.state.Good != nil {
 				return true
 			}
@@ -118,10 +119,10 @@ func (v *view) some() bool {
 }
 
 func (v *view) outage() *Outage {
-	if v.lost == nil || v.lost.over.Load() {
+	if v.lastOutage == nil || v.lastOutage.recovered.Load() {
 		return nil
 	}
-	return v.lost
+	return v.lastOutage
 }
 
 func (v *view) snapshot() Snapshot {
@@ -135,46 +136,46 @@ func (v *view) snapshot() Snapshot {
 	return s
 }
 
-// event queues a change, because a watcher must not block. news reports whether the follower must
-// be notified of it.
-func (r *viewed) event(change func() (news bool)) {
-	r.view.of.serial.Enqueue(func() {
-		if !r.gone {
-			r.view.of.happened(r.view, change())
+// enqueue queues a change of the state, because a Watcher must not block. change reports whether
+// the follower must be notified.
+func (r *viewedResource) enqueue(change func() (notify bool)) {
+	r.view.following.serial.Enqueue(func() {
+		if !r.unsubscribed {
+			r.view.following.viewChanged(r.view, change())
 		}
 	})
 }
 
-func (r *viewed) Resource(good *Resource, version string) {
-	r.event(func() bool {
+func (r *viewedResource) Resource(good *Resource, version string) {
+	r.enqueue(func() bool {
 		r.state, r.absent = State{Good: good, Version: version}, false
-		r.bad = false
+		r.rejected = false
 		return true
 	})
 }
 
-func (r *viewed) Unknown(err error, absent bool) {
-	r.event(func() bool {
+func (r *viewedResource) Unknown(err error, absent bool) {
+	r.enqueue(func() bool {
 		r.state.Err, r.view.err = err, err
 		r.absent = r.absent || absent
-		_, r.bad = errors.AsType[refusal](err)
+		_, r.rejected = errors.AsType[rejectedError](err)
 		return true
 	})
 }
 
-func (r *viewed) Rejected(err error) {
-	r.event(func() bool {
-		if g := r.view.of; g.used == r.view.server {
+func (r *viewedResource) Rejected(err error) {
+	r.enqueue(func() bool {
+		if g := r.view.following; g.used == r.view.server {
 			g.follower.Rejected(err)
 		}
 		return false
 	})
 }
 
-func (r *viewed) Lost(o *Outage) {
-	r.event(func() bool {
-		r.view.lost = o
-		r.view.of.order.Reachable(r.view.server, o == nil)
+func (r *viewedResource) Lost(o *Outage) {
+	r.enqueue(func() bool {
+		r.view.lastOutage = o
+		r.view.following.order.Reachable(r.view.server, o == nil)
 		return false
 	})
 }

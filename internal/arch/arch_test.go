@@ -44,25 +44,25 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// room returns the directory of a package in the root module. ok is false for packages of other
-// modules.
-func room(importPath string) (string, bool) {
+// roomOf returns the directory of a package in the root module. It returns false for a package of
+// another module.
+func roomOf(importPath string) (string, bool) {
 	if importPath == root {
 		return ".", true
 	}
 	return strings.CutPrefix(importPath, root+"/")
 }
 
-func pure(room string) bool { return strings.HasPrefix(room, "internal/core/") }
+func isCore(room string) bool { return strings.HasPrefix(room, "internal/core/") }
 
-// acting lists the packages of the standard library that internal/core must not import, because
-// they act or wait.
-var acting = []string{"context", "math/rand", "math/rand/v2", "os", "os/exec", "runtime", "sync", "sync/atomic", "syscall"}
+// impurePackages lists the packages of the standard library that internal/core must not import,
+// because they have effects, wait, or return random numbers.
+var impurePackages = []string{"context", "math/rand", "math/rand/v2", "os", "os/exec", "runtime", "sync", "sync/atomic", "syscall"}
 
 func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
 	found := 0
 	for _, p := range list(t, "./internal/...") {
-		if from, _ := room(p.ImportPath); !pure(from) {
+		if from, _ := roomOf(p.ImportPath); !isCore(from) {
 			continue
 		}
 		found++
@@ -70,7 +70,7 @@ func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
 			if strings.Contains(strings.Split(dep, "/")[0], ".") {
 				t.Errorf("%s imports %s, want the standard library only", p.ImportPath, dep)
 			}
-			if slices.Contains(acting, dep) {
+			if slices.Contains(impurePackages, dep) {
 				t.Errorf("%s imports %s: a core has no goroutines, locks or randomness; callers pass them", p.ImportPath, dep)
 			}
 		}
@@ -80,8 +80,8 @@ func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-// rank orders the packages. Each may import only packages of lower rank. A package without an entry
-// has the rank of its closest parent, and may import others of this rank.
+// rank orders the packages. A package may import only packages of lower rank. A package without an
+// entry has the rank of its nearest parent directory.
 var rank = map[string]int{
 	"internal": 0,
 
@@ -109,7 +109,7 @@ var rank = map[string]int{
 
 	"internal/resolving": 5,
 
-	"discovery/sourcetest": 4, // the test kit for sources, which other modules use
+	"discovery/sourcetest": 4, // a test kit, but other modules use it
 
 	"discovery/failover":   6,
 	"discovery/kubernetes": 6,
@@ -118,7 +118,7 @@ var rank = map[string]int{
 	"internal/cds":         7,
 	"internal/clusterfile": 7,
 
-	// The following sources can answer with lists of clusters.
+	// The following sources can send lists of clusters.
 	"discovery/eds":  8,
 	"discovery/file": 8,
 
@@ -128,12 +128,12 @@ var rank = map[string]int{
 
 	".": 9,
 
-	// The following packages are for tests, and tests of any rank may import them.
+	// The following packages are only for tests. Tests of any rank may import them.
 	"internal/testing":          2,
 	"internal/testing/flat":     6,
 	"internal/testing/given":    6,
 	"internal/testing/settle":   6,
-	"internal/testing/toldtest": 9, // has a source and opens channels that use it
+	"internal/testing/toldtest": 9, // imports package understudy to open channels
 	"internal/testing/sim":      10,
 
 	"examples": 10,
@@ -152,14 +152,14 @@ func rankOf(t *testing.T, room string) int {
 	}
 }
 
-func top(room string) string { return strings.Split(room, "/")[0] }
+func topDirectory(room string) string { return strings.Split(room, "/")[0] }
 
 func TestArrowsPointDown(t *testing.T) {
 	for _, p := range list(t, "./...") {
-		from, _ := room(p.ImportPath)
+		from, _ := roomOf(p.ImportPath)
 		for _, dep := range p.Imports {
-			to, ours := room(dep)
-			if !ours || top(from) == top(to) && top(from) != "internal" {
+			to, internal := roomOf(dep)
+			if !internal || topDirectory(from) == topDirectory(to) && topDirectory(from) != "internal" {
 				continue
 			}
 			if strings.HasPrefix(to, "internal/") && strings.HasPrefix(from, "internal/") && rankOf(t, from) >= rankOf(t, to) {
@@ -172,12 +172,12 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// TestTopologyIsPure checks that package topology imports nothing that would make its result depend
-// on more than its input. It may import gRPC's types.
+// TestTopologyIsPure checks that the results of package topology depend only on its input: it must
+// not import packages with effects. It may import gRPC's types.
 func TestTopologyIsPure(t *testing.T) {
 	for _, p := range list(t, "./internal/topology") {
 		for _, dep := range p.Imports {
-			if slices.Contains(acting, dep) || dep == "time" || dep == "google.golang.org/grpc" || dep == "google.golang.org/grpc/balancer" || dep == "google.golang.org/grpc/grpclog" {
+			if slices.Contains(impurePackages, dep) || dep == "time" || dep == "google.golang.org/grpc" || dep == "google.golang.org/grpc/balancer" || dep == "google.golang.org/grpc/grpclog" {
 				t.Errorf("%s imports %s: it must not use a clock, goroutines, locks, randomness, logs or channels", p.ImportPath, dep)
 			}
 		}
@@ -188,18 +188,18 @@ func TestTopologyKnowsNoPolicy(t *testing.T) {
 	policies := []string{"drop", "internal/shell", "outlierdetection", "pickfirst", "priority", "weightedroundrobin", "weightedtarget"}
 	for _, p := range list(t, "./internal/topology/...", "./discovery") {
 		for _, dep := range p.Deps {
-			if to, ours := room(dep); ours && slices.Contains(policies, to) {
+			if to, ours := roomOf(dep); ours && slices.Contains(policies, to) {
 				t.Errorf("%s depends on %s, which is a policy", p.ImportPath, to)
 			}
 		}
 	}
 }
 
-// Sources import package discovery, so it must not depend on the packages that use sources.
+// Package discovery must not depend on the packages that use sources, because sources import it.
 func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
-			if to, ours := room(dep); ours && slices.Contains([]string{"internal/join", "internal/topology", "internal/resolving", "internal/live"}, to) {
+			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/join", "internal/topology", "internal/resolving", "internal/live"}, to) {
 				t.Errorf("discovery depends on %s", to)
 			}
 		}
@@ -210,21 +210,22 @@ func testOnly(room string) bool { return strings.HasPrefix(room, "internal/testi
 
 func TestFakesStayInTests(t *testing.T) {
 	for _, p := range list(t, "./...", "./cmd/understudy/...") {
-		from, _ := room(p.ImportPath)
+		from, _ := roomOf(p.ImportPath)
 		if testOnly(from) {
 			continue
 		}
 		for _, dep := range p.Imports {
-			if to, ours := room(dep); ours && testOnly(to) {
+			if to, ours := roomOf(dep); ours && testOnly(to) {
 				t.Errorf("%s imports %s outside its tests", p.ImportPath, dep)
 			}
 		}
 	}
 }
 
-// light lists the modules that the root module may depend on. Every program that imports the root
-// module gets its dependencies, so others belong in cmd/understudy or interop.
-var light = []string{
+// allowedModules lists the modules that the root module may depend on. Every program that imports
+// the root module also gets these modules. Code with other dependencies belongs in cmd/understudy
+// or interop.
+var allowedModules = []string{
 	root,
 	"cel.dev/expr",
 	"github.com/cncf/xds/go",
@@ -243,8 +244,8 @@ var light = []string{
 	"google.golang.org/protobuf",
 }
 
-// Envoy's protobuf messages make up a third of a binary. Only the sources that need them may link
-// them.
+// Envoy's protobuf messages make up a third of a binary. Therefore, only sources that read them may
+// link them.
 func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
 	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
 	for _, p := range list(t, append([]string{"-deps"}, patterns...)...) {
@@ -265,7 +266,7 @@ func TestPriorityKnowsNoXDS(t *testing.T) {
 
 func TestTheRootModuleIsLight(t *testing.T) {
 	for _, p := range list(t, "-deps", ".", "./discovery/...") {
-		if p.Module != nil && !slices.Contains(light, p.Module.Path) {
+		if p.Module != nil && !slices.Contains(allowedModules, p.Module.Path) {
 			t.Errorf("the root module needs %s, of module %s", p.ImportPath, p.Module.Path)
 		}
 		if strings.HasPrefix(p.ImportPath, "google.golang.org/grpc/xds") {

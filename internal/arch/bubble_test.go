@@ -12,38 +12,38 @@ import (
 	"testing"
 )
 
-// TestNothingSleepsOutsideABubble checks that time.Sleep, and receiving from time.After, occur only
-// in functions that always run in a synctest bubble. Elsewhere they would take real time, and no
-// duration would be certain to be long enough.
+// TestNoSleepOutsideBubble checks that time.Sleep, and receiving from time.After, occur only in
+// functions that always run in a synctest bubble. Outside a bubble, they take real time, and no
+// duration is certain to be long enough on a busy machine.
 func TestNothingSleepsOutsideABubble(t *testing.T) {
-	all := readBubbles(t)
-	for _, u := range all.waits {
-		if way, outside := all.outside(u, nil); outside {
-			t.Errorf("%v waits for time to pass outside a synctest bubble: it is called %s", strings.TrimPrefix(all.positions.Position(u.pos).String(), "../../"), way)
+	graph := readCallGraph(t)
+	for _, u := range graph.waits {
+		if way, outside := graph.outside(u, nil); outside {
+			t.Errorf("%v waits for time to pass outside a synctest bubble: it is called %s", strings.TrimPrefix(graph.positions.Position(u.pos).String(), "../../"), way)
 		}
 	}
-	if len(all.waits) < 100 {
-		t.Errorf("found %d waits for time, want at least 100", len(all.waits))
+	if len(graph.waits) < 100 {
+		t.Errorf("found %d waits for time, want at least 100", len(graph.waits))
 	}
 }
 
 func TestWaitsOutsideABubbleAreFound(t *testing.T) {
-	all := newBubbles()
-	file, err := parser.ParseFile(all.positions, "testdata/bubbles.go", nil, parser.ParseComments|parser.SkipObjectResolution)
+	graph := newCallGraph()
+	file, err := parser.ParseFile(graph.positions, "testdata/bubbles.go", nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all.add("testdata/bubbles.go", file)
-	all.resolve()
+	graph.add("testdata/bubbles.go", file)
+	graph.resolve()
 	var want, got []string
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && strings.Contains(f.Doc.Text(), "outside") {
 			want = append(want, f.Name.Name)
 		}
 	}
-	for _, u := range all.waits {
-		if _, outside := all.outside(u, nil); outside {
-			got = append(got, u.within.Name.Name)
+	for _, u := range graph.waits {
+		if _, outside := graph.outside(u, nil); outside {
+			got = append(got, u.decl.Name.Name)
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -51,24 +51,24 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// makers maps some methods to the function that creates their receivers. For these, the test looks
-// at the callers of that function, because a scenario runner calls the methods through an interface
-// that types without a bubble also implement.
-var makers = map[string]string{
+// constructors maps some methods to the function that creates their receivers. The test looks at the
+// callers of this function instead of the callers of the method. A scenario runner calls these
+// methods through an interface, which types that are used outside bubbles also implement.
+var constructors = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",
 	"priority .Advance":         "priority newRecorder",
 }
 
-// bubbles is a call graph of all functions. It also records the places that wait for time to pass,
-// and the functions that open bubbles. It may contain calls that do not exist, because a name
-// counts as every function that it might refer to.
-type bubbles struct {
+// callGraph is a call graph of all functions. It also records the statements that wait for time to
+// pass, and the functions that open bubbles. It may contain calls that do not exist, because a name
+// counts as a use of every function that it may refer to.
+type callGraph struct {
 	positions *token.FileSet
 	files     []source
 	waits     []use
 	uses      map[string][]use
-	openers   map[string]map[int]bool // by key of a function: the indexes of its arguments that it calls in a bubble
+	openers   map[string]map[int]bool // by key of a function: the indexes of the arguments that it calls in a bubble
 	imports   map[string]map[string]bool
 }
 
@@ -80,18 +80,18 @@ type source struct {
 
 type use struct {
 	pos      token.Pos
-	within   *ast.FuncDecl // nil outside of functions
-	holder   string        // the key of that function or of a package variable
+	decl     *ast.FuncDecl // the function that contains the use, or nil
+	function string        // the key of the function or package variable that contains the use
 	inBubble bool
 }
 
-func newBubbles() *bubbles {
-	return &bubbles{positions: token.NewFileSet(), imports: make(map[string]map[string]bool)}
+func newCallGraph() *callGraph {
+	return &callGraph{positions: token.NewFileSet(), imports: make(map[string]map[string]bool)}
 }
 
-func readBubbles(t *testing.T) *bubbles {
+func readCallGraph(t *testing.T) *callGraph {
 	t.Helper()
-	all := newBubbles()
+	all := newCallGraph()
 	sources(t, func(path string) {
 		if strings.Contains(path, "testdata/") {
 			return
@@ -106,7 +106,7 @@ func readBubbles(t *testing.T) *bubbles {
 	return all
 }
 
-func (b *bubbles) add(path string, file *ast.File) {
+func (b *callGraph) add(path string, file *ast.File) {
 	s := source{path, file, make(map[string]string)}
 	for _, spec := range file.Imports {
 		from := strings.Trim(spec.Path.Value, `"`)
@@ -118,73 +118,73 @@ func (b *bubbles) add(path string, file *ast.File) {
 		}
 		if s.imports[name] = ""; ours {
 			s.imports[name] = dir
-			b.imports[filepath.Dir(path)] = with(b.imports[filepath.Dir(path)], dir)
+			b.imports[filepath.Dir(path)] = addTo(b.imports[filepath.Dir(path)], dir)
 		}
 	}
 	b.files = append(b.files, s)
 }
 
-func (b *bubbles) resolve() {
+func (b *callGraph) resolve() {
 	b.openers = map[string]map[int]bool{"synctest Test": {1: true}}
 	for b.findOpeners() {
 	}
 	b.uses = make(map[string][]use)
 	for _, s := range b.files {
 		b.walk(s, func(u use, stack []ast.Node) {
-			if waits(stack) {
+			if isWait(stack) {
 				b.waits = append(b.waits, u)
 			}
-			for _, key := range b.named(s, stack) {
+			for _, key := range b.referenced(s, stack) {
 				b.uses[key] = append(b.uses[key], u)
 			}
 		})
 	}
 }
 
-func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
-	if u.inBubble || slices.Contains(seen, u.holder) {
+func (b *callGraph) outside(u use, seen []string) (path string, outside bool) {
+	if u.inBubble || slices.Contains(seen, u.function) {
 		return "", false
 	}
-	uses := b.uses[cmp.Or(makers[u.holder], u.holder)]
+	uses := b.uses[cmp.Or(constructors[u.function], u.function)]
 	if len(uses) == 0 {
-		return fmt.Sprintf("from %q", u.holder), true
+		return fmt.Sprintf("from %q", u.function), true
 	}
 	for _, user := range uses {
-		if b.unseen(u, user) {
+		if b.cannotUse(u, user) {
 			continue
 		}
-		if way, outside = b.outside(user, append(seen, u.holder)); outside {
-			return fmt.Sprintf("%s by %q", way, u.holder), true
+		if path, outside = b.outside(user, append(seen, u.function)); outside {
+			return fmt.Sprintf("%s by %q", path, u.function), true
 		}
 	}
 	return "", false
 }
 
-// unseen reports whether the code at from cannot use the function that contains held. This is
-// certain if held is in an unexported function of a test and from is not in a test.
-func (b *bubbles) unseen(held, from use) bool {
-	return b.inTest(held) && !b.inTest(from) && !ast.IsExported(held.holder[strings.LastIndexAny(held.holder, " .")+1:])
+// cannotUse reports whether caller cannot use the function that contains callee. This is certain if
+// callee is in an unexported function of a test, and caller is not in a test.
+func (b *callGraph) cannotUse(callee, caller use) bool {
+	return b.inTest(callee) && !b.inTest(caller) && !ast.IsExported(callee.function[strings.LastIndexAny(callee.function, " .")+1:])
 }
 
-func (b *bubbles) inTest(u use) bool {
+func (b *callGraph) inTest(u use) bool {
 	return strings.HasSuffix(b.positions.Position(u.pos).Filename, "_test.go")
 }
 
-// waits reports whether the last node of the stack waits only for time to pass. A receive in a
-// select does not count, because another case may be chosen.
-func waits(stack []ast.Node) bool {
+// isWait reports whether the last node of the stack only waits for time to pass. A receive in a
+// select does not count, because the select also waits for other events.
+func isWait(stack []ast.Node) bool {
 	switch n := stack[len(stack)-1].(type) {
 	case *ast.CallExpr:
-		return clock(n, "Sleep")
+		return isTimeCall(n, "Sleep")
 	case *ast.ExprStmt:
 		_, selected := stack[len(stack)-2].(*ast.CommClause)
 		receive, ok := n.X.(*ast.UnaryExpr)
-		return ok && !selected && receive.Op == token.ARROW && clock(receive.X, "After")
+		return ok && !selected && receive.Op == token.ARROW && isTimeCall(receive.X, "After")
 	}
 	return false
 }
 
-func clock(e ast.Expr, name string) bool {
+func isTimeCall(e ast.Expr, name string) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
 		return false
@@ -193,6 +193,6 @@ func clock(e ast.Expr, name string) bool {
 	if !ok || selector.Sel.Name != name {
 		return false
 	}
-	of, ok := selector.X.(*ast.Ident)
-	return ok && of.Name == "time"
+	pkgName, ok := selector.X.(*ast.Ident)
+	return ok && pkgName.Name == "time"
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
+func (b *callGraph) walk(s source, f func(u use, stack []ast.Node)) {
 	var u use
 	var stack []ast.Node
 	var inBubble []bool // for each node of the stack, whether it runs in a bubble
@@ -17,18 +17,18 @@ func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 			return true
 		}
 		stack = append(stack, n)
-		u.inBubble = len(stack) > 1 && (inBubble[len(stack)-2] || b.opened(s, stack))
+		u.inBubble = len(stack) > 1 && (inBubble[len(stack)-2] || b.runsInBubble(s, stack))
 		inBubble = append(inBubble, u.inBubble)
 		u.pos = n.Pos()
-		u.within, u.holder = holder(s.path, stack)
+		u.decl, u.function = enclosing(s.path, stack)
 		f(u, stack)
 		return true
 	})
 }
 
-// holder returns the function that contains the last node of the stack, and its key. For a package
-// variable, it returns nil and the variable's key.
-func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
+// enclosing returns the function that contains the last node of the stack, and the function's key.
+// In a package variable, it returns nil and the variable's key.
+func enclosing(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	if len(stack) > 1 {
 		if f, ok := stack[1].(*ast.FuncDecl); ok {
 			return f, keyOf(path, f)
@@ -42,7 +42,7 @@ func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	return nil, ""
 }
 
-func (b *bubbles) opened(s source, stack []ast.Node) bool {
+func (b *callGraph) runsInBubble(s source, stack []ast.Node) bool {
 	n := stack[len(stack)-1]
 	call, ok := stack[len(stack)-2].(*ast.CallExpr)
 	if !ok {
@@ -52,39 +52,39 @@ func (b *bubbles) opened(s source, stack []ast.Node) bool {
 	return slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
 }
 
-// findOpeners looks for functions that call one of their parameters only in bubbles. more reports
-// whether it has found a new one.
-func (b *bubbles) findOpeners() (more bool) {
+// findOpeners looks for functions that call one of their parameters only in bubbles. It reports
+// whether it has found a new function.
+func (b *callGraph) findOpeners() (found bool) {
 	for _, s := range b.files {
-		leaked := make(map[*ast.FuncDecl]map[string]bool) // by function and name: whether the name is used outside of a bubble
+		leaked := make(map[*ast.FuncDecl]map[string]bool) // by function and name, whether the name is used outside a bubble
 		b.walk(s, func(u use, stack []ast.Node) {
 			id, ok := stack[len(stack)-1].(*ast.Ident)
-			if _, declared := stack[max(0, len(stack)-2)].(*ast.Field); !ok || declared || u.within == nil {
+			if _, declared := stack[max(0, len(stack)-2)].(*ast.Field); !ok || declared || u.decl == nil {
 				return
 			}
-			if leaked[u.within] == nil {
-				leaked[u.within] = make(map[string]bool)
+			if leaked[u.decl] == nil {
+				leaked[u.decl] = make(map[string]bool)
 			}
-			leaked[u.within][id.Name] = leaked[u.within][id.Name] || !u.inBubble
+			leaked[u.decl][id.Name] = leaked[u.decl][id.Name] || !u.inBubble
 		})
 		for f, names := range leaked {
 			for i, p := range parameters(f) {
 				outside, used := names[p]
 				if key := keyOf(s.path, f); used && !outside && !b.openers[key][i] {
-					b.openers[key] = with(b.openers[key], i)
-					more = true
+					b.openers[key] = addTo(b.openers[key], i)
+					found = true
 				}
 			}
 		}
 	}
-	return more
+	return found
 }
 
-func with[T comparable](set map[T]bool, one T) map[T]bool {
+func addTo[T comparable](set map[T]bool, element T) map[T]bool {
 	if set == nil {
 		set = make(map[T]bool)
 	}
-	set[one] = true
+	set[element] = true
 	return set
 }
 
@@ -109,19 +109,20 @@ func keyOf(path string, f *ast.FuncDecl) string {
 	return filepath.Dir(path) + " " + f.Name.Name
 }
 
-// keysOf returns the keys of all functions that an expression may refer to. The method may be
-// declared in any imported directory or, because of interfaces, in one that imports this one.
-func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
+// keysOf returns the keys of all functions that an expression may refer to. A method may be declared
+// in any directory that this one imports. Because of interfaces, it may also be declared in any
+// directory that imports this one.
+func (b *callGraph) keysOf(s source, e ast.Expr) (keys []string) {
 	dir := filepath.Dir(s.path)
 	switch e := e.(type) {
 	case *ast.Ident:
 		return []string{dir + " " + e.Name}
 	case *ast.SelectorExpr:
-		if of, ok := e.X.(*ast.Ident); ok {
-			if of.Name == "synctest" {
+		if pkgName, ok := e.X.(*ast.Ident); ok {
+			if pkgName.Name == "synctest" {
 				return []string{"synctest " + e.Sel.Name}
 			}
-			if from, imported := s.imports[of.Name]; imported {
+			if from, imported := s.imports[pkgName.Name]; imported {
 				return []string{from + " " + e.Sel.Name}
 			}
 		}
@@ -138,8 +139,8 @@ func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	return keys
 }
 
-// named returns the keys of all functions that the last node of the stack may refer to.
-func (b *bubbles) named(s source, stack []ast.Node) []string {
+// referenced returns the keys of all functions that the last node of the stack may refer to.
+func (b *callGraph) referenced(s source, stack []ast.Node) []string {
 	n, above := stack[len(stack)-1], stack[max(0, len(stack)-2)]
 	switch above := above.(type) {
 	case *ast.SelectorExpr:

@@ -17,7 +17,7 @@ var tables = map[string]struct {
 	"docs/a37.md": {[]string{"discovery/testdata/a37", "internal/core/clusters/testdata/graphs"}, 70},
 }
 
-var tested = []string{
+var testedDirs = []string{
 	".", "discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/join", "internal/lastgood", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
 	"internal/envoy", "internal/topology", "weightedroundrobin", "weightedtarget",
 }
@@ -29,7 +29,7 @@ var (
 
 func TestDocumentsNameWhatThereIs(t *testing.T) {
 	var code strings.Builder
-	for _, dir := range tested {
+	for _, dir := range testedDirs {
 		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files of tests, %v", dir, len(files), err)
@@ -44,20 +44,20 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	}
 	for document, table := range tables {
 		rows := 0
-		for line := range strings.Lines(read(t, document)) {
+		for line := range strings.Lines(readFile(t, document)) {
 			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
 			if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| **") || strings.HasSuffix(line, "| tested by |\n") {
 				continue
 			}
 			rows++
-			by := cells[len(cells)-1]
-			named := testName.FindAllStringSubmatch(by, -1)
+			testedBy := cells[len(cells)-1]
+			named := testName.FindAllStringSubmatch(testedBy, -1)
 			for _, m := range named {
 				if !strings.Contains(code.String(), "\nfunc "+m[1]+"(") {
 					t.Errorf("%s: there is no %s", document, m[1])
 				}
 			}
-			scenarios := scenarioName.FindAllStringSubmatch(by, -1)
+			scenarios := scenarioName.FindAllStringSubmatch(testedBy, -1)
 			for _, m := range scenarios {
 				comments := commentsOf(t, table.scenarios, m[1])
 				for words := range strings.SplitSeq(m[2], ", ") {
@@ -83,7 +83,7 @@ func commentsOf(t *testing.T, dirs []string, name string) string {
 		if _, err := os.Stat(filepath.Join("../..", dir, name)); err != nil {
 			continue
 		}
-		for line := range strings.Lines(read(t, dir+"/"+name)) {
+		for line := range strings.Lines(readFile(t, dir+"/"+name)) {
 			if comment, ok := strings.CutPrefix(line, "# "); ok {
 				comments.WriteString(strings.TrimSpace(comment) + " ")
 			}
@@ -92,15 +92,15 @@ func commentsOf(t *testing.T, dirs []string, name string) string {
 	return comments.String()
 }
 
-// For each duration, docs/waits.md names a constant and a file. The constant must exist, and the
+// For most durations, docs/waits.md names a constant and its file. The constant must exist, and the
 // file must refer to docs/waits.md.
 func TestWaitsNameTheirConstants(t *testing.T) {
-	links := regexp.MustCompile("\\[`([A-Za-z]+)`(?:, `([A-Za-z]+)`)?\\]\\(\\.\\./([a-z/]+\\.go)\\)").FindAllStringSubmatch(read(t, "docs/waits.md"), -1)
+	links := regexp.MustCompile("\\[`([A-Za-z]+)`(?:, `([A-Za-z]+)`)?\\]\\(\\.\\./([a-z/]+\\.go)\\)").FindAllStringSubmatch(readFile(t, "docs/waits.md"), -1)
 	if len(links) < 12 {
 		t.Errorf("the table has %d constants", len(links))
 	}
 	for _, link := range links {
-		code := read(t, link[3])
+		code := readFile(t, link[3])
 		for _, name := range link[1:3] {
 			if name != "" && !regexp.MustCompile(`(?m)^(const )?\t?`+name+` +=`).MatchString(code) {
 				t.Errorf("%s has no constant %s", link[3], name)

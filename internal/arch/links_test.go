@@ -25,7 +25,7 @@ func TestPagesAreTwoClicksAway(t *testing.T) {
 	}
 }
 
-// A page that is longer than two screens must begin with a table of contents.
+// A page of more than twoScreens lines must begin with a table of contents.
 func TestLongPagesHaveContents(t *testing.T) {
 	for _, page := range longPages(t, os.DirFS("../..")) {
 		t.Errorf("%s has more than %d lines: split it, or add links to its headings before the first or second of them", page, twoScreens)
@@ -64,7 +64,7 @@ func TestDocumentChecks(t *testing.T) {
 
 const twoScreens = 120
 
-// longPages returns the pages that need a table of contents and have none.
+// longPages returns the pages that need a table of contents but have none.
 func longPages(t *testing.T, repository fs.FS) (long []string) {
 	t.Helper()
 	for _, page := range documents(t, repository) {
@@ -82,7 +82,7 @@ func longPages(t *testing.T, repository fs.FS) (long []string) {
 }
 
 // farPages returns the pages in docs that are more than two clicks from README.md. A link to a
-// directory leads to all of its pages.
+// directory counts as a link to each page in it.
 func farPages(t *testing.T, repository fs.FS) (far []string) {
 	t.Helper()
 	all := documents(t, repository)
@@ -176,11 +176,11 @@ type link struct {
 	file, anchor string
 }
 
-var linked = regexp.MustCompile(`\]\(([^)# ]*)(#[^) ]*)?[^)]*\)`)
+var linkPattern = regexp.MustCompile(`\]\(([^)# ]*)(#[^) ]*)?[^)]*\)`)
 
 func linksOf(text string) (all []link) {
 	for i, line := range proseOf(text) {
-		for _, match := range linked.FindAllStringSubmatch(codeSpan.ReplaceAllString(line, ""), -1) {
+		for _, match := range linkPattern.FindAllStringSubmatch(codeSpan.ReplaceAllString(line, ""), -1) {
 			if !strings.Contains(match[1], ":") {
 				all = append(all, link{line: i + 1, file: match[1], anchor: match[2]})
 			}

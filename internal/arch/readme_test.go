@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func read(t *testing.T, file string) string {
+func readFile(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile("../../" + file)
 	if err != nil {
@@ -15,11 +15,11 @@ func read(t *testing.T, file string) string {
 	return string(data)
 }
 
-// The client in README.md must be a copy of examples/client/main.go, because that file is compiled.
+// The client in README.md must be a copy of examples/client/main.go, which the compiler checks.
 func TestReadmeShowsTheExampleClient(t *testing.T) {
-	source := read(t, "examples/client/main.go")
+	source := readFile(t, "examples/client/main.go")
 	_, source, _ = strings.Cut(source, "package main\n")
-	if !strings.Contains(read(t, "README.md"), "```go\npackage main\n"+source+"```\n") {
+	if !strings.Contains(readFile(t, "README.md"), "```go\npackage main\n"+source+"```\n") {
 		t.Error("the client in README.md is not examples/client/main.go: copy it there, from its package line on")
 	}
 	lines, importing := 0, false
@@ -37,14 +37,14 @@ func TestReadmeShowsTheExampleClient(t *testing.T) {
 }
 
 func TestReadmeIsShort(t *testing.T) {
-	if n := strings.Count(read(t, "README.md"), "\n"); n > 150 {
+	if n := strings.Count(readFile(t, "README.md"), "\n"); n > 150 {
 		t.Errorf("README.md has %d lines, want at most 150: move details to docs", n)
 	}
 }
 
-// The gate must run the commands in README.md.
+// The script of the gate must run the commands that README.md shows.
 func TestGateRunsTheReadmesCommands(t *testing.T) {
-	readme, gate := read(t, "README.md"), read(t, ".ci/run")
+	readme, gate := readFile(t, "README.md"), readFile(t, ".ci/run")
 	for _, command := range []string{"go run ./cmd/understudy demo", "go test work"} {
 		if !strings.Contains(readme, "\n"+command) || !strings.Contains(gate, "\n"+command+"\n") {
 			t.Errorf("%q is not a command of both README.md and .ci/run", command)

@@ -32,27 +32,28 @@ func sources(t *testing.T, f func(file string), dirs ...string) {
 }
 
 func TestFilesAreShort(t *testing.T) {
-	const most = 600
+	const limit = 600
 	sources(t, func(file string) {
 		data, err := os.ReadFile(filepath.Join("../..", file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lines := bytes.Count(data, []byte("\n")); lines > most {
-			t.Errorf("%s has %d lines, want at most %d", file, lines, most)
+		if lines := bytes.Count(data, []byte("\n")); lines > limit {
+			t.Errorf("%s has %d lines, want at most %d", file, lines, limit)
 		}
 	}, ".")
 }
 
-// If a picker returns a status error, gRPC fails even wait-for-ready calls with it. Only drop needs
-// this. No other policy may create status errors.
+// Only the policy drop may create status errors. If a picker returns a status error, gRPC fails even
+// wait-for-ready calls with it.
 func TestPoliciesReturnPlainErrors(t *testing.T) {
-	makes := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
+	constructors := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
 	sources(t, func(file string) {
-		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") { // servers in tests need status errors
+		// Servers in tests may return status errors.
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") {
 			return
 		}
-		if file == "internal/awaiting/awaiting.go" { // needs a status error, for calls whose context has ended
+		if file == "internal/awaiting/awaiting.go" { // creates the status of calls whose context has ended
 			return
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
@@ -64,7 +65,7 @@ func TestPoliciesReturnPlainErrors(t *testing.T) {
 			if !ok {
 				return true
 			}
-			if of, ok := selector.X.(*ast.Ident); ok && of.Name == "status" && slices.Contains(makes, selector.Sel.Name) {
+			if of, ok := selector.X.(*ast.Ident); ok && of.Name == "status" && slices.Contains(constructors, selector.Sel.Name) {
 				t.Errorf("%s calls status.%s: a picker's error must not be a status", file, selector.Sel.Name)
 			}
 			return true

@@ -16,18 +16,18 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/surface.txt")
 
-const largest = 88
+const maxSurface = 88
 
-// TestTheSurfaceIsKnownAndSmall compares the public surface with a golden file, which has a line
-// for each function, type, method, variable and constant. Constants of one type share a line, and
-// fields are left out. To update it:
+// TestSurface compares the public surface with a golden file, which has a line for each function,
+// type, method, variable and constant. Constants of one type share a line, and fields are omitted.
+// To update the golden file:
 //
-//	go test ./internal/arch -run TestTheSurface -update
+//	go test ./internal/arch -run TestSurface -update
 func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
 	const golden = "testdata/surface.txt"
 	got := surface(t)
-	if n := len(got); n > largest {
-		t.Errorf("the public surface has %d lines, want at most %d", n, largest)
+	if n := len(got); n > maxSurface {
+		t.Errorf("the public surface has %d lines, want at most %d", n, maxSurface)
 	}
 	text := strings.Join(got, "\n") + "\n"
 	if *update {
@@ -55,7 +55,7 @@ func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
 }
 
 func TestEveryPublicPackageHasAnExample(t *testing.T) {
-	for _, dir := range public(t) {
+	for _, dir := range publicDirs(t) {
 		tests, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -74,10 +74,10 @@ func TestEveryPublicPackageHasAnExample(t *testing.T) {
 	}
 }
 
-func public(t *testing.T) (dirs []string) {
+func publicDirs(t *testing.T) (dirs []string) {
 	t.Helper()
 	for _, p := range list(t, "./...") {
-		dir, _ := room(p.ImportPath)
+		dir, _ := roomOf(p.ImportPath)
 		if p.Name != "main" && dir != "internal" && !strings.HasPrefix(dir, "internal/") && !strings.Contains(dir, "/internal") {
 			dirs = append(dirs, dir)
 		}
@@ -86,8 +86,8 @@ func public(t *testing.T) (dirs []string) {
 }
 
 func TestPublicTypesAreNotInternal(t *testing.T) {
-	for dir, p := range documented(t) {
-		internal := make(map[string]bool) // by local name, whether the package is internal
+	for dir, p := range loadDocs(t) {
+		internal := make(map[string]bool) // the local names of internal packages
 		for _, path := range p.Imports {
 			if strings.HasPrefix(path, root+"/internal/") {
 				internal[filepath.Base(path)] = true
@@ -128,7 +128,7 @@ func nameOf(decl ast.Decl) string {
 
 func surface(t *testing.T) (lines []string) {
 	t.Helper()
-	for dir, p := range documented(t) {
+	for dir, p := range loadDocs(t) {
 		for _, line := range namesOf(p) {
 			lines = append(lines, fmt.Sprintf("%s: %s", dir, line))
 		}
@@ -137,10 +137,10 @@ func surface(t *testing.T) (lines []string) {
 	return lines
 }
 
-func documented(t *testing.T) map[string]*doc.Package {
+func loadDocs(t *testing.T) map[string]*doc.Package {
 	t.Helper()
 	packages := make(map[string]*doc.Package)
-	for _, dir := range public(t) {
+	for _, dir := range publicDirs(t) {
 		positions := token.NewFileSet()
 		paths, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
 		if err != nil {
@@ -218,11 +218,11 @@ func methodsOf(t *doc.Type) (names []string) {
 	return names
 }
 
-// The types that sources use must be declared in package discovery itself, so that go doc shows
-// their fields.
+// The types that sources use must be declared in package discovery, and not be aliases, so that go
+// doc shows their fields.
 func TestTheContractIsDeclaredInItsPackage(t *testing.T) {
 	fields := make(map[string]int)
-	for _, typ := range documented(t)["discovery"].Types {
+	for _, typ := range loadDocs(t)["discovery"].Types {
 		if spec := typ.Decl.Specs[0].(*ast.TypeSpec); spec.Assign == token.NoPos {
 			if s, ok := spec.Type.(*ast.StructType); ok {
 				fields[typ.Name] = s.Fields.NumFields()

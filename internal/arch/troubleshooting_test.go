@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// unseen lists the prefixes of paths whose texts appear neither in the log nor in an error.
-var unseen = []string{
+// invisiblePaths lists prefixes of the paths of files whose texts users see neither in the log nor
+// in an error.
+var invisiblePaths = []string{
 	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",
 	"internal/debugpage/",
@@ -21,49 +22,50 @@ var unseen = []string{
 	"cmd/understudy/internal/demo/",
 }
 
-// helpers lists functions whose arguments are not messages. An entry that ends with a full stop is
-// a whole package.
-var helpers = []string{"panic", "regexp.", "strings.", "estats.", "counter", "header."}
+// nonMessageFunctions lists functions whose arguments are not messages. An entry that ends with a
+// full stop means all functions of a package.
+var nonMessageFunctions = []string{"panic", "regexp.", "strings.", "estats.", "counter", "header."}
 
-// said is a text in the library's code, with an ellipsis in place of each inserted value.
-type said struct {
-	at, text string
-	seen     bool // users see the text in this form, so it needs a row
+// productText is a text in the library's code. An ellipsis replaces each inserted value.
+type productText struct {
+	position, text string
+	visible        bool // users see the text, so it needs a row
 }
 
 var (
-	verb  = regexp.MustCompile(`%%|%(?:\[\d+\])?[-+# 0]*[\d.]*[a-zA-Z]`)
-	words = regexp.MustCompile(`[^\s…]*[A-Za-z]{2,}[^\s…]*`)
-	logs  = regexp.MustCompile(`(?i)^(?:log|logger|[a-z.]*\.log|[a-z.]*\.logger|\?)\.(?:warn|warning|info|error|debug)f?$|\.LogOnce$`)
-	fails = regexp.MustCompile(`^(?:fmt\.Errorf|errors\.New|status\.Errorf?)$`)
+	formatVerb   = regexp.MustCompile(`%%|%(?:\[\d+\])?[-+# 0]*[\d.]*[a-zA-Z]`)
+	wordPattern  = regexp.MustCompile(`[^\s…]*[A-Za-z]{2,}[^\s…]*`)
+	logPattern   = regexp.MustCompile(`(?i)^(?:log|logger|[a-z.]*\.log|[a-z.]*\.logger|\?)\.(?:warn|warning|info|error|debug)f?$|\.LogOnce$`)
+	errorPattern = regexp.MustCompile(`^(?:fmt\.Errorf|errors\.New|status\.Errorf?)$`)
 )
 
-// others is the heading of the last section of the page. The texts below it need not occur in our
-// code.
-const others = "## Messages from gRPC and Go"
+// foreignSection is the heading of the last section of the page. The texts in this section need not
+// occur in our code.
+const foreignSection = "## Messages from gRPC and Go"
 
-// general limits how many texts one row may apply to. If one row applied to very many texts, a
-// missing row would not be noticed. Errors that say what was expected need no row.
-const general = 40
+// maxTextsPerRow is the maximum number of texts that one row may apply to, except for generalRows.
+// If a row applied to very many texts, a missing row would not be noticed.
+const maxTextsPerRow = 40
 
-var explained = []string{"want …"}
+var generalRows = []string{"want …"}
 
-// TestTheTroubleshootingPageHasEachText checks that each text that users can see in the log or in
-// an error has a row in docs/howto/troubleshooting.md, and that each row applies to such a text.
-// The test reads the texts from the code: the formats of log lines and errors and, in the library,
-// all other literals of three words or more, because most reasons are built from these. A row
-// applies to a text that contains the words in its first column. An ellipsis matches anything.
+// TestTroubleshootingPageHasEachText checks that each text that users can see in the log or in an
+// error has a row in docs/howto/troubleshooting.md, and that each row applies to such a text. The
+// test reads the texts from the code. These are the formats of log lines and errors and, in the
+// library, all other literals of three words or more, because errors are built from them. A row
+// applies to a text that contains the words in the row's first column. An ellipsis in the row
+// matches anything.
 func TestTheTroubleshootingPageHasEachText(t *testing.T) {
 	texts := productTexts(t)
-	rows := troubles(t)
+	rows := readRows(t)
 	needed := 0
 	for _, s := range texts {
-		if !s.seen {
+		if !s.visible {
 			continue
 		}
 		needed++
-		if !slices.ContainsFunc(rows, func(row trouble) bool { return row.appliesTo(s.text) }) {
-			t.Errorf("%s: %q has no row in docs/howto/troubleshooting.md (if no user sees it, extend unseen or helpers in this test)", s.at, s.text)
+		if !slices.ContainsFunc(rows, func(row tableRow) bool { return row.appliesTo(s.text) }) {
+			t.Errorf("%s: %q has no row in docs/howto/troubleshooting.md (if no user sees it, extend unseen or helpers in this test)", s.position, s.text)
 		}
 	}
 	if needed < 300 {
@@ -82,19 +84,19 @@ func TestTheTroubleshootingPageHasEachText(t *testing.T) {
 		if n == 0 {
 			t.Errorf("docs/howto/troubleshooting.md: `%s` is in no text of the product", row.words)
 		}
-		if n > general && !slices.Contains(explained, row.words) {
-			t.Errorf("docs/howto/troubleshooting.md: `%s` applies to %d texts, want at most %d: be more specific", row.words, n, general)
+		if n > maxTextsPerRow && !slices.Contains(generalRows, row.words) {
+			t.Errorf("docs/howto/troubleshooting.md: `%s` applies to %d texts, want at most %d: be more specific", row.words, n, maxTextsPerRow)
 		}
 	}
 }
 
-type trouble struct {
+type tableRow struct {
 	words   string
 	foreign bool
 }
 
 // appliesTo reports whether text contains the row's words in the same order.
-func (r trouble) appliesTo(text string) bool {
+func (r tableRow) appliesTo(text string) bool {
 	for fixed := range strings.SplitSeq(r.words, "…") {
 		_, rest, found := strings.Cut(text, fixed)
 		if !found {
@@ -105,32 +107,32 @@ func (r trouble) appliesTo(text string) bool {
 	return true
 }
 
-func troubles(t *testing.T) []trouble {
+func readRows(t *testing.T) []tableRow {
 	t.Helper()
 	span := regexp.MustCompile("`([^`]+)`")
-	var list []trouble
+	var list []tableRow
 	table, foreign := false, false
-	for line := range strings.Lines(read(t, "docs/howto/troubleshooting.md")) {
-		foreign = foreign || strings.HasPrefix(line, others)
+	for line := range strings.Lines(readFile(t, "docs/howto/troubleshooting.md")) {
+		foreign = foreign || strings.HasPrefix(line, foreignSection)
 		table = strings.HasPrefix(line, "| words |") || table && strings.HasPrefix(line, "|")
 		if !table {
 			continue
 		}
 		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 		for _, m := range span.FindAllStringSubmatch(first, -1) {
-			list = append(list, trouble{m[1], foreign})
+			list = append(list, tableRow{m[1], foreign})
 		}
 	}
 	if !foreign {
-		t.Fatalf("the page has no section %q", others)
+		t.Fatalf("the page has no section %q", foreignSection)
 	}
 	return list
 }
 
-func productTexts(t *testing.T) []said {
-	var texts []said
+func productTexts(t *testing.T) []productText {
+	var texts []productText
 	sources(t, func(file string) {
-		if strings.HasSuffix(file, "_test.go") || slices.ContainsFunc(unseen, func(of string) bool { return strings.HasPrefix(file, of) }) {
+		if strings.HasSuffix(file, "_test.go") || slices.ContainsFunc(invisiblePaths, func(of string) bool { return strings.HasPrefix(file, of) }) {
 			return
 		}
 		set := token.NewFileSet()
@@ -138,7 +140,7 @@ func productTexts(t *testing.T) []said {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := collector{at: func(n ast.Node) string { return file + ":" + strconv.Itoa(set.Position(n.Pos()).Line) }}
+		c := collector{position: func(n ast.Node) string { return file + ":" + strconv.Itoa(set.Position(n.Pos()).Line) }}
 		c.visit(parsed, "")
 		texts = append(texts, c.texts...)
 	}, ".")
@@ -146,27 +148,27 @@ func productTexts(t *testing.T) []said {
 }
 
 type collector struct {
-	at    func(ast.Node) string
-	texts []said
+	position func(ast.Node) string
+	texts    []productText
 }
 
-// visit collects the texts in n. by is the function that n is an argument of, or "".
-func (c *collector) visit(n ast.Node, by string) {
-	ast.Inspect(n, func(in ast.Node) bool {
-		switch in := in.(type) {
+// visit collects the texts in n. caller is the function of which n is an argument, or "".
+func (c *collector) visit(n ast.Node, caller string) {
+	ast.Inspect(n, func(node ast.Node) bool {
+		switch in := node.(type) {
 		case *ast.ImportSpec, *ast.Field:
 			return false
 		case *ast.CallExpr:
-			called := name(in.Fun)
-			if slices.ContainsFunc(helpers, func(of string) bool {
+			called := functionName(in.Fun)
+			if slices.ContainsFunc(nonMessageFunctions, func(of string) bool {
 				return called == of || strings.HasSuffix(of, ".") && strings.HasPrefix(called, of)
 			}) {
 				return false
 			}
-			c.visit(in.Fun, by)
+			c.visit(in.Fun, caller)
 			for i, arg := range in.Args {
-				if i > 0 && logs.MatchString(called) && !strings.HasSuffix(called, ".LogOnce") {
-					continue // the name or value of a log attribute
+				if i > 0 && logPattern.MatchString(called) && !strings.HasSuffix(called, ".LogOnce") {
+					continue // arg is the name or value of a log attribute
 				}
 				c.visit(arg, called)
 			}
@@ -174,7 +176,7 @@ func (c *collector) visit(n ast.Node, by string) {
 		case ast.Expr:
 			text, ok := textOf(in)
 			if ok {
-				c.add(in, text, by)
+				c.add(in, text, caller)
 			}
 			return !ok
 		}
@@ -182,16 +184,16 @@ func (c *collector) visit(n ast.Node, by string) {
 	})
 }
 
-// add adds a text. It ignores texts of one or two words, which may be names. Of the command's
-// texts, it adds only log lines and errors.
-func (c *collector) add(n ast.Node, text, by string) {
-	count := len(words.FindAllString(text, -1))
-	logged := logs.MatchString(by) || fails.MatchString(by)
-	composed := count >= 3 && !strings.HasPrefix(c.at(n), "cmd/") && !strings.ContainsAny(text, "\n{")
-	c.texts = append(c.texts, said{c.at(n), text, logged && count >= 2 || composed})
+// add adds a text. Users see it if it is a log line or error of at least two words or, in the
+// library, any other text of at least three words.
+func (c *collector) add(n ast.Node, text, caller string) {
+	count := len(wordPattern.FindAllString(text, -1))
+	logged := logPattern.MatchString(caller) || errorPattern.MatchString(caller)
+	composed := count >= 3 && !strings.HasPrefix(c.position(n), "cmd/") && !strings.ContainsAny(text, "\n{")
+	c.texts = append(c.texts, productText{c.position(n), text, logged && count >= 2 || composed})
 }
 
-func name(f ast.Expr) string {
+func functionName(f ast.Expr) string {
 	switch f := f.(type) {
 	case *ast.Ident:
 		return f.Name
@@ -204,13 +206,13 @@ func name(f ast.Expr) string {
 	return "?"
 }
 
-// textOf returns the text of a literal, or of a concatenation that contains literals.
+// textOf returns the text of a string literal, or of a concatenation with string literals.
 func textOf(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		if e.Kind == token.STRING {
 			text, err := strconv.Unquote(e.Value)
-			return verb.ReplaceAllStringFunc(text, shown), err == nil
+			return formatVerb.ReplaceAllStringFunc(text, placeholder), err == nil
 		}
 	case *ast.BinaryExpr:
 		if e.Op != token.ADD {
@@ -229,8 +231,8 @@ func textOf(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// shown returns the text that stands in place of a formatting verb.
-func shown(verb string) string {
+// placeholder returns the replacement for a formatting verb.
+func placeholder(verb string) string {
 	if verb == "%%" {
 		return "%"
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// retired lists words that the glossary in CONTRIBUTING.md replaces, and phrases that no engineer
-// writes. use is what to write instead.
+// retired lists words that the glossary in CONTRIBUTING.md replaces, and phrases that are not usual
+// in technical English. use describes what to write instead.
 var retired = []struct{ pattern, use string }{
 	{`anew`, "again"},
 	{`in vain`, "without success"},

@@ -14,33 +14,33 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
+func (d *decoder) decodeClusters(root *yaml.Node) []*clusterv3.Cluster {
 	list := []*clusterv3.Cluster{}
-	first := make(map[string]*yaml.Node)
+	names := make(map[string]*yaml.Node)
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		if key.Value != "clusters" || len(list) > 0 {
-			d.add(key, "%s stands beside clusters, want nothing else in such a file", show(key.Value))
+			d.add(key, "%s stands beside clusters, want nothing else in such a file", quote(key.Value))
 			continue
 		}
-		if !d.is(value, yaml.SequenceNode) {
+		if !d.checkKind(value, yaml.SequenceNode) {
 			continue
 		}
 		for _, node := range value.Content {
 			c := new(clusterv3.Cluster)
 			d.message(node, c.ProtoReflect())
 			if assignment := c.GetLoadAssignment(); assignment != nil {
-				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // a placeholder: the name is missing, but this is already reported for the cluster
+				setDefaults(assignment, cmp.Or(c.GetName(), "unnamed")) // the missing name is reported for the cluster
 			}
 			list = append(list, c)
 			_, name := entry(node, "name")
 			if name == nil {
 				name = node
 			}
-			if before := first[c.GetName()]; before != nil {
-				d.add(name, "cluster %s is given on line %d already", show(c.GetName()), before.Line)
+			if previous := names[c.GetName()]; previous != nil {
+				d.add(name, "cluster %s is given on line %d already", quote(c.GetName()), previous.Line)
 			}
-			first[c.GetName()] = name
+			names[c.GetName()] = name
 		}
 	}
 	if len(list) == 0 && len(d.problems.Problems) == 0 {
@@ -49,58 +49,58 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	return list
 }
 
-// Choose returns the name of the cluster to use. wanted is the cluster that the target names, or
-// "".
-func (d *Document) Choose(wanted string) (string, error) {
+// Choose returns the name of the cluster to use. requested is the cluster that the target names, or
+// "" if it names none.
+func (d *Document) Choose(requested string) (string, error) {
 	switch {
-	case d.Clusters == nil && wanted != "" && wanted != d.Endpoints.GetClusterName():
-		return "", fmt.Errorf("%s: holds the endpoints of cluster %s, and not of %s", d.path, show(d.Endpoints.GetClusterName()), show(wanted))
-	case d.Clusters == nil || wanted != "":
-		return wanted, nil
+	case d.Clusters == nil && requested != "" && requested != d.Endpoints.GetClusterName():
+		return "", fmt.Errorf("%s: holds the endpoints of cluster %s, and not of %s", d.path, quote(d.Endpoints.GetClusterName()), quote(requested))
+	case d.Clusters == nil || requested != "":
+		return requested, nil
 	case len(d.Clusters) == 1:
 		return d.Clusters[0].GetName(), nil
 	}
-	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.Clusters), d.names(), url.QueryEscape(cut(d.Clusters[0].GetName())))
+	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.Clusters), d.names(), url.QueryEscape(truncate(d.Clusters[0].GetName())))
 }
 
 func (d *Document) names() string {
-	const most = 10
+	const limit = 10
 	var names []string
 	for i, c := range d.Clusters {
-		if i == most {
+		if i == limit {
 			names = append(names, "…")
 			break
 		}
-		names = append(names, show(c.GetName()))
+		names = append(names, quote(c.GetName()))
 	}
 	return strings.Join(names, ", ")
 }
 
 // Find returns the state of a cluster. All callers share the result.
 func (d *Document) Find(name string) cds.Known {
-	i, there := d.index[name]
-	if !there {
+	i, ok := d.index[name]
+	if !ok {
 		return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.names())}
 	}
 	d.mu.Lock()
-	known, done := d.read[name]
+	known, cached := d.parsed[name]
 	d.mu.Unlock()
-	if done {
+	if cached {
 		return known
 	}
-	read, err := cds.Read(d.Clusters[i])
-	known = cds.Known{Cluster: read}
+	cluster, err := cds.Read(d.Clusters[i])
+	known = cds.Known{Cluster: cluster}
 	if err != nil {
 		known = cds.Known{Err: d.explainWithin(fmt.Sprintf("clusters[%d]", i), err)}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.read[name] = known
+	d.parsed[name] = known
 	return known
 }
 
 // ExplainEndpoints adds positions to problems in the endpoints of a cluster. The paths of the
-// problems are relative to the ClusterLoadAssignment.
+// problems must be relative to the cluster's load_assignment.
 func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	i, there := d.index[name]
 	if !there {
@@ -114,27 +114,27 @@ func (d *Document) explainWithin(prefix string, err error) error {
 	if !ok {
 		return err
 	}
-	within := &envoy.Invalid{More: invalid.More}
+	prefixed := &envoy.Invalid{More: invalid.More}
 	for _, p := range invalid.Problems {
-		within.Problems = append(within.Problems, p.Within(prefix))
+		prefixed.Problems = append(prefixed.Problems, p.Within(prefix))
 	}
-	return d.placed(within)
+	return d.withPositions(prefixed)
 }
 
-// ExplainEntry adds a position to the error of an entry: the position at which an aggregate refers
-// to the cluster. It does nothing if the error already has a position.
+// ExplainEntry returns the error of an entry with a position. If the error has no position yet, it
+// adds the position at which an aggregate refers to the cluster of the entry.
 func (d *Document) ExplainEntry(e clusters.Entry) error {
 	if _, there := d.index[e.Name]; there && d.Find(e.Name).Err != nil {
 		return e.Err
 	}
-	if line, column, ok := d.placeOfReference(e); ok {
+	if line, column, ok := d.positionOfReference(e); ok {
 		return fmt.Errorf("%s:%d:%d: %w", d.path, line, column, e.Err)
 	}
 	return fmt.Errorf("%s: %w", d.path, e.Err)
 }
 
 // placeOfReference returns the position at which an aggregate refers to the cluster of an entry.
-func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
+func (d *Document) positionOfReference(e clusters.Entry) (line, column int, ok bool) {
 	i, there := d.index[e.Parent]
 	if there {
 		line, column = locate(d.root(), fmt.Sprintf("clusters[%d].cluster_type.typed_config.clusters[%d]", i, e.Index))
@@ -155,5 +155,5 @@ func (d *Document) Notes(names []string) error {
 			notes.Problems = append(notes.Problems, p.Within(fmt.Sprintf("clusters[%d]", d.index[name])))
 		}
 	}
-	return d.placed(notes.Err())
+	return d.withPositions(notes.Err())
 }

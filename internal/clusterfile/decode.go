@@ -16,21 +16,21 @@ type decoder struct {
 }
 
 func (d *decoder) message(node *yaml.Node, m protoreflect.Message) {
-	if !d.is(node, yaml.MappingNode) {
+	if !d.checkKind(node, yaml.MappingNode) {
 		return
 	}
-	given := make(map[protoreflect.FieldNumber]*yaml.Node)
+	keys := make(map[protoreflect.FieldNumber]*yaml.Node)
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		field := d.field(key, m.Descriptor())
 		if field == nil {
 			continue
 		}
-		if first := given[field.Number()]; first != nil {
-			d.add(key, "%s is given on line %d already", show(key.Value), first.Line)
+		if first := keys[field.Number()]; first != nil {
+			d.add(key, "%s is given on line %d already", quote(key.Value), first.Line)
 			continue
 		}
-		given[field.Number()] = key
+		keys[field.Number()] = key
 		if oneof := field.ContainingOneof(); oneof != nil && m.WhichOneof(oneof) != nil {
 			d.add(key, "%s and %s exclude each other", field.Name(), m.WhichOneof(oneof).Name())
 			continue
@@ -42,7 +42,7 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) {
 }
 
 func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
-	if !d.is(key, yaml.ScalarNode) {
+	if !d.checkKind(key, yaml.ScalarNode) {
 		return nil
 	}
 	fields := message.Fields()
@@ -52,7 +52,7 @@ func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) 
 	if field := fields.ByTextName(key.Value); field != nil {
 		return field
 	}
-	d.add(key, "unknown field %s%s", show(key.Value), suggest(key.Value, fields))
+	d.add(key, "unknown field %s%s", quote(key.Value), suggest(key.Value, fields))
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflec
 	case field.IsMap():
 		d.setMap(node, m, field)
 	case field.IsList():
-		if !d.is(node, yaml.SequenceNode) {
+		if !d.checkKind(node, yaml.SequenceNode) {
 			return
 		}
 		list := m.Mutable(field).List()
@@ -85,7 +85,7 @@ func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflec
 	}
 }
 
-// setMap sets a map field. Envoy's protos have only maps with string keys.
+// setMap sets a map field. All map fields in Envoy's protos have string keys.
 func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) {
 	if isLeaf(field.MapValue()) {
 		if v, ok := d.leaf(node, m, field); ok {
@@ -93,34 +93,34 @@ func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoref
 		}
 		return
 	}
-	if !d.is(node, yaml.MappingNode) {
+	if !d.checkKind(node, yaml.MappingNode) {
 		return
 	}
 	entries := m.Mutable(field).Map()
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
-		if !d.is(key, yaml.ScalarNode) {
+		if !d.checkKind(key, yaml.ScalarNode) {
 			continue
 		}
 		name := protoreflect.ValueOfString(key.Value).MapKey()
 		if entries.Has(name) {
-			d.add(key, "%s is given already", show(key.Value))
+			d.add(key, "%s is given already", quote(key.Value))
 			continue
 		}
 		d.message(node.Content[i+1], entries.Mutable(name).Message())
 	}
 }
 
-// isLeaf reports whether a field is decoded with protojson: a scalar, an enum, or a type with a
-// special JSON format.
+// isLeaf reports whether a field is decoded with protojson, because it is a scalar, an enum, or a
+// message with a special JSON format.
 func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
 }
 
-// is checks the kind of a node, and adds a problem if it is wrong.
-func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
+// checkKind reports whether a node has the given kind, and adds a problem if it has not.
+func (d *decoder) checkKind(node *yaml.Node, kind yaml.Kind) bool {
 	switch {
-	case d.rejects(node):
+	case d.rejectReference(node):
 	case node.Kind != kind:
 		d.add(node, "want %s, got %s", kindName(kind), describe(node))
 	default:
@@ -129,16 +129,16 @@ func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	return false
 }
 
-// rejects adds a problem for aliases, anchors and custom tags. Aliases would let a small file
-// expand to gigabytes.
-func (d *decoder) rejects(node *yaml.Node) bool {
+// rejectReference reports whether a node is an alias or has an anchor or a custom tag, and adds a
+// problem in this case. Aliases would let a small file expand to gigabytes.
+func (d *decoder) rejectReference(node *yaml.Node) bool {
 	switch {
 	case node.Kind == yaml.AliasNode:
-		d.add(node, "the alias *%s is not supported: want the content that it refers to", printable.Text(cut(node.Value)))
+		d.add(node, "the alias *%s is not supported: want the content that it refers to", printable.Text(truncate(node.Value)))
 	case node.Anchor != "":
-		d.add(node, "the anchor &%s is not supported", printable.Text(cut(node.Anchor)))
+		d.add(node, "the anchor &%s is not supported", printable.Text(truncate(node.Anchor)))
 	case strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!"):
-		d.add(node, "the tag %s is not supported", show(node.Tag))
+		d.add(node, "the tag %s is not supported", quote(node.Tag))
 	default:
 		return false
 	}
@@ -146,13 +146,13 @@ func (d *decoder) rejects(node *yaml.Node) bool {
 }
 
 func (d *decoder) add(node *yaml.Node, format string, args ...any) {
-	line, column := placeOf(node)
+	line, column := positionOf(node)
 	d.problems.add(line, column, format, args...)
 }
 
-// placeOf returns the position of node. It returns 1 where the parser gives no position, as for
-// empty nodes.
-func placeOf(node *yaml.Node) (line, column int) {
+// positionOf returns the position of a node. The parser gives no position for some nodes, such as
+// empty ones. positionOf then returns line 1 and column 1.
+func positionOf(node *yaml.Node) (line, column int) {
 	return max(node.Line, 1), max(node.Column, 1)
 }
 
@@ -175,9 +175,9 @@ func describe(node *yaml.Node) string {
 	case isNull(node):
 		return "nothing"
 	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str":
-		return show(node.Value)
+		return quote(node.Value)
 	case node.Kind == yaml.ScalarNode:
-		return printable.Text(cut(node.Value))
+		return printable.Text(truncate(node.Value))
 	}
 	return kindName(node.Kind)
 }

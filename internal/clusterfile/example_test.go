@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 )
 
-// Load reports all mistakes in a file, each with line and column.
+// Load reports all mistakes in a file, each with its line and column.
 func ExampleLoad() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzParse checks that a file either is rejected with a list of problems, or has a cluster that
-// can be translated and encoded.
+// FuzzParse checks that a file is either rejected with a list of problems, or has endpoints that can
+// be translated and encoded, or a list of clusters.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(list(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))
@@ -67,11 +67,11 @@ func FuzzParse(f *testing.F) {
 		}
 		encoded, err := protojson.Marshal(doc.Endpoints)
 		if err != nil {
-			return // the metadata has a value that JSON cannot express, such as NaN
+			return // the metadata contains a value that JSON cannot represent, such as NaN
 		}
-		again, err := Parse("endpoints.yaml", encoded)
-		if err != nil || !proto.Equal(again.Endpoints, doc.Endpoints) {
-			t.Errorf("%s became %v, %v\nwant %v", encoded, again, err, doc.Endpoints)
+		reparsed, err := Parse("endpoints.yaml", encoded)
+		if err != nil || !proto.Equal(reparsed.Endpoints, doc.Endpoints) {
+			t.Errorf("%s became %v, %v\nwant %v", encoded, reparsed, err, doc.Endpoints)
 		}
 	})
 }

@@ -14,17 +14,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// leaf decodes a value with protojson. For a list field, it returns a list with one element.
+// leaf decodes the value of a field, or one element if the field is a list. For a list field, it
+// returns a list with this element.
 func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
-	if value, ok := plain(node, field); ok {
+	if value, ok := decodePlain(node, field); ok {
 		return value, true
 	}
 	value, ok := d.toJSON(node)
 	if !ok {
 		return protoreflect.Value{}, false
 	}
-	if isNumber(field) && notDecimal.MatchString(node.Value) {
-		d.add(node, "%s: want %s in decimal, got %s", field.Name(), wanted(field), describe(node))
+	if isNumber(field) && ambiguousNumber.MatchString(node.Value) {
+		d.add(node, "%s: want %s in decimal, got %s", field.Name(), expected(field), describe(node))
 		return protoreflect.Value{}, false
 	}
 	if field.IsList() {
@@ -39,14 +40,14 @@ func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protorefle
 		return scratch.Get(field), true
 	}
 	if err == nil && !field.HasPresence() && !field.IsList() {
-		return field.Default(), !field.IsMap() // protobuf does not distinguish zero from unset
+		return field.Default(), !field.IsMap() // the value is zero, which is the same as an unset field
 	}
-	d.add(node, "%s: want %s, got %s", field.Name(), wanted(field), describe(node))
+	d.add(node, "%s: want %s, got %s", field.Name(), expected(field), describe(node))
 	return protoreflect.Value{}, false
 }
 
 func (d *decoder) toJSON(node *yaml.Node) (any, bool) {
-	if d.rejects(node) {
+	if d.rejectReference(node) {
 		return nil, false
 	}
 	switch node.Kind {
@@ -70,11 +71,11 @@ func (d *decoder) toObject(node *yaml.Node) (any, bool) {
 	object := make(map[string]any, len(node.Content)/2)
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
-		if !d.is(key, yaml.ScalarNode) {
+		if !d.checkKind(key, yaml.ScalarNode) {
 			return nil, false
 		}
 		if _, ok := object[key.Value]; ok {
-			d.add(key, "%s is given already", show(key.Value))
+			d.add(key, "%s is given already", quote(key.Value))
 			return nil, false
 		}
 		v, ok := d.toJSON(node.Content[i+1])
@@ -94,7 +95,7 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 	}
 	var v any
 	if err := node.Decode(&v); err != nil {
-		d.add(node, "%s is not of the type %s", show(node.Value), node.ShortTag())
+		d.add(node, "%s is not of the type %s", quote(node.Value), node.ShortTag())
 		return nil, false
 	}
 	if f, ok := v.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
@@ -105,9 +106,9 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 
 const maxShown = 60
 
-func show(text string) string { return strconv.Quote(cut(text)) }
+func quote(text string) string { return strconv.Quote(truncate(text)) }
 
-func cut(text string) string {
+func truncate(text string) string {
 	if len(text) <= maxShown {
 		return text
 	}
@@ -118,26 +119,26 @@ func cut(text string) string {
 	return text[:end] + "…"
 }
 
-// ranges lists the fields whose range is narrower than that of their type.
-var ranges = map[protoreflect.FullName]string{
+// fieldRanges has an entry for each field whose range is narrower than the range of its type.
+var fieldRanges = map[protoreflect.FullName]string{
 	"envoy.config.core.v3.SocketAddress.port_value":             "1 to 65535",
 	"envoy.config.endpoint.v3.LbEndpoint.load_balancing_weight": "1 to 4294967295",
 	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",
 }
 
-// notDecimal matches numbers whose value depends on the version of YAML, such as 0443.
-var notDecimal = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
+// ambiguousNumber matches numbers whose value depends on the version of YAML, such as 0443.
+var ambiguousNumber = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
 
 func isNumber(field protoreflect.FieldDescriptor) bool {
 	return field.Kind() == protoreflect.Uint32Kind || field.Message() != nil && field.Message().FullName() == "google.protobuf.UInt32Value"
 }
 
-func wanted(field protoreflect.FieldDescriptor) string {
+func expected(field protoreflect.FieldDescriptor) string {
 	if field.IsMap() {
-		return "a mapping to " + wanted(field.MapValue())
+		return "a mapping to " + expected(field.MapValue())
 	}
 	if isNumber(field) {
-		if r, ok := ranges[field.FullName()]; ok {
+		if r, ok := fieldRanges[field.FullName()]; ok {
 			return "a whole number from " + r
 		}
 		return "a whole number from 0 to 4294967295"

@@ -20,10 +20,10 @@ import (
 // MaxSize is the maximum size of a file in bytes. 16 MiB of YAML holds about 100,000 endpoints.
 const MaxSize = 16 << 20
 
-// Load reads and validates the file at path. It fills in defaults, so that the result can be served
-// to other clients. All clusters of a list must be valid, as a control plane requires.
+// Load reads and validates the file at path. It sets defaults, so that a control plane can serve the
+// result to clients. If the file contains a list of clusters, all of them must be valid.
 //
-// Errors name the file. For mistakes in the file, the error is an *Error. Load is safe for
+// Errors contain the path. If the content is invalid, the error is an *Error. Load is safe for
 // concurrent use.
 func Load(path string) (*Document, error) {
 	data, err := Read(path)
@@ -33,8 +33,8 @@ func Load(path string) (*Document, error) {
 	return load(path, data)
 }
 
-// LoadFrom is like Load, but reads from r. name replaces the path in errors and is the default name
-// of the cluster.
+// LoadFrom is like Load, but reads from r. Errors contain name instead of a path, and name is also
+// the default name of the cluster.
 func LoadFrom(r io.Reader, name string) (*Document, error) {
 	data, err := readAll(r, name)
 	if err != nil {
@@ -51,7 +51,7 @@ func load(path string, data []byte) (*Document, error) {
 	if doc.Clusters != nil {
 		err = doc.checkClusters()
 	} else {
-		err = doc.placed(envoy.Validate(doc.Endpoints))
+		err = doc.withPositions(envoy.Validate(doc.Endpoints))
 	}
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func load(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Read returns the content of the file at path, which must not exceed MaxSize. It does not open
-// pipes, because that would block until there is a writer.
+// Read returns the content of the file at path, which must not exceed MaxSize. It returns an error
+// for a pipe, because opening a pipe would block until there is a writer.
 func Read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -96,8 +96,8 @@ func tooLarge(path string, size int64) error {
 	return fmt.Errorf("%s: has %d bytes or more, want at most %d (16 MiB)", path, size, MaxSize)
 }
 
-// Reason returns the cause of an error from package os, without the path, which the message already
-// contains.
+// Reason returns the cause of an error from package os. Unlike the error, the cause does not contain
+// the path.
 func Reason(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
@@ -106,7 +106,7 @@ func Reason(err error) error {
 }
 
 func (d *Document) checkClusters() error {
-	defer runtime.KeepAlive(d.root()) // keeps the nodes in memory, because locate needs them below
+	defer runtime.KeepAlive(d.root()) // d holds its nodes by a weak pointer, and the code below needs them
 	problems := &Error{Path: d.path}
 	children := make(map[string][]string)
 	for _, c := range d.Clusters {
@@ -124,7 +124,7 @@ func (d *Document) checkClusters() error {
 			if e.Err == nil {
 				continue
 			}
-			if line, column, ok := d.placeOfReference(e); ok && !seen[fmt.Sprint(line, ":", column)] {
+			if line, column, ok := d.positionOfReference(e); ok && !seen[fmt.Sprint(line, ":", column)] {
 				seen[fmt.Sprint(line, ":", column)] = true
 				problems.add(line, column, "%v", e.Err)
 			}
@@ -133,9 +133,9 @@ func (d *Document) checkClusters() error {
 	return problems.err()
 }
 
-// complete fills in fields that may be omitted in a file, but not by a control plane. If no
-// locality of a priority has a weight, each gets weight 1.
-func complete(cluster *endpointv3.ClusterLoadAssignment, name string) {
+// setDefaults sets fields that a file may omit but a control plane must not. If no locality of a
+// priority has a weight, all localities of the priority get weight 1.
+func setDefaults(cluster *endpointv3.ClusterLoadAssignment, name string) {
 	if cluster.GetClusterName() == "" {
 		cluster.ClusterName = name
 	}

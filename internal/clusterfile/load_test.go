@@ -74,8 +74,8 @@ named_endpoints:
   a: {address: {pipe: {path: /a}}}
 `
 
-// Loading YAML must give the same result as reading the equivalent JSON with protojson. Both forms
-// of field names must be accepted.
+// Load must decode YAML to the same message as protojson decodes the equivalent JSON. Field names in
+// snake case and in camel case must be accepted.
 func TestLoadAgreesWithProtojson(t *testing.T) {
 	got, err := endpointsIn(writeFile(t, small))
 	if err != nil {
@@ -190,8 +190,8 @@ func TestLoadFrom(t *testing.T) {
 	}
 }
 
-// In a large file, only a small part is searched for a mistake. The position must nevertheless not
-// depend on what precedes the mistake.
+// In a large file, only the lines shortly before a mistake are parsed again to find its position. The
+// position must nevertheless be correct, however many lines precede the mistake.
 func TestPositionsInALargeFile(t *testing.T) {
 	for _, mistake := range []string{
 		"cluster_name: a\nendpoints: @x\n",
@@ -217,7 +217,7 @@ func TestPositionsInALargeFile(t *testing.T) {
 	}
 }
 
-// The positions must be the same after the nodes of the file have been garbage-collected.
+// locate must return the same position after the YAML nodes of the file have been garbage-collected.
 func TestPositionsAfterAGarbageCollection(t *testing.T) {
 	doc, err := Parse("x.yaml", []byte(small))
 	if err != nil {
@@ -259,14 +259,14 @@ func TestTheNumberOfFurtherProblems(t *testing.T) {
 	}
 }
 
-// In a file of up to 16 KiB, the position must be exactly that of the offending character.
+// In a file of up to 16 KiB, the exact offset of the offending character must be found.
 func TestOffenderInTheLargestFile(t *testing.T) {
 	const mistake = "endpoints: @x # and more\n"
 	_, message := firstError([]byte(mistake))
 	read := len(readUntilError([]byte(mistake)))
 	before := "#" + strings.Repeat("x", 16<<10-read-2) + "\n"
 	want := strings.Index(mistake, "@") + len(before)
-	if got := offender([]byte(before+mistake), 16<<10, message); got != want {
+	if got := offendingOffset([]byte(before+mistake), 16<<10, message); got != want {
 		t.Errorf("the character that causes %q is at %d, want %d", message, got, want)
 	}
 	if guess := 16<<10 - 1; guess == want {

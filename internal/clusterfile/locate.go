@@ -7,20 +7,21 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// locate returns the position of a path such as
-// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of its nearest existing ancestor. For a
-// scalar, it returns the position of the value, otherwise that of the key.
+// locate returns the position of the field with the given path, such as
+// "endpoints[2].lb_endpoints[0].load_balancing_weight". For a scalar, this is the position of the
+// value, and otherwise the position of the key. If the field does not exist, locate returns the
+// position of its nearest existing ancestor.
 func locate(root *yaml.Node, path string) (line, column int) {
-	node, at := root, root
+	node, found := root, root
 	for step := range strings.SplitSeq(path, ".") {
 		name, index, indexed := strings.Cut(strings.TrimSuffix(step, "]"), "[")
 		key, value := entry(node, name)
 		if value == nil {
 			break
 		}
-		node, at = value, key
+		node, found = value, key
 		if value.Kind == yaml.ScalarNode {
-			at = value
+			found = value
 		}
 		if !indexed {
 			continue
@@ -29,13 +30,13 @@ func locate(root *yaml.Node, path string) (line, column int) {
 		if err != nil || node.Kind != yaml.SequenceNode || i >= len(node.Content) {
 			break
 		}
-		node, at = node.Content[i], node.Content[i]
+		node, found = node.Content[i], node.Content[i]
 	}
-	return placeOf(at)
+	return positionOf(found)
 }
 
-// entry returns the key and the value of a field, which may be written in snake case or in camel
-// case.
+// entry returns the key and the value of the field with the given name in snake case. In the file,
+// the key may be written in snake case or in camel case.
 func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		return nil, nil

@@ -22,25 +22,25 @@ import (
 // Document is the content of a well-formed file. Load also validates it by the rules of package
 // envoy. It is safe for concurrent use.
 type Document struct {
-	// Endpoints is nil if the file contains a list.
+	// Endpoints is nil if the file contains a list of clusters.
 	Endpoints *endpointv3.ClusterLoadAssignment
-	// Answer converts Endpoints to an answer, with positions in notes and errors. All callers share
-	// it. It is nil if Endpoints is nil.
+	// Answer converts Endpoints to an answer, with positions in notes and errors. All callers get the
+	// same answer. The function is nil if Endpoints is nil.
 	Answer func() (discovery.Answer, error)
-	// Clusters is nil if the file contains no list.
+	// Clusters is nil if the file contains no list of clusters.
 	Clusters []*clusterv3.Cluster
 
 	path  string
 	index map[string]int
 
-	// The YAML nodes take forty times as much memory as the content, but are needed only for
-	// positions. They are therefore kept by a weak pointer, and the content is parsed again when
+	// The YAML nodes take forty times as much memory as the content, but are needed only to find
+	// positions. The Document therefore holds them by a weak pointer, and parses the content again when
 	// necessary.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 
 	mu        sync.Mutex
-	read      map[string]cds.Known
+	parsed    map[string]cds.Known
 	explained map[string]error
 }
 
@@ -49,7 +49,7 @@ func (d *Document) root() *yaml.Node {
 		return nodes
 	}
 	nodes, err := parseYAML(d.path, d.content)
-	if err != nil { // cannot happen, because the content was parsed before
+	if err != nil { // unreachable, because Parse has parsed the same content
 		return new(yaml.Node)
 	}
 	return nodes
@@ -62,9 +62,9 @@ func Parse(path string, data []byte) (*Document, error) {
 		return nil, err
 	}
 	d := decoder{problems: &Error{Path: path}}
-	doc := &Document{path: path, content: data, nodes: weak.Make(root), read: make(map[string]cds.Known), explained: make(map[string]error)}
+	doc := &Document{path: path, content: data, nodes: weak.Make(root), parsed: make(map[string]cds.Known), explained: make(map[string]error)}
 	if _, list := entry(root, "clusters"); list != nil {
-		doc.Clusters, doc.index = d.clusters(root), make(map[string]int)
+		doc.Clusters, doc.index = d.decodeClusters(root), make(map[string]int)
 		for i, c := range doc.Clusters {
 			doc.index[c.GetName()] = i
 		}
@@ -75,15 +75,15 @@ func Parse(path string, data []byte) (*Document, error) {
 	if err := d.problems.err(); err != nil {
 		return nil, err
 	}
-	complete(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path may contain bytes that are not valid UTF-8
+	setDefaults(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path need not be valid UTF-8
 	doc.Endpoints = cluster
 	doc.Answer = sync.OnceValues(func() (discovery.Answer, error) {
-		answer, unused, err := envoy.Read(cluster)
-		answer.Notes = envoy.Texts(unused, doc.Explain)
-		return answer, doc.placed(err)
+		answer, notes, err := envoy.Read(cluster)
+		answer.Notes = envoy.Texts(notes, doc.Explain)
+		return answer, doc.withPositions(err)
 	})
 	if problem := cds.NameProblem(cluster.GetClusterName()); problem != "" {
-		return nil, doc.placed(&envoy.Invalid{Problems: []envoy.Problem{{Path: "cluster_name", Text: problem}}})
+		return nil, doc.withPositions(&envoy.Invalid{Problems: []envoy.Problem{{Path: "cluster_name", Text: problem}}})
 	}
 	return doc, nil
 }
@@ -109,8 +109,9 @@ func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	return first.Content[0], nil
 }
 
-// placed adds positions to the problems of an *envoy.Invalid. It returns other errors unchanged.
-func (d *Document) placed(err error) error {
+// withPositions adds positions to the problems of an *envoy.Invalid. It returns other errors
+// unchanged.
+func (d *Document) withPositions(err error) error {
 	invalid, ok := errors.AsType[*envoy.Invalid](err)
 	if !ok {
 		return err
@@ -132,7 +133,8 @@ func (d *Document) Explain(invalid *envoy.Invalid) error {
 		line, column := locate(root, p.Path)
 		located.add(line, column, "%s", p.Text)
 	}
-	if len(d.explained) == envoy.MaxProblems { // limits the cache, because problems with addresses from DNS may differ each time
+	// The cache is limited, because problems with addresses from DNS may be different each time.
+	if len(d.explained) == envoy.MaxProblems {
 		clear(d.explained)
 	}
 	d.explained[key] = located.err()

@@ -14,8 +14,8 @@ import (
 // set.
 type Mechanism struct {
 	Cluster string
-	// Endpoints are inline endpoints. If Names is set, each host name among them is replaced by all
-	// its addresses.
+	// Endpoints are the endpoints that the file lists. If Names is true, an endpoint with a host name
+	// represents all addresses of the host.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	Names     bool
 	// Host is a host:port to look up in DNS.
@@ -25,16 +25,16 @@ type Mechanism struct {
 	OutlierDetection *topology.OutlierDetection
 }
 
-// Mechanisms returns the discovery mechanisms of a cluster, at least one, and notes about ignored
-// fields.
-func (d *Document) Mechanisms(cluster string) (parts []Mechanism, notes []string, err error) {
+// Mechanisms returns the discovery mechanisms of a cluster, and notes about ignored fields. There is
+// at least one mechanism unless err is set.
+func (d *Document) Mechanisms(cluster string) (mechanisms []Mechanism, notes []string, err error) {
 	if k := d.Find(cluster); k.Err != nil {
-		return nil, nil, fmt.Errorf("%s: cluster %s: %w", d.path, show(cluster), k.Err)
+		return nil, nil, fmt.Errorf("%s: cluster %s: %w", d.path, quote(cluster), k.Err)
 	}
 	g := cds.Resolve(cluster, d.Find)
 	for _, e := range g.List {
 		if e.Err != nil {
-			parts = append(parts, Mechanism{Cluster: e.Name, Err: d.ExplainEntry(e)})
+			mechanisms = append(mechanisms, Mechanism{Cluster: e.Name, Err: d.ExplainEntry(e)})
 			continue
 		}
 		c := g.Known[e.Name].Cluster
@@ -47,12 +47,12 @@ func (d *Document) Mechanisms(cluster string) (parts []Mechanism, notes []string
 		default:
 			p.Endpoints, p.Names = c.Assignment, c.Kind == cds.StrictDNS
 		}
-		parts = append(parts, p)
+		mechanisms = append(mechanisms, p)
 	}
 	if located, ok := errors.AsType[*Error](d.Notes(g.Asked)); ok {
 		for _, p := range located.Problems {
 			notes = append(notes, fmt.Sprintf("%s:%d:%d: %s", located.Path, p.Line, p.Column, p.Text))
 		}
 	}
-	return parts, notes, nil
+	return mechanisms, notes, nil
 }

@@ -10,10 +10,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// plain decodes strings, uint32s and UInt32Values in their usual form. Most values of a large file
-// have this form, and decoding them through JSON would take ten times as long. For all other
-// values, plain returns false.
-func plain(node *yaml.Node, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
+// decodePlain decodes a string, a uint32 or a UInt32Value in its usual form. It returns false for
+// other values. Most values of a large file have the usual form, and decoding them through JSON
+// would take ten times as long.
+func decodePlain(node *yaml.Node, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	if node.Kind != yaml.ScalarNode || field.IsList() || field.IsMap() {
 		return protoreflect.Value{}, false
 	}
@@ -21,7 +21,7 @@ func plain(node *yaml.Node, field protoreflect.FieldDescriptor) (protoreflect.Va
 		return protoreflect.ValueOfString(node.Value), node.ShortTag() == "!!str" && utf8.ValidString(node.Value)
 	}
 	wrapped := field.Kind() == protoreflect.MessageKind && field.Message().FullName() == uint32Value
-	if !wrapped && field.Kind() != protoreflect.Uint32Kind || node.ShortTag() != "!!int" || notDecimal.MatchString(node.Value) {
+	if !wrapped && field.Kind() != protoreflect.Uint32Kind || node.ShortTag() != "!!int" || ambiguousNumber.MatchString(node.Value) {
 		return protoreflect.Value{}, false
 	}
 	n, err := strconv.ParseUint(node.Value, 10, 32)

@@ -16,7 +16,7 @@ type Problem struct {
 	Text         string
 }
 
-// Error is the error for an invalid file, with up to envoy.MaxProblems problems.
+// Error is the error for an invalid file. It lists up to envoy.MaxProblems problems.
 type Error struct {
 	Path string
 	// Problems is sorted by position. It is never empty.

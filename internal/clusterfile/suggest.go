@@ -6,9 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unoffered lists the fields that suggest does not offer, because they are rejected or have no
-// effect.
-var unoffered = map[protoreflect.FullName]bool{
+// notSuggested lists the fields that suggest omits, because they are rejected or have no effect.
+var notSuggested = map[protoreflect.FullName]bool{
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.endpoint_stale_after":     true,
@@ -23,13 +22,14 @@ var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.core.v3.SocketAddress.network_namespace_filepath":                  true,
 }
 
-// suggest returns the field whose name is most similar to name, or all fields if none is similar.
+// suggest returns the end of an error about an unknown field. It names the field whose name is most
+// similar, or all fields if none is similar.
 func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	camelCase := strings.ToLower(name) != name
 	best, bestDistance := "", len(name)/3+1
 	var all []string
 	for i := range fields.Len() {
-		if unoffered[fields.Get(i).FullName()] {
+		if notSuggested[fields.Get(i).FullName()] {
 			continue
 		}
 		candidate := fields.Get(i).TextName()
@@ -51,7 +51,7 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	return ", want one of " + strings.Join(all, ", ")
 }
 
-// editDistance returns the Levenshtein distance between a, cut to maxShown bytes, and b.
+// editDistance returns the Levenshtein distance between the first maxShown bytes of a, and b.
 func editDistance(a, b string) int {
 	a = a[:min(len(a), maxShown)]
 	row := make([]int, len(b)+1)

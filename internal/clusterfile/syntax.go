@@ -16,16 +16,16 @@ import (
 func syntaxError(path string, data []byte, err error) error {
 	problems := &Error{Path: path}
 	if e, ok := errors.AsType[*json.SyntaxError](jsonError(data)); ok {
-		line, column := place(data[:max(e.Offset-1, 0)])
+		line, column := positionAfter(data[:max(e.Offset-1, 0)])
 		problems.add(line, column, "syntax error: %v", e)
 		return problems.err()
 	}
-	line, column, text := yamlPlace(data, err.Error())
+	line, column, text := yamlPosition(data, err.Error())
 	problems.add(line, column, "syntax error: %s", text)
 	return problems.err()
 }
 
-// jsonError returns the syntax error in data. It returns nil if data does not look like JSON.
+// jsonError returns the JSON syntax error in data, or nil if data does not look like JSON.
 func jsonError(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil
@@ -36,9 +36,9 @@ func jsonError(data []byte) error {
 
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// ofParser lists the errors of the YAML parser. All other errors come from its scanner and concern
-// a single character.
-var ofParser = map[string]bool{
+// parserErrors lists the errors of the YAML parser. All other errors come from the YAML scanner, and
+// a single character causes them.
+var parserErrors = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
 	"did not find expected '-' indicator":    true,
@@ -49,59 +49,59 @@ var ofParser = map[string]bool{
 
 // yamlPlace returns the position and text of a YAML error.
 //
-// The scanner's errors have the correct line, except on line 1. The parser's errors have the line
-// before the enclosing block, which can be far above the mistake. For the parser's errors,
-// yamlPlace returns the position at which the parser stopped reading.
-func yamlPlace(data []byte, message string) (line, column int, text string) {
-	said, message := splitLine(message)
+// An error of the scanner contains the correct line, except for line 1. An error of the parser
+// contains the line before the enclosing block, which can be far above the mistake. yamlPosition
+// then returns the position at which the parser stopped reading.
+func yamlPosition(data []byte, message string) (line, column int, text string) {
+	reported, message := splitLine(message)
 	if message == "found unexpected end of stream" {
-		said = max(said, 1)
+		reported = max(reported, 1)
 	}
-	data, skipped := near(data, said, message)
-	said -= skipped
-	line, column, text = placeIn(data, said, message, skipped)
+	data, skipped := fromNearbyLine(data, reported, message)
+	reported -= skipped
+	line, column, text = locateError(data, reported, message, skipped)
 	return line + skipped, column, text
 }
 
-func placeIn(data []byte, said int, message string, skipped int) (line, column int, text string) {
+func locateError(data []byte, reported int, message string, skipped int) (line, column int, text string) {
 	if message == "found unexpected end of stream" {
-		return said, openingQuote(data, said, message), message
+		return reported, openingQuote(data, reported, message), message
 	}
 	read := readUntilError(data)
 	switch {
-	case ofParser[message]:
-		line, _ = place(bytes.TrimRight(read, " \t\r\n"))
-		if said+1 < line {
-			message += " (in the block that begins on line " + strconv.Itoa(skipped+said+1) + ")"
+	case parserErrors[message]:
+		line, _ = positionAfter(bytes.TrimRight(read, " \t\r\n"))
+		if reported+1 < line {
+			message += " (in the block that begins on line " + strconv.Itoa(skipped+reported+1) + ")"
 		}
 		return line, firstColumn(data, line), message
 	case strings.HasPrefix(message, "unknown anchor '"):
 		name := strings.Split(message, "'")[1]
-		line, column = place(read[:max(bytes.LastIndex(read, []byte("*"+name)), 0)])
+		line, column = positionAfter(read[:max(bytes.LastIndex(read, []byte("*"+name)), 0)])
 		return line, column, message
 	}
-	line, column = place(data[:offender(data, len(read), message)])
-	if said <= 0 || said == line {
+	line, column = positionAfter(data[:offendingOffset(data, len(read), message)])
+	if reported <= 0 || reported == line {
 		return line, column, message
 	}
-	return said, firstColumn(data, said), message
+	return reported, firstColumn(data, reported), message
 }
 
-// near returns the rest of data from a line shortly before the error. To find the position of an
-// error, the data is parsed many times, which is faster without the earlier lines. If the rest has
-// a different error, near returns all of data.
-func near(data []byte, said int, message string) (rest []byte, skipped int) {
-	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
-		skipped, rest = leastIndented(data, said-lines, said)
-		if line, text := firstError(rest); text == message && max(line, 1)+skipped == said {
+// fromNearbyLine returns data from a line shortly before the error on, and the number of skipped
+// lines. The data is then parsed many times to find the position of the error, which is faster
+// without the skipped lines. If skipping lines would change the error, fromNearbyLine skips none.
+func fromNearbyLine(data []byte, reported int, message string) (rest []byte, skipped int) {
+	for lines := 8; lines < reported && !parserErrors[message]; lines *= 8 {
+		skipped, rest = leastIndented(data, reported-lines, reported)
+		if line, text := firstError(rest); text == message && max(line, 1)+skipped == reported {
 			return rest, skipped
 		}
 	}
 	return data, 0
 }
 
-// leastIndented finds the line with the least indentation in a range of lines. It returns data from
-// that line on, and the number of lines before it.
+// leastIndented finds the line with the smallest indentation in a range of lines. It returns data
+// from this line on, and the number of lines before it.
 func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	at, least := offset(data, first), -1
 	for line := first; line <= last; line++ {
@@ -113,7 +113,7 @@ func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	return skipped, rest
 }
 
-// splitLine splits an error into its line number, or 0, and its text.
+// splitLine splits the text of an error into the line number, or 0 if there is none, and the rest.
 func splitLine(message string) (line int, rest string) {
 	message = strings.TrimPrefix(message, "yaml: ")
 	if m := lineNumber.FindStringSubmatch(message); m != nil {
@@ -123,50 +123,48 @@ func splitLine(message string) (line int, rest string) {
 	return line, message
 }
 
-// ahead is the maximum number of bytes that the scanner reads past the offending character: four
-// characters of up to four bytes.
-const ahead = 16
+// maxReadAhead is the maximum number of bytes that the scanner reads beyond the offending character:
+// four characters of up to four bytes each.
+const maxReadAhead = 16
 
-// offender returns the offset of the character that causes the scanner's error. It searches for the
-// shortest beginning of the data that still causes the error; this beginning ends with the
-// character.
-func offender(data []byte, read int, message string) int {
-	if read > maxAgain {
-		return read - 1 // a good guess, because the line is usually correct
+// offendingOffset returns the offset of the character that causes the scanner's error. This is the
+// last character of the shortest prefix of data that causes the same error.
+func offendingOffset(data []byte, read int, message string) int {
+	if read > maxReparsed {
+		return read - 1 // an estimate: the line is usually correct
 	}
 	end := read
-	for n := read - 1; n > max(read-ahead, 0) && sameError(data[:n], message); n-- {
+	for n := read - 1; n > max(read-maxReadAhead, 0) && sameError(data[:n], message); n-- {
 		end = n
 	}
 	return end - 1
 }
 
-// openingQuote returns the column of the quote in the line that is never closed. It searches for
-// the shortest beginning of the line that still causes the error; this beginning ends with the
-// quote.
+// openingQuote returns the column of the quote that opens an unterminated string in the given line.
+// This is the last character of the shortest prefix of data that causes the same error.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)
 	if i := bytes.IndexByte(data[begin:], '\n'); i >= 0 {
 		end = begin + i
 	}
-	if end-begin > maxQuoted || end > maxAgain {
+	if end-begin > maxQuoteSearch || end > maxReparsed {
 		return firstColumn(data, line)
 	}
 	for i := end - 1; i >= begin; i-- {
 		if (data[i] == '"' || data[i] == '\'') && !sameError(data[:i], message) && sameError(data[:i+1], message) {
-			_, column := place(data[:i])
+			_, column := positionAfter(data[:i])
 			return column
 		}
 	}
 	return firstColumn(data, line)
 }
 
-// maxQuoted limits the length of the lines that openingQuote searches.
-const maxQuoted = 1 << 10
+// maxQuoteSearch is the maximum length of a line that openingQuote searches.
+const maxQuoteSearch = 1 << 10
 
-// maxAgain limits the length of data that is parsed repeatedly.
-const maxAgain = 16 << 10
+// maxReparsed is the maximum length of data that is parsed repeatedly.
+const maxReparsed = 16 << 10
 
 func sameError(data []byte, message string) bool {
 	_, got := firstError(data)
@@ -186,8 +184,8 @@ func firstError(data []byte) (line int, message string) {
 	}
 }
 
-// maxExact limits the length of data that readUntilError reads byte by byte, which is exact but
-// slow.
+// maxExact is the maximum length of data that readUntilError reads byte by byte. This is slow, but
+// tells exactly how much the parser has read.
 const maxExact = 1 << 20
 
 func readUntilError(data []byte) []byte {
@@ -204,13 +202,14 @@ func readUntilError(data []byte) []byte {
 	}
 }
 
-// byteByByte keeps the parser from reading ahead.
+// byteByByte is a reader that returns one byte at a time, so that the parser cannot fill its buffer.
 type byteByByte struct{ io.Reader }
 
 func (r byteByByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
-// place returns the line and column at the end of text. Columns count characters.
-func place(text []byte) (line, column int) {
+// positionAfter returns the line and column of the character that follows text. Columns count
+// characters.
+func positionAfter(text []byte) (line, column int) {
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	return bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(last) + 1
 }

@@ -16,18 +16,18 @@ import (
 
 func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true}}
-		tell(t, s, at(0, "us-east/a", "a", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true}}
+		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		open := func(name string) *grpc.ClientConn {
 			other := &toldtest.Source{}
 			cc := toldtest.Open(t, name, []discovery.Mechanism{{Source: other}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
-			other.Receiver.Update(flat.Answer(at(0, "", "b", 1)))
+			other.Receiver.Update(flat.Answer(newEndpoint(0, "", "b", 1)))
 			synctest.Wait()
 			return cc
 		}
-		const others = 99 // with the two channels of the test, the page's limit of idle channels
+		const others = 99 // with the channel of the test, 100: the limit of idle channels
 		for i := range others {
 			open(fmt.Sprintf("idle-%d-", i))
 		}

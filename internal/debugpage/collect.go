@@ -13,50 +13,50 @@ import (
 )
 
 const (
-	longestText   = 500
-	longestName   = 120
-	mostNotes     = 20
-	rows          = 400             // maximum number of endpoints on a page, for all channels together
-	rowsEach      = 20              // default maximum number of endpoints for each locality
-	fullChannels  = 50              // maximum number of channels that are shown with their policies
-	patience      = time.Second     // how long a policy may be busy before the page says so
-	freshFor      = time.Second / 4 // how long a collected page is reused
-	branches      = 1000            // maximum number of priorities and localities, for all channels together
-	shownBranches = 100
+	maxTextLength      = 500
+	maxNameLength      = 120
+	maxNotes           = 20
+	maxEndpoints       = 400             // maximum number of endpoints on a page, for all channels together
+	defaultEndpoints   = 20              // default maximum number of endpoints for each locality
+	maxFullChannels    = 50              // maximum number of channels that are shown with their policies
+	busyAfter          = time.Second     // how long a policy must be busy before it is shown as busy
+	pageLifetime       = time.Second / 4 // how long a collected page is reused
+	maxBranches        = 1000            // maximum number of priorities and localities, for all channels together
+	maxSiblingBranches = 100             // maximum number of priorities, or of localities of one priority
 )
 
 type collection struct {
-	now      time.Time
-	rows     int // how many more endpoints the page may contain
-	branches int // how many more priorities and localities the page may contain
-	each     int
-	began    time.Time // creation of the current channel
+	now         time.Time
+	rows        int       // how many more endpoints the page may contain
+	branches    int       // how many more priorities and localities the page may contain
+	perLocality int       // maximum number of endpoints for each locality
+	created     time.Time // when the current channel was created
 }
 
 type query struct {
 	channel   uint64 // ID of the only channel to show, or 0 for all
-	endpoints int    // maximum number for each locality; 0 means the default
+	endpoints int    // maximum number of endpoints for each locality; 0 means the default
 }
 
-// started is the approximate start time of the process.
-var started = time.Now()
+// processStart is the approximate start time of the process.
+var processStart = time.Now()
 
 func collect(q query) *Page {
-	c := &collection{now: time.Now(), rows: rows, branches: branches, each: rowsEach}
+	c := &collection{now: time.Now(), rows: maxEndpoints, branches: maxBranches, perLocality: defaultEndpoints}
 	if q.endpoints > 0 {
-		c.each, c.rows = q.endpoints, q.endpoints*branches
+		c.perLocality, c.rows = q.endpoints, q.endpoints*maxBranches
 	}
-	page := &Page{Time: c.now, Started: started, Channels: []*Channel{}}
+	page := &Page{Time: c.now, Started: processStart, Channels: []*Channel{}}
 	targets := make(map[string]int)
 	for _, view := range live.Channels() {
 		if live.IsClosed(view.Owner) {
 			continue
 		}
-		targets[line(view.Target, longestName)]++
+		targets[line(view.Target, maxNameLength)]++
 		if q.channel != 0 && view.ID != q.channel {
 			continue
 		}
-		page.Channels = append(page.Channels, c.channel(view, len(page.Channels) < fullChannels))
+		page.Channels = append(page.Channels, c.channel(view, len(page.Channels) < maxFullChannels))
 	}
 	for _, channel := range page.Channels {
 		channel.Twin = targets[channel.Target] > 1
@@ -65,7 +65,7 @@ func collect(q query) *Page {
 }
 
 func (c *collection) channel(v live.View, full bool) *Channel {
-	channel := &Channel{ID: v.ID, Target: line(v.Target, longestName), State: connectivity.Connecting.String()}
+	channel := &Channel{ID: v.ID, Target: line(v.Target, maxNameLength), State: connectivity.Connecting.String()}
 	var tree *shell.Tree
 	if root, ok := v.Root.(shell.Watchable); ok {
 		tree = shell.TreeOf(root)
@@ -73,7 +73,7 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		tree, channel.Idle = last, true
 		channel.State, channel.Since = connectivity.Idle.String(), &v.Closed
 	}
-	c.began = v.Made
+	c.created = v.Made
 	if tree != nil {
 		policy := c.policy(tree, 1)
 		if full {
@@ -82,46 +82,46 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		if !channel.Idle && policy.State != "" {
 			channel.State, channel.Since = policy.State, policy.Since
 		}
-		channel.inUse(policy)
+		channel.setInUse(policy)
 		if tree.Snapshot != nil {
 			if d, ok := tree.Details.(shell.Priority); ok {
 				channel.InUseSince = timeOf(d.Since)
-				channel.rate(policy, d.Since, c.now)
-				channel.below(policy)
+				channel.setRecent(policy, d.Since, c.now)
+				channel.addLowerReasons(policy)
 			}
 		}
 	}
 	for _, s := range v.Sources {
 		channel.Sources = append(channel.Sources, Source{
-			Name: line(s.Name, longestName), State: s.State, Answered: timeOf(s.Answered),
-			Trying:  line(s.Trying, longestText),
-			Version: line(s.Version, longestName), Error: line(s.Error, longestText),
-			LastError: line(s.LastError, longestText), LastErrorAt: timeOf(s.FailedAt),
+			Name: line(s.Name, maxNameLength), State: s.State, Answered: timeOf(s.Answered),
+			Trying:  line(s.Trying, maxTextLength),
+			Version: line(s.Version, maxNameLength), Error: line(s.Error, maxTextLength),
+			LastError: line(s.LastError, maxTextLength), LastErrorAt: timeOf(s.FailedAt),
 			Notes:      lines(s.Notes),
 			ErrorSince: timeOf(s.Since), Confirmed: timeOf(s.Confirmed), Endpoints: s.Endpoints, Priorities: s.Priorities,
 		})
 	}
 	if tree == nil {
-		channel.withoutTree()
+		channel.setStateWithoutTree()
 	}
 	if full {
 		for _, e := range slices.Backward(v.Events) {
-			channel.Events = append(channel.Events, Event{e.Time, line(e.Text, longestText)})
+			channel.Events = append(channel.Events, Event{e.Time, line(e.Text, maxTextLength)})
 		}
 	}
 	return channel
 }
 
 func lines(texts []string) (safe []string) {
-	for _, text := range texts[:min(len(texts), mostNotes)] {
-		safe = append(safe, line(text, longestText))
+	for _, text := range texts[:min(len(texts), maxNotes)] {
+		safe = append(safe, line(text, maxTextLength))
 	}
 	return safe
 }
 
-// withoutTree fills in a channel that has no policies yet. Its calls wait until all sources have
-// failed.
-func (channel *Channel) withoutTree() {
+// setStateWithoutTree sets the state of a channel that has no policies yet. Calls wait until all
+// sources have failed, and then fail.
+func (channel *Channel) setStateWithoutTree() {
 	for _, s := range channel.Sources {
 		switch {
 		case s.Error == "":
@@ -136,7 +136,7 @@ func (channel *Channel) withoutTree() {
 	}
 }
 
-func (channel *Channel) inUse(root *Policy) {
+func (channel *Channel) setInUse(root *Policy) {
 	if root.Policy != "priority" {
 		if root.Error != "" {
 			channel.Why = append(channel.Why, root.Error)
@@ -158,7 +158,7 @@ func (channel *Channel) inUse(root *Policy) {
 	}
 }
 
-func (channel *Channel) rate(root *Policy, since, now time.Time) {
+func (channel *Channel) setRecent(root *Policy, since, now time.Time) {
 	for _, child := range root.Children {
 		if !child.InUse {
 			continue
@@ -170,9 +170,9 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	}
 }
 
-// below adds the problems of the lower priorities to Why, if the priority in use has a problem
-// itself.
-func (channel *Channel) below(root *Policy) {
+// addLowerReasons adds the problems of the lower priorities to Why if the priority in use has a
+// problem itself.
+func (channel *Channel) addLowerReasons(root *Policy) {
 	if channel.WhyInUse == "" {
 		return
 	}
@@ -191,7 +191,7 @@ func (child *Child) title() string {
 	return child.Name
 }
 
-func line(text string, most int) string { return printable.Line(text, most) }
+func line(text string, limit int) string { return printable.Line(text, limit) }
 
 func timeOf(t time.Time) *time.Time {
 	if t.IsZero() {

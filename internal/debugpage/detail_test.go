@@ -27,8 +27,8 @@ func call(t *testing.T, cc *grpc.ClientConn) error {
 
 func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
-		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", failCalls: true}
+		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1))
 		for range 9 {
 			call(t, cc)
 		}
@@ -58,8 +58,8 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 
 func TestThePageShowsScheduledPicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true, "b": true, "c": true}}
-		cc := tell(t, s, at(0, "us-east/a", "a", 3), at(0, "us-east/a", "b", 1), at(0, "us-east/b", "c", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true, "c": true}}
+		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 3), newEndpoint(0, "us-east/a", "b", 1), newEndpoint(0, "us-east/b", "c", 1))
 		calls := func(n int) {
 			for range n {
 				if err := call(t, cc); err != nil {
@@ -69,7 +69,7 @@ func TestThePageShowsScheduledPicks(t *testing.T) {
 			settle()
 		}
 		calls(80)
-		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 3), at(0, "us-east/b", "c", 1)))
+		s.Receiver.Update(flat.Answer(newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 3), newEndpoint(0, "us-east/b", "c", 1)))
 		settle()
 		calls(10)
 		c, page := channel(t)
@@ -97,9 +97,9 @@ func TestThePageShowsScheduledPicks(t *testing.T) {
 
 func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true}}
-		tell(t, s)
-		answer := flat.Answer(at(0, "us-east/a", "a", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true}}
+		openChannel(t, s)
+		answer := flat.Answer(newEndpoint(0, "us-east/a", "a", 1))
 		answer.Version = "7"
 		s.Receiver.Update(answer)
 		time.Sleep(5 * time.Second)
@@ -123,10 +123,10 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 
 func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"b": true}}
-		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
+		s := &fakeSource{reachable: map[string]bool{"b": true}}
+		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1))
 		s.restore("a")
-		time.Sleep(30 * time.Second) // wait for the reconnection
+		time.Sleep(30 * time.Second) // the channel reconnects
 		settle()
 		c, page := channel(t)
 		a, b := c.Tree.Children[0].Below.Children[0].Below.Children[0], c.Tree.Children[0].Below.Children[0].Below.Children[1]
@@ -142,13 +142,13 @@ func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 
 func TestThePageShowsThePoliciesBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true}}
-		tell(t, s, at(0, "us-east/a", "a", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true}}
+		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1))
 		time.Sleep(10 * time.Second)
 		c, page := channel(t)
-		through := c.Tree.Children[0].Below.Through
-		if len(through) != 2 || through[0].Policy != "outlier_detection" || through[1].Policy != "drop" || through[1].State != "READY" || through[1].Since == nil {
-			t.Errorf("the policies in between are %+v", through)
+		layers := c.Tree.Children[0].Below.Through
+		if len(layers) != 2 || layers[0].Policy != "outlier_detection" || layers[1].Policy != "drop" || layers[1].State != "READY" || layers[1].Since == nil {
+			t.Errorf("the policies in between are %+v", layers)
 		}
 		wantTexts(t, page, "outlier_detection READY for 11 s · drop READY for 11 s")
 	})
@@ -156,19 +156,19 @@ func TestThePageShowsThePoliciesBetween(t *testing.T) {
 
 func TestThePageShowsWhatIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{}
-		tell(t, s)
+		s := &fakeSource{}
+		openChannel(t, s)
 		fresh := &toldtest.Source{}
 		toldtest.Open(t, "fresh", []discovery.Mechanism{{Source: fresh}}, nil)
 		fresh.Receiver.Trying("dialling <the registry>")
-		c, page := shown(t, "story:///fresh")
+		c, page := channelTo(t, "story:///fresh")
 		if got := c.Sources[0]; got.State != "no answer yet" || got.Trying != "dialling <the registry>" {
 			t.Errorf("the source is %+v", got)
 		}
 		wantTexts(t, page, `<td data-label="State">no answer yet: dialling &lt;the registry&gt;</td>`)
 		fresh.Receiver.Fail(errors.New("no registry"))
 		fresh.Receiver.Trying("dialling again")
-		if c, _ := shown(t, "story:///fresh"); c.Sources[0].Trying != "" {
+		if c, _ := channelTo(t, "story:///fresh"); c.Sources[0].Trying != "" {
 			t.Errorf("after a failure the source is %+v", c.Sources[0])
 		}
 	})

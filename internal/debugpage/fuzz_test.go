@@ -12,8 +12,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// FuzzRequest checks the response to any request: the headers that protect browsers must be set, an
-// error must be one short line, JSON must be valid, and a link must lead to the page that it is on.
+// FuzzRequest checks the responses to arbitrary requests. The headers that protect browsers must be
+// set, an error must be one short line, JSON must be valid, and the links on a page must keep the
+// parameters of the page.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		"", "format=json", "format=events", "format=xml", "asset=style", "asset=../page.html", "help", "channel=1", "channel=-1", "channel=18446744073709551615&format=json",
@@ -29,12 +30,12 @@ func FuzzRequest(f *testing.F) {
 		f.Fatal(err)
 	}
 	h := Handler()
-	over, cancel := context.WithCancel(context.Background())
-	cancel() // ends an event stream after its first event
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // a request for an event stream then ends after its first event
 	f.Fuzz(func(t *testing.T, method, query string) {
 		w := httptest.NewRecorder()
 		u := &url.URL{Path: "/", RawQuery: query}
-		h.ServeHTTP(w, (&http.Request{Method: method, URL: u}).WithContext(over))
+		h.ServeHTTP(w, (&http.Request{Method: method, URL: u}).WithContext(ended))
 		body := w.Body.String()
 		if w.Header().Get("Content-Security-Policy") != policy || w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("the headers are %v", w.Header())
@@ -59,8 +60,8 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := parse(link); err != nil || again != q || link.Get("format") != "json" {
-			t.Errorf("the link of %+v is %v, which is %+v, %v", q, link, again, err)
+		if reparsed, err := parse(link); err != nil || reparsed != q || link.Get("format") != "json" {
+			t.Errorf("the link of %+v is %v, which is %+v, %v", q, link, reparsed, err)
 		}
 	})
 }

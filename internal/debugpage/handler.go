@@ -1,5 +1,5 @@
-// Package debugpage renders the page of package debug as HTML and JSON. Programs such as understudy
-// watch read the JSON.
+// Package debugpage renders the page of package debug as HTML and JSON. The JSON is for programs,
+// such as the command understudy watch.
 package debugpage
 
 import (
@@ -24,11 +24,12 @@ type handler struct {
 	page  *Page
 }
 
-// collect returns a page. Requests with the same query get the same page for up to freshFor.
+// collect returns the page for a query. It reuses the last page for up to pageLifetime if the query
+// is the same.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.page == nil || h.query != q || time.Since(h.page.Time) > freshFor {
+	if h.page == nil || h.query != q || time.Since(h.page.Time) > pageLifetime {
 		h.page, h.query = collect(q), q
 	}
 	return h.page
@@ -135,7 +136,7 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 	answer(w, "application/json", append(encoded, '\n'))
 }
 
-// answer writes a response. For HEAD requests, net/http omits the body.
+// answer writes a response. For a HEAD request, net/http omits the body.
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

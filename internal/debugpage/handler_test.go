@@ -84,7 +84,7 @@ func TestViewersAreBounded(t *testing.T) {
 		}
 		return response
 	}
-	for range mostViewers {
+	for range maxViewers {
 		line, err := bufio.NewReader(view().Body).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, "data: ") {
 			t.Fatalf("a viewer reads %q, %v", line, err)

@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// hint says where to look first if a page shows Reason.
+// hint names the first thing to check if a page shows Reason.
 type hint struct{ Reason, Look string }
 
-// hints is the table of docs/log.md. The page contains it, because it must also help offline.
+// hints is the table in docs/log.md. It is repeated here so that the page can show it offline.
 var hints = []hint{
 	{"connection refused by …", "whether the process runs and listens on this address, and whether a deployment has just stopped it"},
 	{"did not connect within …, i/o timeout", "the network: a firewall, a security group, a wrong route, a machine that is down"},

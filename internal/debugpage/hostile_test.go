@@ -24,12 +24,12 @@ import (
 func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evil := "<script>alert(1)</script>\x1b[31m\u202e\x00"
-		s := &story{}
+		s := &fakeSource{}
 		var endpoints []flat.Endpoint
 		for i := range 5 {
-			endpoints = append(endpoints, at(uint32(i), fmt.Sprint(evil, i, strings.Repeat("x", 10_000)), "a", 1))
+			endpoints = append(endpoints, newEndpoint(uint32(i), fmt.Sprint(evil, i, strings.Repeat("x", 10_000)), "a", 1))
 		}
-		tell(t, s, endpoints...)
+		openChannel(t, s, endpoints...)
 		s.Receiver.Fail(errors.New(evil + strings.Repeat("y", 10_000)))
 		synctest.Wait()
 		time.Sleep(time.Second)
@@ -97,7 +97,7 @@ func TestManyEndpointsAreFolded(t *testing.T) {
 		}
 		wantTexts(t, page, "this one is down")
 		allocations := testing.AllocsPerRun(10, func() {
-			time.Sleep(freshFor + 1)
+			time.Sleep(pageLifetime + 1)
 			get(t, "")
 		})
 		t.Logf("%d bytes in %v allocations", len(page), allocations)

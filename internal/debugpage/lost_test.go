@@ -27,8 +27,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// plant is an in-memory network with several management servers and one backend.
-type plant struct {
+// network is an in-memory network with several management servers and one backend.
+type testNetwork struct {
 	t         *testing.T
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -37,14 +37,14 @@ type plant struct {
 
 const (
 	manager    = "10.0.0.1:18000"
-	deputy     = "10.0.0.2:18000"
-	worker     = "10.1.0.1:443"
+	fallback   = "10.0.0.2:18000"
+	backend    = "10.1.0.1:443"
 	managerURI = "dns:///" + manager
 )
 
-func newPlant(t *testing.T) *plant {
-	p := &plant{t: t, listeners: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
-	l := p.listen(worker)
+func newTestNetwork(t *testing.T) *testNetwork {
+	p := &testNetwork{t: t, listeners: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
+	l := p.listen(backend)
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	go server.Serve(l)
@@ -52,27 +52,27 @@ func newPlant(t *testing.T) *plant {
 	return p
 }
 
-func (p *plant) listen(address string) net.Listener {
+func (p *testNetwork) listen(address string) net.Listener {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listeners[address] = bufconn.Listen(1 << 16)
 	return p.listeners[address]
 }
 
-func (p *plant) serve(address string, resources ...proto.Message) {
+func (p *testNetwork) serve(address string, resources ...proto.Message) {
 	server := adstest.Serve(p.listen(address), adstest.NewCatalogue(resources...).Serve)
 	p.stops[address] = server.Stop
 	p.t.Cleanup(server.Stop)
 }
 
-func (p *plant) lose(address string) {
+func (p *testNetwork) stop(address string) {
 	p.mu.Lock()
 	delete(p.listeners, address)
 	p.mu.Unlock()
 	p.stops[address]()
 }
 
-func (p *plant) dial(ctx context.Context, address string) (net.Conn, error) {
+func (p *testNetwork) dial(ctx context.Context, address string) (net.Conn, error) {
 	p.mu.Lock()
 	l := p.listeners[address]
 	p.mu.Unlock()
@@ -82,10 +82,10 @@ func (p *plant) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-func (p *plant) channel(target string, idle time.Duration) *grpc.ClientConn {
+func (p *testNetwork) channel(target string, idle time.Duration) *grpc.ClientConn {
 	p.t.Helper()
-	network := &adsclient.Network{Dial: p.dial}
-	builder := given.Builder(eds.Scheme, given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
+	override := &adsclient.Network{Dial: p.dial}
+	builder := given.Builder(eds.Scheme, given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = override })))
 	cc, err := grpc.NewClient(target, grpc.WithResolvers(builder), grpc.WithContextDialer(p.dial), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(idle))
 	if err != nil {
 		p.t.Fatal(err)
@@ -96,7 +96,7 @@ func (p *plant) channel(target string, idle time.Duration) *grpc.ClientConn {
 	return cc
 }
 
-func shown(t *testing.T, target string) (*Channel, string) {
+func channelTo(t *testing.T, target string) (*Channel, string) {
 	t.Helper()
 	var page Page
 	if err := json.Unmarshal([]byte(get(t, "?format=json")), &page); err != nil {
@@ -111,36 +111,36 @@ func shown(t *testing.T, target string) (*Channel, string) {
 	panic("unreachable")
 }
 
-func wantAgo(t *testing.T, what string, at *time.Time, from, to time.Duration) {
+func expectAge(t *testing.T, what string, at *time.Time, from, to time.Duration) {
 	t.Helper()
 	if at == nil || time.Since(*at) < from || time.Since(*at) > to {
 		t.Errorf("%s is %v, want %v to %v ago", what, at, from, to)
 	}
 }
 
-// A management server is lost, and its endpoints stay in use. The page must show the error, its
-// beginning, and the age of the endpoints.
+// The management server becomes unreachable, and its endpoints stay in use. The page must show the
+// error, the start of the outage, and the age of the endpoints.
 func TestThePageShowsALostControlPlane(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPlant(t)
-			resources := []proto.Message{adstest.EDS("shop"), adstest.Cluster("shop", worker)}
+			p := newTestNetwork(t)
+			resources := []proto.Message{adstest.EDS("shop"), adstest.Cluster("shop", backend)}
 			p.serve(manager, resources...)
 			p.channel(target, 0)
 			time.Sleep(time.Hour)
-			c, page := shown(t, target)
+			c, page := channelTo(t, target)
 			if s := c.Sources[0]; len(c.Sources) != 1 || s.Error != "" || s.Confirmed != nil || s.ErrorSince != nil || strings.Contains(page, "stay in use") {
 				t.Errorf("%s: before the failure the source is %+v", target, s)
 			}
-			p.lose(manager)
+			p.stop(manager)
 			time.Sleep(10 * time.Minute)
-			c, page = shown(t, target)
+			c, page = channelTo(t, target)
 			s := c.Sources[0]
 			if want := "management server " + managerURI + " cannot be reached: connection refused by " + manager; s.State != "answered" || s.Error != want || s.LastError != want {
 				t.Errorf("%s: the source is %+v, want the error\n%s", target, s, want)
 			}
-			wantAgo(t, "failing since", s.ErrorSince, 598*time.Second, 600*time.Second)
-			wantAgo(t, "confirmed", s.Confirmed, 600*time.Second, 600*time.Second)
+			expectAge(t, "failing since", s.ErrorSince, 598*time.Second, 600*time.Second)
+			expectAge(t, "confirmed", s.Confirmed, 600*time.Second, 600*time.Second)
 			version := ""
 			if !strings.Contains(target, "cds") {
 				version = " of version " + s.Version
@@ -154,7 +154,7 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 			wantTexts(t, page, "; the endpoints"+version+", confirmed 10m0s ago, stay in use: "+s.Error, "; the endpoints from before stay in use</li>")
 			p.serve(manager, resources...)
 			time.Sleep(3 * time.Minute)
-			c, page = shown(t, target)
+			c, page = channelTo(t, target)
 			if s := c.Sources[0]; s.Error != "" || s.Confirmed != nil || s.ErrorSince != nil || strings.Contains(page, "ago, stay in use") {
 				t.Errorf("%s: after the server has returned the source is %+v", target, s)
 			}
@@ -163,75 +163,76 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 	}
 }
 
-// The management server goes down while the channel is idle. When the channel is used again, the
-// page must show the error.
+// The management server becomes unreachable, and later the channel becomes idle. The page must show
+// the error before the channel becomes idle, and again when the channel is used again.
 func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPlant(t)
-			p.serve(manager, adstest.EDS("shop"), adstest.Cluster("shop", worker))
+			p := newTestNetwork(t)
+			p.serve(manager, adstest.EDS("shop"), adstest.Cluster("shop", backend))
 			cc := p.channel(target, 40*time.Minute)
 			time.Sleep(5 * time.Minute)
-			p.lose(manager)
+			p.stop(manager)
 			time.Sleep(30 * time.Minute)
-			if c, _ := shown(t, target); len(c.Stale(time.Now())) != 1 {
+			if c, _ := channelTo(t, target); len(c.Stale(time.Now())) != 1 {
 				t.Errorf("%s: the sources are %+v, want one stale source", target, c.Sources)
 			}
 			time.Sleep(10 * time.Minute)
-			c, page := shown(t, target)
+			c, page := channelTo(t, target)
 			s := c.Sources[0]
 			if !c.Idle || s.Error != "" || s.ErrorSince != nil || s.Confirmed != nil || !strings.Contains(s.LastError, "cannot be reached") || strings.Contains(page, "ago, stay in use") {
 				t.Errorf("%s: idle is %v, the source is %+v", target, c.Idle, s)
 			}
 			cc.Connect()
 			time.Sleep(time.Minute)
-			c, _ = shown(t, target)
+			c, _ = channelTo(t, target)
 			if c.State != "READY" || len(c.Stale(time.Now())) == 0 {
 				t.Errorf("%s: after idle mode the channel is %s, the sources are %+v", target, c.State, c.Sources)
 			}
 			for _, s := range c.Sources {
 				if s.Stale() {
-					wantAgo(t, target+": "+s.Name+" confirmed", s.Confirmed, 41*time.Minute, 41*time.Minute+time.Second)
+					expectAge(t, target+": "+s.Name+" confirmed", s.Confirmed, 41*time.Minute, 41*time.Minute+time.Second)
 				}
 			}
 		})
 	}
 }
 
-// Another management server takes over. The page must then not show the endpoints as unconfirmed.
+// The channel uses its second management server, because the first one is unreachable. The page must
+// show this, but must not show the endpoints as unconfirmed.
 func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlant(t)
-		p.serve(manager, adstest.Cluster("shop", worker))
-		p.serve(deputy, adstest.Cluster("shop", worker))
-		target := "eds://" + manager + "," + deputy + "/shop?fallbackOnReachabilityOnly=true"
+		p := newTestNetwork(t)
+		p.serve(manager, adstest.Cluster("shop", backend))
+		p.serve(fallback, adstest.Cluster("shop", backend))
+		target := "eds://" + manager + "," + fallback + "/shop?fallbackOnReachabilityOnly=true"
 		p.channel(target, 0)
-		p.lose(manager)
+		p.stop(manager)
 		time.Sleep(time.Minute)
-		c, page := shown(t, target)
-		want := "management server " + managerURI + " cannot be reached: connection refused by " + manager + "; dns:///" + deputy + " is used"
+		c, page := channelTo(t, target)
+		want := "management server " + managerURI + " cannot be reached: connection refused by " + manager + "; dns:///" + fallback + " is used"
 		if s := c.Sources[0]; s.Error != want || s.Confirmed != nil {
 			t.Errorf("the source is %+v, want the error\n%s", s, want)
 		}
 		wantTexts(t, page, want)
-		p.lose(deputy)
+		p.stop(fallback)
 		time.Sleep(time.Minute)
-		c, _ = shown(t, target)
-		want = "management server dns:///" + deputy + " cannot be reached: connection refused by " + deputy
+		c, _ = channelTo(t, target)
+		want = "management server dns:///" + fallback + " cannot be reached: connection refused by " + fallback
 		if s := c.Sources[0]; s.Error != want {
 			t.Errorf("the source is %+v, want the error\n%s", s, want)
 		}
-		wantAgo(t, "confirmed", c.Sources[0].Confirmed, time.Minute, time.Minute)
+		expectAge(t, "confirmed", c.Sources[0].Confirmed, time.Minute, time.Minute)
 	})
 }
 
-// A source fails after a good answer or list of discovery mechanisms. The page must show the
-// failure, and that the answer or list stays in use.
+// A source fails after it has sent an answer or a list of discovery mechanisms. The page must show
+// the failure, and that the answer or list stays in use.
 func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true}}
-		tell(t, s)
-		answer := flat.Answer(at(0, "us-east/a", "a", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true}}
+		openChannel(t, s)
+		answer := flat.Answer(newEndpoint(0, "us-east/a", "a", 1))
 		answer.Version = "7"
 		s.Receiver.Update(answer)
 		time.Sleep(10 * time.Second)
@@ -240,12 +241,12 @@ func TestThePageSaysWhatStaysInUse(t *testing.T) {
 		s.Receiver.Fail(errors.New("shop.yaml:3:1: want a list"))
 		time.Sleep(12 * time.Second)
 		c, page := channel(t)
-		wantAgo(t, "failing since", c.Sources[0].ErrorSince, 24*time.Second, 24*time.Second)
-		wantAgo(t, "confirmed", c.Sources[0].Confirmed, 24*time.Second, 24*time.Second)
+		expectAge(t, "failing since", c.Sources[0].ErrorSince, 24*time.Second, 24*time.Second)
+		expectAge(t, "confirmed", c.Sources[0].Confirmed, 24*time.Second, 24*time.Second)
 		wantTexts(t, page, "The source has been failing for 24 s; the endpoints of version 7, confirmed 24 s ago, stay in use: shop.yaml:3:1: want a list")
-		part := &story{}
-		s.Receiver.Parts([]discovery.Mechanism{{Name: "dns", Source: part}})
-		part.Receiver.Update(flat.Answer(at(0, "us-east/a", "a", 1)))
+		mechanism := &fakeSource{}
+		s.Receiver.Parts([]discovery.Mechanism{{Name: "dns", Source: mechanism}})
+		mechanism.Receiver.Update(flat.Answer(newEndpoint(0, "us-east/a", "a", 1)))
 		settle()
 		if c, _ := channel(t); len(c.Sources) != 1 || c.Sources[0].Name != "dns" || c.Sources[0].Error != "" {
 			t.Errorf("the sources are %+v, want dns without an error", c.Sources)
@@ -257,18 +258,18 @@ func TestThePageSaysWhatStaysInUse(t *testing.T) {
 			t.Errorf("the channel is %s, the sources are %+v", c.State, c.Sources)
 		}
 		wantTexts(t, page, "Source story has been failing for 5 s; the endpoints, confirmed 5 s ago, stay in use: shop.yaml: permission denied")
-		s.Receiver.Parts([]discovery.Mechanism{{Name: "dns", Source: refusing{}}})
+		s.Receiver.Parts([]discovery.Mechanism{{Name: "dns", Source: failingSource{}}})
 		time.Sleep(7 * time.Second)
 		_, page = channel(t)
 		wantTexts(t, page, "Source dns has been failing for 7 s; the endpoints, confirmed 7 s ago, stay in use: bad cluster")
 	})
 }
 
-type refusing struct{}
+type failingSource struct{}
 
-func (refusing) Check(bool) error { return nil }
+func (failingSource) Check(bool) error { return nil }
 
-func (refusing) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (failingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Fail(errors.New("bad cluster"))
 	return discovery.Started{}, nil
 }

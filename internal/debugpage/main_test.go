@@ -2,4 +2,4 @@ package debugpage
 
 import "github.com/understudy-lb/understudy/internal/live"
 
-func init() { live.Enable() } // programs enable recording by importing package debug
+func init() { live.Enable() }

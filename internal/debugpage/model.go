@@ -29,9 +29,9 @@ type Channel struct {
 	// InUse is the name of the priority that gets the calls, or "" if there is none.
 	InUse      string     `json:"in_use,omitempty"`
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why has a line for each higher priority with the reason why it is not in use, or lines with the
-	// reasons why calls fail. If the priority in use has a problem, it also lists why lower priorities
-	// are not in use.
+	// Why contains the reason why each higher priority is not in use or, if no priority is in use, the
+	// reasons why calls fail. If the priority in use has a problem, Why also contains the problems of
+	// the lower priorities.
 	Why      []string `json:"why,omitempty"`
 	WhyInUse string   `json:"why_in_use,omitempty"`
 	Recent   *Recent  `json:"recent,omitempty"`
@@ -48,23 +48,24 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Said describes where the channel's calls go, as in "Calls go to p0 us-east, 20/s."
+// Said returns a sentence that tells where the channel's calls go, such as "Calls go to p0 us-east,
+// 20/s."
 func (c *Channel) Said() string { return c.SaidFor("") }
 
-// SaidFor is like Said, but contains the duration long unless it is "", as in "Calls go to p0
-// us-east (for 11 s), 20/s, all failing: INTERNAL."
-func (c *Channel) SaidFor(long string) string {
-	text := c.becomes()
-	if long != "" && !c.Idle {
-		text += " (for " + long + ")"
+// SaidFor is like Said, but the sentence also contains the duration unless it is "", as in "Calls go
+// to p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
+func (c *Channel) SaidFor(duration string) string {
+	text := c.headline()
+	if duration != "" && !c.Idle {
+		text += " (for " + duration + ")"
 	}
-	if said := c.Recent.said(); said != "" && c.goTo() {
-		text += ", " + said
+	if rate := c.Recent.describe(); rate != "" && c.takesCalls() {
+		text += ", " + rate
 	}
-	return text + c.last()
+	return text + c.ending()
 }
 
-// SaidSince returns the beginning of the state that Said describes, or nil if it is unknown.
+// SaidSince returns the time at which the state that Said describes began, or nil if it is unknown.
 func (c *Channel) SaidSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -72,33 +73,33 @@ func (c *Channel) SaidSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announced is like Said, but without the numbers that change every second.
+// Announced is like Said, but the sentence contains no numbers that change every second.
 func (c *Channel) Announced() string {
-	text := c.becomes()
+	text := c.headline()
 	if c.Failing() {
 		text += ", " + c.Recent.failures()
 	}
-	return text + c.last()
+	return text + c.ending()
 }
 
 // Failing reports whether at least half of the recent calls failed.
-func (c *Channel) Failing() bool { return c.goTo() && c.Recent.Failing() }
+func (c *Channel) Failing() bool { return c.takesCalls() && c.Recent.Failing() }
 
-// Alarming reports whether at least half of the calls fail or no priority is usable.
+// Alarming reports whether at least half of the recent calls failed, or no priority can take calls.
 func (c *Channel) Alarming() bool {
 	return c.Failing() || !c.Idle && c.State == "TRANSIENT_FAILURE"
 }
 
-func (c *Channel) goTo() bool { return !c.Idle && (c.State == "READY" || c.State == "IDLE") }
+func (c *Channel) takesCalls() bool { return !c.Idle && (c.State == "READY" || c.State == "IDLE") }
 
-func (c *Channel) last() string {
+func (c *Channel) ending() string {
 	if c.Idle {
 		return ": nobody calls, and nothing is connected. Below is what it looked like last."
 	}
 	return "."
 }
 
-func (c *Channel) becomes() string {
+func (c *Channel) headline() string {
 	switch {
 	case c.Idle:
 		return "Idle"
@@ -116,8 +117,8 @@ func (c *Channel) becomes() string {
 	return "Calls are taken"
 }
 
-// Reasons returns a line for the problem of the priority in use, if it has one, and then the lines
-// of Why.
+// Reasons returns a line with the problem of the priority in use, if it has one, and a line for each
+// element of Why.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)
@@ -131,7 +132,7 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere reports whether some priority is in use, so that Why is about other priorities.
+// Elsewhere reports whether a priority is in use. Why is then about the other priorities.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
@@ -144,15 +145,15 @@ type Source struct {
 	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is the current error, or "". LastError is the last error, even if it is over, and
-	// LastErrorAt is its time.
+	// Error is the current error, or "". LastError is the last error, even if the source has recovered,
+	// and LastErrorAt is its time.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 	// Notes lists the fields of the answer that have no effect.
 	Notes []string `json:"notes,omitempty"`
-	// ErrorSince is the beginning of the current error. Confirmed is the time at which the endpoints
-	// in use were last confirmed.
+	// ErrorSince is the time at which the current error began. Confirmed is the time at which the
+	// endpoints in use were last confirmed.
 	ErrorSince *time.Time `json:"error_since,omitempty"`
 	Confirmed  *time.Time `json:"confirmed,omitempty"`
 	Endpoints  int        `json:"endpoints"`
@@ -174,10 +175,10 @@ type Policy struct {
 	// describe its earlier state.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
-	// Through lists the policies directly above this one that have only one child, such as drop, from
-	// top to bottom.
+	// Through lists the policies with only one child, such as drop, that are directly above this
+	// policy, from top to bottom.
 	Through []Layer `json:"through,omitempty"`
-	// Notes contains further facts, such as which calls are dropped.
+	// Notes contains remarks on the policy, such as which calls it drops.
 	Notes    []string `json:"notes,omitempty"`
 	Children []*Child `json:"children,omitempty"`
 	// Folded counts the children that the page omits, by state.
@@ -197,11 +198,11 @@ type Layer struct {
 // Child is a priority, a locality or an endpoint.
 type Child struct {
 	Name string `json:"name"`
-	// Title is the name that users see, if it differs from Name.
+	// Title is the name in the log and in metrics, if it differs from Name.
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Error is the last error of the child, even if it is over. ErrorAt is its time.
+	// Error is the last error of the child, even if the child has recovered. ErrorAt is its time.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
@@ -223,8 +224,8 @@ type Child struct {
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
-	order int // sort key of an endpoint, by which endpoints with problems come first
-	open  bool
+	order int  // sort key; endpoints with problems come first
+	open  bool // the page shows the child expanded
 	tally tally
 }
 

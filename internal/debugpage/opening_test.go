@@ -12,14 +12,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-type starting struct {
+type signalingSource struct {
 	toldtest.Source
 	started chan struct{}
 }
 
-func (*starting) Check(bool) error { return nil }
+func (*signalingSource) Check(bool) error { return nil }
 
-func (s *starting) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (s *signalingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	select {
 	case s.started <- struct{}{}:
 	default: // a signal is already pending
@@ -27,12 +27,11 @@ func (s *starting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.Source.Start(r)
 }
 
-// The page is requested while channels open and close. Only the race detector can make this test
-// fail.
+// The page is requested while channels open and close. The race detector must not find a data race.
 func TestThePageWhileChannelsOpen(t *testing.T) {
 	done := make(chan struct{})
-	var looks sync.WaitGroup
-	looks.Go(func() {
+	var viewer sync.WaitGroup
+	viewer.Go(func() {
 		for {
 			select {
 			case <-done:
@@ -44,7 +43,7 @@ func TestThePageWhileChannelsOpen(t *testing.T) {
 	})
 	last := make(chan struct{}, 1)
 	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) {
-		return []discovery.Mechanism{{Name: "a", Source: &toldtest.Source{}}, {Name: "b", Source: &starting{started: last}}}, nil
+		return []discovery.Mechanism{{Name: "a", Source: &toldtest.Source{}}, {Name: "b", Source: &signalingSource{started: last}}}, nil
 	})
 	for range 50 {
 		cc, err := grpc.NewClient("story:///opened", grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -56,5 +55,5 @@ func TestThePageWhileChannelsOpen(t *testing.T) {
 		cc.Close()
 	}
 	close(done)
-	looks.Wait()
+	viewer.Wait()
 }

@@ -15,8 +15,8 @@ import (
 // A priority is READY, but its endpoints return errors. The headline must say that calls fail.
 func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true, "b": true}}
-		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}}
+		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1))
 		call := func(n int) {
 			for range n {
 				_, _ = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
@@ -30,7 +30,7 @@ func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 			t.Errorf("before the failures: %+v, %q", c.Recent, c.WhyInUse)
 		}
 		wantTexts(t, page, "Calls go to p0 us-east/a, ", "/s.")
-		s.sick = true
+		s.failCalls = true
 		call(50)
 		if c, _ := channel(t); !c.Failing() {
 			t.Errorf("after 2.5 s the page says: %s", c.Said())
@@ -41,7 +41,7 @@ func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 			t.Errorf("while all calls fail: %+v, %q", c.Recent, c.WhyInUse)
 		}
 		wantTexts(t, page, "/s, all failing: UNAVAILABLE.", `class="headline failing"`, "p0 us-east/a: its calls fail with UNAVAILABLE", "us-east/a, all failing: UNAVAILABLE.", `<a href="?help">What to look at first</a>`)
-		s.sick = false
+		s.failCalls = false
 		call(300)
 		if c, _ := channel(t); c.Failing() {
 			t.Errorf("after the recovery: %+v", c.Recent)
@@ -56,7 +56,7 @@ func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 
 func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tell(t, &story{}, at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1))
+		openChannel(t, &fakeSource{}, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(1, "eu-west", "b", 1))
 		c, page := channel(t)
 		if c.InUse != "" || c.State != "TRANSIENT_FAILURE" || len(c.Why) != 2 || c.Tree.Children[1].Share != 0 {
 			t.Errorf("in use is %q, state %s, reasons %q", c.InUse, c.State, c.Why)
@@ -68,11 +68,12 @@ func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	})
 }
 
-// Calls go to a priority as a last resort. The page must show the problems of the lower priorities.
+// Calls go to a priority whose endpoints are all ejected, because no other priority is usable. The
+// page must show the problem of the lower priority.
 func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
-		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1), at(1, "eu-west", "c", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", failCalls: true}
+		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1), newEndpoint(1, "eu-west", "c", 1))
 		for range 300 {
 			_, _ = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
 			time.Sleep(50 * time.Millisecond)
@@ -83,8 +84,8 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	})
 }
 
-// The page must show the reason for a failover until the higher priority is READY again. The time
-// until the failover must be shown only before it.
+// The page must show the reason for a failover until the higher priority is READY again. It must
+// show the time until the failover only before the failover.
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}
@@ -113,10 +114,10 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
+		inUseSince, failingSince := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
 		for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {
 			var page strings.Builder
-			c := &Channel{Target: "dns:///a", State: state, Since: &failed, InUseSince: &used}
+			c := &Channel{Target: "dns:///a", State: state, Since: &failingSince, InUseSince: &inUseSince}
 			if err := templates.ExecuteTemplate(&page, "channel", c); err != nil || !strings.Contains(page.String(), want) {
 				t.Errorf("%s: %v, want %s:\n%s", state, err, want, &page)
 			}

@@ -15,11 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// All sources fail. The page must show each source with its error. It must also show the start time
-// of the process, so that a restart is visible.
+// All sources fail. The page must show the error of each source. It must also show the start time of
+// the process, so that a restart of the process is visible.
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := &story{}, &story{}
+		a, b := &fakeSource{}, &fakeSource{}
 		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil)
 		a.Receiver.Fail(errors.New("no such host"))
 		synctest.Wait()
@@ -42,10 +42,10 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		last, first := &story{}, &story{} // in this order, because sorting by name would be wrong
+		last, first := &fakeSource{}, &fakeSource{} // last gets the higher priority, against the order of names
 		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
-		for _, s := range []*story{last, first} {
-			s.Receiver.Update(flat.Answer(at(0, "us-east", "x", 1)))
+		for _, s := range []*fakeSource{last, first} {
+			s.Receiver.Update(flat.Answer(newEndpoint(0, "us-east", "x", 1)))
 		}
 		settle()
 		if c, _ := channel(t); len(c.Why) != 2 || len(c.Tree.Children) != 2 || !strings.HasPrefix(c.Tree.Children[0].title(), "p0 z") {

@@ -15,10 +15,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// policy describes the policy of t for the page. share is its share of the channel's calls.
+// policy returns the description of a policy. share is the policy's share of the channel's calls.
 func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	p := &Policy{}
-	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= patience {
+	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= busyAfter {
 		p.BusySince = timeOf(t.Busy)
 	}
 	if t.Snapshot == nil {
@@ -26,7 +26,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	}
 	p.Policy, p.State, p.Since = t.Policy, t.State.String(), timeOf(t.Since)
 	if t.Error != nil {
-		p.Error = line(shell.Brief(t.Error), longestText)
+		p.Error = line(shell.Brief(t.Error), maxTextLength)
 	}
 	if t.Since.IsZero() {
 		p.State = connectivity.Connecting.String()
@@ -35,7 +35,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	ejected := map[string]shell.Ejected{}
 	if d, ok := t.Details.(shell.OutlierDetection); ok {
 		for _, e := range d.Ejected {
-			ejected[line(e.Name, longestName)] = e
+			ejected[line(e.Name, maxNameLength)] = e
 		}
 	}
 	scheduled := scheduledOf(t.Details)
@@ -49,24 +49,24 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		p.Children = append(p.Children, child)
 		p.tally.add(child)
 	}
-	p.inOrder()
+	p.sortChildren()
 	if d, ok := t.Details.(shell.Priority); ok {
 		for _, title := range d.Unused {
-			p.Children = append(p.Children, &Child{Name: line(title, longestName), State: connectivity.Idle.String(), Why: "not needed yet, so not connected"})
+			p.Children = append(p.Children, &Child{Name: line(title, maxNameLength), State: connectivity.Idle.String(), Why: "not needed yet, so not connected"})
 		}
 	}
 	c.fold(p)
 	if only := p.onlyChild(); only != nil {
 		p.absorb(only)
 	}
-	p.eject(ejected, c.now)
+	p.markEjected(ejected, c.now)
 	return p
 }
 
 // scheduledOf returns the number of scheduled calls of each child, or nil if the policy has no
 // scheduler.
-func scheduledOf(of any) []uint64 {
-	switch d := of.(type) {
+func scheduledOf(details any) []uint64 {
+	switch d := details.(type) {
 	case shell.WeightedTarget:
 		return d.Scheduled()
 	case shell.WeightedRoundRobin:
@@ -75,8 +75,8 @@ func scheduledOf(of any) []uint64 {
 	return nil
 }
 
-// shares returns each child's share of the channel's calls. If some calls go to no child, it adds a
-// note to p.
+// shares returns each child's share of the channel's calls. It adds notes to p about dropped calls
+// and ejected endpoints.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -84,24 +84,24 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	switch d := t.Details.(type) {
 	case []lbconfig.DropCategory:
 		for _, category := range d {
-			part := min(1, float64(category.RequestsPerMillion)/lbconfig.Million)
-			share *= 1 - part
-			p.Notes = append(p.Notes, fmt.Sprintf("drops %s %% as %s", printable.Percent(part), line(category.Category, longestName)))
+			fraction := min(1, float64(category.RequestsPerMillion)/lbconfig.Million)
+			share *= 1 - fraction
+			p.Notes = append(p.Notes, fmt.Sprintf("drops %s %% as %s", printable.Percent(fraction), line(category.Category, maxNameLength)))
 		}
 	case shell.OutlierDetection:
 		if len(d.Ejected) > 0 {
-			then := consequence[d.Tier]
-			if then != "" && share > 0 {
-				then = lastResort
+			consequences := ejectionNotes[d.Tier]
+			if consequences != "" && share > 0 {
+				consequences = lastResort
 			}
-			p.Notes = append(p.Notes, fmt.Sprintf("%d ejected%s", len(d.Ejected), then))
+			p.Notes = append(p.Notes, fmt.Sprintf("%d ejected%s", len(d.Ejected), consequences))
 		}
 	}
 	for i, child := range t.Children {
 		switch d := child.Details.(type) {
 		case shell.PriorityChild:
-			// No priority is in use while calls fail.
-			if in, ok := t.Details.(shell.Priority); ok && in.InUse == child.Name && t.State != connectivity.TransientFailure {
+			// While calls fail, no priority is in use.
+			if priority, ok := t.Details.(shell.Priority); ok && priority.InUse == child.Name && t.State != connectivity.TransientFailure {
 				weights[i] = 1
 			}
 		case shell.Target:
@@ -126,14 +126,14 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 }
 
 func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share float64) *Child {
-	child := &Child{Name: line(s.Name, longestName), State: s.State.String(), Since: timeOf(s.Since), Share: share}
+	child := &Child{Name: line(s.Name, maxNameLength), State: s.State.String(), Since: timeOf(s.Since), Share: share}
 	if s.Title != s.Name {
-		child.Title = line(s.Title, longestName)
+		child.Title = line(s.Title, maxNameLength)
 	}
 	if s.LastError != nil {
-		child.Error, child.ErrorAt = line(shell.Brief(s.LastError), longestText), timeOf(s.FailedAt)
+		child.Error, child.ErrorAt = line(shell.Brief(s.LastError), maxTextLength), timeOf(s.FailedAt)
 	}
-	child.order = badness[child.State]
+	child.order = stateOrder[child.State]
 	var recent recents
 	switch d := s.Details.(type) {
 	case shell.PriorityChild:
@@ -145,7 +145,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Weight = d.Weight
 		if len(d.Addresses) > 1 {
 			for _, a := range d.Addresses {
-				child.Addresses = append(child.Addresses, line(a.Addr, longestName))
+				child.Addresses = append(child.Addresses, line(a.Addr, maxNameLength))
 			}
 		}
 		started, ended, failed := d.Record.Calls()
@@ -164,19 +164,19 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Below = c.policy(below, share)
 		child.tally = child.Below.tally
 	}
-	child.Recent = recentOf(child.tally.recent, c.began, c.now)
+	child.Recent = recentOf(child.tally.recent, c.created, c.now)
 	return child
 }
 
-var consequence = map[shell.Condition]string{
+var ejectionNotes = map[shell.Condition]string{
 	shell.Emptied:  ", none is left: another priority is used, if there is one",
 	shell.HalfOpen: ", none is left: a few calls show whether that is over",
 }
 
 const lastResort = ", none is left: they get the calls anyway, because no other priority is better"
 
-// badness is the sort key of an endpoint's state. States with problems come first.
-var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
+// stateOrder is the sort key of an endpoint's state. States with problems come first.
+var stateOrder = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
@@ -184,7 +184,7 @@ func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	if d.Priority < 0 {
 		child.order = 1 << 30
 	}
-	left := func(what string, p shell.PriorityChild) {
+	setReason := func(what string, p shell.PriorityChild) {
 		switch {
 		case p.Standby:
 			child.Why = what + ", on standby"
@@ -205,12 +205,12 @@ func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	}
 	what := child.State
 	if d.Why != "" {
-		what = line(d.Why, longestText)
+		what = line(d.Why, maxTextLength)
 	}
-	left(what, d)
+	setReason(what, d)
 }
 
-func (p *Policy) inOrder() {
+func (p *Policy) sortChildren() {
 	slices.SortStableFunc(p.Children, func(a, b *Child) int {
 		if a.Below != nil && b.Below != nil && a.Why == "" {
 			return 0
@@ -220,24 +220,25 @@ func (p *Policy) inOrder() {
 }
 
 func (c *collection) fold(p *Policy) {
-	most, budget := c.each, &c.rows
+	limit, budget := c.perLocality, &c.rows
 	if slices.ContainsFunc(p.Children, func(child *Child) bool { return child.Below != nil }) {
-		most, budget = shownBranches, &c.branches
+		limit, budget = maxSiblingBranches, &c.branches
 	}
-	most = min(most, *budget)
-	if len(p.Children) <= most {
+	limit = min(limit, *budget)
+	if len(p.Children) <= limit {
 		*budget -= len(p.Children)
 		return
 	}
-	*budget -= most
+	*budget -= limit
 	p.Folded = make(map[string]int)
-	for _, child := range p.Children[most:] {
+	for _, child := range p.Children[limit:] {
 		p.Folded[child.State]++
 	}
-	p.Children = p.Children[:most]
+	p.Children = p.Children[:limit]
 }
 
-// onlyChild returns the single unnamed child of a policy such as drop, or nil.
+// onlyChild returns the child of a policy with a single unnamed child, such as drop, and otherwise
+// nil.
 func (p *Policy) onlyChild() *Policy {
 	if len(p.Children) == 1 && p.Children[0].Name == "" {
 		return p.Children[0].Below
@@ -245,7 +246,8 @@ func (p *Policy) onlyChild() *Policy {
 	return nil
 }
 
-// absorb replaces p by the policy below it, but keeps the notes and the busy state of p.
+// absorb replaces p by the policy below it, adds p to Through, and keeps the notes and the busy state
+// of p.
 func (p *Policy) absorb(below *Policy) {
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}
@@ -257,14 +259,14 @@ func (p *Policy) absorb(below *Policy) {
 	}
 }
 
-func (p *Policy) eject(ejected map[string]shell.Ejected, now time.Time) {
+func (p *Policy) markEjected(ejected map[string]shell.Ejected, now time.Time) {
 	if len(ejected) == 0 {
 		return
 	}
 	for _, child := range p.Children {
 		if child.Below != nil {
-			child.Below.eject(ejected, now)
-		} else if e, is := ejected[child.Name]; is {
+			child.Below.markEjected(ejected, now)
+		} else if e, ok := ejected[child.Name]; ok {
 			child.EjectedBy, child.EjectedUntil = e.By.String(), timeOf(e.Until)
 			child.Ejected = "ejected by " + causes[e.By] + ", until the interval is over"
 			if left := e.Until.Sub(now); left > 0 {

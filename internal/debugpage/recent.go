@@ -10,39 +10,39 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls
-// have failed since an outage began, see windows.
+// Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls of
+// the shorter period failed, see windows.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
 	// Failed counts calls whose status suggests a problem of the backend: UNAVAILABLE,
-	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists those that
+	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists the codes that
 	// occurred.
 	Failed uint64   `json:"failed"`
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the possible periods in seconds. With a shorter period, an outage is visible earlier.
-// It is used if it contains at least fewCalls calls and most of them failed.
+// windows are the possible periods in seconds. A shorter period shows an outage earlier. It is used
+// if it contains at least minCalls calls, and at least half of them failed.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
-const fewCalls = 3
+const minCalls = 3
 
-// recentOf returns the counts of the most suitable period, or nil if there were no calls. began is
-// the earliest time at which a call can have begun.
-func recentOf(all recents, began, now time.Time) *Recent {
-	r, seconds := all[0], windows[0]
-	for i, shorter := range all[1:] {
-		if 2*r.Failed < r.Ended && 2*shorter.Failed >= shorter.Ended && shorter.Ended >= fewCalls {
+// recentOf returns the counts of the most suitable period, or nil if no call ended in it. No call can
+// have started before the time earliest.
+func recentOf(counts recents, earliest, now time.Time) *Recent {
+	r, seconds := counts[0], windows[0]
+	for i, shorter := range counts[1:] {
+		if 2*r.Failed < r.Ended && 2*shorter.Failed >= shorter.Ended && shorter.Ended >= minCalls {
 			r, seconds = shorter, windows[i+1]
 		}
 	}
 	if r.Ended == 0 {
 		return nil
 	}
-	window := min(max(now.Sub(began), time.Second), time.Duration(seconds)*time.Second)
+	window := min(max(now.Sub(earliest), time.Second), time.Duration(seconds)*time.Second)
 	recent := &Recent{PerSecond: float64(r.Ended) / window.Seconds(), Ended: r.Ended, Failed: r.Failed}
 	for _, code := range r.Codes() {
 		recent.Codes = append(recent.Codes, printable.Code(code))
@@ -63,8 +63,8 @@ func (r *Recent) failures() string {
 	return fmt.Sprintf("%s %% failing: %s", printable.Percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
 }
 
-// said describes the rate of calls and their failures, as in "20/s, all failing: INTERNAL".
-func (r *Recent) said() string {
+// describe returns the rate of calls and their failures, as in "20/s, all failing: INTERNAL".
+func (r *Recent) describe() string {
 	if r == nil {
 		return ""
 	}

@@ -28,52 +28,53 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		return slices.ContainsFunc(p.Children, func(c *Child) bool { return c.Below != nil })
 	},
 	"name": func(c *Child) string {
-		if c.title() == "/" { // the name of a locality whose fields are all empty
+		if c.title() == "/" { // a locality whose fields are all empty
 			return "no locality"
 		}
 		return c.title()
 	},
 	"opened":  func(c *Child) bool { return c.open },
-	"facts":   facts,
+	"facts":   childDetails,
 	"stale":   func(c *Channel) []string { return c.Stale(time.Now()) },
-	"wrong":   wrong,
+	"wrong":   childProblems,
 	"reasons": func(c *Channel) []string { return c.Reasons() },
 	"folded":  folded,
 }).ParseFS(files, "page.html"))
 
-func facts(c *Child) (all []string) {
+func childDetails(c *Child) (details []string) {
 	if c.Since != nil {
-		all = append(all, printable.Duration(max(0, time.Since(*c.Since))))
+		details = append(details, printable.Duration(max(0, time.Since(*c.Since))))
 	}
 	if c.Weight > 0 {
-		all = append(all, fmt.Sprintf("weight %d", c.Weight))
+		details = append(details, fmt.Sprintf("weight %d", c.Weight))
 	}
 	if c.tally.endpoints > 0 {
-		all = append(all, fmt.Sprintf("%d of %d endpoints ready", c.tally.ready, c.tally.endpoints))
+		details = append(details, fmt.Sprintf("%d of %d endpoints ready", c.tally.ready, c.tally.endpoints))
 	}
 	if c.Scheduled > 0 {
-		all = append(all, fmt.Sprintf("%d calls scheduled", c.Scheduled))
+		details = append(details, fmt.Sprintf("%d calls scheduled", c.Scheduled))
 	}
-	return all
+	return details
 }
 
-func wrong(c *Child) (all []string) {
+func childProblems(c *Child) (problems []string) {
 	if c.Ejected != "" {
-		all = append(all, c.Ejected)
+		problems = append(problems, c.Ejected)
 	}
 	switch {
 	case c.Error == "" || c.Ejected != "" && strings.Contains(c.Error, "is ejected"):
 	case c.State == connectivity.TransientFailure.String():
-		all = append(all, c.Error)
+		problems = append(problems, c.Error)
 	case c.ErrorAt != nil:
-		all = append(all, "last error, "+printable.Duration(max(0, time.Since(*c.ErrorAt)))+" ago: "+c.Error)
+		problems = append(problems, "last error, "+printable.Duration(max(0, time.Since(*c.ErrorAt)))+" ago: "+c.Error)
 	default:
-		all = append(all, "last error: "+c.Error)
+		problems = append(problems, "last error: "+c.Error)
 	}
-	return all
+	return problems
 }
 
-// folded lists counts by state, largest first, as in "9,980 READY".
+// folded returns a text for each state and its count, such as "9980 READY", in descending order of
+// the counts.
 func folded(counts map[string]int) []string {
 	var states []string
 	for state := range counts {

@@ -22,15 +22,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// vault is a resolver of the application. Its errors contain the target with its secrets.
-type vault struct {
+// secretResolver is a resolver of the application. Its errors contain the target and the secrets in
+// it.
+type secretResolver struct {
 	mu    sync.Mutex
 	conns []resolver.ClientConn
 }
 
-func (*vault) Scheme() string { return "vault" }
+func (*secretResolver) Scheme() string { return "vault" }
 
-func (v *vault) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (v *secretResolver) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.conns = append(v.conns, cc)
@@ -38,10 +39,10 @@ func (v *vault) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	return v, nil
 }
 
-func (*vault) ResolveNow(resolver.ResolveNowOptions) {}
-func (*vault) Close()                                {}
+func (*secretResolver) ResolveNow(resolver.ResolveNowOptions) {}
+func (*secretResolver) Close()                                {}
 
-func (v *vault) answer() {
+func (v *secretResolver) answer() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i, cc := range v.conns {
@@ -51,11 +52,11 @@ func (v *vault) answer() {
 
 var ownLog = testlog.Keep()
 
-// Secrets in a failover target must not appear in any error or log line, nor on the page. (gRPC
-// itself logs the target at level INFO.)
+// Secrets in a failover target must appear neither in our errors and log lines nor on the page.
+// (gRPC itself logs the target at level INFO.)
 func TestSecretsInTargetsAreToldNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, journal := &vault{}, &bytes.Buffer{}
+		v, journal := &secretResolver{}, &bytes.Buffer{}
 		const target = "failover:///vault:%2F%2Fuser:hunter22@h%2Fshop%3Ftoken=abcdef12,vault:%2F%2Fother333@h%2Fshop,b.test%3Ftoken=abcdef12"
 		dial := func(context.Context, string) (net.Conn, error) { return nil, errors.New("connection refused") }
 		builder := given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(v)), given.Set("Logger", slog.New(slog.NewTextHandler(journal, nil))))
@@ -64,8 +65,8 @@ func TestSecretsInTargetsAreToldNowhere(t *testing.T) {
 			texts["the error of a target with a mistake"] = fmt.Sprint(conn.Invoke(t.Context(), "/a/b", nil, nil))
 			_ = conn.Close()
 		}
-		right, _, _ := strings.Cut(target, ",b.test")
-		conn, err := grpc.NewClient(right, grpc.WithResolvers(builder), grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		validTarget, _, _ := strings.Cut(target, ",b.test")
+		conn, err := grpc.NewClient(validTarget, grpc.WithResolvers(builder), grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,27 +7,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-const mostStale = 4
+const maxStale = 4
 
-// Stale returns a sentence for each source that has failed and whose last good answer is still in
-// use.
+// Stale returns a sentence for each source that has failed while its last answer is still in use.
 func (c *Channel) Stale(now time.Time) (sentences []string) {
 	n := 0
 	for _, s := range c.Sources {
 		if !s.Stale() {
 			continue
 		}
-		if n++; n <= mostStale {
+		if n++; n <= maxStale {
 			sentences = append(sentences, s.stale(now))
 		}
 	}
-	if n > mostStale {
-		sentences = append(sentences, fmt.Sprintf("And %d more sources fail.", n-mostStale))
+	if n > maxStale {
+		sentences = append(sentences, fmt.Sprintf("And %d more sources fail.", n-maxStale))
 	}
 	return sentences
 }
 
-// Stale reports whether the source has failed and its last good answer is still in use.
+// Stale reports whether the source has failed while its last answer is still in use.
 func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
 
 func (s Source) stale(now time.Time) string {

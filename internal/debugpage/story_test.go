@@ -26,26 +26,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// story is a source that the test controls, with a network in which some hosts accept connections.
-type story struct {
+// fakeSource is a source that the test controls. It also simulates a network in which only the hosts
+// in reachable accept connections.
+type fakeSource struct {
 	toldtest.Source
-	server *bufconn.Listener
-	mu     sync.Mutex
-	up     map[string]bool
-	query  string
-	sick   bool
+	server    *bufconn.Listener
+	mu        sync.Mutex
+	reachable map[string]bool
+	query     string
+	failCalls bool
 }
 
-func (s *story) restore(host string) {
+func (s *fakeSource) restore(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.up[host] = true
+	s.reachable[host] = true
 }
 
-func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
+func (s *fakeSource) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
 	s.mu.Lock()
-	up := s.up[host]
+	up := s.reachable[host]
 	s.mu.Unlock()
 	switch {
 	case up:
@@ -57,10 +58,10 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, errors.New("dial tcp " + address + ": connect: connection refused")
 }
 
-func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
+func openChannel(t *testing.T, s *fakeSource, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	t.Helper()
 	s.server = toldtest.Serve(t, health.NewServer(), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		if s.sick {
+		if s.failCalls {
 			return nil, status.Error(codes.Unavailable, "sick")
 		}
 		return handle(ctx, req)
@@ -78,7 +79,7 @@ func settle() {
 	synctest.Wait()
 }
 
-func at(priority uint32, locality, host string, weight uint32) flat.Endpoint {
+func newEndpoint(priority uint32, locality, host string, weight uint32) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: host + ":443", Weight: weight}
 }
 
@@ -121,8 +122,8 @@ func wantTexts(t *testing.T, page string, texts ...string) {
 
 func TestThePageSaysWhichPriorityIsInUseAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"b": true, "c": true}}
-		tell(t, s, at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 3), at(1, "eu-west", "c", 1))
+		s := &fakeSource{reachable: map[string]bool{"b": true, "c": true}}
+		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(1, "eu-west", "b", 3), newEndpoint(1, "eu-west", "c", 1))
 		c, page := channel(t)
 		if c.InUse != "p1 eu-west" || c.State != "READY" || len(c.Why) != 1 || c.Why[0] != "p0 us-east/a: connection refused by a:443" {
 			t.Errorf("in use is %q, state %s, reasons %q", c.InUse, c.State, c.Why)
@@ -144,8 +145,8 @@ func TestThePageSaysWhichPriorityIsInUseAndWhy(t *testing.T) {
 
 func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"b": true}}
-		tell(t, s, at(0, "us-east/a", "hang", 1), at(1, "eu-west", "b", 1))
+		s := &fakeSource{reachable: map[string]bool{"b": true}}
+		openChannel(t, s, newEndpoint(0, "us-east/a", "hang", 1), newEndpoint(1, "eu-west", "b", 1))
 		_, page := channel(t)
 		wantTexts(t, page, "p1 eu-west", "not needed yet, so not connected")
 		wantTexts(t, page, "Calls wait for p0 us-east/a.", "connecting, the next priority steps in in 9 s")
@@ -154,7 +155,7 @@ func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 		_, page = channel(t)
 		wantTexts(t, page, "Calls go to p1 eu-west.", "did not connect within 10 s")
 		s.restore("a")
-		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1)))
+		s.Receiver.Update(flat.Answer(newEndpoint(0, "us-east/a", "a", 1), newEndpoint(1, "eu-west", "b", 1)))
 		settle()
 		_, page = channel(t)
 		wantTexts(t, page, "Calls go to p0 us-east/a.", "not needed now, kept for 14m59s")
@@ -163,8 +164,8 @@ func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 
 func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true, "c": true}, query: "?minReady=0.6"}
-		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/b", "b", 3), at(1, "eu-west", "c", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true, "c": true}, query: "?minReady=0.6"}
+		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/b", "b", 3), newEndpoint(1, "eu-west", "c", 1))
 		c, page := channel(t)
 		want := "p0 us-east/a, us-east/b: 25 % of its weight is READY, want 60 %"
 		if c.InUse != "p1 eu-west" || c.Tree.Children[0].State != "READY" || c.Why[0] != want {
@@ -176,8 +177,8 @@ func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
 
 func TestThePageShowsAStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?warmStandby=1"}
-		tell(t, s, at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1), at(2, "eu-south", "c", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}, query: "?warmStandby=1"}
+		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(1, "eu-west", "b", 1), newEndpoint(2, "eu-south", "c", 1))
 		_, page := channel(t)
 		wantTexts(t, page, "Calls go to p0 us-east/a.", "READY, on standby", "not needed yet, so not connected")
 	})
@@ -185,8 +186,8 @@ func TestThePageShowsAStandby(t *testing.T) {
 
 func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{}
-		tell(t, s)
+		s := &fakeSource{}
+		openChannel(t, s)
 		c, page := channel(t)
 		if c.State != "CONNECTING" || c.Sources[0].State != "no answer yet" {
 			t.Errorf("the channel is %+v", c)
@@ -203,12 +204,12 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	})
 }
 
-// An idle channel must be shown once. A closed channel must not be shown.
+// An idle channel must be shown once, with its last policies. A closed channel must not be shown.
 func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true}}
-		endpoint := at(0, "us-east/a", "a", 1)
-		cc := tell(t, s, endpoint)
+		s := &fakeSource{reachable: map[string]bool{"a": true}}
+		endpoint := newEndpoint(0, "us-east/a", "a", 1)
+		cc := openChannel(t, s, endpoint)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		c, page := channel(t)

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	mostViewers = 32
-	period      = time.Second
-	streamFor   = 5 * time.Minute  // after this, the browser reconnects
-	writeFor    = 10 * time.Second // a viewer that does not read for this time is disconnected
+	maxViewers        = 32
+	minInterval       = time.Second
+	maxStreamDuration = 5 * time.Minute  // the browser then reconnects
+	writeTimeout      = 10 * time.Second // a viewer that reads nothing for so long is disconnected
 )
 
 type viewers struct{ n atomic.Int64 }
 
 func (v *viewers) enter() bool {
-	if v.n.Add(1) > mostViewers {
+	if v.n.Add(1) > maxViewers {
 		v.n.Add(-1)
 		return false
 	}
@@ -26,8 +26,8 @@ func (v *viewers) enter() bool {
 
 func (v *viewers) leave() { v.n.Add(-1) }
 
-// serveEvents sends the page as a server-sent event whenever it changes. For each viewer, it spends
-// at most a twentieth of the time on collecting pages.
+// serveEvents sends the page as a server-sent event whenever the page changes. For each viewer, it
+// collects pages for at most a twentieth of the time.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	if !h.viewers.enter() {
 		w.Header().Set("Retry-After", "10")
@@ -40,23 +40,23 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 		return
 	}
 	control := http.NewResponseController(w)
-	end := time.NewTimer(streamFor)
+	end := time.NewTimer(maxStreamDuration)
 	defer end.Stop()
 	var last []byte
 	for {
-		began := time.Now()
-		next, err := h.event(q)
+		start := time.Now()
+		next, err := h.renderEvent(q)
 		if err != nil {
 			return
 		}
 		if !bytes.Equal(next, last) {
 			last = next
-			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // not all servers support deadlines, so the error is ignored
+			_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // some servers do not support deadlines
 			if _, err := w.Write(next); err != nil || control.Flush() != nil {
 				return
 			}
 		}
-		wait := time.NewTimer(max(period, 20*time.Since(began)))
+		wait := time.NewTimer(max(minInterval, 20*time.Since(start)))
 		select {
 		case <-wait.C:
 		case <-r.Context().Done():
@@ -69,7 +69,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	}
 }
 
-func (h *handler) event(q query) ([]byte, error) {
+func (h *handler) renderEvent(q query) ([]byte, error) {
 	var content bytes.Buffer
 	if err := templates.ExecuteTemplate(&content, "main", h.collect(q)); err != nil {
 		return nil, err

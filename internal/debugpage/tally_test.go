@@ -6,12 +6,12 @@ import (
 	"testing/synctest"
 )
 
-// Only localities of priorities in use may be expanded, even if a locality has no READY endpoint.
-// The summary of a priority must count its READY endpoints.
+// The page must expand the priority in use and all of its localities, even a locality without a
+// READY endpoint. It must not expand other priorities. Each summary must count the READY endpoints.
 func TestThePageUnfoldsWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true, "c": true}}
-		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1), at(0, "us-east/b", "d", 1), at(1, "eu-west", "c", 1))
+		s := &fakeSource{reachable: map[string]bool{"a": true, "c": true}}
+		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1), newEndpoint(0, "us-east/b", "d", 1), newEndpoint(1, "eu-west", "c", 1))
 		_, page := channel(t)
 		for name, want := range map[string]struct {
 			open bool

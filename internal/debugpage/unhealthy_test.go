@@ -11,46 +11,46 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-func ill(e flat.Endpoint) flat.Endpoint {
+func unhealthy(e flat.Endpoint) flat.Endpoint {
 	e.Health = discovery.Unhealthy
 	return e
 }
 
-// A priority's unhealthy endpoints become healthy. Calls must stay on the lower priority until one
-// of these endpoints is connected.
+// The unhealthy endpoints of the first priority become healthy. Calls must use the second priority
+// until one of these endpoints is connected.
 func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	for _, query := range []string{"", "?failbackDelay=30s"} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &story{up: map[string]bool{"b": true}, query: query}
-			near, far := at(0, "us-east/a", "hang", 1), at(1, "eu-west", "b", 1)
-			cc := tell(t, s, ill(near), far)
-			calls := func() {
+			s := &fakeSource{reachable: map[string]bool{"b": true}, query: query}
+			near, far := newEndpoint(0, "us-east/a", "hang", 1), newEndpoint(1, "eu-west", "b", 1)
+			cc := openChannel(t, s, unhealthy(near), far)
+			expectCall := func() {
 				t.Helper()
-				began := time.Now()
-				if err := call(t, cc); err != nil || time.Since(began) > 0 {
-					t.Errorf("%q: a call took %v and ended with %v, want an answer from the lower priority at once", query, time.Since(began), err)
+				start := time.Now()
+				if err := call(t, cc); err != nil || time.Since(start) > 0 {
+					t.Errorf("%q: a call took %v and ended with %v, want an answer from the lower priority at once", query, time.Since(start), err)
 				}
 			}
-			calls()
+			expectCall()
 			if err := s.Receiver.Update(flat.Answer(near, far)); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
-			calls() // must stay on the lower priority while the higher one connects
+			expectCall()
 			s.restore("hang")
-			time.Sleep(40 * time.Second) // in this time, the first connection attempt fails and the next one succeeds
-			calls()
+			time.Sleep(40 * time.Second) // the first connection attempt fails, and the next one succeeds
+			expectCall()
 		})
 	}
 }
 
-// No endpoint can take calls. The errors of calls and the page must give the reason. If the source
-// then fails, they must also give its error.
+// No endpoint can take calls. The errors of calls and the page must contain the reason. If the source
+// then fails, they must also contain the source's error.
 func TestWhyNothingCanTakeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{up: map[string]bool{"a": true}}
-		cc := tell(t, s)
-		sees := func(want string) {
+		s := &fakeSource{reachable: map[string]bool{"a": true}}
+		cc := openChannel(t, s)
+		expectReason := func(want string) {
 			t.Helper()
 			settle()
 			if err := call(t, cc); err == nil || !strings.Contains(err.Error(), want) {
@@ -59,22 +59,22 @@ func TestWhyNothingCanTakeCalls(t *testing.T) {
 			_, page := channel(t)
 			wantTexts(t, page, want)
 		}
-		if err := s.Receiver.Update(flat.Answer(ill(at(0, "us-east/a", "a", 1)), ill(at(0, "us-east/b", "b", 1)))); err != nil {
+		if err := s.Receiver.Update(flat.Answer(unhealthy(newEndpoint(0, "us-east/a", "a", 1)), unhealthy(newEndpoint(0, "us-east/b", "b", 1)))); err != nil {
 			t.Errorf("an answer with unhealthy endpoints was rejected: %v", err)
 		}
-		sees("no endpoint can take calls: 2 unhealthy")
-		answer := flat.Answer(ill(at(0, "us-east/a", "a", 1)))
+		expectReason("no endpoint can take calls: 2 unhealthy")
+		answer := flat.Answer(unhealthy(newEndpoint(0, "us-east/a", "a", 1)))
 		answer.Why, answer.Notes = "all pods of shop are starting", []string{"a port has no effect"}
 		if err := s.Receiver.Update(answer); err != nil {
 			t.Error(err)
 		}
-		sees("all pods of shop are starting")
-		sees("")
+		expectReason("all pods of shop are starting")
+		expectReason("")
 		if _, page := channel(t); !strings.Contains(page, "a port has no effect") {
 			t.Error("the page does not show the note")
 		}
 		s.Receiver.Fail(errors.New("the registry is away"))
-		sees("the registry is away; its last answer: all pods of shop are starting")
+		expectReason("the registry is away; its last answer: all pods of shop are starting")
 		if err := s.Receiver.Update(answer); err != nil {
 			t.Error(err)
 		}
@@ -82,7 +82,7 @@ func TestWhyNothingCanTakeCalls(t *testing.T) {
 		if err := call(t, cc); err == nil || strings.Contains(err.Error(), "away") {
 			t.Errorf("a call ended with %v, after the source recovered", err)
 		}
-		if err := s.Receiver.Update(flat.Answer(at(0, "us-east/a", "a", 1))); err != nil {
+		if err := s.Receiver.Update(flat.Answer(newEndpoint(0, "us-east/a", "a", 1))); err != nil {
 			t.Error(err)
 		}
 		settle()

@@ -19,8 +19,8 @@ func cluster(localities ...*endpointv3.LocalityLbEndpoints) *endpointv3.ClusterL
 	return &endpointv3.ClusterLoadAssignment{ClusterName: "cluster", Endpoints: localities}
 }
 
-// in returns a locality of weight 1. name is region/zone/sub_zone.
-func in(priority uint32, name string, endpoints ...string) *endpointv3.LocalityLbEndpoints {
+// newLocality returns a locality of weight 1. name is region/zone/sub_zone.
+func newLocality(priority uint32, name string, endpoints ...string) *endpointv3.LocalityLbEndpoints {
 	parts := append(strings.Split(name, "/"), "", "")
 	l := &endpointv3.LocalityLbEndpoints{
 		Locality:            &corev3.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]},
@@ -33,17 +33,17 @@ func in(priority uint32, name string, endpoints ...string) *endpointv3.LocalityL
 	return l
 }
 
-func weighing(weight uint32, l *endpointv3.LocalityLbEndpoints) *endpointv3.LocalityLbEndpoints {
+func withWeight(weight uint32, l *endpointv3.LocalityLbEndpoints) *endpointv3.LocalityLbEndpoints {
 	l.LoadBalancingWeight = wrapperspb.UInt32(weight)
 	return l
 }
 
-func unweighted(l *endpointv3.LocalityLbEndpoints) *endpointv3.LocalityLbEndpoints {
+func withoutWeight(l *endpointv3.LocalityLbEndpoints) *endpointv3.LocalityLbEndpoints {
 	l.LoadBalancingWeight = nil
 	return l
 }
 
-// lbEndpoint returns an endpoint on port 80. text is "host" or "host*weight".
+// lbEndpoint returns an endpoint with port 80. text is "host" or "host*weight".
 func lbEndpoint(text string) *endpointv3.LbEndpoint {
 	host, weight, weighted := strings.Cut(text, "*")
 	lb := &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{

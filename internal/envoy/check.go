@@ -9,24 +9,24 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
-// maxWeight limits the sum of the weights of a priority's localities, and of a locality's endpoints
-// (gRFC A27).
+// maxWeight is the maximum sum of the weights of a priority's localities, and of a locality's
+// endpoints (gRFC A27).
 const maxWeight = math.MaxUint32
 
-type place struct{ locality, endpoint int }
+type endpointIndex struct{ locality, endpoint int }
 
 type checker struct {
 	cluster   *endpointv3.ClusterLoadAssignment
 	problems  Invalid
-	addresses map[string]place
+	addresses map[string]endpointIndex
 }
 
 // Validate returns the error that Read would return. It is safe for concurrent use.
 //
-// It validates only fields with an effect. Rejecting unsupported fields would break clients when a
-// server starts to set them (gRFC A27). Other violations of Envoy's rules become notes.
+// Validate checks only the fields that gRPC uses. If it also rejected other fields, clients would
+// break when a server starts to set them (gRFC A27). Read notes violations of Envoy's other rules.
 func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
-	c := checker{cluster: cluster, addresses: make(map[string]place)}
+	c := checker{cluster: cluster, addresses: make(map[string]endpointIndex)}
 	if cluster.GetClusterName() == "" {
 		c.problems.Add("cluster_name", "cluster_name is empty")
 	}
@@ -68,7 +68,7 @@ func (c *checker) checkLocalities() {
 		} else {
 			seen[key] = i
 		}
-		if before := sums[priority]; before <= maxWeight && before+weight > maxWeight {
+		if previous := sums[priority]; previous <= maxWeight && previous+weight > maxWeight {
 			c.problems.Add(fmt.Sprintf("endpoints[%d].load_balancing_weight", i), "the weights of the localities of priority %d sum to more than %d", priority, uint64(maxWeight))
 		}
 		sums[priority] += weight
@@ -76,7 +76,8 @@ func (c *checker) checkLocalities() {
 	c.checkGaps(sums)
 }
 
-// checkGaps adds a problem for each gap in the priorities.
+// checkGaps adds a problem for each gap in the priorities. used has an entry for each priority with
+// traffic.
 func (c *checker) checkGaps(used map[uint32]uint64) {
 	for i, locality := range c.cluster.GetEndpoints() {
 		p := locality.GetPriority()
@@ -84,7 +85,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 			continue
 		}
 		c.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
-		used[p-1] = 1 // treated as used, so that each gap is reported only once
+		used[p-1] = 1 // prevents another report of this gap
 	}
 }
 
@@ -111,36 +112,36 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	}
 }
 
-// checkAddresses checks the addresses of one endpoint. For an unhealthy endpoint, it only looks for
-// duplicates.
+// checkAddresses checks the addresses of an endpoint. If the endpoint is unhealthy, it only checks
+// for duplicates.
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
-	dialled := Healthy(lb)
+	healthy := Healthy(lb)
 	if lb.GetEndpoint() == nil {
-		if dialled {
+		if healthy {
 			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
 		}
 		return
 	}
 	for k, address := range addressesOf(lb) {
-		at := func() string {
+		path := func() string {
 			if k == 0 {
 				return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.address", i, j)
 			}
 			return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.additional_addresses[%d].address", i, j, k-1)
 		}
-		dial, wrong := dialable(address)
-		if dial == "" {
-			for _, w := range wrong {
-				if dialled {
-					c.problems.Add(strings.TrimSuffix(join(at(), w.field), "."), "%s", w.text)
+		target, problems := dialTarget(address)
+		if target == "" {
+			for _, w := range problems {
+				if healthy {
+					c.problems.Add(strings.TrimSuffix(join(path(), w.field), "."), "%s", w.text)
 				}
 			}
 			continue
 		}
-		if first, ok := c.addresses[dial]; ok {
-			c.problems.Add(at(), "address %s is that of endpoints[%d].lb_endpoints[%d] already", dial, first.locality, first.endpoint)
+		if first, ok := c.addresses[target]; ok {
+			c.problems.Add(path(), "address %s is that of endpoints[%d].lb_endpoints[%d] already", target, first.locality, first.endpoint)
 			continue
 		}
-		c.addresses[dial] = place{i, j}
+		c.addresses[target] = endpointIndex{i, j}
 	}
 }

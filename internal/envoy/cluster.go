@@ -2,7 +2,7 @@
 // (gRFC A27), and the outlier_detection of a Cluster as the configuration of a policy (gRFC A50).
 // Messages that gRPC rejects cause errors, and ignored fields cause notes.
 //
-// Only the sources with Envoy's formats import this package, so that other clients do not link
+// Only the sources that read Envoy's formats import this package, so that other clients do not link
 // Envoy's protos.
 package envoy
 
@@ -17,9 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Read converts a cluster to an answer. A cluster without endpoints is not an error; the answer is
-// marked as intentionally empty. The notes describe ignored fields, and violations of Envoy's rules
-// that gRPC accepts.
+// Read converts a cluster to an answer. A cluster may have no endpoints: then the answer is marked
+// as intentionally empty. The notes describe ignored fields, and violations of Envoy's rules that
+// gRPC accepts.
 //
 // The error is an *Invalid if the cluster violates gRPC's rules (gRFC A27 and the behavior of other
 // gRPC clients): an endpoint with weight 0; weights of a priority's localities, or of a locality's
@@ -32,7 +32,7 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 		return discovery.Answer{}, nil, err
 	}
 	var notes Invalid
-	note(cluster, &notes)
+	addNotes(cluster, &notes)
 	a := discovery.Answer{Service: cluster.GetClusterName(), Identity: identityOf(cluster), Empty: true}
 	for _, locality := range cluster.GetEndpoints() {
 		if !hasTraffic(locality) {
@@ -42,7 +42,7 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 			a.Priorities = append(a.Priorities, discovery.Priority{})
 		}
 		p := &a.Priorities[locality.GetPriority()]
-		p.Localities = append(p.Localities, read(locality))
+		p.Localities = append(p.Localities, readLocality(locality))
 	}
 	if len(a.Priorities) == 0 {
 		a.Why = whyEmpty(cluster)
@@ -51,7 +51,7 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	return a, notes.Problems, nil
 }
 
-// identityOf returns a hash of a cluster, or "" if it cannot be encoded.
+// identityOf returns a hash of a cluster, or "" if the cluster cannot be encoded.
 func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(cluster)
 	if err != nil {
@@ -60,8 +60,8 @@ func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
-func read(l *endpointv3.LocalityLbEndpoints) discovery.Locality {
-	read := discovery.Locality{
+func readLocality(l *endpointv3.LocalityLbEndpoints) discovery.Locality {
+	locality := discovery.Locality{
 		Region:    l.GetLocality().GetRegion(),
 		Zone:      l.GetLocality().GetZone(),
 		SubZone:   l.GetLocality().GetSubZone(),
@@ -69,15 +69,15 @@ func read(l *endpointv3.LocalityLbEndpoints) discovery.Locality {
 		Endpoints: make([]discovery.Endpoint, len(l.GetLbEndpoints())),
 	}
 	for i, lb := range l.GetLbEndpoints() {
-		e := &read.Endpoints[i]
+		e := &locality.Endpoints[i]
 		*e = discovery.Endpoint{Addresses: Addresses(lb), Weight: Weight(lb), Health: health(lb.GetHealthStatus()), Hostname: lb.GetEndpoint().GetHostname()}
-		hint(lb, e)
+		readHints(lb, e)
 	}
-	return read
+	return locality
 }
 
-func health(given corev3.HealthStatus) discovery.Health {
-	switch given {
+func health(status corev3.HealthStatus) discovery.Health {
+	switch status {
 	case corev3.HealthStatus_UNKNOWN:
 		return discovery.Unknown
 	case corev3.HealthStatus_HEALTHY:
@@ -89,8 +89,7 @@ func health(given corev3.HealthStatus) discovery.Health {
 	}
 }
 
-// Texts returns the text of each note. explain, which may be nil, returns a more detailed error for
-// a note.
+// Texts returns the text of each note. explain adds details to the text, and may be nil.
 func Texts(notes []Problem, explain func(*Invalid) error) (texts []string) {
 	for _, n := range notes {
 		invalid := &Invalid{Problems: []Problem{n}}

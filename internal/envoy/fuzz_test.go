@@ -14,14 +14,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzRead checks that Read returns either problems or a valid answer, and that Write and Read turn
-// this answer into itself.
+// FuzzRead checks that Read returns either problems or a valid answer. If the answer is converted to
+// a cluster with Write, Read must return the same answer again.
 func FuzzRead(f *testing.F) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
-		cluster(weighing(3, in(0, "us/a", "10.0.0.1*5", "10.0.0.2")), in(1, "eu", "::1"), in(1, "as", "host")),
-		cluster(in(0, "us", "a*0", "a"), unweighted(in(3, "eu", "b"))),
-		cluster(in(0, strings.Repeat("z", 3000), "a"), in(0, strings.Repeat("z", 3000), "b")),
-		cluster(in(129, "us"), &endpointv3.LocalityLbEndpoints{LbEndpoints: []*endpointv3.LbEndpoint{nil}}),
+		cluster(withWeight(3, newLocality(0, "us/a", "10.0.0.1*5", "10.0.0.2")), newLocality(1, "eu", "::1"), newLocality(1, "as", "host")),
+		cluster(newLocality(0, "us", "a*0", "a"), withoutWeight(newLocality(3, "eu", "b"))),
+		cluster(newLocality(0, strings.Repeat("z", 3000), "a"), newLocality(0, strings.Repeat("z", 3000), "b")),
+		cluster(newLocality(129, "us"), &endpointv3.LocalityLbEndpoints{LbEndpoints: []*endpointv3.LbEndpoint{nil}}),
 	} {
 		wire, err := proto.Marshal(c)
 		if err != nil {
@@ -35,7 +35,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var translator topology.Translator
-		tree, err := become(&translator, c)
+		tree, err := readAndTranslate(&translator, c)
 		if err != nil {
 			invalid, ok := errors.AsType[*Invalid](err)
 			if !ok || len(invalid.Problems) == 0 || strings.ContainsAny(err.Error(), "\n\r") {
@@ -46,9 +46,9 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		again, err := become(&translator, c)
-		if err != nil || string(again.Config()) != string(tree.Config()) {
-			t.Errorf("the same cluster became %s, then %s, %v", tree.Config(), again.Config(), err)
+		repeated, err := readAndTranslate(&translator, c)
+		if err != nil || string(repeated.Config()) != string(tree.Config()) {
+			t.Errorf("the same cluster became %s, then %s, %v", tree.Config(), repeated.Config(), err)
 		}
 		answer, notes, _ := Read(c)
 		checkLengths(t, notes)
@@ -57,10 +57,10 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		written := Write(c.GetClusterName(), checked)
-		back, err := become(new(topology.Translator), written)
-		first, _ := become(new(topology.Translator), c)
-		if err != nil || string(back.Config()) != string(first.Config()) || !reflect.DeepEqual(back.Endpoints, first.Endpoints) {
-			t.Errorf("the cluster became %s, but %s, %v after Write and Read: %v", first.Config(), back.Config(), err, written)
+		reread, err := readAndTranslate(new(topology.Translator), written)
+		first, _ := readAndTranslate(new(topology.Translator), c)
+		if err != nil || string(reread.Config()) != string(first.Config()) || !reflect.DeepEqual(reread.Endpoints, first.Endpoints) {
+			t.Errorf("the cluster became %s, but %s, %v after Write and Read: %v", first.Config(), reread.Config(), err, written)
 		}
 		var config []map[string]top
 		if err := json.Unmarshal(tree.Config(), &config); err != nil {
@@ -77,7 +77,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkLengths checks that texts are short even if they contain long names.
+// checkLengths checks that the texts of problems are short even if the input has long names.
 func checkLengths(t *testing.T, problems []Problem) {
 	t.Helper()
 	for _, p := range problems {

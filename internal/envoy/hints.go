@@ -8,30 +8,30 @@ import (
 	whereabouts "github.com/understudy-lb/understudy/internal/location"
 )
 
-// hintsIn is the key in filter_metadata under which an endpoint has its node and its topology
+// hintsKey is the key in filter_metadata under which an endpoint has its node and its topology
 // hints:
 //
 // metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
-const hintsIn = "understudy.dev"
+const hintsKey = "understudy.dev"
 
-// mostHints limits the number of zones, and of nodes, in an endpoint's hints. Kubernetes allows at
-// most 8.
-const mostHints = 64
+// maxHints is the maximum number of zones, and of nodes, in an endpoint's hints. Kubernetes allows
+// at most 8.
+const maxHints = 64
 
-// hint sets the node and the hints of an endpoint from its metadata. It ignores invalid values
+// readHints sets the node and the hints of an endpoint from its metadata. It ignores invalid values
 // instead of rejecting the cluster, because hints only move calls within a priority.
-func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
-	fields := lb.GetMetadata().GetFilterMetadata()[hintsIn].GetFields()
+func readHints(lb *endpointv3.LbEndpoint, endpoint *discovery.Endpoint) {
+	fields := lb.GetMetadata().GetFilterMetadata()[hintsKey].GetFields()
 	if node := fields["node"].GetStringValue(); whereabouts.Problem(node) == "" {
-		to.Node = node
+		endpoint.Node = node
 	}
-	to.ForZones, to.ForNodes = namesIn(fields["forZones"]), namesIn(fields["forNodes"])
+	endpoint.ForZones, endpoint.ForNodes = readNames(fields["forZones"]), readNames(fields["forNodes"])
 }
 
-// namesIn returns the valid names in a list, or nil if the list is too long.
-func namesIn(v *structpb.Value) (names []string) {
+// readNames returns the valid names in a list, or nil if the list is too long.
+func readNames(v *structpb.Value) (names []string) {
 	values := v.GetListValue().GetValues()
-	if len(values) > mostHints {
+	if len(values) > maxHints {
 		return nil
 	}
 	for _, v := range values {

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// Valid hints in the metadata of an endpoint are used, and invalid ones are ignored.
+// Valid hints in the metadata of an endpoint must be used, and invalid hints must be ignored.
 func TestHintsInMetadata(t *testing.T) {
 	long := `"` + strings.Repeat("a", 257) + `"`
 	for metadata, want := range map[string]string{

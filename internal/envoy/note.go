@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
+func addNotes(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	var idle []string
 	for i, locality := range cluster.GetEndpoints() {
 		path := fmt.Sprintf("endpoints[%d]", i)
@@ -21,7 +21,7 @@ func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 		}
 		noteUnused(locality, path, notes)
 	}
-	idle = append(idle, noteUnread(cluster, notes)...)
+	idle = append(idle, noteIgnored(cluster, notes)...)
 	noteDrops(cluster, notes)
 	err := cluster.ValidateAll()
 	if err == nil {
@@ -53,17 +53,17 @@ func hasAnyPrefix(path string, prefixes []string) bool {
 }
 
 func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *Invalid) {
-	has := "no weight"
+	weight := "no weight"
 	if locality.GetLoadBalancingWeight() != nil {
-		has = "weight 0"
+		weight = "weight 0"
 	}
 	notes.Add(path, "locality %q of priority %d has %s and gets no traffic",
-		LocalityName(locality.GetLocality()), locality.GetPriority(), has)
+		LocalityName(locality.GetLocality()), locality.GetPriority(), weight)
 }
 
-// noteUnread adds notes about the fields that Envoy uses and gRPC ignores (gRFC A27), and returns
-// their paths.
-func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (paths []string) {
+// noteIgnored adds a note for each field that Envoy uses and gRPC ignores (gRFC A27), and returns
+// the paths of these fields.
+func noteIgnored(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (paths []string) {
 	policy := cluster.GetPolicy()
 	for _, field := range []struct {
 		given bool

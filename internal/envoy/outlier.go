@@ -16,9 +16,9 @@ import (
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection by the mapping of gRFC A50 ("xDS
-// Integration"). In addition, the configuration sets ReportEmptied: when all endpoints of a
-// priority are ejected, understudy_priority can use another one. The notes describe ignored fields.
-// The error is an *Invalid (gRFC A50, "xDS Validation").
+// Integration"). It also sets ReportEmptied, so that understudy_priority can use another priority
+// when all endpoints of a priority are ejected. The notes describe ignored fields. The error is an
+// *Invalid (gRFC A50, "xDS Validation").
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
 	r := outlierReader{config: lbconfig.NewOutlierDetection()}
 	r.duration("interval", given.GetInterval(), &r.config.Interval)
@@ -28,9 +28,9 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 	r.successRate(given)
 	r.failurePercentage(given)
 	if given := time.Duration(r.config.Interval); r.config.Ejects() && given < lbconfig.LeastInterval {
-		r.found.Add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
+		r.problems.Add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
 	}
-	if err := r.found.Err(); err != nil {
+	if err := r.problems.Err(); err != nil {
 		return nil, nil, err
 	}
 	r.config.ReportEmptied = r.config.Ejects()
@@ -38,12 +38,12 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 }
 
 type outlierReader struct {
-	config *lbconfig.OutlierDetection
-	found  Invalid
+	config   *lbconfig.OutlierDetection
+	problems Invalid
 }
 
-// successRate reads the success rate algorithm: "If the enforcing_success_rate field is set to 0,
-// the config success_rate_ejection field will be null". Its fields are still validated.
+// successRate reads the fields of the success rate algorithm. "If the enforcing_success_rate field
+// is set to 0, the config success_rate_ejection field will be null", but the fields are validated.
 func (r *outlierReader) successRate(given *clusterv3.OutlierDetection) {
 	s := lbconfig.NewSuccessRateEjection()
 	r.number("enforcing_success_rate", given.GetEnforcingSuccessRate(), &s.EnforcementPercentage, 100)
@@ -55,8 +55,9 @@ func (r *outlierReader) successRate(given *clusterv3.OutlierDetection) {
 	}
 }
 
-// failurePercentage reads the failure percentage algorithm: "If the enforcing_failure_percent field
-// is set to 0 or null, the config failure_percent_ejection field will be null".
+// failurePercentage reads the fields of the failure percentage algorithm. "If the
+// enforcing_failure_percent field is set to 0 or null, the config failure_percent_ejection field
+// will be null".
 func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
 	f := lbconfig.NewFailurePercentageEjection()
 	f.EnforcementPercentage = 0
@@ -69,37 +70,37 @@ func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
 	}
 }
 
-// duration reads a duration, which must be valid and not negative. A duration beyond the range of
-// time.Duration (about 292 years) becomes the largest one.
-func (r *outlierReader) duration(field string, given *durationpb.Duration, into *lbconfig.Duration) {
+// duration reads a duration, which must be valid and not negative. A duration that exceeds the range
+// of time.Duration (about 292 years) becomes the maximum time.Duration.
+func (r *outlierReader) duration(field string, given *durationpb.Duration, result *lbconfig.Duration) {
 	if given == nil {
 		return
 	}
 	if err := given.CheckValid(); err != nil {
-		r.found.Add(field, "%s: %v", field, err)
+		r.problems.Add(field, "%s: %v", field, err)
 		return
 	}
 	d := given.AsDuration()
 	if d < 0 {
-		r.found.Add(field, "%s is %v, want a duration that is not negative", field, d)
+		r.problems.Add(field, "%s is %v, want a duration that is not negative", field, d)
 		return
 	}
-	*into = lbconfig.Duration(d)
+	*result = lbconfig.Duration(d)
 }
 
-func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into *uint32, most uint32) {
+func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, result *uint32, limit uint32) {
 	if given == nil {
 		return
 	}
-	if given.GetValue() > most {
-		r.found.Add(field, "%s is %d, want 0 to %d", field, given.GetValue(), most)
+	if given.GetValue() > limit {
+		r.problems.Add(field, "%s is %d, want 0 to %d", field, given.GetValue(), limit)
 		return
 	}
-	*into = given.GetValue()
+	*result = given.GetValue()
 }
 
-// outlierFields holds the fields that gRFC A50 supports. The value of a field that belongs to an
-// optional algorithm is the field that enables the algorithm.
+// outlierFields has an entry for each field that gRFC A50 supports. If the field belongs to an
+// optional algorithm, the value is the field that enables this algorithm.
 var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"interval": "", "base_ejection_time": "", "max_ejection_time": "", "max_ejection_percent": "",
 	"enforcing_success_rate": "", "enforcing_failure_percentage": "",
@@ -116,13 +117,13 @@ func noteOutlierDetection(given *clusterv3.OutlierDetection, config *lbconfig.Ou
 	var notes Invalid
 	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 		name := field.Name()
-		needs, known := outlierFields[name]
+		enabledBy, known := outlierFields[name]
 		switch {
 		case !known:
 			notes.Add(string(name), "%s has no effect", name)
-		case needs == "enforcing_failure_percentage" && config.FailurePercentageEjection == nil,
-			needs == "enforcing_success_rate" && config.SuccessRateEjection == nil:
-			notes.Add(string(name), "%s has no effect without %s", name, needs)
+		case enabledBy == "enforcing_failure_percentage" && config.FailurePercentageEjection == nil,
+			enabledBy == "enforcing_success_rate" && config.SuccessRateEjection == nil:
+			notes.Add(string(name), "%s has no effect without %s", name, enabledBy)
 		}
 		return true
 	})

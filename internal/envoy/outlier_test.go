@@ -51,7 +51,7 @@ const (
 
 // "The message fields will be mapped to config fields as follows" (gRFC A50, "xDS Integration"),
 // "all other fields will be ignored, and all unsupported algorithms will be treated as disabled".
-// Fields that are missing have the defaults of gRFC A50.
+// Missing fields must get the defaults of gRFC A50.
 func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` + successRate + `,"reportEmptied":true}`,
@@ -87,7 +87,7 @@ func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 }
 
 // "If any of these requirements is violated, the Cluster resource should be NACKed" (gRFC A50, "xDS
-// Validation"). One error lists everything that is wrong.
+// Validation"). The error must list all violations.
 func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"interval":"-1s"}`:                   `interval: interval is -1s, want a duration that is not negative`,
@@ -105,7 +105,7 @@ func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// JSON cannot express this invalid value.
+	// A duration with too many nanoseconds cannot be written in JSON.
 	broken := outliers(t, `{"interval":"1s"}`)
 	broken.Interval.Nanos = 2_000_000_000
 	if _, _, err := ReadOutlierDetection(broken); err == nil || !strings.HasPrefix(err.Error(), "interval: interval: ") {
@@ -135,8 +135,8 @@ func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
 }
 
 // "The configuration for that outlier_detection policy will be based on the outlier_detection field
-// in the corresponding DiscoveryMechanism config for that priority." The channel's own settings
-// apply before it.
+// in the corresponding DiscoveryMechanism config for that priority." The channel's own settings must
+// take precedence.
 func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 	read := func(text string) *topology.OutlierDetection {
 		o, _, err := ReadOutlierDetection(outliers(t, text))

@@ -16,22 +16,22 @@ type violation interface {
 	Cause() error
 }
 
-// addViolations adds the violations in err as notes. It skips violations about weights of zero,
-// because gRPC defines what these mean.
+// addViolations adds the violations in err as notes. It skips violations of the rules for
+// load_balancing_weight, because gRPC defines the meaning of a zero weight.
 func (p *Invalid) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
-	const but = ", by Envoy's rules; gRPC does not require it"
-	if several, ok := errors.AsType[interface {
+	const suffix = ", by Envoy's rules; gRPC does not require it"
+	if list, ok := errors.AsType[interface {
 		error
 		AllErrors() []error
 	}](err); ok {
-		for _, e := range several.AllErrors() {
+		for _, e := range list.AllErrors() {
 			p.addViolations(e, path, message)
 		}
 		return
 	}
 	v, ok := errors.AsType[violation](err)
 	if !ok {
-		p.Add(path, "%v"+but, err)
+		p.Add(path, "%v"+suffix, err)
 		return
 	}
 	goName, index := splitIndex(v.Field())
@@ -39,16 +39,15 @@ func (p *Invalid) addViolations(err error, path string, message protoreflect.Mes
 	switch {
 	case name == "load_balancing_weight":
 	case field == nil:
-		p.Add(path, "%s %s"+but, name, trim(v.Reason()))
+		p.Add(path, "%s %s"+suffix, name, trim(v.Reason()))
 	case v.Cause() != nil && field.Message() != nil:
 		p.addViolations(v.Cause(), join(path, name+index), field.Message())
 	default:
-		p.Add(join(path, name+index), "%s %s"+but, name, trim(v.Reason()))
+		p.Add(join(path, name+index), "%s %s"+suffix, name, trim(v.Reason()))
 	}
 }
 
-// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". If the index is a map key, it is
-// quoted.
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". An index that is a map key is quoted.
 func splitIndex(field string) (name, index string) {
 	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
 	if !indexed {
@@ -61,13 +60,13 @@ func splitIndex(field string) (name, index string) {
 }
 
 // protoField returns the name and the descriptor of the field with the given Go name. For a oneof,
-// the name lists the oneof's fields.
+// the name lists the fields of the oneof, and the descriptor is nil.
 func protoField(message protoreflect.MessageDescriptor, goName string) (string, protoreflect.FieldDescriptor) {
-	same := func(name protoreflect.Name) bool {
+	matches := func(name protoreflect.Name) bool {
 		return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), goName)
 	}
 	for i := range message.Fields().Len() {
-		if field := message.Fields().Get(i); same(field.Name()) {
+		if field := message.Fields().Get(i); matches(field.Name()) {
 			if m := field.Message(); field.IsMap() && m != nil {
 				return string(field.Name()), field.MapValue()
 			}
@@ -76,7 +75,7 @@ func protoField(message protoreflect.MessageDescriptor, goName string) (string, 
 	}
 	for i := range message.Oneofs().Len() {
 		oneof := message.Oneofs().Get(i)
-		if !same(oneof.Name()) {
+		if !matches(oneof.Name()) {
 			continue
 		}
 		var names []string

@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// MaxProblems is the number of problems that an Invalid lists. Further ones are only counted.
+// MaxProblems is the maximum number of problems that an Invalid lists. It only counts the others.
 const MaxProblems = 20
 
 // Problem is a mistake in an input, or a note about it.
@@ -53,11 +53,12 @@ func (e *Invalid) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// MaxText limits the bytes of a problem's text, because a name in it may be as long as the input.
+// MaxText is the maximum length of a problem's text in bytes. A name in the text may be as long as
+// the input.
 const MaxText = 500
 
-// Add adds a problem and truncates its text to MaxText. If there are already MaxProblems, it only
-// counts the problem.
+// Add adds a problem and truncates its text to MaxText. If there are already MaxProblems problems,
+// Add only counts the new one.
 func (e *Invalid) Add(path, format string, args ...any) {
 	if len(e.Problems) == MaxProblems {
 		e.More++

@@ -26,7 +26,7 @@ type tree struct {
 	notes []Problem
 }
 
-func become(tr *topology.Translator, cluster *endpointv3.ClusterLoadAssignment) (tree, error) {
+func readAndTranslate(tr *topology.Translator, cluster *endpointv3.ClusterLoadAssignment) (tree, error) {
 	answer, notes, err := Read(cluster)
 	if err != nil {
 		return tree{}, err
@@ -37,7 +37,7 @@ func become(tr *topology.Translator, cluster *endpointv3.ClusterLoadAssignment) 
 
 func translate(t *testing.T, tr *topology.Translator, cluster *endpointv3.ClusterLoadAssignment) tree {
 	t.Helper()
-	made, err := become(tr, cluster)
+	made, err := readAndTranslate(tr, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func parse(t *testing.T, tree tree) top {
 	return config[0][priorityName]
 }
 
-// shape describes a configuration, one line for each priority: its name, its localities with their
+// shape describes a configuration. The line of each priority has its name, its localities with their
 // weights, and its drops.
 func shape(t *testing.T, tree tree) string {
 	t.Helper()
@@ -92,9 +92,9 @@ func shape(t *testing.T, tree tree) string {
 
 func TestTranslate(t *testing.T) {
 	given := cluster(
-		in(1, "eu/c", "10.1.0.1"),
-		weighing(3, in(0, "us/a", "10.0.0.1*5", "10.0.0.2")),
-		in(0, "us/b", "2001:DB8:0::1"),
+		newLocality(1, "eu/c", "10.1.0.1"),
+		withWeight(3, newLocality(0, "us/a", "10.0.0.1*5", "10.0.0.2")),
+		newLocality(0, "us/b", "2001:DB8:0::1"),
 	)
 	untouched := proto.Clone(given)
 	tree := translate(t, new(topology.Translator), given)
@@ -122,7 +122,7 @@ func TestTranslate(t *testing.T) {
 }
 
 func TestNoLocalitiesIsAccepted(t *testing.T) {
-	for _, c := range []*endpointv3.ClusterLoadAssignment{cluster(), cluster(weighing(0, in(3, "us")))} {
+	for _, c := range []*endpointv3.ClusterLoadAssignment{cluster(), cluster(withWeight(0, newLocality(3, "us")))} {
 		tree := translate(t, new(topology.Translator), c)
 		if len(tree.Endpoints) != 0 || len(parse(t, tree).Priorities) != 0 {
 			t.Errorf("tree of %v = %s, want one without priorities", c, tree.Config())
@@ -130,11 +130,11 @@ func TestNoLocalitiesIsAccepted(t *testing.T) {
 	}
 }
 
-// Several trees are joined. Their priorities must follow one another (gRFC A37).
+// When two trees are joined, the priorities of the second must follow those of the first (gRFC A37).
 func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
-	one := translate(t, &first, cluster(in(0, "us", "10.0.0.1"), in(1, "eu", "10.1.0.1")))
-	other := translate(t, &second, cluster(in(0, "us", "10.0.0.1")))
+	one := translate(t, &first, cluster(newLocality(0, "us", "10.0.0.1"), newLocality(1, "eu", "10.1.0.1")))
+	other := translate(t, &second, cluster(newLocality(0, "us", "10.0.0.1")))
 	if got := strings.Join(parse(t, tree{Tree: topology.Join(topology.Settings{}, one.Tree, other.Tree)}).Priorities, " "); got != "a/child0 a/child1 b/child0" {
 		t.Errorf("priorities = %s", got)
 	}
@@ -144,7 +144,7 @@ func TestSeveralTreesFollowOneAnother(t *testing.T) {
 }
 
 func TestUnhealthyEndpointsAreLeftOut(t *testing.T) {
-	l := in(0, "us")
+	l := newLocality(0, "us")
 	for number, name := range corev3.HealthStatus_name {
 		e := lbEndpoint(strings.ToLower(name))
 		e.HealthStatus = corev3.HealthStatus(number)
@@ -161,8 +161,8 @@ func TestUnhealthyEndpointsAreLeftOut(t *testing.T) {
 }
 
 func TestLocalitiesWithoutTrafficAreNoted(t *testing.T) {
-	idle := in(0, "us/idle", "10.0.0.1", "10.0.0.1")
-	tree := translate(t, new(topology.Translator), cluster(in(0, "us/a", "10.0.0.1"), unweighted(idle), weighing(0, in(7, "us/zero"))))
+	idle := newLocality(0, "us/idle", "10.0.0.1", "10.0.0.1")
+	tree := translate(t, new(topology.Translator), cluster(newLocality(0, "us/a", "10.0.0.1"), withoutWeight(idle), withWeight(0, newLocality(7, "us/zero"))))
 	if got := paths(tree.Endpoints); got != `10.0.0.1:80 ["child0","us/a"] 1`+"\n" {
 		t.Errorf("endpoints: %s", got)
 	}
@@ -179,7 +179,7 @@ func TestAllAddressesOfAnEndpoint(t *testing.T) {
 	lb := lbEndpoint("10.0.0.1")
 	pipe := &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: "/run/b.sock"}}}
 	lb.GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: socket("::1", 81)}, {Address: pipe}}
-	l := in(0, "us")
+	l := newLocality(0, "us")
 	l.LbEndpoints = append(l.LbEndpoints, lb)
 	var got []string
 	for _, a := range translate(t, new(topology.Translator), cluster(l)).Endpoints[0].Addresses {
@@ -191,7 +191,7 @@ func TestAllAddressesOfAnEndpoint(t *testing.T) {
 }
 
 func TestDropsOfEveryPriority(t *testing.T) {
-	c := cluster(in(0, "us", "10.0.0.1"), in(1, "eu", "10.1.0.1"))
+	c := cluster(newLocality(0, "us", "10.0.0.1"), newLocality(1, "eu", "10.1.0.1"))
 	c.Policy = &endpointv3.ClusterLoadAssignment_Policy{}
 	drop := func(category string, numerator uint32, denominator typev3.FractionalPercent_DenominatorType) {
 		c.Policy.DropOverloads = append(c.Policy.DropOverloads, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
@@ -211,16 +211,16 @@ func TestDropsOfEveryPriority(t *testing.T) {
 	}
 }
 
-// A cluster is valid even if none of its endpoints gets calls. Its answer must give the reason.
+// A cluster is valid even if no endpoint gets calls. The tree must then contain the reason.
 func TestWhyATreeIsEmpty(t *testing.T) {
 	for _, test := range []struct {
 		want    string
 		cluster *endpointv3.ClusterLoadAssignment
 	}{
 		{`cluster "cluster" has no localities`, cluster()},
-		{`cluster "cluster" has no locality with a weight, of 2`, cluster(unweighted(in(0, "us", "a")), weighing(0, in(1, "eu", "b")))},
-		{"", cluster(in(0, "us", "a"))},
-		{"there are no endpoints", cluster(in(0, "us"))},
+		{`cluster "cluster" has no locality with a weight, of 2`, cluster(withoutWeight(newLocality(0, "us", "a")), withWeight(0, newLocality(1, "eu", "b")))},
+		{"", cluster(newLocality(0, "us", "a"))},
+		{"there are no endpoints", cluster(newLocality(0, "us"))},
 	} {
 		tree := translate(t, new(topology.Translator), test.cluster)
 		if tree.Why != test.want {

@@ -10,16 +10,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Addresses returns the addresses of an endpoint in the form that gRPC dials. The main address is
-// the first.
+// Addresses returns the addresses of an endpoint in the form that gRPC dials. The main address comes
+// first.
 func Addresses(lb *endpointv3.LbEndpoint) []string {
-	var dials []string
+	var targets []string
 	for _, address := range addressesOf(lb) {
-		if dial, _ := dialable(address); dial != "" {
-			dials = append(dials, dial)
+		if target, _ := dialTarget(address); target != "" {
+			targets = append(targets, target)
 		}
 	}
-	return dials
+	return targets
 }
 
 // Healthy reports whether an endpoint may receive calls, because its health is UNKNOWN or HEALTHY
@@ -37,7 +37,7 @@ func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 	return drops
 }
 
-// dropRate returns the number of calls to drop in a million. It may be larger than a million.
+// dropRate returns the number of calls in a million to drop. It may exceed a million.
 func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
 	percentage := drop.GetDropPercentage()
 	rate := uint64(percentage.GetNumerator())

@@ -15,15 +15,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Write converts answers to a cluster; Read is its inverse. It concatenates the priorities of the
-// answers, and omits duplicate addresses. It takes the drops from the first answer, because drops
-// apply to all priorities of a cluster.
+// Write converts answers to a cluster, which Read converts back to an answer. It concatenates the
+// priorities of the answers and omits duplicate addresses. It uses only the drops of the first
+// answer, because drops apply to all priorities of a cluster.
 func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
-	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, taken: make(map[string]bool)}
+	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, written: make(map[string]bool)}
 	for i, a := range answers {
 		plain := a.Plain()
 		if i == 0 && len(plain.Drops) > 0 {
-			w.cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: drops(plain.Drops)}
+			w.cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(plain.Drops)}
 		}
 		for _, p := range plain.Priorities {
 			w.priority(p)
@@ -35,11 +35,11 @@ func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAss
 type writer struct {
 	cluster    *endpointv3.ClusterLoadAssignment
 	priorities uint32
-	taken      map[string]bool
+	written    map[string]bool
 }
 
-// priority writes a priority. A priority without localities gets an empty one, because priorities
-// must not have gaps.
+// priority writes a priority. For a priority without localities, it writes an empty locality,
+// because priorities must not have gaps.
 func (w *writer) priority(p discovery.Priority) {
 	localities := p.Localities
 	if len(localities) == 0 {
@@ -62,19 +62,19 @@ func (w *writer) priority(p discovery.Priority) {
 	w.priorities++
 }
 
-// endpoint converts an endpoint. It returns nil if the first address is invalid or has already been
-// written.
+// endpoint converts an endpoint. It returns nil if the endpoint's first address is invalid or has
+// already been written.
 func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
 	written := &endpointv3.Endpoint{Hostname: e.Hostname}
-	for i, dial := range e.Addresses {
-		address := addressOf(dial)
-		if dial = Dial(address); dial == "" || w.taken[dial] {
+	for i, target := range e.Addresses {
+		address := parseTarget(target)
+		if target = Dial(address); target == "" || w.written[target] {
 			if i == 0 {
 				return nil
 			}
 			continue
 		}
-		w.taken[dial] = true
+		w.written[target] = true
 		if i == 0 {
 			written.Address = address
 		} else {
@@ -87,7 +87,7 @@ func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
 	lb := &endpointv3.LbEndpoint{
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: written},
 		HealthStatus:   statuses[e.Health],
-		Metadata:       hints(e),
+		Metadata:       writeHints(e),
 	}
 	if e.Weight > 0 {
 		lb.LoadBalancingWeight = wrapperspb.UInt32(e.Weight)
@@ -102,13 +102,13 @@ var statuses = map[discovery.Health]corev3.HealthStatus{
 	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
 }
 
-func addressOf(dial string) *corev3.Address {
-	if path, ok := strings.CutPrefix(dial, "unix:"); ok {
+func parseTarget(target string) *corev3.Address {
+	if path, ok := strings.CutPrefix(target, "unix:"); ok {
 		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
 	}
-	host, port, err := net.SplitHostPort(dial)
-	n, wrong := strconv.ParseUint(port, 10, 16)
-	if err != nil || wrong != nil {
+	host, port, err := net.SplitHostPort(target)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || portErr != nil {
 		return nil
 	}
 	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
@@ -116,16 +116,16 @@ func addressOf(dial string) *corev3.Address {
 	}}}
 }
 
-// hints returns metadata with the node and the hints of an endpoint, in the form that the function
-// hint reads.
-func hints(e *discovery.Endpoint) *corev3.Metadata {
+// writeHints returns metadata with the node and the hints of an endpoint. readHints reads this
+// metadata.
+func writeHints(e *discovery.Endpoint) *corev3.Metadata {
 	fields := make(map[string]*structpb.Value)
 	if e.Node != "" {
 		fields["node"] = structpb.NewStringValue(e.Node)
 	}
 	for name, list := range map[string][]string{"forZones": e.ForZones, "forNodes": e.ForNodes} {
 		var values []*structpb.Value
-		for _, v := range list[:min(len(list), mostHints)] {
+		for _, v := range list[:min(len(list), maxHints)] {
 			values = append(values, structpb.NewStringValue(v))
 		}
 		if values != nil {
@@ -135,10 +135,10 @@ func hints(e *discovery.Endpoint) *corev3.Metadata {
 	if len(fields) == 0 {
 		return nil
 	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsIn: {Fields: fields}}}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsKey: {Fields: fields}}}
 }
 
-func drops(list []discovery.Drop) (written []*endpointv3.ClusterLoadAssignment_Policy_DropOverload) {
+func writeDrops(list []discovery.Drop) (written []*endpointv3.ClusterLoadAssignment_Policy_DropOverload) {
 	for _, d := range list {
 		written = append(written, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
 			Category:       d.Category,

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Many files change between two calls of Wait. The Watcher must remember only a limited number of
-// changes.
+// If many files change between two calls of Wait, the Watcher must remember only a limited number of
+// these changes.
 func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	w := NewWith(Options{PollOnly: true})
 	t.Cleanup(w.Close)
 	for i := range 2 * maxEntries {
-		w.tell(Changed, spot{"/dir", fmt.Sprint(i)})
+		w.notify(Changed, dirEntry{"/dir", fmt.Sprint(i)})
 	}
 	if n := len(w.entries); n > 10_000 {
 		t.Errorf("%d entries are remembered, want at most 10,000", n)
@@ -31,8 +31,8 @@ func TestAPathOfTooManyLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	at := find([]string{filepath.Join(dir, "link0")})[dir]
-	if at == nil || len(at.names) > 41 {
-		t.Errorf("the entries %v are watched, want at most 41", at)
+	found := findDirs([]string{filepath.Join(dir, "link0")})[dir]
+	if found == nil || len(found.names) > 41 {
+		t.Errorf("the entries %v are watched, want at most 41", found)
 	}
 }

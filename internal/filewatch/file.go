@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// step is the resolution of the coarsest file system clock. If a file is written twice within a
-	// step, both writes may set the same modification time.
-	step = 2 * time.Second
-	// settled is the minimum age of a modification time that can be relied on.
-	settled = time.Minute
-	// long is how long a file may stay Unfinished before Restless reports it.
-	long = 10 * time.Second
+	// clockResolution is the resolution of the coarsest file system clock. Two writes within this time
+	// may set the same modification time.
+	clockResolution = 2 * time.Second
+	// reliableAge is the age from which on a modification time can be relied on: a later write would
+	// have changed it.
+	reliableAge = time.Minute
+	// unfinishedLimit is how long a file may stay Unfinished before Restless returns an error.
+	unfinishedLimit = 10 * time.Second
 )
 
 // State is the result of Look.
 type State int
 
 const (
-	// Same means that the file has not changed, so it need not be read.
+	// Same means that the file need not be read now.
 	Same State = iota
 	// Unfinished means that the file has changed but may be incomplete.
 	Unfinished
@@ -32,23 +33,25 @@ const (
 	Due
 )
 
-// File decides when to read a file: when it has changed and seems complete. It reads the file again
-// if the modification time may hide a change. It is not safe for concurrent use.
+// File decides when a file must be read: after a change, when the file seems complete. The file must
+// be read a second time if its modification time may hide a change. A File is not safe for
+// concurrent use.
 type File struct {
-	path     string
-	looked   bool
-	seen     fs.FileInfo // nil if the file did not exist at the last Look
-	rest     rest
-	due      time.Time // when to read the file; zero if it need not be read
-	again    bool      // read the file a second time, because the modification time may hide a change
-	attempts int
-	restless time.Time // when the file became Unfinished or, after an error of Restless, the earliest time for the next one
+	path            string
+	looked          bool
+	seen            fs.FileInfo // nil if the file did not exist at the last Look
+	writes          writeTracker
+	due             time.Time // when to read the file; zero if it need not be read
+	readTwice       bool      // the modification time may hide a change
+	attempts        int
+	unfinishedSince time.Time // when the file became Unfinished, or zero; Restless adds an hour to limit its errors
 }
 
-// NewFile returns a File for path, which need not exist. The file is due at once.
+// NewFile returns a File for path, which need not exist. The first call of Look returns Due, or
+// Unfinished if the file may be incomplete.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Look checks whether the file should be read. notice is the change that the Watcher has noticed
+// Look reports whether the file should be read. notice is the change that the Watcher has noticed
 // since the last call.
 func (f *File) Look(notice Notice) State {
 	now := time.Now()
@@ -56,20 +59,20 @@ func (f *File) Look(notice Notice) State {
 	first := !f.looked
 	if f.changed(info, err) || notice != Looked {
 		f.due, f.attempts = now, 0
-		f.again = !first || err != nil || now.Sub(info.ModTime()) < settled
+		f.readTwice = !first || err != nil || now.Sub(info.ModTime()) < reliableAge
 	}
 	if f.due.IsZero() || now.Before(f.due) {
 		return Same
 	}
 	if err != nil {
-		f.rest = rest{}
+		f.writes = writeTracker{}
 	} else if info.Mode().IsRegular() {
-		if wait := f.rest.look(f.path, info, notice); wait > 0 {
+		if wait := f.writes.remaining(f.path, info, notice); wait > 0 {
 			f.due = now.Add(wait)
 			return Unfinished
 		}
 	}
-	f.due, f.restless = time.Time{}, time.Time{}
+	f.due, f.unfinishedSince = time.Time{}, time.Time{}
 	return Due
 }
 
@@ -84,42 +87,42 @@ func (f *File) changed(info fs.FileInfo, err error) bool {
 // Seen returns the file's info from the last call of Look, or nil if the file did not exist.
 func (f *File) Seen() fs.FileInfo { return f.seen }
 
-// Next returns the latest time at which Look must be called again. It is zero if a call is needed
-// only after a notice.
+// Next returns the time at which Look must be called even if the Watcher notices no change. It
+// returns the zero time if no such call is needed.
 func (f *File) Next() time.Time { return f.due }
 
-// Again makes the file due at once.
+// Again makes the next call of Look return Due, or Unfinished if the file may be incomplete.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed records that a due file could not be read. The file is due again after a backoff.
+// Failed records that the file could not be read. After a backoff, Look returns Due again.
 func (f *File) Failed() {
 	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
 	f.attempts++
 }
 
-// Read records that a due file was read. If the file has changed since Look, Read returns false,
-// because the content may be a mixture of two versions, and the file is due again.
+// Read records that the file was read. If the file has changed since Look, Read returns false,
+// because the content may be a mixture of two versions. The file must then be read again.
 func (f *File) Read() bool {
 	if info, err := os.Stat(f.path); err != nil || Differ(f.seen, info) {
 		f.Again()
 		return false
 	}
-	if f.attempts = 0; f.again {
-		f.again, f.due = false, time.Now().Add(step)
+	if f.attempts = 0; f.readTwice {
+		f.readTwice, f.due = false, time.Now().Add(clockResolution)
 	}
 	return true
 }
 
-// Restless returns an error if the file has been Unfinished for a long time. It returns at most one
-// error per hour.
+// Restless must be called while the file is Unfinished. It returns an error if this takes longer
+// than unfinishedLimit, but at most once an hour.
 func (f *File) Restless() error {
 	now := time.Now()
-	if f.restless.IsZero() {
-		f.restless = now
+	if f.unfinishedSince.IsZero() {
+		f.unfinishedSince = now
 	}
-	if now.Sub(f.restless) < long {
+	if now.Sub(f.unfinishedSince) < unfinishedLimit {
 		return nil
 	}
-	f.restless = now.Add(time.Hour)
-	return fmt.Errorf("%s: has been written to for %v: want it to stand still, or to be replaced by rename", f.path, long)
+	f.unfinishedSince = now.Add(time.Hour)
+	return fmt.Errorf("%s: has been written to for %v: want it to stand still, or to be replaced by rename", f.path, unfinishedLimit)
 }

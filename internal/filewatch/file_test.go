@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// A new file must be read twice, because a write just after the first read may leave its
-// modification time unchanged.
+// A new file must be read twice, because a write soon after the first read may not change the
+// modification time.
 func TestAFileIsReadOnceMore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for about, test := range map[string]struct {
-		age  time.Duration
-		more bool
+		age       time.Duration
+		readTwice bool
 	}{"fresh": {0, true}, "old": {time.Hour, false}, "of a clock that is ahead": {-time.Hour, true}} {
 		write(t, path, "1\n")
-		at := time.Now().Add(-test.age)
-		must(t, os.Chtimes(path, at, at))
+		modTime := time.Now().Add(-test.age)
+		must(t, os.Chtimes(path, modTime, modTime))
 		f := NewFile(path)
 		if f.Look(Moved) != Due {
 			t.Errorf("%s: the file is not due", about)
 		}
-		if !f.Read() || f.Next().IsZero() == test.more {
+		if !f.Read() || f.Next().IsZero() == test.readTwice {
 			t.Errorf("%s: the file is due again at %v", about, f.Next())
 		}
 		write(t, path, "12\n")
@@ -34,7 +34,7 @@ func TestAFileIsReadOnceMore(t *testing.T) {
 	}
 }
 
-// A file that changes while it is read must be read again at once. A file that cannot be read is
+// A file that changes while it is read must be read again at once. A file that cannot be read must be
 // read again after a backoff.
 func TestAFileThatIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
@@ -53,8 +53,8 @@ func TestAFileThatIsNotRead(t *testing.T) {
 			t.Error("the removal was not detected")
 		}
 		f.Failed()
-		if in := time.Until(f.Next()); in < 800*time.Millisecond || in > 1200*time.Millisecond {
-			t.Errorf("the file is due again in %v, want 1 s ±20%%", in)
+		if delay := time.Until(f.Next()); delay < 800*time.Millisecond || delay > 1200*time.Millisecond {
+			t.Errorf("the file is due again in %v, want 1 s ±20%%", delay)
 		}
 		if f.Look(Looked) != Same {
 			t.Error("the file is due again immediately")
@@ -66,15 +66,16 @@ func TestAFileThatIsNotRead(t *testing.T) {
 	})
 }
 
-// The age of a new file comes from its modification time, but the remaining wait must not depend on
-// the wall clock. Otherwise, setting the clock back by an hour would delay the read by an hour.
+// The age of a new file is determined from its modification time and the wall clock. Afterwards, the
+// age must grow with the monotonic clock. Otherwise, a clock that is set back by an hour would delay
+// the read by an hour.
 func TestTheClockIsSetBackAfterAFileAppears(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, []byte("text\n"), 0o600))
 	info, err := os.Stat(path)
 	must(t, err)
-	var r rest
-	r.look(path, info, Looked)
+	var r writeTracker
+	r.remaining(path, info, Looked)
 	if age := time.Since(r.since); age > time.Minute {
 		t.Errorf("a new file has the age %v", age)
 	}

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// The system allows no further notifier. Watchers must poll until it allows one.
+// The system does not allow a notifier, because the process has too many open files. Watchers must
+// poll until the system allows it.
 func TestANotifierThatTheSystemGivesLater(t *testing.T) {
-	New(t.TempDir()).Close() // so that the Go runtime opens its own file descriptors before the limit is set
+	New(t.TempDir()).Close() // makes the Go runtime open its own file descriptors
 	var before syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}))
@@ -26,5 +27,5 @@ func TestANotifierThatTheSystemGivesLater(t *testing.T) {
 	}
 	w.ticker.Stop()
 	write(t, path, "1")
-	noticed(t, w, "the file comes")
+	waitForNotice(t, w, "the file comes")
 }

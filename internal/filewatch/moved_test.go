@@ -7,28 +7,28 @@ import (
 	"testing"
 )
 
-// A directory is moved away and removed at once. fsnotify then reports an error while it holds its
-// lock, which must not cause a deadlock.
+// A watched directory is renamed and removed at once. fsnotify then reports an error while it holds
+// its lock. This must not cause a deadlock.
 func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	base := t.TempDir()
 	dir := mkdir(t, filepath.Join(base, "dir"))
-	w := alone(t, filepath.Join(dir, "a"))
+	w := newUnpolled(t, filepath.Join(dir, "a"))
 	for i := range 20 {
 		must(t, os.Rename(dir, dir+".old"))
 		must(t, os.RemoveAll(dir+".old"))
 		mkdir(t, dir)
 		write(t, filepath.Join(dir, "a"), fmt.Sprint(i))
-		noticed(t, w, "the directory is replaced")
+		waitForNotice(t, w, "the directory is replaced")
 	}
 }
 
 func TestAFileThatComesWithItsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "a")
-	w := alone(t, path)
+	w := newUnpolled(t, path)
 	mkdir(t, filepath.Dir(path))
 	write(t, path, "1")
 	for range 2 {
-		noticed(t, w, "the directory or the file")
+		waitForNotice(t, w, "the directory or the file")
 		if w.Of(path) == Moved {
 			t.Fatal("the file counts as moved")
 		}

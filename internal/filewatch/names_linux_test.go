@@ -10,14 +10,14 @@ func TestFilesOfOneName(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "a")
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(filepath.Dir(two), link))
-	w := alone(t, filepath.Dir(one), link)
+	w := newUnpolled(t, filepath.Dir(one), link)
 	write(t, two, "half")
 	write(t, one+".new", "whole")
 	must(t, os.Rename(one+".new", one))
 	paths := []string{one, filepath.Join(link, "a")}
 	seen := make(map[string]Notice)
 	for seen[paths[0]] == Looked || seen[paths[1]] == Looked {
-		noticed(t, w, "two files")
+		waitForNotice(t, w, "two files")
 		for _, path := range paths {
 			seen[path] = max(seen[path], w.Of(path))
 		}

@@ -8,94 +8,95 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier is the only file notifier of the process, because Linux limits their number to 128 per
-// user. It exists while there is a Watcher.
+// notifier shares one fsnotify.Watcher among all Watchers of the process, because Linux limits the
+// number of notifiers to 128 per user. The fsnotify.Watcher exists while there is a Watcher.
 //
 // The goroutine that receives events must never wait for a call of fsnotify: such a call may hold a
-// lock until that goroutine has received an error. It therefore never locks arming, which is held
-// during calls of fsnotify.
+// lock until that goroutine has received an error. It therefore never locks fsnotifyMu, which is
+// held during calls of fsnotify.
 type notifier struct {
-	arming  sync.Mutex // held during calls of fsnotify; locked before mu
-	notify  *fsnotify.Watcher
-	audited time.Time
+	fsnotifyMu sync.Mutex // held during calls of fsnotify; locked before mu
+	watcher    *fsnotify.Watcher
+	lastAudit  time.Time
 
-	mu        sync.Mutex
-	watchers  map[*Watcher]bool
-	concerned map[spot]map[*Watcher]bool
-	armed     map[string]*place
+	mu          sync.Mutex
+	watchers    map[*Watcher]bool
+	subscribers map[dirEntry]map[*Watcher]bool // the Watchers to notify of each entry
+	watched     map[string]*watchedDir         // the directories that the system watches
 }
 
 var system = notifier{
-	watchers:  make(map[*Watcher]bool),
-	concerned: make(map[spot]map[*Watcher]bool),
-	armed:     make(map[string]*place),
+	watchers:    make(map[*Watcher]bool),
+	subscribers: make(map[dirEntry]map[*Watcher]bool),
+	watched:     make(map[string]*watchedDir),
 }
 
-// spot is a directory and the name of an entry, or one of the special names below.
-type spot struct{ dir, name string }
+// dirEntry is a directory and the name of one of its entries, or one of the special names below.
+type dirEntry struct{ dir, name string }
 
 const (
-	anyEntry = ""  // any entry of the directory
-	itself   = "." // the directory itself
+	anyEntry  = ""  // any entry of the directory
+	dirItself = "." // the directory itself
 )
 
-func (p places) spots() map[spot]bool {
-	all := make(map[spot]bool)
+func (p watchedDirs) entries() map[dirEntry]bool {
+	entries := make(map[dirEntry]bool)
 	for dir, place := range p {
-		all[spot{dir, itself}] = true
+		entries[dirEntry{dir, dirItself}] = true
 		if place.all {
-			all[spot{dir, anyEntry}] = true
+			entries[dirEntry{dir, anyEntry}] = true
 		}
 		for name := range place.names {
-			all[spot{dir, name}] = true
+			entries[dirEntry{dir, name}] = true
 		}
 	}
-	return all
+	return entries
 }
 
-// join registers w. If the system allows no further notifier, follow tries again later.
-func (n *notifier) join(w *Watcher) {
-	n.arming.Lock()
-	defer n.arming.Unlock()
+// register adds w to the notifier. If the system does not allow an fsnotify.Watcher now,
+// updateWatches tries again later.
+func (n *notifier) register(w *Watcher) {
+	n.fsnotifyMu.Lock()
+	defer n.fsnotifyMu.Unlock()
 	n.mu.Lock()
 	n.watchers[w] = true
 	n.mu.Unlock()
-	n.begin()
+	n.start()
 }
 
-// begin creates the notifier if it does not exist. The caller holds arming.
-func (n *notifier) begin() {
-	if n.notify != nil {
+// start creates the fsnotify.Watcher if it does not exist. The caller must hold fsnotifyMu.
+func (n *notifier) start() {
+	if n.watcher != nil {
 		return
 	}
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return
 	}
-	n.notify = notify
+	n.watcher = notify
 	go n.run(notify)
 }
 
-func (n *notifier) leave(w *Watcher) {
-	n.arming.Lock()
-	defer n.arming.Unlock()
+func (n *notifier) unregister(w *Watcher) {
+	n.fsnotifyMu.Lock()
+	defer n.fsnotifyMu.Unlock()
 	n.mu.Lock()
 	delete(n.watchers, w)
-	n.concern(w, w.places.spots(), nil)
+	n.subscribe(w, w.dirs.entries(), nil)
 	last := len(n.watchers) == 0
 	n.mu.Unlock()
-	if n.notify == nil {
+	if n.watcher == nil {
 		return
 	}
 	if last {
-		_ = n.notify.Close()
-		n.notify = nil
+		_ = n.watcher.Close()
+		n.watcher = nil
 		n.mu.Lock()
-		clear(n.armed)
+		clear(n.watched)
 		n.mu.Unlock()
 		return
 	}
-	n.disarm(w.places)
+	n.unwatchUnused(w.dirs)
 }
 
 func (n *notifier) run(notify *fsnotify.Watcher) {
@@ -106,19 +107,19 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 			if !ok {
 				return
 			}
-			n.tell(event)
+			n.dispatch(event)
 		case err, ok := <-errors:
 			if !ok {
 				errors = nil
 				continue
 			}
 			logger.Infof("watching files: %v", err)
-			n.tellAll()
+			n.notifyAll()
 		}
 	}
 }
 
-func (n *notifier) tell(event fsnotify.Event) {
+func (n *notifier) dispatch(event fsnotify.Event) {
 	what := Changed
 	switch {
 	case event.Has(fsnotify.Write):
@@ -127,131 +128,132 @@ func (n *notifier) tell(event fsnotify.Event) {
 		what = Moved
 	case event.Has(fsnotify.Remove), event.Has(fsnotify.Rename):
 		n.mu.Lock()
-		delete(n.armed, event.Name)
+		delete(n.watched, event.Name)
 		n.mu.Unlock()
 	}
 	dir, name := filepath.Dir(event.Name), filepath.Base(event.Name)
-	entry := spot{dir, name}
-	n.tellOf(spot{event.Name, itself}, what, spot{})
-	n.tellOf(entry, what, entry)
-	n.tellOf(spot{dir, anyEntry}, what, entry)
+	entry := dirEntry{dir, name}
+	n.notifySubscribers(dirEntry{event.Name, dirItself}, what, dirEntry{})
+	n.notifySubscribers(entry, what, entry)
+	n.notifySubscribers(dirEntry{dir, anyEntry}, what, entry)
 }
 
-func (n *notifier) tellAll() {
+func (n *notifier) notifyAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for w := range n.watchers {
-		w.tell(Changed, spot{})
+		w.notify(Changed, dirEntry{})
 	}
 }
 
-// follow updates the directories that the system watches for w. If a directory was replaced, it
-// watches the new one. It returns true if changes may have been missed; the caller must then
-// determine the directories again.
-func (n *notifier) follow(w *Watcher, wanted places) bool {
-	n.arming.Lock()
-	defer n.arming.Unlock()
-	if n.begin(); n.notify == nil {
+// updateWatches replaces the directories that the system watches for w. If a directory was replaced
+// by another one, the system then watches the new one. updateWatches returns true if changes may
+// have been missed. The caller must then determine the directories again.
+func (n *notifier) updateWatches(w *Watcher, dirs watchedDirs) bool {
+	n.fsnotifyMu.Lock()
+	defer n.fsnotifyMu.Unlock()
+	if n.start(); n.watcher == nil {
 		return false
 	}
 	n.audit()
 	n.mu.Lock()
-	before := w.places
-	added := n.concern(w, before.spots(), wanted.spots())
-	w.places = wanted
+	before := w.dirs
+	added := n.subscribe(w, before.entries(), dirs.entries())
+	w.dirs = dirs
 	n.mu.Unlock()
-	for dir, place := range wanted {
-		added = n.arm(dir, place) || added
+	for dir, place := range dirs {
+		added = n.watchDir(dir, place) || added
 	}
-	n.disarm(before)
+	n.unwatchUnused(before)
 	return added
 }
 
-// concern replaces the spots of which w is notified, and reports whether some of them are new. The
-// caller holds mu.
-func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
+// subscribe replaces the entries of which w is notified, and reports whether there are new ones. The
+// caller must hold mu.
+func (n *notifier) subscribe(w *Watcher, before, entries map[dirEntry]bool) (added bool) {
 	for s := range before {
-		if !now[s] {
-			if delete(n.concerned[s], w); len(n.concerned[s]) == 0 {
-				delete(n.concerned, s)
+		if !entries[s] {
+			if delete(n.subscribers[s], w); len(n.subscribers[s]) == 0 {
+				delete(n.subscribers, s)
 			}
 		}
 	}
-	for s := range now {
-		if n.concerned[s] == nil {
-			n.concerned[s] = make(map[*Watcher]bool)
+	for s := range entries {
+		if n.subscribers[s] == nil {
+			n.subscribers[s] = make(map[*Watcher]bool)
 		}
-		if !n.concerned[s][w] {
-			n.concerned[s][w], more = true, true
+		if !n.subscribers[s][w] {
+			n.subscribers[s][w], added = true, true
 		}
 	}
-	return more
+	return added
 }
 
-// arm makes the system watch a directory, and reports whether the watch is new. The caller holds
-// arming.
-func (n *notifier) arm(dir string, now *place) bool {
+// watchDir makes the system watch a directory, and reports whether the watch is new. The caller must
+// hold fsnotifyMu.
+func (n *notifier) watchDir(dir string, current *watchedDir) bool {
 	n.mu.Lock()
-	before := n.armed[dir]
+	before := n.watched[dir]
 	n.mu.Unlock()
-	if before.same(now) {
+	if before.sameDir(current) {
 		return false
 	}
-	gap := n.notify.Remove(dir) == nil // true if the directory was watched before: it may have been replaced in the meantime
+	rewatched := n.watcher.Remove(dir) == nil // between Remove and Add, changes may be missed
 	n.mu.Lock()
-	n.armed[dir] = now // set before Add, because the system may end the watch at once
+	n.watched[dir] = current // set before Add, because the system may end the watch during Add
 	n.mu.Unlock()
-	if n.notify.Add(filepath.Clean(dir)) == nil {
-		if gap {
-			n.tellOf(spot{dir, itself}, Changed, spot{})
+	if n.watcher.Add(filepath.Clean(dir)) == nil {
+		if rewatched {
+			n.notifySubscribers(dirEntry{dir, dirItself}, Changed, dirEntry{})
 		}
 		return true
 	}
 	n.mu.Lock()
-	delete(n.armed, dir)
+	delete(n.watched, dir)
 	n.mu.Unlock()
 	return false
 }
 
-func (n *notifier) tellOf(s spot, what Notice, entry spot) {
+func (n *notifier) notifySubscribers(s dirEntry, what Notice, entry dirEntry) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for w := range n.concerned[s] {
-		w.tell(what, entry)
+	for w := range n.subscribers[s] {
+		w.notify(what, entry)
 	}
 }
 
-// disarm ends the watches that no Watcher needs. The caller holds arming.
-func (n *notifier) disarm(before places) {
+// unwatchUnused ends the watches on those of the directories that no Watcher needs any more. The
+// caller must hold fsnotifyMu.
+func (n *notifier) unwatchUnused(before watchedDirs) {
 	for dir := range before {
 		n.mu.Lock()
-		gone := n.armed[dir] != nil && len(n.concerned[spot{dir, itself}]) == 0
-		if gone {
-			delete(n.armed, dir)
+		unused := n.watched[dir] != nil && len(n.subscribers[dirEntry{dir, dirItself}]) == 0
+		if unused {
+			delete(n.watched, dir)
 		}
 		n.mu.Unlock()
-		if gone {
-			_ = n.notify.Remove(dir)
+		if unused {
+			_ = n.watcher.Remove(dir)
 		}
 	}
 }
 
-// audit finds watches that the system has ended without an event, for example when a file system
-// was unmounted. The caller holds arming.
+// audit removes watches that the system has ended without an event, for example because a file
+// system was unmounted. The caller must hold fsnotifyMu.
 func (n *notifier) audit() {
-	if time.Since(n.audited) < pollInterval {
+	if time.Since(n.lastAudit) < pollInterval {
 		return
 	}
-	n.audited = time.Now()
-	there := make(map[string]bool)
-	for _, dir := range n.notify.WatchList() {
-		there[dir] = true
+	n.lastAudit = time.Now()
+	listed := make(map[string]bool)
+	for _, dir := range n.watcher.WatchList() {
+		listed[dir] = true
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for dir := range n.armed {
-		if !there[dir] {
-			delete(n.armed, dir)
+	for dir := range n.watched {
+		if !listed[dir] {
+			delete(n.watched, dir)
 		}
 	}
 }

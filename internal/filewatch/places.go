@@ -7,32 +7,33 @@ import (
 	"strings"
 )
 
-// maxLinks limits the symbolic links in a path, as Linux does.
+// maxLinks is the maximum number of symbolic links in a path, as in Linux.
 const maxLinks = 40
 
-// places maps each directory to those of its entries whose changes may affect a watched path. The
-// keys are absolute paths without symbolic links.
-type places map[string]*place
+// watchedDirs maps directories to the entries whose changes may affect a watched path. The keys are
+// absolute paths without symbolic links.
+type watchedDirs map[string]*watchedDir
 
-type place struct {
+type watchedDir struct {
 	info  fs.FileInfo
 	all   bool
 	names map[string]bool // the relevant entries, unless all is set
 }
 
-// find returns the places that affect the paths. For example, if /a/link is a symbolic link to
-// /b/dir, the places of /a/link/f are / (entries a and b), /a (link), /b (dir) and /b/dir (f).
-func find(paths []string) places {
-	found := make(places)
+// findDirs returns the directories and entries that affect the paths. For example, if /a/link is a
+// symbolic link to /b/dir, /a/link/f depends on / (entries a and b), /a (link), /b (dir) and /b/dir
+// (f).
+func findDirs(paths []string) watchedDirs {
+	dirs := make(watchedDirs)
 	for _, path := range paths {
 		if path, err := filepath.Abs(path); err == nil {
-			found.walk(path)
+			dirs.walk(path)
 		}
 	}
-	return found
+	return dirs
 }
 
-func (p places) walk(path string) {
+func (p watchedDirs) walk(path string) {
 	root := filepath.VolumeName(path) + string(filepath.Separator)
 	dir, pending := root, split(path[len(root):])
 	for links := 0; len(pending) > 0; {
@@ -71,24 +72,26 @@ func (p places) walk(path string) {
 
 // add adds an entry of dir, or all entries if name is "". It returns false if dir is not a
 // directory.
-func (p places) add(dir, name string) bool {
-	at := p[dir]
-	if at == nil {
+func (p watchedDirs) add(dir, name string) bool {
+	d := p[dir]
+	if d == nil {
 		info, err := os.Stat(dir)
 		if err != nil || !info.IsDir() {
 			return false
 		}
-		at = &place{info: info, names: make(map[string]bool)}
-		p[dir] = at
+		d = &watchedDir{info: info, names: make(map[string]bool)}
+		p[dir] = d
 	}
 	if name == "" {
-		at.all = true
+		d.all = true
 	} else {
-		at.names[name] = true
+		d.names[name] = true
 	}
 	return true
 }
 
-func (p *place) same(other *place) bool { return p != nil && os.SameFile(p.info, other.info) }
+func (p *watchedDir) sameDir(other *watchedDir) bool {
+	return p != nil && os.SameFile(p.info, other.info)
+}
 
 func split(path string) []string { return strings.Split(path, string(filepath.Separator)) }

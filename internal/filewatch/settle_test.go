@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func settling(t *testing.T, interval time.Duration) time.Duration {
+func measureSettle(t *testing.T, interval time.Duration) time.Duration {
 	t.Helper()
 	wake, stop := make(chan struct{}), make(chan struct{})
 	defer close(stop)
@@ -33,11 +33,11 @@ func settling(t *testing.T, interval time.Duration) time.Duration {
 
 func TestSettleIsBounded(t *testing.T) {
 	for _, test := range []struct{ interval, want time.Duration }{
-		{time.Millisecond, patience},
-		{time.Second, quiet},
+		{time.Millisecond, maxSettleTime},
+		{time.Second, quietPeriod},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			if got := settling(t, test.interval); got != test.want {
+			if got := measureSettle(t, test.interval); got != test.want {
 				t.Errorf("an event every %v: settled after %v, want %v", test.interval, got, test.want)
 			}
 		})

@@ -10,21 +10,21 @@ import (
 )
 
 func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
-	one, two := alone(t, t.TempDir()), alone(t, t.TempDir())
-	system.notify.Errors <- fsnotify.ErrEventOverflow
-	noticed(t, one, "an overflow")
-	noticed(t, two, "an overflow")
+	one, two := newUnpolled(t, t.TempDir()), newUnpolled(t, t.TempDir())
+	system.watcher.Errors <- fsnotify.ErrEventOverflow
+	waitForNotice(t, one, "an overflow")
+	waitForNotice(t, two, "an overflow")
 }
 
 func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	one, two := alone(t, path), New(path)
+	one, two := newUnpolled(t, path), New(path)
 	two.Close()
 	write(t, path, "1")
-	noticed(t, one, "the file comes")
+	waitForNotice(t, one, "the file comes")
 	one.Close()
-	if len(system.watchers)+len(system.concerned)+len(system.armed) != 0 || system.notify != nil {
-		t.Errorf("%d watchers, %d spots and %d directories remain", len(system.watchers), len(system.concerned), len(system.armed))
+	if len(system.watchers)+len(system.subscribers)+len(system.watched) != 0 || system.watcher != nil {
+		t.Errorf("%d watchers, %d spots and %d directories remain", len(system.watchers), len(system.subscribers), len(system.watched))
 	}
 }
 
@@ -32,7 +32,7 @@ func TestAWatchThatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	w := New(filepath.Join(dir, "a"))
 	defer w.Close()
-	must(t, system.notify.Remove(dir))
+	must(t, system.watcher.Remove(dir))
 	for range 3 {
 		if _, ok := w.Wait(nil, nil); !ok {
 			t.Fatal("Wait returned false")
@@ -40,15 +40,15 @@ func TestAWatchThatIsLost(t *testing.T) {
 	}
 	w.ticker.Stop()
 	write(t, filepath.Join(dir, "a"), "1")
-	noticed(t, w, "the file comes")
+	waitForNotice(t, w, "the file comes")
 }
 
 func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	w := alone(t, path)
+	w := newUnpolled(t, path)
 	expect := func(what string, want Notice) {
 		t.Helper()
-		for noticed(t, w, what) != want { // on a slow machine, the events of a write come one by one
+		for waitForNotice(t, w, what) != want { // on a slow machine, a write may cause several notices
 		}
 	}
 	write(t, path, "1")
@@ -66,7 +66,8 @@ func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
 	expect("a removal", Changed)
 }
 
-// A Notice is the kind of the last event. An event of an unknown kind must not change it.
+// The Notice must be the kind of the last event. Events of an unknown kind are ignored, unless there
+// are no others.
 func TestANoticeOfSeveralEvents(t *testing.T) {
 	for _, test := range []struct {
 		events []Notice
@@ -82,7 +83,7 @@ func TestANoticeOfSeveralEvents(t *testing.T) {
 			w := NewWith(Options{PollOnly: true}, "/dir/a")
 			defer w.Close()
 			for _, event := range test.events {
-				w.tell(event, spot{"/dir", "a"})
+				w.notify(event, dirEntry{"/dir", "a"})
 			}
 			if got, ok := w.Wait(nil, nil); got != test.want || !ok {
 				t.Errorf("%v: notice %v, ok %v, want %v", test.events, got, ok, test.want)

@@ -11,9 +11,9 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-const silence = 30 * time.Second
+const noticeTimeout = 30 * time.Second
 
-func alone(t *testing.T, paths ...string) *Watcher {
+func newUnpolled(t *testing.T, paths ...string) *Watcher {
 	t.Helper()
 	w := New(paths...)
 	w.ticker.Stop()
@@ -21,16 +21,16 @@ func alone(t *testing.T, paths ...string) *Watcher {
 	return w
 }
 
-// noticed waits for an event, and returns its kind.
-func noticed(t *testing.T, w *Watcher, what string) Notice {
+// waitForNotice calls Wait until it returns a change, and returns the kind of the change.
+func waitForNotice(t *testing.T, w *Watcher, what string) Notice {
 	t.Helper()
 	done := make(chan struct{})
-	timer := time.AfterFunc(silence, func() { close(done) })
+	timer := time.AfterFunc(noticeTimeout, func() { close(done) })
 	defer timer.Stop()
 	for {
 		seen, ok := w.Wait(done, nil)
 		if !ok {
-			t.Fatalf("%s: no notice within %v", what, silence)
+			t.Fatalf("%s: no notice within %v", what, noticeTimeout)
 		}
 		if seen != Looked {
 			return seen
@@ -65,21 +65,21 @@ func switchLink(t *testing.T, target, link string) {
 func TestADirectoryThatWasReplacedIsWatchedAtOnce(t *testing.T) {
 	base := t.TempDir()
 	dir := mkdir(t, filepath.Join(base, "dir"))
-	w := alone(t, dir)
+	w := newUnpolled(t, dir)
 	write(t, filepath.Join(dir, "a"), "1")
-	noticed(t, w, "a file in the first directory")
+	waitForNotice(t, w, "a file in the first directory")
 	must(t, os.Rename(dir, dir+".old"))
-	noticed(t, w, "the directory goes")
+	waitForNotice(t, w, "the directory goes")
 	mkdir(t, dir)
-	noticed(t, w, "another comes")
+	waitForNotice(t, w, "another comes")
 	write(t, filepath.Join(dir, "a"), "2")
-	noticed(t, w, "a file in the other directory")
+	waitForNotice(t, w, "a file in the other directory")
 	must(t, os.RemoveAll(dir))
-	noticed(t, w, "it is removed")
+	waitForNotice(t, w, "it is removed")
 	mkdir(t, dir) // the new directory may get the inode number of the removed one
-	noticed(t, w, "a third comes")
+	waitForNotice(t, w, "a third comes")
 	write(t, filepath.Join(dir, "a"), "3")
-	noticed(t, w, "a file in the third directory")
+	waitForNotice(t, w, "a file in the third directory")
 }
 
 func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
@@ -89,30 +89,30 @@ func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
 	switchLink(t, one, link)
 	for what, path := range map[string]string{"the directory": link, "a file in it": filepath.Join(link, "a")} {
 		switchLink(t, "one", link)
-		w := alone(t, path)
+		w := newUnpolled(t, path)
 		write(t, filepath.Join(one, "a"), "1")
-		noticed(t, w, what+": a write")
+		waitForNotice(t, w, what+": a write")
 		switchLink(t, "two", link)
-		noticed(t, w, what+": the switch")
+		waitForNotice(t, w, what+": the switch")
 		write(t, filepath.Join(two, "a"), "2")
-		noticed(t, w, what+": a write after the switch")
+		waitForNotice(t, w, what+": a write after the switch")
 	}
 }
 
-// A directory further up is replaced. The watches on the directories below get no event, but the
-// change must be noticed.
+// The parent of a watched directory is replaced. The system sends no event for the watched
+// directory, but the change must be noticed.
 func TestAnAncestorIsReplaced(t *testing.T) {
 	base := t.TempDir()
-	up := mkdir(t, filepath.Join(base, "up"))
-	dir := mkdir(t, filepath.Join(up, "dir"))
-	w := alone(t, dir)
+	parent := mkdir(t, filepath.Join(base, "up"))
+	dir := mkdir(t, filepath.Join(parent, "dir"))
+	w := newUnpolled(t, dir)
 	other := mkdir(t, filepath.Join(base, "other"))
 	mkdir(t, filepath.Join(other, "dir"))
-	must(t, os.Rename(up, up+".old"))
-	must(t, os.Rename(other, up))
-	noticed(t, w, "the ancestor is replaced")
+	must(t, os.Rename(parent, parent+".old"))
+	must(t, os.Rename(other, parent))
+	waitForNotice(t, w, "the ancestor is replaced")
 	write(t, filepath.Join(dir, "a"), "1")
-	noticed(t, w, "a file in the directory below the new one")
+	waitForNotice(t, w, "a file in the directory below the new one")
 }
 
 func TestALinkIntoAnotherDirectory(t *testing.T) {
@@ -120,21 +120,21 @@ func TestALinkIntoAnotherDirectory(t *testing.T) {
 	write(t, target, "1")
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(target, link))
-	w := alone(t, link)
+	w := newUnpolled(t, link)
 	write(t, target, "2")
-	noticed(t, w, "a write to what the link leads to")
+	waitForNotice(t, w, "a write to what the link leads to")
 }
 
 func TestWhatDoesNotExistYet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "later", "endpoints.yaml")
-	w := alone(t, path)
+	w := newUnpolled(t, path)
 	mkdir(t, filepath.Dir(path))
-	noticed(t, w, "the directory comes")
+	waitForNotice(t, w, "the directory comes")
 	write(t, path, "1")
-	noticed(t, w, "the file comes")
+	waitForNotice(t, w, "the file comes")
 }
 
-func busy(t *testing.T, path string) (stop func()) {
+func writeRepeatedly(t *testing.T, path string) (stop func()) {
 	t.Helper()
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -159,16 +159,16 @@ func busy(t *testing.T, path string) (stop func()) {
 func TestANeighbourThatIsNeverQuiet(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a")
-	inDirectory, inFile := alone(t, dir), alone(t, file)
-	stop := busy(t, filepath.Join(dir, "neighbour"))
+	inDirectory, inFile := newUnpolled(t, dir), newUnpolled(t, file)
+	stop := writeRepeatedly(t, filepath.Join(dir, "neighbour"))
 	defer stop()
-	noticed(t, inDirectory, "the neighbour")
+	waitForNotice(t, inDirectory, "the neighbour")
 	write(t, file+".new", "1")
 	must(t, os.Rename(file+".new", file)) // causes a single event
-	noticed(t, inDirectory, "the directory")
-	noticed(t, inFile, "the file")
+	waitForNotice(t, inDirectory, "the directory")
+	waitForNotice(t, inFile, "the file")
 	for range 3 {
-		noticed(t, inDirectory, "the neighbour")
+		waitForNotice(t, inDirectory, "the neighbour")
 	}
 	if len(inFile.wake) != 0 {
 		t.Error("a file's Watcher was notified of another file")
@@ -179,9 +179,9 @@ func TestLinksInACircleEnd(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	must(t, os.Symlink("link", link))
-	w := alone(t, link)
+	w := newUnpolled(t, link)
 	must(t, os.Remove(link))
-	noticed(t, w, "the link goes")
+	waitForNotice(t, w, "the link goes")
 }
 
 func TestPollingAlone(t *testing.T) {

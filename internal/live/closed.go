@@ -7,9 +7,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// IsClosed reports whether a channel is closed. Policies do not know, because gRPC also closes the
-// policies of channels that become idle. owner is gRPC's channelz record of the channel. Its type
-// is internal, so IsClosed uses reflection. If that fails, IsClosed returns false.
+// IsClosed reports whether a channel is closed. The closing of its policies does not show this,
+// because gRPC also closes the policies of a channel that becomes idle. owner is gRPC's channelz
+// record of the channel, which IsClosed reads by reflection, because its type is internal. If this
+// fails, IsClosed returns false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	mostEvents = 100
-	mostIdle   = 100       // maximum number of idle channels that are recorded
-	idleFor    = time.Hour // how long a channel that stays idle is recorded
+	maxEvents     = 100
+	maxIdle       = 100       // maximum number of idle channels that are recorded
+	idleRetention = time.Hour // how long a channel may be idle before its record is discarded
 )
 
-var on atomic.Bool
+var enabled atomic.Bool
 
 // Enable enables recording for channels that are created later.
-func Enable() { on.Store(true) }
+func Enable() { enabled.Store(true) }
 
 // On reports whether Enable was called.
-func On() bool { return on.Load() }
+func On() bool { return enabled.Load() }
 
 // Source is the state of one source of a channel.
 type Source struct {
@@ -34,8 +34,8 @@ type Source struct {
 	Answered   time.Time
 	Error      string
 	Since      time.Time
-	Confirmed  time.Time // if there is an Error, when the answer in use was last confirmed
-	LastError  string    // the last error, even if it is over
+	Confirmed  time.Time // if Error is set, when the answer in use was last confirmed
+	LastError  string    // the last error, even if the source has recovered
 	FailedAt   time.Time
 	Notes      []string
 	Endpoints  int
@@ -57,55 +57,56 @@ type Channel struct {
 	mu      sync.Mutex
 	events  []Event
 	sources func() []Source // nil after Stop, and for channels with a resolver of another module
-	last    []Source
+	last    []Source        // the sources at the time of Stop, without their current errors
 	root    any
 	owner   any // gRPC's channelz record of the channel
 	tree    any // last snapshot of a closed root policy
 	closed  time.Time
 }
 
-// all holds the recorded channels of this process. When a channel opens or closes, only the
-// channels without a root policy are locked, which are few.
-var all struct {
+// registry holds the recorded channels of this process. To record or discard a channel, only the
+// channels without a root policy are locked. These are few.
+var registry struct {
 	mu       sync.Mutex
 	next     uint64
 	channels map[*Channel]struct{}
-	rootless []*Channel // the channel whose root policy was closed first is first
+	rootless []*Channel // channels whose root policy was closed, in the order of closing
 }
 
-// New records a channel until its sources and its root policy are gone. sources returns the state
-// of the sources. It must be quick, and may be nil. New returns nil if recording is disabled.
+// New records a channel until its sources have stopped and its root policy is closed. The function
+// sources returns the state of the sources. It must return quickly, and may be nil. New returns nil
+// if recording is disabled.
 func New(target string, sources func() []Source) *Channel {
 	if !On() {
 		return nil
 	}
 	c := &Channel{Target: target, Made: time.Now(), sources: sources}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.next++
-	c.ID = all.next
-	if all.channels == nil {
-		all.channels = make(map[*Channel]struct{})
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	registry.next++
+	c.ID = registry.next
+	if registry.channels == nil {
+		registry.channels = make(map[*Channel]struct{})
 	}
-	all.channels[c] = struct{}{}
+	registry.channels[c] = struct{}{}
 	return c
 }
 
-// Note adds an event. If there are too many, it discards the oldest event.
+// Note adds an event. If there are already maxEvents events, it discards the oldest one.
 func (c *Channel) Note(text string) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.events) == mostEvents {
+	if len(c.events) == maxEvents {
 		c.events = slices.Delete(c.events, 0, 1)
 	}
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach records the root policy of a channel, and gRPC's own record of the channel. If the channel
-// was idle, its earlier Channel is discarded.
+// Attach records the root policy of a channel, and its owner: gRPC's channelz record of the channel.
+// If the channel was idle, the Channel that recorded it before is discarded.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -113,9 +114,9 @@ func (c *Channel) Attach(root, owner any) {
 	c.mu.Lock()
 	c.root, c.owner, c.closed = root, owner, time.Time{}
 	c.mu.Unlock()
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	forget(func(other *Channel) bool { return owner != nil && other.isClosed(owner) })
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	discard(func(other *Channel) bool { return owner != nil && other.isClosed(owner) })
 }
 
 func (c *Channel) isClosed(owner any) bool {
@@ -132,30 +133,30 @@ func (c *Channel) Retire(tree any) {
 	c.mu.Lock()
 	c.root, c.tree, c.closed = nil, tree, time.Now()
 	c.mu.Unlock()
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if _, known := all.channels[c]; known {
-		all.rootless = append(all.rootless, c)
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if _, known := registry.channels[c]; known {
+		registry.rootless = append(registry.rootless, c)
 	}
-	c.forgetIfGone()
-	if len(all.rootless) > 2*mostIdle { // not at each call, because prune is slow
+	c.discardIfGone()
+	if len(registry.rootless) > 2*maxIdle { // prune is too slow to run on each call
 		prune()
 	}
 }
 
-// Stop records that the channel's sources have stopped. Their current errors become their last
-// errors.
+// Stop records that the channel's sources have stopped. They then have only a last error, and no
+// current one.
 func (c *Channel) Stop() {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	if c.sources != nil {
-		ask := c.sources
+		sources := c.sources
 		c.mu.Unlock()
-		// ask is called without holding c.mu, because it takes another lock. The result is cloned,
-		// because earlier callers may still read the slice.
-		last := slices.Clone(ask())
+		// The function is called without holding c.mu, because it takes another lock. The result is
+		// cloned, because earlier callers may still read the slice.
+		last := slices.Clone(sources())
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
 		}
@@ -163,30 +164,32 @@ func (c *Channel) Stop() {
 		c.sources, c.last = nil, last
 	}
 	c.mu.Unlock()
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	c.forgetIfGone()
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	c.discardIfGone()
 }
 
-// gone reports whether the channel is closed or was idle for too long. The caller holds all.mu.
-func (c *Channel) gone(now time.Time) bool {
+// isGone reports whether the channel is closed, or was idle for more than idleRetention. The caller
+// must hold registry.mu.
+func (c *Channel) isGone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.root == nil && c.sources == nil && (c.closed.IsZero() || now.Sub(c.closed) > idleFor || IsClosed(c.owner))
+	return c.root == nil && c.sources == nil && (c.closed.IsZero() || now.Sub(c.closed) > idleRetention || IsClosed(c.owner))
 }
 
-func (c *Channel) forgetIfGone() {
-	if c.gone(time.Now()) {
-		forget(func(other *Channel) bool { return other == c })
-		delete(all.channels, c) // needed because forget does not find channels that never had a root policy
+func (c *Channel) discardIfGone() {
+	if c.isGone(time.Now()) {
+		discard(func(other *Channel) bool { return other == c })
+		delete(registry.channels, c) // discard only finds channels that had a root policy
 	}
 }
 
-// forget discards the channels without a root policy that match. The caller holds all.mu.
-func forget(matches func(*Channel) bool) {
-	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
+// discard discards the channels without a root policy for which matches returns true. The caller
+// must hold registry.mu.
+func discard(matches func(*Channel) bool) {
+	registry.rootless = slices.DeleteFunc(registry.rootless, func(c *Channel) bool {
 		if matches(c) {
-			delete(all.channels, c)
+			delete(registry.channels, c)
 			return true
 		}
 		return c.hasRoot()
@@ -199,19 +202,19 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// prune discards channels that are gone. If too many idle channels remain, it discards the ones
-// that became idle first. The caller holds all.mu.
+// prune discards channels that are gone. If more than maxIdle idle channels remain, it discards
+// those that became idle first. The caller must hold registry.mu.
 func prune() {
 	now := time.Now()
-	forget(func(c *Channel) bool { return c.gone(now) })
+	discard(func(c *Channel) bool { return c.isGone(now) })
 	idle := 0
-	for _, c := range all.rootless {
+	for _, c := range registry.rootless {
 		if c.isIdle() {
 			idle++
 		}
 	}
-	forget(func(c *Channel) bool {
-		if idle <= mostIdle || !c.isIdle() {
+	discard(func(c *Channel) bool {
+		if idle <= maxIdle || !c.isIdle() {
 			return false
 		}
 		idle--
@@ -238,10 +241,10 @@ type View struct {
 
 // Channels returns snapshots of all channels, oldest first.
 func Channels() []View {
-	all.mu.Lock()
+	registry.mu.Lock()
 	prune()
-	channels := slices.SortedFunc(maps.Keys(all.channels), func(a, b *Channel) int { return cmp.Compare(a.ID, b.ID) })
-	all.mu.Unlock()
+	channels := slices.SortedFunc(maps.Keys(registry.channels), func(a, b *Channel) int { return cmp.Compare(a.ID, b.ID) })
+	registry.mu.Unlock()
 	views := make([]View, 0, len(channels))
 	for _, c := range channels {
 		views = append(views, c.view())

@@ -11,33 +11,34 @@ import (
 func init() { Enable() }
 
 func discardAll() {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.channels, all.rootless = make(map[*Channel]struct{}), nil
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	registry.channels, registry.rootless = make(map[*Channel]struct{}), nil
 }
 
 func targets() []string {
-	var all []string
+	var names []string
 	for _, v := range Channels() {
-		all = append(all, v.Target)
+		names = append(names, v.Target)
 	}
-	return all
+	return names
 }
 
-func want(t *testing.T, want ...string) {
+func want(t *testing.T, expectTargets ...string) {
 	t.Helper()
-	if got := targets(); !slices.Equal(got, want) {
-		t.Errorf("recorded targets: %q, want %q", got, want)
+	if got := targets(); !slices.Equal(got, expectTargets) {
+		t.Errorf("recorded targets: %q, want %q", got, expectTargets)
 	}
 }
 
-// A channel must be recorded while it has sources, and for up to an hour while it is idle.
+// A channel must be recorded while it has sources or a root policy, and for up to an hour while it is
+// idle.
 func TestHowLongAChannelIsKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
-		none := func() []Source { return nil }
+		noSources := func() []Source { return nil }
 		owner := new(int)
-		a := New("a", none)
+		a := New("a", noSources)
 		want(t, "a")
 		a.Attach("root", owner)
 		a.Stop()
@@ -46,7 +47,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 		if v := Channels()[0]; v.Tree != "tree" || v.Root != nil || v.Closed.IsZero() {
 			t.Errorf("a closed channel is %+v", v)
 		}
-		b := New("b", none)
+		b := New("b", noSources)
 		want(t, "a", "b")
 		b.Attach("root", owner)
 		want(t, "b")
@@ -54,7 +55,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 		b.Retire("tree")
 		time.Sleep(time.Hour + time.Second)
 		want(t)
-		New("c", none).Stop()
+		New("c", noSources).Stop()
 		want(t)
 	})
 }
@@ -71,10 +72,10 @@ func TestFewIdleChannelsAreKnown(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		old.Retire("tree")
-		if got := targets(); len(got) != mostIdle || got[0] != "old" || got[1] != "201" || got[len(got)-1] != "299" {
-			t.Errorf("recorded targets: %q, want the last %d", got, mostIdle)
+		if got := targets(); len(got) != maxIdle || got[0] != "old" || got[1] != "201" || got[len(got)-1] != "299" {
+			t.Errorf("recorded targets: %q, want the last %d", got, maxIdle)
 		}
-		time.Sleep(idleFor + time.Second)
+		time.Sleep(idleRetention + time.Second)
 		want(t)
 	})
 }
@@ -86,21 +87,21 @@ func TestTheLastEventsAreKept(t *testing.T) {
 		c.Note(fmt.Sprint(i))
 	}
 	events := Channels()[0].Events
-	if len(events) != mostEvents || events[0].Text != "150" || events[99].Text != "249" {
+	if len(events) != maxEvents || events[0].Text != "150" || events[99].Text != "249" {
 		t.Errorf("%d events are kept, from %v to %v", len(events), events[0], events[len(events)-1])
 	}
 	c.Retire(nil)
-	var nobody *Channel
-	nobody.Note("x")
-	nobody.Attach(nil, nil)
-	nobody.Retire(nil)
-	nobody.Stop()
+	var disabled *Channel
+	disabled.Note("x")
+	disabled.Attach(nil, nil)
+	disabled.Retire(nil)
+	disabled.Stop()
 }
 
 func TestAPageKeepsWhatItWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := []Source{{Name: "a", Error: "down"}}
-		c := New("a", func() []Source { return told })
+		sources := []Source{{Name: "a", Error: "down"}}
+		c := New("a", func() []Source { return sources })
 		c.Attach("root", new(int))
 		view := c.view()
 		c.Stop()
@@ -109,6 +110,6 @@ func TestAPageKeepsWhatItWasTold(t *testing.T) {
 		}
 		c.Retire("tree")
 		time.Sleep(time.Hour + time.Second)
-		Channels() // discards the channels that have been idle for too long
+		Channels() // discards a, which has been idle for more than an hour
 	})
 }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Opening or closing a channel must not lock all others. Otherwise, closing n channels would take
-// quadratic time.
+// Opening or closing a channel must not lock all other channels. Otherwise, closing n channels would
+// take quadratic time.
 func TestNoChannelLooksAtTheOthers(t *testing.T) {
-	none := func() []Source { return nil }
-	other := New("other", none)
+	noSources := func() []Source { return nil }
+	other := New("other", noSources)
 	other.Attach("root", new(int))
 	defer func() { other.Stop(); other.Retire(nil) }()
 	done := make(chan struct{})
 	other.mu.Lock()
 	go func() {
 		defer close(done)
-		c := New("c", none)
+		c := New("c", noSources)
 		c.Attach("root", new(int))
 		c.Stop()
 		c.Retire("tree")

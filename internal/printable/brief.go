@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Texts at the beginning of gRPC's connection errors: dialling or connection, preceded by
-// unavailable if the error comes from a call.
+// gRPC's connection errors begin with dialing or connection. If a call fails with a connection
+// error, unavailable precedes it.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
-	dialling    = `connection error: desc = "transport: Error while dialing: `
+	dialing     = `connection error: desc = "transport: Error while dialing: `
 	connection  = `connection error: desc = "`
 )
 
@@ -22,7 +22,7 @@ func Brief(text string) string {
 	if rest, ok := strings.CutPrefix(text, unavailable); ok && strings.HasPrefix(rest, connection) {
 		text = rest
 	}
-	for _, prefix := range []string{dialling, connection} {
+	for _, prefix := range []string{dialing, connection} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok && strings.HasSuffix(rest, `"`) {
 			text = strings.TrimSuffix(rest, `"`)
 			break
@@ -37,10 +37,11 @@ func Brief(text string) string {
 			return text + hint
 		}
 	}
-	return silence(text)
+	return briefTimeout(text)
 }
 
-// hints maps the ends of error texts to explanations that Brief appends.
+// hints contains suffixes of errors, and the explanation that Brief appends to an error with this
+// suffix.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -49,35 +50,34 @@ var hints = map[string]string{
 }
 
 // If a server accepts a connection but does not respond, gRPC's error begins with a key of
-// handshakes and ends with one of timeouts.
+// handshakes and ends with an element of timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// The last text occurs because gRPC closes the connection at the timeout, and a read may fail
-	// first.
+	// The last text occurs if gRPC closes the connection after the timeout while it reads from it.
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 
-// silence rewrites the error that gRPC returns if a server accepts connections but does not
+// briefTimeout shortens the error that gRPC returns if a server accepts connections but does not
 // respond:
 //
 // error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout -> 10.0.0.1:443
 // accepts connections and does not answer
-func silence(text string) string {
-	for prefix, what := range handshakes {
+func briefTimeout(text string) string {
+	for prefix, failure := range handshakes {
 		rest, ok := strings.CutPrefix(text, prefix)
 		if !ok || !slices.ContainsFunc(timeouts, func(t string) bool { return strings.HasSuffix(rest, t) }) {
 			continue
 		}
-		who := "the server"
+		server := "the server"
 		if _, remote, ok := strings.Cut(rest, "->"); ok {
 			if i := strings.Index(remote, ": "); i > 0 {
-				who = remote[:i]
+				server = remote[:i]
 			}
 		}
-		return who + " accepts connections and " + what
+		return server + " accepts connections and " + failure
 	}
 	return text
 }

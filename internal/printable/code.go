@@ -7,5 +7,5 @@ import (
 
 // Code returns the name of a status code in gRPC's documentation, such as DEADLINE_EXCEEDED.
 func Code(c codes.Code) string {
-	return code.Code(c).String() // codes are small; an unknown one is formatted as a number
+	return code.Code(c).String() // formats an unknown code as a number
 }

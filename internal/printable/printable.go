@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text escapes the characters that strconv.IsPrint rejects, as in Go strings:
+// Text escapes unprintable characters as in Go strings:
 //
 //	a<ESC>[31mb  ->  a\x1b[31mb
 //	a<U+202E>b   ->  a\u202eb
@@ -32,13 +32,13 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is like Text, but truncates a text of more than about most bytes and appends its full
+// Line is like Text, but truncates s to about limit bytes. To a truncated text, it appends the full
 // length.
-func Line(s string, most int) string {
-	if len(s) <= most {
+func Line(s string, limit int) string {
+	if len(s) <= limit {
 		return Text(s)
 	}
-	kept := most
+	kept := limit
 	for kept > 0 && !utf8.RuneStart(s[kept]) {
 		kept--
 	}
@@ -58,7 +58,8 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// JSON replaces unprintable characters in valid JSON by \uXXXX escapes. White space stays as it is.
+// JSON replaces unprintable characters in valid JSON by \uXXXX escapes. It does not change white
+// space.
 func JSON(encoded []byte) []byte {
 	if isPrintable(string(encoded)) {
 		return encoded
@@ -101,10 +102,10 @@ func isPrint(r rune, size int) bool {
 	return strconv.IsPrint(r) && (r != utf8.RuneError || size > 1)
 }
 
-// Count formats a number with a noun: "1 priority", "2 priorities".
-func Count(n int, one, many string) string {
+// Count formats a number with a noun, such as "1 priority" or "2 priorities".
+func Count(n int, singular, plural string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
-	return strconv.Itoa(n) + " " + many
+	return strconv.Itoa(n) + " " + plural
 }

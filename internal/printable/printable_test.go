@@ -56,10 +56,10 @@ func TestText(t *testing.T) {
 }
 
 func TestNothingUnprintableIsLeft(t *testing.T) {
-	steers := func(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
+	isControl := func(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	err := quick.Check(func(s string, raw []byte) bool {
 		s += "\x1b\u202e\u2028\U000E0041" + string(raw)
-		if text := Text(s); strings.ContainsFunc(text, steers) || !utf8.ValidString(text) {
+		if text := Text(s); strings.ContainsFunc(text, isControl) || !utf8.ValidString(text) {
 			t.Errorf("Text(%q) = %q", s, text)
 			return false
 		}
@@ -69,7 +69,7 @@ func TestNothingUnprintableIsLeft(t *testing.T) {
 		}
 		safe := string(JSON(encoded))
 		var got, want map[string]string
-		return !strings.ContainsFunc(strings.ReplaceAll(safe, "\n", ""), steers) &&
+		return !strings.ContainsFunc(strings.ReplaceAll(safe, "\n", ""), isControl) &&
 			json.Unmarshal(encoded, &want) == nil && json.Unmarshal([]byte(safe), &got) == nil && got["name"] == want["name"]
 	}, nil)
 	if err != nil {

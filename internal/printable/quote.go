@@ -2,11 +2,11 @@ package printable
 
 import "fmt"
 
-// Quote returns the text in quotes. It truncates long text.
+// Quote returns the text in quotes. It truncates text of more than 100 bytes.
 func Quote(text string) string {
-	const most = 100
-	if len(text) <= most {
+	const limit = 100
+	if len(text) <= limit {
 		return fmt.Sprintf("%q", text)
 	}
-	return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
+	return fmt.Sprintf("%q… (%d bytes)", text[:limit], len(text))
 }

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// hidden replaces secrets. url.URL.Redacted uses the same text.
-const hidden = "xxxxx"
+// placeholder replaces secrets. url.URL.Redacted uses the same text.
+const placeholder = "xxxxx"
 
-// shown lists the parameters of this module. Their values are shown; values of other parameters may
-// be secret.
-var shown = []string{
+// visibleParameters lists the parameters of our own targets, whose values are not secret. Values of
+// other parameters may be secret.
+var visibleParameters = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
 	"addressType", "node", "outlierDetection", "pickFirst", "prefer", "refresh", "region", "removeAfter", "slowStart", "subset",
 	"subsetSeed", "terminating", "verify", "warmStandby", "zone", "zoneCallers", "zoneMinEndpoints",
 }
 
-const shortest = 4
+const minSecretLength = 4
 
-const list = "failover"
+const listScheme = "failover"
 
 // HideTarget hides the passwords and tokens in a target:
 //
@@ -30,15 +30,15 @@ const list = "failover"
 //
 // A target without passwords and tokens is returned unchanged.
 func HideTarget(u url.URL) url.URL {
-	if !may(u.String()) {
+	if !mayContainSecret(u.String()) {
 		return u
 	}
-	return (&hider{}).target(u)
+	return (&hider{}).hideTarget(u)
 }
 
-// HideText is like HideTarget, but the text need not be a valid target.
+// HideText is like HideTarget, but accepts any text. It need not be a valid target.
 func HideText(text string) string {
-	if !may(text) {
+	if !mayContainSecret(text) {
 		return text
 	}
 	return (&hider{}).text(text)
@@ -46,70 +46,70 @@ func HideText(text string) string {
 
 // HideIn hides the target's passwords and tokens in a text such as an error.
 func HideIn(text string, target url.URL) string {
-	if !may(target.String()) {
+	if !mayContainSecret(target.String()) {
 		return text
 	}
 	h := &hider{}
-	after := h.target(target)
+	after := h.hideTarget(target)
 	text = strings.ReplaceAll(text, target.String(), after.String())
 	slices.SortFunc(h.secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range h.secrets {
 		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
-			text = strings.ReplaceAll(text, form, hidden)
+			text = strings.ReplaceAll(text, form, placeholder)
 		}
 	}
 	return text
 }
 
-// may reports whether text may contain a secret. "%" is included, because the other characters may
-// be escaped.
-func may(text string) bool { return strings.ContainsAny(text, "@?#%") }
+// mayContainSecret reports whether text may contain a secret. A "%" may be the beginning of one of
+// the other characters in escaped form.
+func mayContainSecret(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
 type hider struct {
 	changed bool
-	secrets []string // values that are certainly secret, for HideIn
+	secrets []string // values that HideIn must hide wherever they occur
 }
 
-func (h *hider) hide(value string, sure bool) {
-	h.changed = h.changed || value != hidden
-	if sure && len(value) >= shortest && value != hidden {
+func (h *hider) hide(value string, isSecret bool) {
+	h.changed = h.changed || value != placeholder
+	if isSecret && len(value) >= minSecretLength && value != placeholder {
 		h.secrets = append(h.secrets, value)
 	}
 }
 
-func (h *hider) target(u url.URL) url.URL {
+func (h *hider) hideTarget(u url.URL) url.URL {
 	if u.User != nil {
 		if password, ok := u.User.Password(); ok {
 			h.hide(password, true)
-			u.User = url.UserPassword(u.User.Username(), hidden)
+			u.User = url.UserPassword(u.User.Username(), placeholder)
 		} else {
-			name := u.User.Username() // a user name without a password may be a token
+			name := u.User.Username() // may be a token, because there is no password
 			h.hide(name, len(name) >= 8)
-			u.User = url.User(hidden)
+			u.User = url.User(placeholder)
 		}
 	}
-	u.RawQuery = h.query(u.RawQuery)
-	if !harmless(u.Fragment) {
+	u.RawQuery = h.hideQuery(u.RawQuery)
+	if !isHarmless(u.Fragment) {
 		h.hide(u.Fragment, false)
-		u.Fragment, u.RawFragment = hidden, ""
+		u.Fragment, u.RawFragment = placeholder, ""
 	}
-	if u.Scheme == list {
-		u.Opaque = h.list(u.Opaque)
+	if u.Scheme == listScheme {
+		u.Opaque = h.hideList(u.Opaque)
 		before := u.EscapedPath()
-		if after := h.list(before); after != before {
+		if after := h.hideList(before); after != before {
 			u.RawPath = after
-			u.Path, _ = url.PathUnescape(after) // the error is nil, because each entry was escaped
+			u.Path, _ = url.PathUnescape(after) // after is properly escaped
 		}
 		return u
 	}
-	u.Opaque = h.opaque(u)
+	u.Opaque = h.hideOpaque(u)
 	if after := h.path(u.Path); after != u.Path {
 		u.Path, u.RawPath = after, ""
 	}
 	return u
 }
 
-func (h *hider) list(escaped string) string {
+func (h *hider) hideList(escaped string) string {
 	entries := strings.Split(escaped, ",")
 	for i, entry := range entries {
 		slash := ""
@@ -118,7 +118,7 @@ func (h *hider) list(escaped string) string {
 		}
 		text, err := url.PathUnescape(entry)
 		if err != nil {
-			text = h.unread(entry)
+			text = h.hideUnparsed(entry)
 		} else if after := h.text(text); after == text {
 			continue
 		} else {
@@ -129,28 +129,28 @@ func (h *hider) list(escaped string) string {
 	return strings.Join(entries, ",")
 }
 
-func (h *hider) text(text string) string {
+func (h *hider) text(hideText string) string {
 	prefix := ""
-	u, err := url.Parse(text)
-	if err != nil { // no scheme: package failover reads such an entry as a DNS name
+	u, err := url.Parse(hideText)
+	if err != nil { // an entry without a scheme, which package failover reads as a DNS name
 		prefix = "dns:///"
-		u, err = url.Parse(prefix + text)
+		u, err = url.Parse(prefix + hideText)
 	}
 	if err != nil {
-		return h.unread(text)
+		return h.hideUnparsed(hideText)
 	}
 	inner := &hider{}
-	after := inner.target(*u)
+	after := inner.hideTarget(*u)
 	h.secrets = append(h.secrets, inner.secrets...)
 	if !inner.changed {
-		return text
+		return hideText
 	}
 	h.changed = true
 	return strings.TrimPrefix(after.String(), prefix)
 }
 
-// unread hides possible secrets in a text that cannot be parsed as a URL.
-func (h *hider) unread(text string) string {
+// hideUnparsed hides possible secrets in a text that cannot be parsed as a URL.
+func (h *hider) hideUnparsed(text string) string {
 	if end := strings.LastIndex(text, "@"); end >= 0 {
 		begin := 0
 		if i := strings.Index(text[:end], "://"); i >= 0 {
@@ -159,29 +159,29 @@ func (h *hider) unread(text string) string {
 		_, password, _ := strings.Cut(text[begin:end], ":")
 		h.hide(password, true)
 		h.changed = true
-		text = text[:begin] + hidden + text[end:]
+		text = text[:begin] + placeholder + text[end:]
 	}
 	if i := strings.IndexAny(text, "?#"); i >= 0 {
 		h.changed = true
-		text = text[:i+1] + hidden
+		text = text[:i+1] + placeholder
 	}
 	return text
 }
 
-func (h *hider) opaque(u url.URL) string {
+func (h *hider) hideOpaque(u url.URL) string {
 	end := strings.LastIndex(u.Opaque, "@")
 	if end < 0 || strings.HasPrefix(u.Scheme, "unix") {
 		return u.Opaque
 	}
 	_, password, _ := strings.Cut(":"+u.Opaque[:end], ":")
 	h.hide(password, true)
-	return hidden + u.Opaque[end:]
+	return placeholder + u.Opaque[end:]
 }
 
-// path hides passwords in the path. With one slash too many, the user information of a target is in
-// its path.
-func (h *hider) path(path string) string {
-	segments := strings.Split(path, "/")
+// hidePath hides passwords in the path of a target. A target with too many slashes, such as
+// consul:///user:secret@host, contains a password in its path.
+func (h *hider) path(hidePath string) string {
+	segments := strings.Split(hidePath, "/")
 	for i, s := range segments {
 		end := strings.LastIndex(s, "@")
 		if end < 0 {
@@ -189,45 +189,45 @@ func (h *hider) path(path string) string {
 		}
 		if user, password, ok := strings.Cut(s[:end], ":"); ok {
 			h.hide(password, true)
-			segments[i] = user + ":" + hidden + s[end:]
+			segments[i] = user + ":" + placeholder + s[end:]
 		}
 	}
 	return strings.Join(segments, "/")
 }
 
-func (h *hider) query(raw string) string {
+func (h *hider) hideQuery(raw string) string {
 	pairs := strings.Split(raw, "&")
 	for i, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
 			name, value = "", pair
 		}
-		if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(shown, plain) || harmless(value) {
+		if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(visibleParameters, plain) || isHarmless(value) {
 			continue
 		}
 		if plain, err := url.QueryUnescape(value); err == nil {
-			h.hide(plain, sure(name))
+			h.hide(plain, isSecretName(name))
 		}
-		h.changed = h.changed || value != hidden
+		h.changed = h.changed || value != placeholder
 		if ok {
-			pairs[i] = name + "=" + hidden
+			pairs[i] = name + "=" + placeholder
 		} else {
-			pairs[i] = hidden
+			pairs[i] = placeholder
 		}
 	}
 	return strings.Join(pairs, "&")
 }
 
-func harmless(value string) bool {
+func isHarmless(value string) bool {
 	_, notBool := strconv.ParseBool(value)
 	_, notDuration := time.ParseDuration(value)
-	return len(value) < shortest || notBool == nil || notDuration == nil
+	return len(value) < minSecretLength || notBool == nil || notDuration == nil
 }
 
-// sure reports whether the name of a parameter suggests that its value is secret. HideIn hides such
-// values wherever they occur in a text. Other values are hidden only in the target: hiding the
-// value of dc=east everywhere, for example, would hide parts of host names.
-func sure(name string) bool {
+// isSecretName reports whether the name of a parameter suggests that its value is secret. HideIn
+// hides such values wherever they occur in a text. It hides other values only in the target: for
+// example, if it hid the value of dc=east everywhere, it would hide parts of host names.
+func isSecretName(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })
 }

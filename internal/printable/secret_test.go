@@ -51,9 +51,9 @@ func TestIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const said = `cannot ask http://u:p%40ss%20word@h/s?token=abcdef12 ("p@ss word", p%40ss+word) in east`
+	const text = `cannot ask http://u:p%40ss%20word@h/s?token=abcdef12 ("p@ss word", p%40ss+word) in east`
 	const want = `cannot ask http://u:xxxxx@h/s?token=xxxxx ("xxxxx", xxxxx) in east`
-	if got := HideIn(said, *u); got != want {
+	if got := HideIn(text, *u); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// others lists the characters other than letters and digits that an authority may contain (RFC
-// 3986, sections 2.2, 2.3 and 3.2).
-const others = "-._~!$&'()*+,;=:@[]"
+// authorityPunctuation lists the characters other than letters and digits that an authority may
+// contain (RFC 3986, sections 2.2, 2.3 and 3.2).
+const authorityPunctuation = "-._~!$&'()*+,;=:@[]"
 
-// EncodeAuthority percent-encodes the bytes of name that an authority may not contain. gRPC does
-// not encode the result of a resolver.AuthorityOverrider itself.
+// EncodeAuthority percent-encodes the bytes of name that an authority must not contain. A
+// resolver.AuthorityOverrider needs it, because gRPC does not encode its result.
 func EncodeAuthority(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(others, c) >= 0:
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(authorityPunctuation, c) >= 0:
 			b.WriteByte(c)
 		default:
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -26,7 +26,7 @@ func EncodeAuthority(name string) string {
 	return b.String()
 }
 
-// AuthorityOfEndpoint returns gRPC's default authority for a target with this endpoint.
+// AuthorityOfEndpoint returns gRPC's default authority for a target whose endpoint is the given one.
 func AuthorityOfEndpoint(endpoint string) string {
 	encoded := EncodeAuthority(endpoint)
 	if strings.HasPrefix(encoded, ":") {

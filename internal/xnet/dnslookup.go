@@ -12,7 +12,8 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// LookupOptions replace DNS lookups in simulations. Sources get them through discovery.OwnOption.
+// LookupOptions contains a replacement for DNS lookups in simulations. Sources get it through
+// discovery.OwnOption.
 type LookupOptions struct {
-	Resolver Resolver // nil means the name servers of the target or the system
+	Resolver Resolver // if nil, the name servers of the target or of the system are used
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// IsLoopback reports whether address, a host:port, is a loopback address.
+// IsLoopback reports whether a host:port has a loopback address or the host name localhost.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

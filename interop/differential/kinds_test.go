@@ -11,11 +11,11 @@ import (
 	ourweightedtarget "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// priorities compares the two priority policies. Their children are written as a list, such as "a
-// b", the highest priority first. "a:other" has a child policy of another type. The re-resolution
-// requests of "a!" are ignored. Removed children are closed at once, as in grpc-go, unless the list
-// ends with "retain".
-var priorities = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
+// priorityKind is the kind of our priority policy and grpc-go's. A command lists their children, the
+// highest priority first, as in "a b". The child "a:other" has a policy of another type than "a". The
+// policy ignores re-resolution requests of the child "a!". It closes removed children at once, as
+// grpc-go does, unless the list ends with "retain".
+var priorityKind = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
 
 func configurePriority(s *side, children []string) string {
 	retention := `, "removedChildRetention": "0s"`
@@ -33,9 +33,9 @@ func configurePriority(s *side, children []string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]%s}`, strings.Join(configs, ","), strings.Join(names, ","), retention)
 }
 
-// targets compares the two weighted_target policies. Their children have weights, as in "a=1
-// b:other=2".
-var targets = kind{ours: ourweightedtarget.Name, theirs: weightedtarget.Name, configure: configureTargets}
+// targetKind is the kind of our weighted_target policy and grpc-go's. Their children have weights,
+// as in "a=1 b:other=2".
+var targetKind = kind{ours: ourweightedtarget.Name, theirs: weightedtarget.Name, configure: configureTargets}
 
 func configureTargets(s *side, children []string) string {
 	var configs []string
@@ -47,7 +47,7 @@ func configureTargets(s *side, children []string) string {
 	return fmt.Sprintf(`{"targets": {%s}}`, strings.Join(configs, ","))
 }
 
-// childPolicy splits a child, such as "a" or "a:other", into its name and its policy's name.
+// childPolicy returns the name and the policy configuration of a child such as "a" or "a:other".
 func (s *side) childPolicy(child string) (name, policy string) {
 	name, stub, other := strings.Cut(child, ":")
 	if !other {

@@ -14,20 +14,20 @@ const (
 	retention = 15 * time.Minute
 )
 
-// tick is added to each step of a schedule, so that timers of different steps never expire at the
-// same time.
+// tick is the time between two steps of a schedule. It prevents timers of different steps from
+// expiring at the same time.
 const tick = time.Millisecond
 
-// driver runs schedules on the model of gRFC A56.
+// driver runs a schedule on the model of gRFC A56.
 type driver struct {
 	*model.Model
-	refuses   map[string]bool
-	onUpdate  map[string]string
-	published []string
-	asked     int
+	rejects       map[string]bool
+	onUpdate      map[string]string
+	published     []string
+	reresolutions int
 }
 
-// seen is the visible result of a step.
+// result is the visible result of a step.
 type seen struct {
 	published []string
 	last      string
@@ -36,40 +36,40 @@ type seen struct {
 	asked     int
 }
 
-// predict returns the expected result of each step of a schedule and of Close. The model behaves
-// like grpc-go in the given rows. tie means that two timers expire at the same time, so that the
-// result depends on their order.
-func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
-	d := &driver{Model: model.New(rows), refuses: map[string]bool{}, onUpdate: map[string]string{}}
+// predict returns the expected result of each step of a schedule and of Close. In the given rows of
+// docs/differences.md, the model behaves like grpc-go. If ambiguous is true, two timers expire at
+// the same time, and the result depends on their order.
+func predict(rows map[string]bool, schedule []string) (all []seen, ambiguous bool) {
+	d := &driver{Model: model.New(rows), rejects: map[string]bool{}, onUpdate: map[string]string{}}
 	d.React, d.Log = d.react, d.log
 	for _, step := range schedule {
 		d.published = nil
-		returned := d.do(step)
+		returned := d.applyStep(step)
 		d.Advance(tick)
-		all = append(all, d.see(returned))
+		all = append(all, d.result(returned))
 	}
 	d.published = nil
 	d.Close()
-	return append(all, d.see(false)), d.Tie
+	return append(all, d.result(false)), d.Tie
 }
 
-func (d *driver) see(returned bool) seen {
+func (d *driver) result(returned bool) seen {
 	last := ""
 	if d.Last().State != "" {
 		last = publicationOf(d.Last())
 	}
-	return seen{d.published, last, returned, d.Stubs.Told(), d.asked}
+	return seen{d.published, last, returned, d.Stubs.Told(), d.reresolutions}
 }
 
-// publicationOf describes a published state in the same way as side does.
-func publicationOf(r model.Report) string { return r.State + " " + about(r.Text) }
+// publicationOf describes a published state in the same form as side.
+func publicationOf(r model.Report) string { return r.State + " " + shorten(r.Text) }
 
 func (d *driver) log(e model.Event) {
 	switch e.Verb {
 	case "publish":
 		d.published = append(d.published, publicationOf(e.Report))
 	case "resolve":
-		d.asked++
+		d.reresolutions++
 	}
 }
 
@@ -78,7 +78,7 @@ func (d *driver) react(child string) model.Reaction {
 	if state, ok := d.onUpdate[child]; ok {
 		reaction.Reports = []model.Report{{State: state, Text: pickOf(d.idOf(child), state)}}
 	}
-	if d.refuses[child] {
+	if d.rejects[child] {
 		reaction.Err = errRefused.Error()
 	}
 	return reaction
@@ -86,7 +86,7 @@ func (d *driver) react(child string) model.Reaction {
 
 func (d *driver) idOf(child string) string { return d.Updating(child).ID }
 
-func (d *driver) do(step string) (returned bool) {
+func (d *driver) applyStep(step string) (returned bool) {
 	words := strings.Fields(step)
 	switch words[0] {
 	case "update":
@@ -98,7 +98,7 @@ func (d *driver) do(step string) (returned bool) {
 		}
 		d.Advance(duration)
 	case "refuse", "accept":
-		d.refuses[words[1]] = words[0] == "refuse"
+		d.rejects[words[1]] = words[0] == "refuse"
 	case "on-update":
 		d.onUpdate[words[1]] = words[2]
 	case "exit-idle":
@@ -118,7 +118,8 @@ func (d *driver) do(step string) (returned bool) {
 	return false
 }
 
-// configOf returns the model's equivalent of configurePriority.
+// configOf returns the configuration for a list of children, as configurePriority does for the
+// policies.
 func configOf(words []string) model.Config {
 	config := model.Config{Children: map[string]model.Child{}, FailoverTimeout: failover, ChildRetention: retention}
 	for _, id := range words {

@@ -24,8 +24,8 @@ const (
 	theirOutlierDetection = "outlier_detection_experimental"
 )
 
-// outlierSide is one of the two policies. Its child connects to every endpoint and listens to its
-// health. The context of a call names the endpoint to pick.
+// outlierSide is one of the two policies. Its child policy connects to every endpoint, and registers
+// a health listener for it. The context of a call contains the endpoint to pick.
 type outlierSide struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -33,16 +33,16 @@ type outlierSide struct {
 	child  *listeningChild
 }
 
-// listening builds the child of an outlierSide. last is the newest child.
-type listening struct{ last *listeningChild }
+// listeningBuilder builds the child policy of an outlierSide. last is the newest child policy.
+type listeningBuilder struct{ last *listeningChild }
 
-var listeners = &listening{}
+var listeners = &listeningBuilder{}
 
 func init() { balancer.Register(listeners) }
 
-func (*listening) Name() string { return "differential_listening" }
+func (*listeningBuilder) Name() string { return "differential_listening" }
 
-func (l *listening) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+func (l *listeningBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	l.last = &listeningChild{cc: cc, conns: map[string]balancer.SubConn{}, health: map[string]connectivity.State{}}
 	return l.last
 }
@@ -56,10 +56,10 @@ type listeningChild struct {
 }
 
 func (c *listeningChild) UpdateClientConnState(state balancer.ClientConnState) error {
-	wanted := map[string]bool{}
+	addresses := map[string]bool{}
 	for _, e := range state.ResolverState.Endpoints {
 		address := e.Addresses[0]
-		if wanted[address.Addr] = true; c.conns[address.Addr] != nil {
+		if addresses[address.Addr] = true; c.conns[address.Addr] != nil {
 			continue
 		}
 		var conn balancer.SubConn
@@ -79,7 +79,7 @@ func (c *listeningChild) UpdateClientConnState(state balancer.ClientConnState) e
 		conn.Connect()
 	}
 	for name, conn := range c.conns {
-		if !wanted[name] {
+		if !addresses[name] {
 			conn.Shutdown()
 			delete(c.conns, name)
 			c.mu.Lock()
@@ -91,10 +91,10 @@ func (c *listeningChild) UpdateClientConnState(state balancer.ClientConnState) e
 	return nil
 }
 
-type asked struct{}
+type endpointKey struct{}
 
 func (c *listeningChild) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	return balancer.PickResult{SubConn: c.conns[info.Ctx.Value(asked{}).(string)]}, nil
+	return balancer.PickResult{SubConn: c.conns[info.Ctx.Value(endpointKey{}).(string)]}, nil
 }
 
 func (*listeningChild) ResolverError(error)                                        {}
@@ -139,7 +139,7 @@ func (s *outlierSide) update(name, config string, endpoints []string) {
 
 func (s *outlierSide) calls(endpoint string, ok, failed int) {
 	for i := range ok + failed {
-		result, err := s.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.WithValue(context.Background(), asked{}, endpoint)})
+		result, err := s.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.WithValue(context.Background(), endpointKey{}, endpoint)})
 		if err != nil {
 			s.t.Fatal(err)
 		}

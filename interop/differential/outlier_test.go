@@ -11,9 +11,10 @@ import (
 
 var five = []string{"a", "b", "c", "d", "e"}
 
-// randomOutlierConfig returns a configuration without the known differences, which have their own
-// tests. The maximum is 100 %, because gRPC-Go's ejections otherwise depend on the order of a map.
-// There is only one algorithm, because gRPC-Go counts an endpoint twice if two algorithms eject it.
+// randomOutlierConfig returns a configuration for which no difference is known. The known
+// differences have their own tests. maxEjectionPercent is 100, because gRPC-Go's ejections otherwise
+// depend on the order of a map. There is at most one algorithm, because gRPC-Go counts an endpoint
+// twice if two algorithms eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))
@@ -29,7 +30,7 @@ func randomOutlierConfig(r *rand.Rand) string {
 }
 
 func TestOutlierDetectionAgrees(t *testing.T) {
-	seen := 0
+	ejections := 0
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -47,7 +48,7 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 				case what < 6:
 					name, ok, failed := five[r.IntN(5)], r.IntN(8), r.IntN(8)
 					if theirs.isEjected(name) {
-						continue // these calls are counted differently, which is a known difference
+						continue // a known difference: the policies count calls to ejected endpoints differently
 					}
 					ours.calls(name, ok, failed)
 					theirs.calls(name, ok, failed)
@@ -61,16 +62,16 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 				if got, want := ours.ejected(), theirs.ejected(); got != want {
 					t.Fatalf("seed %d: ours ejected %q, theirs %q, after\n%s", seed, got, want, strings.Join(history, "\n"))
 				}
-				seen += len(theirs.ejected())
+				ejections += len(theirs.ejected())
 			}
 		})
 	}
-	if seen < 500 {
-		t.Errorf("only %d ejections, want at least 500", seen)
+	if ejections < 500 {
+		t.Errorf("only %d ejections, want at least 500", ejections)
 	}
 }
 
-func onBoth(t *testing.T, f func(name string, s *outlierSide)) {
+func testBoth(t *testing.T, f func(name string, s *outlierSide)) {
 	t.Helper()
 	for _, name := range []string{ourOutlierDetection, theirOutlierDetection} {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,7 +82,7 @@ func onBoth(t *testing.T, f func(name string, s *outlierSide)) {
 	}
 }
 
-const atHalf = `"failurePercentageEjection": {"threshold": 50, "enforcementPercentage": 100, "minimumHosts": 1, "requestVolume": 5},`
+const halfThreshold = `"failurePercentageEjection": {"threshold": 50, "enforcementPercentage": 100, "minimumHosts": 1, "requestVolume": 5},`
 
 func wantEjected(t *testing.T, what, name string, s *outlierSide, ours, theirs int) {
 	t.Helper()
@@ -91,9 +92,9 @@ func wantEjected(t *testing.T, what, name string, s *outlierSide, ours, theirs i
 	}
 }
 
-// A50: "Defaults to 100." In gRPC-Go the default is 0.
+// gRFC A50: "Defaults to 100." In gRPC-Go, the default is 0.
 func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
-	onBoth(t, func(name string, s *outlierSide) {
+	testBoth(t, func(name string, s *outlierSide) {
 		s.update(name, `"failurePercentageEjection": {"threshold": 50, "minimumHosts": 1, "requestVolume": 5},`, five)
 		s.calls("a", 0, 10)
 		time.Sleep(11 * time.Second)
@@ -102,12 +103,12 @@ func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 	})
 }
 
-// At most 30 % of five endpoints may be ejected. After the first ejection, gRPC-Go ejects another
-// one, because one of five is less than 30 %. With a maximum of 0 %, it ejects none (docs/a50.md).
+// With a maximum of 30 %, only one of five endpoints may be ejected. gRPC-Go ejects a second one,
+// because one of five is less than 30 %. With a maximum of 0 %, gRPC-Go ejects none (docs/a50.md).
 func TestTheMaximumOfEjections(t *testing.T) {
 	for percent, want := range map[int][2]int{0: {1, 0}, 10: {1, 1}, 20: {1, 1}, 30: {1, 2}, 40: {2, 2}, 100: {5, 5}} {
-		onBoth(t, func(name string, s *outlierSide) {
-			s.update(name, fmt.Sprintf(`%s "maxEjectionPercent": %d,`, atHalf, percent), five)
+		testBoth(t, func(name string, s *outlierSide) {
+			s.update(name, fmt.Sprintf(`%s "maxEjectionPercent": %d,`, halfThreshold, percent), five)
 			for _, e := range five {
 				s.calls(e, 0, 10)
 			}
@@ -118,16 +119,16 @@ func TestTheMaximumOfEjections(t *testing.T) {
 	}
 }
 
-// In gRFC A50, a removed endpoint leaves the map. gRPC-Go still counts it as ejected, and therefore
-// ejects no other endpoint.
+// In gRFC A50, a removed endpoint is removed from the map. gRPC-Go continues to count it as ejected,
+// and therefore ejects no other endpoint.
 func TestRemovedEndpointsThatWereEjected(t *testing.T) {
-	onBoth(t, func(name string, s *outlierSide) {
-		s.update(name, atHalf+`"maxEjectionPercent": 20,`, five)
+	testBoth(t, func(name string, s *outlierSide) {
+		s.update(name, halfThreshold+`"maxEjectionPercent": 20,`, five)
 		s.calls("a", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		wantEjected(t, "before", name, s, 1, 1)
-		s.update(name, atHalf+`"maxEjectionPercent": 20,`, []string{"b", "c", "d", "e", "f"})
+		s.update(name, halfThreshold+`"maxEjectionPercent": 20,`, []string{"b", "c", "d", "e", "f"})
 		s.calls("b", 0, 10)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -135,13 +136,13 @@ func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	})
 }
 
-// If both algorithms eject an endpoint, it counts once. In gRPC-Go, it counts twice towards the
-// maximum (docs/a50.md).
+// If both algorithms eject an endpoint, it must count once towards the maximum. In gRPC-Go, it
+// counts twice (docs/a50.md).
 func TestWhatBothAlgorithmsFind(t *testing.T) {
-	onBoth(t, func(name string, s *outlierSide) {
-		both := `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 1, "requestVolume": 20},` + atHalf + `"maxEjectionPercent": 40,`
-		s.update(name, both, five)
-		s.calls("a", 0, 20) // the success rate algorithm ejects a, because calls to b succeed
+	testBoth(t, func(name string, s *outlierSide) {
+		bothAlgorithms := `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 1, "requestVolume": 20},` + halfThreshold + `"maxEjectionPercent": 40,`
+		s.update(name, bothAlgorithms, five)
+		s.calls("a", 0, 20) // the success rate algorithm ejects a, because all calls to b succeed
 		s.calls("b", 20, 0)
 		s.calls("c", 0, 10)
 		time.Sleep(11 * time.Second)
@@ -152,11 +153,11 @@ func TestWhatBothAlgorithmsFind(t *testing.T) {
 	})
 }
 
-// A50: "If the number of addresses is less than minimum_hosts, stop." gRPC-Go counts only addresses
-// with enough calls.
+// gRFC A50: "If the number of addresses is less than minimum_hosts, stop." gRPC-Go counts only the
+// addresses with enough calls.
 func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
-	onBoth(t, func(name string, s *outlierSide) {
-		s.update(name, strings.Replace(atHalf, `"minimumHosts": 1`, `"minimumHosts": 5`, 1), five)
+	testBoth(t, func(name string, s *outlierSide) {
+		s.update(name, strings.Replace(halfThreshold, `"minimumHosts": 1`, `"minimumHosts": 5`, 1), five)
 		s.calls("a", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
@@ -164,17 +165,17 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	})
 }
 
-// 7 of 100 is not more than 7 %. An endpoint with the same rate as all others is not an outlier.
-// gRPC-Go rounds and gets both wrong.
+// An endpoint must not be ejected if its failure percentage equals the threshold, or if all endpoints
+// have the same success rate. gRPC-Go ejects endpoints in both cases, because of rounding errors.
 func TestRatesThatAreEqual(t *testing.T) {
-	onBoth(t, func(name string, s *outlierSide) {
-		s.update(name, strings.Replace(atHalf, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)
+	testBoth(t, func(name string, s *outlierSide) {
+		s.update(name, strings.Replace(halfThreshold, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)
 		s.calls("a", 93, 7)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		wantEjected(t, "7 of 100 failed", name, s, 0, 1)
 	})
-	onBoth(t, func(name string, s *outlierSide) {
+	testBoth(t, func(name string, s *outlierSide) {
 		s.update(name, `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 3, "requestVolume": 10}, "maxEjectionPercent": 100,`, five)
 		for _, e := range []string{"a", "b", "c"} {
 			s.calls(e, 1, 9)

@@ -13,16 +13,16 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// parsers is a pair of policies whose parsers are compared. differ has a pattern for each known
-// difference. The pattern matches our error or, if only our parser accepts a configuration, the
-// configuration.
-type parsers struct {
+// parserPair is a pair of policies whose parsers are compared. differences has a pattern for each
+// known difference. The pattern matches our error or, if only our parser accepts a configuration,
+// the configuration.
+type parserPair struct {
 	ours, theirs string
-	differ       map[string]*regexp.Regexp
+	differences  map[string]*regexp.Regexp
 }
 
-// The differences are listed in docs/differences.md.
-var parserPairs = []parsers{
+// docs/differences.md lists the differences.
+var parserPairs = []parserPair{
 	{"understudy_outlier_detection", "outlier_detection_experimental", map[string]*regexp.Regexp{
 		"an interval below 1ms":               regexp.MustCompile(`want a duration of 1ms and more`),
 		"no child, or no object":              regexp.MustCompile(`childPolicy: none given|null given, want a JSON object`),
@@ -54,7 +54,8 @@ var (
 	wholes = []string{`null`, `[]`, `1`, ``, `{}`, `{"a":1}`, `{`}
 )
 
-// fields lists configurations with a placeholder, and the values that replace it, by policy.
+// fields has, for each policy, configurations with the placeholder %s, and the values that replace
+// it.
 var fields = map[string]map[string][]string{
 	"understudy_outlier_detection": {
 		`{"interval":%s,C}`: durations, `{"baseEjectionTime":%s,C}`: durations, `{"maxEjectionTime":%s,C}`: durations,
@@ -87,8 +88,9 @@ func parse(name, config string) (written map[string]any, err error) {
 	return written, err
 }
 
-// Our parsers and gRPC-Go's accept the same values of each field, including limits, wrong types,
-// unknown fields and null, and give the same result. The exceptions are in docs/differences.md.
+// Our parsers and gRPC-Go's must accept the same values of each field, and return the same result.
+// The values include limits, wrong types, unknown fields and null. docs/differences.md lists the
+// exceptions.
 func TestParsersAgree(t *testing.T) {
 	given := 0
 	for _, pair := range parserPairs {
@@ -107,7 +109,7 @@ func TestParsersAgree(t *testing.T) {
 					if err != nil {
 						about = err.Error()
 					}
-					if why := pair.why(about); why == "" {
+					if why := pair.difference(about); why == "" {
 						t.Errorf("%s: %s\nours: %v, gRPC-Go's: %v", pair.ours, config, err, theirErr)
 					} else {
 						seen[why] = true
@@ -115,7 +117,7 @@ func TestParsersAgree(t *testing.T) {
 				}
 			}
 		}
-		for why := range maps.Keys(pair.differ) {
+		for why := range maps.Keys(pair.differences) {
 			if !seen[why] {
 				t.Errorf("%s: both parsers agree on %q, so the difference is obsolete", pair.ours, why)
 			}
@@ -124,30 +126,30 @@ func TestParsersAgree(t *testing.T) {
 	t.Logf("%d configurations", given)
 }
 
-func (p parsers) why(about string) string {
-	for why, fits := range p.differ {
-		if fits.MatchString(about) {
+func (p parserPair) difference(about string) string {
+	for why, pattern := range p.differences {
+		if pattern.MatchString(about) {
 			return why
 		}
 	}
 	return ""
 }
 
-// sameConfig compares the fields that gRPC-Go marshals, which are not zero. It skips the
-// enforcement percentage, which is a known difference.
+// sameConfig compares two marshaled configurations. gRPC-Go does not marshal fields that are zero.
+// sameConfig skips the enforcement percentage, because its default is a known difference.
 func sameConfig(t *testing.T, config string, ours, theirs map[string]any) {
 	t.Helper()
-	for field, there := range theirs {
-		here := ours[field]
-		if below, ok := there.(map[string]any); ok {
-			if at, ok := here.(map[string]any); ok && field != "children" && field != "targets" {
-				sameConfig(t, config, at, below)
+	for field, theirValue := range theirs {
+		ourValue := ours[field]
+		if theirFields, ok := theirValue.(map[string]any); ok {
+			if ourFields, ok := ourValue.(map[string]any); ok && field != "children" && field != "targets" {
+				sameConfig(t, config, ourFields, theirFields)
 				continue
 			}
 			continue
 		}
-		if field != "enforcementPercentage" && field != "childPolicy" && !reflect.DeepEqual(here, there) {
-			t.Errorf("%s: %s is %v, gRPC-Go's %v", config, field, here, there)
+		if field != "enforcementPercentage" && field != "childPolicy" && !reflect.DeepEqual(ourValue, theirValue) {
+			t.Errorf("%s: %s is %v, gRPC-Go's %v", config, field, ourValue, theirValue)
 		}
 	}
 	for field, here := range ours {

@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// drive runs a schedule on a policy, with a tick after each step, and closes the policy. It returns
-// the visible results.
-func drive(t *testing.T, k kind, policy, prefix string, schedule []string) []seen {
+// runSchedule runs a schedule on a policy, waits for a tick after each step, and closes the policy.
+// It returns the visible results.
+func runSchedule(t *testing.T, k kind, policy, prefix string, schedule []string) []seen {
 	var all []seen
 	synctest.Test(t, func(*testing.T) {
 		s := newSide(k, policy, prefix)
 		for _, step := range schedule {
-			returned := strings.HasSuffix(s.carryOut(step), "; update fails")
+			returned := strings.HasSuffix(s.execute(step), "; update fails")
 			time.Sleep(tick)
 			synctest.Wait()
-			all = append(all, s.see(returned))
+			all = append(all, s.result(returned))
 		}
 		s.nextStep()
 		s.policy.Close()
 		synctest.Wait()
-		all = append(all, s.see(false))
+		all = append(all, s.result(false))
 	})
 	return all
 }
 
-func (s *side) see(returned bool) seen {
+func (s *side) result(returned bool) seen {
 	last := ""
 	if state := s.cc.State(); state.Picker != nil {
 		last = state.ConnectivityState.String() + " " + answers(state)
 	}
-	return seen{s.inStep(), last, returned, s.received(), s.cc.ResolveNows()}
+	return seen{s.publishedInStep(), last, returned, s.received(), s.cc.ResolveNows()}
 }
 
-func driveOurs(t *testing.T, k kind, schedule []string) []seen {
-	return drive(t, k, k.ours, "ours", schedule)
+func runOurs(t *testing.T, k kind, schedule []string) []seen {
+	return runSchedule(t, k, k.ours, "ours", schedule)
 }
 
-func driveTheirs(t *testing.T, k kind, schedule []string) []seen {
-	return drive(t, k, k.theirs, "theirs", schedule)
+func runTheirs(t *testing.T, k kind, schedule []string) []seen {
+	return runSchedule(t, k, k.theirs, "theirs", schedule)
 }
 
 // firstDifference describes the first step whose results differ, or returns "" if there is none.
@@ -69,7 +69,7 @@ func withoutOrder(all []seen) []seen {
 	return all
 }
 
-// notModelled lists the rows of docs/differences.md that the models do not implement.
+// notModelled contains the rows of docs/differences.md that the models do not implement.
 var notModelled = map[string]bool{"p-config": true, "w-config": true, "w-shares": true}
 
 func rowsOf(k kind) map[string]bool {
@@ -83,15 +83,16 @@ func rowsOf(k kind) map[string]bool {
 }
 
 func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
-	if k.ours == targets.ours {
+	if k.ours == targetKind.ours {
 		return predictTargets(rows, schedule)
 	}
 	all, _ := predict(rows, schedule)
 	return all
 }
 
-// On the schedule of a row, our policy behaves like the model without rows, and gRPC-Go's policy
-// like the model with all rows. If the model lacks this row, it differs from gRPC-Go's policy.
+// On the schedule of a row, our policy must behave like the model without rows, and gRPC-Go's policy
+// like the model with all rows. The model with all rows except this one must behave differently from
+// gRPC-Go's policy.
 func TestModelsHaveTheRows(t *testing.T) {
 	for _, r := range slices.Concat(priorityRows, targetRows) {
 		if !notModelled[r.id] {
@@ -107,8 +108,8 @@ func (r row) isInModel(t *testing.T) {
 			schedule = append(schedule, s.command)
 		}
 	}
-	ours, theirs := driveOurs(t, r.kind, schedule), driveTheirs(t, r.kind, schedule)
-	if r.kind.ours == targets.ours {
+	ours, theirs := runOurs(t, r.kind, schedule), runTheirs(t, r.kind, schedule)
+	if r.kind.ours == targetKind.ours {
 		ours, theirs = withoutOrder(ours), withoutOrder(theirs)
 	}
 	if d := firstDifference(schedule, ours, predictKind(r.kind, nil, schedule)); d != "" {

@@ -1,21 +1,21 @@
 package differential
 
 var priorityRows = []row{
-	{"p-connecting", priorities, []step{
+	{"p-connecting", priorityKind, []step{
 		{command: "update a b"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b TRANSIENT_FAILURE", ours: "TRANSIENT_FAILURE fail: b refused; children a b"},
 		{"report a CONNECTING", "CONNECTING queue; children a b", "TRANSIENT_FAILURE fail: b refused; children a b"},
 		{command: "report a READY", ours: "READY a; children a b"},
 	}},
-	{"p-timeout", priorities, []step{
+	{"p-timeout", priorityKind, []step{
 		{command: "update a"},
 		{command: "wait 9999ms", ours: "CONNECTING queue; children a"},
 		{"wait 1ms", "TRANSIENT_FAILURE fail: did not connect; children a", "CONNECTING queue; children a"},
 		{"report a CONNECTING", "TRANSIENT_FAILURE fail: did not connect; children a", "CONNECTING queue; children a"},
 		{command: "report a IDLE", ours: "IDLE fail: a idle; children a"},
 	}},
-	{"p-reactivated", priorities, []step{
+	{"p-reactivated", priorityKind, []step{
 		{command: "update a b"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b READY"},
@@ -23,7 +23,7 @@ var priorityRows = []row{
 		{command: "report a TRANSIENT_FAILURE", ours: "READY b; children a b"},
 		{"published", "READY b", "CONNECTING queue, READY b"},
 	}},
-	{"p-timer-runs-on", priorities, []step{
+	{"p-timer-runs-on", priorityKind, []step{
 		{command: "update a b c"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "wait 4s"},
@@ -33,7 +33,7 @@ var priorityRows = []row{
 		{"wait 2s", "CONNECTING queue; children a b c", "CONNECTING queue; children a b"},
 		{command: "wait 8s", ours: "CONNECTING queue; children a b c"},
 	}},
-	{"p-sticky-failure", priorities, []step{
+	{"p-sticky-failure", priorityKind, []step{
 		{command: "update a b c"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b TRANSIENT_FAILURE"},
@@ -43,7 +43,7 @@ var priorityRows = []row{
 		{"report a TRANSIENT_FAILURE", "READY c; children a b c", "CONNECTING queue; children a b c"},
 		{command: "wait 10s", ours: "READY c; children a b c"},
 	}},
-	{"p-deactivate-lower", priorities, []step{
+	{"p-deactivate-lower", priorityKind, []step{
 		{command: "update b"},
 		{command: "report b READY"},
 		{command: "update a b", ours: "CONNECTING queue; children a b"},
@@ -52,7 +52,7 @@ var priorityRows = []row{
 		{"wait 14m55s", "READY a; children a b", "READY a; children a"},
 		{command: "wait 5s", ours: "READY a; children a"},
 	}},
-	{"p-update-deactivated", priorities, []step{
+	{"p-update-deactivated", priorityKind, []step{
 		{command: "update a b"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b READY"},
@@ -60,7 +60,7 @@ var priorityRows = []row{
 		{command: "update a b"},
 		{"ask b", "b: 2 updates, 0 to exit idle, 0 errors", "b: 1 updates, 0 to exit idle, 0 errors"},
 	}},
-	{"p-removed", priorities, []step{
+	{"p-removed", priorityKind, []step{
 		{command: "update a b retain"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b READY"},
@@ -68,7 +68,7 @@ var priorityRows = []row{
 		{"wait 14m59s", "TRANSIENT_FAILURE fail: a refused; children a b", "TRANSIENT_FAILURE fail: a refused; children a"},
 		{command: "wait 1s", ours: "TRANSIENT_FAILURE fail: a refused; children a"},
 	}},
-	{"p-removed-deactivated", priorities, []step{
+	{"p-removed-deactivated", priorityKind, []step{
 		{command: "update a b"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b READY"},
@@ -76,56 +76,56 @@ var priorityRows = []row{
 		{"update a", "READY a; children a", "READY a; children a b"},
 		{command: "wait 15m", ours: "READY a; children a"},
 	}},
-	{"p-type", priorities, []step{
+	{"p-type", priorityKind, []step{
 		{command: "update a"},
 		{command: "report a READY"},
 		{"update a:other", "READY a; children a a:other", "CONNECTING queue; children a:other"},
 		{command: "report a:other READY", ours: "READY a:other; children a:other"},
 	}},
-	{"p-refused", priorities, []step{
+	{"p-refused", priorityKind, []step{
 		{command: "update a"},
 		{command: "report a READY"},
 		{command: "refuse a"},
 		{"update a", "READY a; children a", "TRANSIENT_FAILURE fail: no good; children a"},
 	}},
-	{"p-refused-at-once", priorities, []step{
+	{"p-refused-at-once", priorityKind, []step{
 		{command: "update a b"},
 		{command: "report a READY"},
 		{command: "refuse a"},
 		{"update a c b", "READY a; children a", "CONNECTING queue; children a b c"},
 	}},
-	{"p-refused-first", priorities, []step{
+	{"p-refused-first", priorityKind, []step{
 		{command: "refuse a"},
 		{command: "on-update a CONNECTING"},
 		{"update a", "TRANSIENT_FAILURE fail: no good; children a; update fails", "CONNECTING queue; children a"},
 		{"wait 10s", "TRANSIENT_FAILURE fail: no good; children a", "CONNECTING queue; children a"},
 	}},
-	{"p-refused-forgotten", priorities, []step{
+	{"p-refused-forgotten", priorityKind, []step{
 		{command: "refuse a"},
 		{"update a", "TRANSIENT_FAILURE fail: no good; children a; update fails", "TRANSIENT_FAILURE fail: no good; children a"},
 		{command: "accept a"},
 		{"update a", "CONNECTING queue; children a", "TRANSIENT_FAILURE fail: no good; children a"},
 		{"wait 10s", "TRANSIENT_FAILURE fail: did not connect; children a", "TRANSIENT_FAILURE fail: no good; children a"},
 	}},
-	{"p-inside-update", priorities, []step{
+	{"p-inside-update", priorityKind, []step{
 		{command: "update b"},
 		{command: "report b READY"},
 		{command: "on-update a TRANSIENT_FAILURE"},
 		{command: "update a b", ours: "READY b; children a b"},
 		{"published", "READY b", "CONNECTING queue, CONNECTING queue, READY b"},
 	}},
-	{"p-update-error", priorities, []step{
+	{"p-update-error", priorityKind, []step{
 		{command: "refuse a"},
 		{"update a", "TRANSIENT_FAILURE fail: no good; children a; update fails", "TRANSIENT_FAILURE fail: no good; children a"},
 	}},
-	{"p-exit-idle", priorities, []step{
+	{"p-exit-idle", priorityKind, []step{
 		{command: "update a b"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "exit-idle"},
 		{"ask a", "a: 1 updates, 0 to exit idle, 0 errors", "a: 1 updates, 1 to exit idle, 0 errors"},
 		{command: "ask b", ours: "b: 1 updates, 1 to exit idle, 0 errors"},
 	}},
-	{"p-resolver-error", priorities, []step{
+	{"p-resolver-error", priorityKind, []step{
 		{command: "update a b"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report a READY"},
@@ -133,15 +133,15 @@ var priorityRows = []row{
 		{command: "ask a", ours: "a: 1 updates, 0 to exit idle, 1 errors"},
 		{"ask b", "b: 1 updates, 0 to exit idle, 1 errors", "b: 1 updates, 0 to exit idle, 0 errors"},
 	}},
-	{"p-no-child", priorities, []step{
+	{"p-no-child", priorityKind, []step{
 		{"resolver-error", "TRANSIENT_FAILURE fail: no such host; children ", "IDLE no picker; children "},
 	}},
-	{"p-no-config", priorities, []step{
+	{"p-no-config", priorityKind, []step{
 		{"update-without", "TRANSIENT_FAILURE fail: no configuration; children ; update fails", "IDLE no picker; children ; update fails"},
 		{command: "update a", ours: "CONNECTING queue; children a"},
 		{command: "update-without", ours: "CONNECTING queue; children a; update fails"},
 	}},
-	{"p-resolve-now-removed", priorities, []step{
+	{"p-resolve-now-removed", priorityKind, []step{
 		{command: "update a b retain"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b READY"},
@@ -150,7 +150,7 @@ var priorityRows = []row{
 		{command: "update a retain", ours: "READY a; children a b"},
 		{"resolve-now b", "READY a; children a b; asked 1 times", "READY a; children a b; asked 2 times"},
 	}},
-	{"p-resolve-now-returned", priorities, []step{
+	{"p-resolve-now-returned", priorityKind, []step{
 		{command: "update a b retain"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b READY"},
@@ -159,7 +159,7 @@ var priorityRows = []row{
 		{command: "update b! a retain", ours: "READY b; children a b"},
 		{"resolve-now b", "READY b; children a b; asked 0 times", "READY b; children a b; asked 1 times"},
 	}},
-	{"p-config", priorities, []step{
+	{"p-config", priorityKind, []step{
 		{"parse {\"children\": {\"a\": {\"config\": [{\"STUB\": {}}]}}, \"priorities\": [\"a\", \"a\"]}", "rejected", "accepted"},
 		{"parse {\"children\": {\"a\": {\"config\": [{\"STUB\": {}}]}}, \"priorities\": []}", "accepted", "rejected"},
 		{"parse {\"children\": {\"a\": {}}, \"priorities\": [\"a\"]}", "rejected", "accepted"},

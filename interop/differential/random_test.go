@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawing limits the contents of random schedules.
-type drawing struct {
-	types    []string // suffixes for the type of a child policy: "" and ":other"
-	refusals bool
-	weights  bool
+// generator generates random schedules. Its fields restrict their contents.
+type generator struct {
+	types      []string // suffixes of children, which select the type of the child policy: "" or ":other"
+	rejections bool
+	weights    bool
 }
 
 var (
@@ -20,7 +20,7 @@ var (
 	anyStates = rapid.SampledFrom([]string{connecting, ready, idle, failed, failed})
 )
 
-func (d drawing) schedule(t *rapid.T) []string {
+func (d generator) schedule(t *rapid.T) []string {
 	schedule := []string{rapid.SampledFrom([]string{d.update(t), "resolver-error", "update-without"}).Draw(t, "first")}
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
 		schedule = append(schedule, d.step(t))
@@ -28,7 +28,7 @@ func (d drawing) schedule(t *rapid.T) []string {
 	return schedule
 }
 
-func (d drawing) update(t *rapid.T) string {
+func (d generator) update(t *rapid.T) string {
 	n := rapid.SampledFrom([]int{3, 2, 1, 3, 2, 0}).Draw(t, "children")
 	words := []string{"update"}
 	for _, name := range rapid.Permutation([]string{"a", "b", "c"}).Draw(t, "order")[:n] {
@@ -46,7 +46,7 @@ func (d drawing) update(t *rapid.T) string {
 	return strings.Join(words, " ")
 }
 
-func (d drawing) step(t *rapid.T) string {
+func (d generator) step(t *rapid.T) string {
 	switch n := rapid.IntRange(0, 16).Draw(t, "step"); {
 	case n == 16:
 		return "resolve-now " + names.Draw(t, "name") + rapid.SampledFrom(d.types).Draw(t, "type")
@@ -58,44 +58,45 @@ func (d drawing) step(t *rapid.T) string {
 		return d.update(t)
 	case n == 3:
 		return "on-update " + names.Draw(t, "name") + " " + anyStates.Draw(t, "state")
-	case n == 2 && d.refusals:
+	case n == 2 && d.rejections:
 		return rapid.SampledFrom([]string{"refuse ", "accept "}).Draw(t, "refuse") + names.Draw(t, "name")
 	default:
 		return rapid.SampledFrom([]string{"exit-idle", "resolver-error", "update-without"}).Draw(t, "call")
 	}
 }
 
-// On random schedules without rejected updates, each policy agrees with its model after every step.
-// This includes the order of published states, the children, and the calls that each child has
-// received.
+// On random schedules without rejected updates, each policy must agree with its model after every
+// step. The published states, their order, the open children, and the method calls that each child
+// has received are compared.
 func TestRandomPriorities(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		schedule := drawing{types: []string{"", ":other"}}.schedule(rt)
-		predicted(rt, "ours", schedule, nil, driveOurs(t, priorities, schedule), false)
-		predicted(rt, "theirs", schedule, rowsOf(priorities), driveTheirs(t, priorities, schedule), false)
+		schedule := generator{types: []string{"", ":other"}}.schedule(rt)
+		checkPrediction(rt, "ours", schedule, nil, runOurs(t, priorityKind, schedule), false)
+		checkPrediction(rt, "theirs", schedule, rowsOf(priorityKind), runTheirs(t, priorityKind, schedule), false)
 	})
 }
 
-// With rejected updates, all children have policies of the same type. The states that are published
-// within a step are not compared: gRPC-Go updates children in the order of a map, and chooses again
-// after each rejection.
+// On random schedules with rejected updates, gRPC-Go's policy must agree with its model. All children
+// have policies of the same type. The states that are published within a step are not compared,
+// because gRPC-Go updates children in the order of a map, and chooses a priority again after each
+// rejection.
 func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		schedule := drawing{types: []string{""}, refusals: true}.schedule(rt)
-		predicted(rt, "theirs", schedule, rowsOf(priorities), driveTheirs(t, priorities, schedule), true)
+		schedule := generator{types: []string{""}, rejections: true}.schedule(rt)
+		checkPrediction(rt, "theirs", schedule, rowsOf(priorityKind), runTheirs(t, priorityKind, schedule), true)
 	})
 }
 
-// Our policy updates its children in a fixed order. It is therefore compared completely, on
-// schedules of all kinds.
+// On random schedules with rejected updates, our policy must agree with its model. All results are
+// compared, because our policy updates its children in a fixed order.
 func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		schedule := drawing{types: []string{"", ":other"}, refusals: true}.schedule(rt)
-		predicted(rt, "ours", schedule, nil, driveOurs(t, priorities, schedule), false)
+		schedule := generator{types: []string{"", ":other"}, rejections: true}.schedule(rt)
+		checkPrediction(rt, "ours", schedule, nil, runOurs(t, priorityKind, schedule), false)
 	})
 }
 
-func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []seen, anyOrder bool) {
+func checkPrediction(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []seen, anyOrder bool) {
 	want, tie := predict(rows, schedule)
 	if anyOrder || tie {
 		want, got = withoutOrder(want), withoutOrder(got)
@@ -105,16 +106,16 @@ func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool
 	}
 }
 
-// On random schedules, each weighted_target policy agrees with its model. The states that are
-// published within a step are not compared, because our policy publishes only once if several
+// On random schedules, each weighted_target policy must agree with its model. The states that are
+// published within a step are not compared, because our policy publishes only one state if several
 // children report at the same time.
 func TestRandomTargets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := drawing{types: []string{"", ":other"}, refusals: true, weights: true}.schedule(rt)
-		if d := firstDifference(s, withoutOrder(driveOurs(t, targets, s)), predictTargets(nil, s)); d != "" {
+		s := generator{types: []string{"", ":other"}, rejections: true, weights: true}.schedule(rt)
+		if d := firstDifference(s, withoutOrder(runOurs(t, targetKind, s)), predictTargets(nil, s)); d != "" {
 			rt.Fatalf("ours, %s", d)
 		}
-		if d := firstDifference(s, withoutOrder(driveTheirs(t, targets, s)), predictTargets(rowsOf(targets), s)); d != "" {
+		if d := firstDifference(s, withoutOrder(runTheirs(t, targetKind, s)), predictTargets(rowsOf(targetKind), s)); d != "" {
 			rt.Fatalf("theirs, %s", d)
 		}
 	})

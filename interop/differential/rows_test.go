@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 )
 
-// row is a row of docs/differences.md, with a schedule that shows the difference. The policies
-// differ only in the marked steps.
+// row is a row of docs/differences.md, with a schedule that shows the difference between the
+// policies.
 type row struct {
 	id    string
 	kind  kind
 	steps []step
 }
 
-// step is a command with its expected results. If theirs is empty, both policies must give ours. If
-// both are empty, the results must be equal.
+// step is a command with the expected results of our policy and of grpc-go's. If theirs is empty,
+// both policies must have the result ours. If ours is also empty, both results must be equal.
 type step struct {
 	command      string
 	ours, theirs string
@@ -32,13 +32,13 @@ func TestRows(t *testing.T) {
 }
 
 func (r row) run(t *testing.T) {
-	ours, theirs := both(r.kind)
+	ours, theirs := newSides(r.kind)
 	defer ours.policy.Close()
 	defer theirs.policy.Close()
 	differs := false
 	for _, s := range r.steps {
-		// Both sides share a clock, so that they run each command together.
-		gotOurs, gotTheirs := doBoth(ours, theirs, s.command)
+		// Each command runs on both sides before the next one, because both sides share a clock.
+		gotOurs, gotTheirs := runBoth(ours, theirs, s.command)
 		wantOurs, wantTheirs := s.ours, s.theirs
 		if wantOurs == "" {
 			wantOurs = gotOurs
@@ -59,12 +59,12 @@ func (r row) run(t *testing.T) {
 	}
 }
 
-// doBoth runs a command on both sides. A wait is carried out only once.
-func doBoth(ours, theirs *side, command string) (seenOurs, seenTheirs string) {
+// runBoth runs a command on both sides. If the command is a wait, it waits only once.
+func runBoth(ours, theirs *side, command string) (ourResult, theirResult string) {
 	if len(command) > 5 && command[:5] == "wait " {
-		return ours.carryOut(command), theirs.carryOut("wait 0s")
+		return ours.execute(command), theirs.execute("wait 0s")
 	}
-	return ours.carryOut(command), theirs.carryOut(command)
+	return ours.execute(command), theirs.execute(command)
 }
 
 func TestDocumentHasTheseRows(t *testing.T) {

@@ -19,39 +19,40 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// side is one of the two policies, with its own channel and children, in a synctest bubble.
+// side is one of the two policies, with its own channel and children. It must be used in a synctest
+// bubble.
 type side struct {
 	kind     kind
 	prefix   string
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
-	refused  map[string]bool
-	onUpdate map[string]string // state that a child reports during its update, by child
+	rejects  map[string]bool
+	onUpdate map[string]string // by child, the state that it reports during its update
 
 	updates   int
-	mu        sync.Mutex // guards published, which goroutines of timers also write
+	mu        sync.Mutex // guards published
 	published []string
 }
 
-// kind is a kind of policy: the name of ours and of grpc-go's, and a function that returns the
-// configuration for a list of children.
+// kind is a kind of policy. It contains the names of our policy and of grpc-go's, and a function
+// that returns the configuration for a list of children.
 type kind struct {
 	ours, theirs string
 	configure    func(s *side, children []string) string
 }
 
-// newSide builds a policy. It registers its own stub policies, to keep the children of two sides
-// apart.
+// newSide builds a policy. It registers child policies under names of its own, so that two sides do
+// not share children.
 func newSide(k kind, policy, prefix string) *side {
-	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, refused: map[string]bool{}, onUpdate: map[string]string{}}
+	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, rejects: map[string]bool{}, onUpdate: map[string]string{}}
 	s.cc.OnUpdate(func(state balancer.State) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.published = append(s.published, state.ConnectivityState.String()+" "+answer(state))
 	})
 	for _, name := range []string{"stub", "other"} {
-		b := &lbtest.StubBuilder{PolicyName: prefix + "_" + name, OnUpdate: s.updated}
+		b := &lbtest.StubBuilder{PolicyName: prefix + "_" + name, OnUpdate: s.handleUpdate}
 		balancer.Register(b)
 		s.stubs = append(s.stubs, b)
 	}
@@ -59,25 +60,25 @@ func newSide(k kind, policy, prefix string) *side {
 	return s
 }
 
-func both(k kind) (ours, theirs *side) {
+func newSides(k kind) (ours, theirs *side) {
 	return newSide(k, k.ours, "ours"), newSide(k, k.theirs, "theirs")
 }
 
 var errRefused = errors.New("no good")
 
-func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
+func (s *side) handleUpdate(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	name := nameOf(stub.ID())
 	if state, ok := s.onUpdate[name]; ok {
 		report(stub, state)
 	}
-	if s.refused[name] {
+	if s.rejects[name] {
 		return errRefused
 	}
 	return nil
 }
 
-// child returns the newest open child with this id, or nil. "a:other" is a child with a policy of
-// another type.
+// child returns the newest open child with the given ID, or nil. The child with the ID "a:other" has
+// a policy of another type than "a".
 func (s *side) child(id string) *lbtest.Stub {
 	for _, b := range s.stubs {
 		if stub := b.Get(id); stub != nil {
@@ -94,13 +95,12 @@ var states = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// carryOut runs a command and waits until all goroutines are blocked. It returns the visible
-// result.
-func (s *side) carryOut(command string) string {
+// run runs a command, waits until all goroutines are blocked, and returns the visible result.
+func (s *side) execute(command string) string {
 	words := strings.Fields(command)
 	result := ""
 	if words[0] == "published" {
-		return strings.Join(s.inStep(), ", ")
+		return strings.Join(s.publishedInStep(), ", ")
 	}
 	s.nextStep()
 	switch args := words[1:]; words[0] {
@@ -122,7 +122,7 @@ func (s *side) carryOut(command string) string {
 			result = "; update fails"
 		}
 	case "refuse", "accept":
-		s.refused[args[0]] = words[0] == "refuse"
+		s.rejects[args[0]] = words[0] == "refuse"
 	case "on-update":
 		s.onUpdate[args[0]] = args[1]
 	case "wait":
@@ -165,7 +165,7 @@ func (s *side) nextStep() {
 	s.published = nil
 }
 
-func (s *side) inStep() []string {
+func (s *side) publishedInStep() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.published
@@ -173,8 +173,8 @@ func (s *side) inStep() []string {
 
 type updateKey struct{}
 
-// received describes each open child by the number of its last update, and by how many ExitIdle
-// calls and resolver errors it has received.
+// received returns, for each open child, the number of its last update, the number of ExitIdle
+// calls, and the number of resolver errors.
 func (s *side) received() string {
 	var all []string
 	for _, b := range s.stubs {
@@ -216,13 +216,13 @@ func report(stub *lbtest.Stub, state string) {
 }
 
 // describe returns the last published state, the results of calls, and the open children, as in
-// "READY a b; children a b c".
+// "READY a, b; children a b c".
 func (s *side) describe() string {
 	state := s.cc.State()
-	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, answers(state), strings.Join(s.live(), " "))
+	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, answers(state), strings.Join(s.openChildren(), " "))
 }
 
-// answers returns the different results of calls in a state.
+// answers returns the distinct results of calls in a state.
 func answers(state balancer.State) string {
 	var all []string
 	for range 200 { // enough for a random picker to pick every child
@@ -234,8 +234,9 @@ func answers(state balancer.State) string {
 	return strings.Join(all, ", ")
 }
 
-// texts maps parts of error texts to short names. The first match counts.
-var texts = []struct{ part, about string }{
+// texts contains parts of errors, and the short text for an error with this part. The first match
+// is used.
+var texts = []struct{ part, short string }{
 	{"did not connect", "did not connect"},
 	{errRefused.Error(), "no good"},
 	{"no such host", "no such host"},
@@ -245,24 +246,24 @@ var texts = []struct{ part, about string }{
 	{"all priorities are removed", "no priorities"},
 }
 
-// inUse matches the error in which our priority policy lists all priorities. Its group is the error
-// of the last priority, which is in use.
+// inUse matches the error in which our priority policy lists the errors of all priorities. Its group
+// is the error of the last priority, which is the one in use.
 var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
 
 func answer(state balancer.State) string {
-	return about(inUse.ReplaceAllString(lbtest.Pick(state), "fail: $1"))
+	return shorten(inUse.ReplaceAllString(lbtest.Pick(state), "fail: $1"))
 }
 
-func about(a string) string {
+func shorten(a string) string {
 	for _, text := range texts {
 		if strings.Contains(a, text.part) {
-			return "fail: " + text.about
+			return "fail: " + text.short
 		}
 	}
 	return a
 }
 
-func (s *side) live() []string {
+func (s *side) openChildren() []string {
 	var ids []string
 	for _, b := range s.stubs {
 		for _, stub := range b.Built() {

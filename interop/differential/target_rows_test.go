@@ -8,7 +8,7 @@ import (
 )
 
 var targetRows = []row{
-	{"w-sticky", targets, []step{
+	{"w-sticky", targetKind, []step{
 		{command: "update a=1 b=1"},
 		{command: "report a TRANSIENT_FAILURE"},
 		{command: "report b TRANSIENT_FAILURE", ours: "TRANSIENT_FAILURE fail: a refused, fail: b refused; children a b"},
@@ -20,13 +20,13 @@ var targetRows = []row{
 			theirs: "CONNECTING queue; children a b"},
 		{command: "report a READY", ours: "READY a; children a b"},
 	}},
-	{"w-idle", targets, []step{
+	{"w-idle", targetKind, []step{
 		{command: "update a=1 b=1"},
 		{command: "report a IDLE"},
 		{"report b IDLE", "IDLE fail: a idle, fail: b idle; children a b", "IDLE queue; children a b"},
 		{"report b TRANSIENT_FAILURE", "IDLE fail: a idle; children a b", "IDLE queue; children a b"},
 	}},
-	{"w-wake", targets, []step{
+	{"w-wake", targetKind, []step{
 		{command: "update a=1 b=1"},
 		{command: "report a IDLE"}, // b is CONNECTING
 		{"ask a", "a: 1 updates, 1 to exit idle, 0 errors", "a: 1 updates, 0 to exit idle, 0 errors"},
@@ -34,25 +34,25 @@ var targetRows = []row{
 		{command: "report b IDLE", ours: "READY a; children a b"},
 		{"ask b", "b: 1 updates, 1 to exit idle, 0 errors", "b: 1 updates, 0 to exit idle, 0 errors"},
 	}},
-	{"w-type", targets, []step{
+	{"w-type", targetKind, []step{
 		{command: "update a=1"},
 		{command: "report a READY"},
 		{"update a:other=1", "READY a; children a a:other", "CONNECTING queue; children a:other"},
 		{command: "report a:other READY", ours: "READY a:other; children a:other"},
 	}},
-	{"w-refused", targets, []step{
+	{"w-refused", targetKind, []step{
 		{command: "refuse a"},
 		{"update a=1", "TRANSIENT_FAILURE fail: no good; children a; update fails", "CONNECTING queue; children a"},
 	}},
-	{"w-no-child", targets, []step{
+	{"w-no-child", targetKind, []step{
 		{"resolver-error", "TRANSIENT_FAILURE fail: no such host; children ", "IDLE no picker; children "},
 	}},
-	{"w-no-config", targets, []step{
+	{"w-no-config", targetKind, []step{
 		{"update-without", "TRANSIENT_FAILURE fail: no configuration; children ; update fails", "IDLE no picker; children ; update fails"},
 		{command: "update a=1", ours: "CONNECTING queue; children a"},
 		{command: "update-without", ours: "CONNECTING queue; children a; update fails"},
 	}},
-	{"w-config", targets, []step{
+	{"w-config", targetKind, []step{
 		{`parse {"targets": {"a": {"weight": 0, "childPolicy": [{"STUB": {}}]}}}`, "rejected", "accepted"},
 		{`parse {"targets": {"a": {"weight": 1}}}`, "rejected", "accepted"},
 		{`parse {"targets": {"a": {"weight": 4294967295, "childPolicy": [{"STUB": {}}]}, "b": {"weight": 1, "childPolicy": [{"STUB": {}}]}}}`, "rejected", "accepted"},
@@ -61,15 +61,16 @@ var targetRows = []row{
 	}},
 }
 
-// In row w-shares, our sequence of picks is exact, and gRPC-Go's is random. In our policy, a new
-// weight takes effect at once. In gRPC-Go's, it waits for the next report of a child.
+// TestShares tests the row w-shares. Our policy picks children in exact proportion to their weights,
+// and gRPC-Go's policy picks at random. In our policy, a new weight takes effect at once. In
+// gRPC-Go's policy, it takes effect at the next report of a child.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := both(targets)
+		ours, theirs := newSides(targetKind)
 		defer ours.policy.Close()
 		defer theirs.policy.Close()
 		for _, command := range []string{"update a=1 b=1", "report a READY", "report b READY", "update a=1 b=3"} {
-			doBoth(ours, theirs, command)
+			runBoth(ours, theirs, command)
 		}
 		const windows, calls = 20, 400
 		for range windows {
@@ -77,11 +78,11 @@ func TestShares(t *testing.T) {
 				t.Errorf("ours: b got %d of %d calls, want exactly 300", n, calls)
 			}
 		}
-		// 224 calls are five standard deviations for 8,000 calls with a share of one half.
+		// The limits are five standard deviations (224 calls) from one half of 8,000 calls.
 		if n := share(theirs, "b", windows*calls); n < 3776 || n > 4224 {
 			t.Errorf("theirs: b got %d of %d calls before the next report, want about half", n, windows*calls)
 		}
-		doBoth(ours, theirs, "report a READY")
+		runBoth(ours, theirs, "report a READY")
 		exact := 0
 		for range windows {
 			n := share(theirs, "b", calls)
@@ -92,7 +93,7 @@ func TestShares(t *testing.T) {
 				exact++
 			}
 		}
-		if exact == windows { // happens by chance once in 10^26 runs
+		if exact == windows { // the probability of this by chance is 10^-26
 			t.Error("theirs: every share was exact, so the row is obsolete")
 		}
 	})

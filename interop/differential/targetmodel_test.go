@@ -11,64 +11,66 @@ import (
 type targetChild struct {
 	model.Policies
 	reported string
-	// counts is the state that the policy assumes for the child. pick is the result of a call.
-	counts, pick string
-	refused      bool // the child has rejected its last update and not reported since
-	woken        bool // the child was asked to connect and has not reported since
+	// state is the state that the policy assumes for the child, and pick the result of a call to it.
+	state, pick string
+	rejected    bool // the child has rejected its last update, and has reported no state since
+	exitedIdle  bool // ExitIdle was called on the child, and it has reported no state since
 }
 
-// now returns the child's present state, as the policy counts it, and the result of a call to it.
-func (c *targetChild) now() (counts, pick string) {
-	if c.refused {
+// current returns the state that the policy assumes for the child now, and the result of a call to
+// the child.
+func (c *targetChild) current() (state, pick string) {
+	if c.rejected {
 		return failed, "fail: no good"
 	}
-	return c.counts, c.pick
+	return c.state, c.pick
 }
 
 // targetModel is a simple model of weighted_target. It predicts which children get calls, but not
-// how many. In the given rows of docs/differences.md, it behaves like grpc-go.
+// how many calls. In the given rows of docs/differences.md, it behaves like grpc-go.
 type targetModel struct {
 	rows map[string]bool
 
-	stubs    model.Stubs
-	version  int
-	refuses  map[string]bool
-	updated  bool
-	onUpdate map[string]string
-	children map[string]*targetChild
-	queue    []func()
-	last     string
-	asked    int
+	stubs         model.Stubs
+	version       int
+	rejects       map[string]bool
+	updated       bool
+	onUpdate      map[string]string
+	children      map[string]*targetChild
+	queue         []func()
+	last          string
+	reresolutions int
 }
 
 // predictTargets returns the expected result of each step of a schedule and of Close. In the given
-// rows, the model behaves like grpc-go. It does not predict the states published within a step.
+// rows of docs/differences.md, the model behaves like grpc-go. It does not predict the states that
+// are published within a step.
 func predictTargets(rows map[string]bool, schedule []string) []seen {
 	m := &targetModel{
 		rows:     rows,
-		refuses:  map[string]bool{},
+		rejects:  map[string]bool{},
 		onUpdate: map[string]string{},
 		children: map[string]*targetChild{},
 	}
 	var all []seen
 	for _, step := range schedule {
-		returned := m.do(step)
-		all = append(all, seen{nil, m.last, returned, m.stubs.Told(), m.asked})
+		returned := m.applyStep(step)
+		all = append(all, seen{nil, m.last, returned, m.stubs.Told(), m.reresolutions})
 	}
 	for _, c := range m.children {
 		c.Close()
 	}
-	return append(all, seen{nil, m.last, false, m.stubs.Told(), m.asked})
+	return append(all, seen{nil, m.last, false, m.stubs.Told(), m.reresolutions})
 }
 
-func (m *targetModel) do(step string) (returned bool) {
+func (m *targetModel) applyStep(step string) (returned bool) {
 	words := strings.Fields(step)
 	switch words[0] {
 	case "update":
 		m.updated = true
 		return m.update(words[1:])
 	case "refuse", "accept":
-		m.refuses[words[1]] = words[0] == "refuse"
+		m.rejects[words[1]] = words[0] == "refuse"
 	case "on-update":
 		m.onUpdate[words[1]] = words[2]
 	case "exit-idle":
@@ -84,7 +86,7 @@ func (m *targetModel) do(step string) (returned bool) {
 		}
 	case "resolve-now":
 		if m.stubs.Find(words[1]) != nil {
-			m.asked++
+			m.reresolutions++
 		}
 	case "update-without":
 		if !m.updated && !m.rows["w-no-config"] {
@@ -93,7 +95,7 @@ func (m *targetModel) do(step string) (returned bool) {
 		return true
 	case "report":
 		if s := m.stubs.Find(words[1]); s != nil {
-			m.say(m.children[nameOf(s.ID)], s, words[2])
+			m.queueReport(m.children[nameOf(s.ID)], s, words[2])
 			m.drain()
 			m.publish()
 		}
@@ -101,7 +103,7 @@ func (m *targetModel) do(step string) (returned bool) {
 	return false
 }
 
-func (m *targetModel) say(c *targetChild, s *model.Stub, state string) {
+func (m *targetModel) queueReport(c *targetChild, s *model.Stub, state string) {
 	m.queue = append(m.queue, func() {
 		if !s.Closed && c.Reported(s, model.Report{State: state, Text: pickOf(s.ID, state)}) {
 			m.handle(c, c.Current.Now.State, c.Current.Now.Text)
@@ -118,13 +120,13 @@ func (m *targetModel) drain() {
 }
 
 func (m *targetModel) handle(c *targetChild, state, pick string) {
-	before := c.counts
+	before := c.state
 	if m.rows["w-sticky"] {
 		before, c.pick = c.reported, pick
 	}
-	c.reported, c.refused, c.woken = state, false, false
+	c.reported, c.rejected, c.exitedIdle = state, false, false
 	if before != failed || state != connecting {
-		c.counts, c.pick = state, pick
+		c.state, c.pick = state, pick
 	}
 }
 
@@ -151,11 +153,11 @@ func (m *targetModel) update(words []string) (returned bool) {
 	return returned && m.state() == failed
 }
 
-// updateChild updates a child. It reports whether the rejection of the update is already known.
+// updateChild updates a child. It reports whether the child has rejected the update.
 func (m *targetModel) updateChild(name, id string) (refused bool) {
 	c := m.children[name]
 	if c == nil {
-		c = &targetChild{reported: connecting, counts: connecting, pick: "queue"}
+		c = &targetChild{reported: connecting, state: connecting, pick: "queue"}
 		m.children[name] = c
 	}
 	s := c.Latest()
@@ -164,25 +166,25 @@ func (m *targetModel) updateChild(name, id string) (refused bool) {
 		c.SwitchTo(s)
 	}
 	s.Version = m.version
-	c.refused = false
+	c.rejected = false
 	if state, ok := m.onUpdate[name]; ok {
-		m.say(c, s, state)
+		m.queueReport(c, s, state)
 	}
-	if !m.refuses[name] || m.rows["w-refused"] {
+	if !m.rejects[name] || m.rows["w-refused"] {
 		return false
 	}
-	m.drain() // earlier reports come first
+	m.drain() // the policy handles the child's report before its rejection
 	c.Refused(errRefused.Error())
-	c.refused = c.reported != ready && c.reported != idle
+	c.rejected = c.reported != ready && c.reported != idle
 	return true
 }
 
-// state returns the state of the policy: the first of READY, CONNECTING and IDLE that a child
-// counts as, or else TRANSIENT_FAILURE.
+// state returns the state of the policy. This is the first of READY, CONNECTING and IDLE that is the
+// current state of a child. If there is none, the state is TRANSIENT_FAILURE.
 func (m *targetModel) state() string {
 	for _, state := range []string{ready, connecting, idle} {
 		for _, c := range m.children {
-			if counts, _ := c.now(); counts == state {
+			if counts, _ := c.current(); counts == state {
 				return state
 			}
 		}
@@ -190,25 +192,25 @@ func (m *targetModel) state() string {
 	return failed
 }
 
-// wake makes IDLE children connect while the policy is READY or CONNECTING.
-func (m *targetModel) wake() {
+// exitIdleChildren makes IDLE children connect if the policy is READY or CONNECTING.
+func (m *targetModel) exitIdleChildren() {
 	if state := m.state(); m.rows["w-wake"] || state != ready && state != connecting {
 		return
 	}
 	for _, c := range m.children {
-		if counts, _ := c.now(); counts == idle && !c.woken {
-			c.woken = true
+		if counts, _ := c.current(); counts == idle && !c.exitedIdle {
+			c.exitedIdle = true
 			c.Latest().ExitIdles++
 		}
 	}
 }
 
 func (m *targetModel) publish() {
-	m.wake()
+	m.exitIdleChildren()
 	state := m.state()
 	var picks []string
 	for _, c := range m.children {
-		if counts, pick := c.now(); counts == state && !slices.Contains(picks, pick) {
+		if counts, pick := c.current(); counts == state && !slices.Contains(picks, pick) {
 			picks = append(picks, pick)
 		}
 	}

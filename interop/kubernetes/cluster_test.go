@@ -29,14 +29,14 @@ type cluster struct {
 	namespace string
 	slots     chan struct{}
 
-	mu       sync.Mutex
-	cordoned map[string]bool
-	nodes    []string
-	turn     int
-	pods     map[string]*pod
-	real     map[string]string // address at which the server of a pod really listens, by the address of the pod
-	last     netip.Addr
-	dials    int
+	mu              sync.Mutex
+	cordoned        map[string]bool
+	nodes           []string
+	nextNode        int
+	pods            map[string]*pod
+	listenAddresses map[string]string // by the address of a pod, the loopback address at which its server listens
+	lastIP          netip.Addr
+	dials           int
 }
 
 type pod struct {
@@ -53,11 +53,11 @@ type podObject struct {
 	Spec struct{ NodeName string }
 }
 
-// newCluster creates a namespace with three nodes in three zones. Its pods have number in their
-// addresses, so that no two clusters share one.
+// newCluster creates a namespace with three nodes in three zones. number is a part of the addresses
+// of its pods, so that the pods of two clusters have different addresses.
 func newCluster(t *testing.T, a *api, namespace string, number byte) *cluster {
 	c := &cluster{api: a, namespace: namespace, slots: make(chan struct{}, 16), cordoned: make(map[string]bool),
-		pods: make(map[string]*pod), real: make(map[string]string), last: netip.AddrFrom4([4]byte{10, number, 0, 0})}
+		pods: make(map[string]*pod), listenAddresses: make(map[string]string), lastIP: netip.AddrFrom4([4]byte{10, number, 0, 0})}
 	a.must(t, http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": namespace}}, nil)
 	a.must(t, http.MethodPost, c.path("serviceaccounts"), object{"metadata": object{"name": "default"}}, nil)
 	for _, zone := range []string{"a", "b", "c"} {
@@ -76,8 +76,8 @@ func newCluster(t *testing.T, a *api, namespace string, number byte) *cluster {
 		}
 	})
 	running.Go(func() {
-		follow(ctx, a, c.path("pods")+"?", func(kind string, p podObject) {
-			running.Go(func() { c.see(ctx, kind, p) })
+		watch(ctx, a, c.path("pods")+"?", func(kind string, p podObject) {
+			running.Go(func() { c.handlePodEvent(ctx, kind, p) })
 		})
 	})
 	return c
@@ -139,10 +139,10 @@ func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	return len(names)
 }
 
-// see handles an event about a pod, as a scheduler and a kubelet would.
-func (c *cluster) see(ctx context.Context, kind string, p podObject) {
+// handlePodEvent handles an event about a pod, like the scheduler and the kubelets of a cluster.
+func (c *cluster) handlePodEvent(ctx context.Context, kind string, p podObject) {
 	name := p.Metadata.Name
-	defer happened()
+	defer notifyChange()
 	c.mu.Lock()
 	known := c.pods[name]
 	switch {
@@ -159,25 +159,25 @@ func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 		}
 		c.mu.Unlock()
 		if first {
-			happened()
-			c.end(ctx, name, known)
+			notifyChange()
+			c.terminate(ctx, name, known)
 		}
 	case p.Spec.NodeName == "":
-		for c.cordoned[c.nodes[c.turn%len(c.nodes)]] {
-			c.turn++
+		for c.cordoned[c.nodes[c.nextNode%len(c.nodes)]] {
+			c.nextNode++
 		}
-		node := c.nodes[c.turn%len(c.nodes)]
-		c.turn++
+		node := c.nodes[c.nextNode%len(c.nodes)]
+		c.nextNode++
 		c.mu.Unlock()
-		c.tell(ctx, http.MethodPost, name+"/binding", object{"metadata": object{"name": name},
+		c.updatePod(ctx, http.MethodPost, name+"/binding", object{"metadata": object{"name": name},
 			"target": object{"apiVersion": "v1", "kind": "Node", "name": node}})
 	case known == nil:
 		known = &pod{node: p.Spec.NodeName}
 		c.run(known)
 		c.pods[name] = known
 		c.mu.Unlock()
-		happened()
-		c.tell(ctx, http.MethodPatch, name+"/status", object{"status": object{"phase": "Running",
+		notifyChange()
+		c.updatePod(ctx, http.MethodPatch, name+"/status", object{"status": object{"phase": "Running",
 			"podIP": known.ip, "podIPs": []object{{"ip": known.ip}},
 			"conditions": []object{{"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}}}})
 	default:
@@ -185,23 +185,23 @@ func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	}
 }
 
-// end ends a pod. The pod serves for its grace period, completes the calls in flight, and is then
-// deleted.
-func (c *cluster) end(ctx context.Context, name string, p *pod) {
+// terminate terminates a pod. The pod serves for its grace period, completes the calls in flight, and
+// is then deleted.
+func (c *cluster) terminate(ctx context.Context, name string, p *pod) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-time.After(grace):
 	}
 	p.server.GracefulStop()
-	c.tell(ctx, http.MethodDelete, name, object{"gracePeriodSeconds": 0})
+	c.updatePod(ctx, http.MethodDelete, name, object{"gracePeriodSeconds": 0})
 }
 
-func (c *cluster) tell(ctx context.Context, method, what string, body object) {
+func (c *cluster) updatePod(ctx context.Context, method, what string, body object) {
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
 	for ctx.Err() == nil {
-		r, err := c.api.ask(ctx, method, c.path("pods/"+what), body)
+		r, err := c.api.send(ctx, method, c.path("pods/"+what), body)
 		if err == nil && (r.code < 300 || r.code == http.StatusNotFound || r.code == http.StatusConflict) {
 			return
 		}
@@ -217,9 +217,9 @@ func (c *cluster) run(p *pod) {
 	if err != nil {
 		panic(err)
 	}
-	c.last = c.last.Next()
-	p.ip = c.last.String()
-	c.real[net.JoinHostPort(p.ip, port)] = l.Addr().String()
+	c.lastIP = c.lastIP.Next()
+	p.ip = c.lastIP.String()
+	c.listenAddresses[net.JoinHostPort(p.ip, port)] = l.Addr().String()
 	p.server = grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
 			return err
@@ -234,16 +234,16 @@ func (c *cluster) run(p *pod) {
 
 func (c *cluster) dial(ctx context.Context, address string) (net.Conn, error) {
 	c.mu.Lock()
-	at := c.real[address]
+	listenAddress := c.listenAddresses[address]
 	c.dials++
 	c.mu.Unlock()
-	if at == "" {
+	if listenAddress == "" {
 		return nil, fmt.Errorf("no route to %s", address)
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", at)
+	return (&net.Dialer{}).DialContext(ctx, "tcp", listenAddress)
 }
 
-func (c *cluster) dialled() int {
+func (c *cluster) dialCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dials
@@ -269,12 +269,14 @@ type sliceObject struct {
 	}
 }
 
-// observer has its own watch of a Service's EndpointSlices. It records when events arrive.
+// observer watches the EndpointSlices of a Service, and records when events arrive.
 type observer struct {
 	mu     sync.Mutex
 	slices map[string]sliceObject
-	ready  map[string][2]time.Time // by address: when the endpoint became ready, and when it stopped being ready (zero if it still is)
-	ending map[string]time.Time    // when an endpoint began to terminate, by address
+	// ready has two times for each address: when the endpoint became ready, and when it was no longer
+	// ready. The second time is zero while the endpoint is ready.
+	ready  map[string][2]time.Time
+	ending map[string]time.Time // by address, when the endpoint began to terminate
 }
 
 func (c *cluster) observe(t *testing.T, name string) *observer {
@@ -283,43 +285,43 @@ func (c *cluster) observe(t *testing.T, name string) *observer {
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
 	path := "/apis/discovery.k8s.io/v1/namespaces/" + c.namespace + "/endpointslices?labelSelector=kubernetes.io/service-name%3D" + name + "&"
-	running.Go(func() { follow(ctx, c.api, path, o.see) })
+	running.Go(func() { watch(ctx, c.api, path, o.handleSliceEvent) })
 	return o
 }
 
-func (o *observer) see(kind string, s sliceObject) {
+func (o *observer) handleSliceEvent(kind string, s sliceObject) {
 	now := time.Now()
-	defer happened()
+	defer notifyChange()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.slices[s.Metadata.Name] = s; kind == "DELETED" {
 		delete(o.slices, s.Metadata.Name)
 	}
-	is := make(map[string]bool)
+	ready := make(map[string]bool)
 	for _, s := range o.slices {
 		for _, e := range s.Endpoints {
 			ip := e.Addresses[0]
 			if e.Conditions.Ready == nil || *e.Conditions.Ready {
-				is[ip] = true
+				ready[ip] = true
 			}
 			if _, known := o.ending[ip]; !known && e.Conditions.Terminating != nil && *e.Conditions.Terminating {
 				o.ending[ip] = now
 			}
 		}
 	}
-	for ip := range is {
+	for ip := range ready {
 		if times, known := o.ready[ip]; !known || !times[1].IsZero() {
 			o.ready[ip] = [2]time.Time{now}
 		}
 	}
 	for ip, times := range o.ready {
-		if !is[ip] && times[1].IsZero() {
+		if !ready[ip] && times[1].IsZero() {
 			o.ready[ip] = [2]time.Time{times[0], now}
 		}
 	}
 }
 
-func (o *observer) ends(ip string) bool {
+func (o *observer) terminates(ip string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.ending[ip].IsZero()
@@ -339,21 +341,21 @@ func (o *observer) count() (slices, ready, all int) {
 	return len(o.slices), ready, all
 }
 
-// late returns the time for which a client could have known, at the given moment, that the endpoint
-// at ip terminates and that another one is ready. It is zero if a client could not have known this.
-func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
+// delay returns for how long a client could have known, at the given moment, that the endpoint at ip
+// terminates and that another endpoint is ready. It returns zero if a client could not know this.
+func (o *observer) late(ip string, moment time.Time) (delay time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	since, is := o.ending[ip]
-	if !is {
+	since, ok := o.ending[ip]
+	if !ok {
 		return 0
 	}
 	for _, times := range o.ready {
 		if times[1].IsZero() || times[1].After(moment) {
-			late = max(late, min(moment.Sub(since), moment.Sub(times[0])))
+			delay = max(delay, min(moment.Sub(since), moment.Sub(times[0])))
 		}
 	}
-	return late
+	return delay
 }
 
 func (o *observer) names() []string {
@@ -362,7 +364,7 @@ func (o *observer) names() []string {
 	return slices.Sorted(maps.Keys(o.slices))
 }
 
-func (o *observer) wait(t *testing.T, n int) map[string]bool {
+func (o *observer) waitReady(t *testing.T, n int) map[string]bool {
 	t.Helper()
 	await(t, fmt.Sprintf("%d endpoints are ready", n), func() bool { _, ready, _ := o.count(); return ready == n })
 	o.mu.Lock()

@@ -27,9 +27,10 @@ import (
 	"time"
 )
 
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
-var shared *server // used by all tests that do not disturb their server
+// shared is the server of all tests that do not stop their server.
+var shared *server
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -54,7 +55,7 @@ func run(m *testing.M) int {
 type server struct {
 	dir, port string
 	cmd       *exec.Cmd
-	*api      // with administrator rights; set by start
+	*api      // the administrator's client, which start sets
 }
 
 func newServer(dir string) (*server, error) {
@@ -79,7 +80,7 @@ func (s *server) start(flags ...string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, append([]string{s.dir, s.port}, flags...)...)
 	s.cmd.Stderr = log
-	if _, err := s.cmd.StdinPipe(); err != nil { // stdin closes when this process ends, which ends the server
+	if _, err := s.cmd.StdinPipe(); err != nil { // the server exits when this process ends and the pipe is closed
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -89,11 +90,11 @@ func (s *server) start(flags ...string) error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	late := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+	killTimer := time.AfterFunc(timeout, func() { _ = s.cmd.Process.Kill() })
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if late.Stop(); err != nil || line != "ready\n" {
+	if killTimer.Stop(); err != nil || line != "ready\n" {
 		text, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("the API server ended, or printed %q instead of ready within %v; the end of its log:\n%s", line, patience, text[max(0, len(text)-4000):])
+		return fmt.Errorf("the API server ended, or printed %q instead of ready within %v; the end of its log:\n%s", line, timeout, text[max(0, len(text)-4000):])
 	}
 	if s.api != nil {
 		return nil
@@ -118,12 +119,12 @@ func (s *server) kill() {
 
 func (s *server) compact(t *testing.T) {
 	t.Helper()
-	at, err := os.ReadFile(filepath.Join(s.dir, "etcd"))
+	etcdURL, err := os.ReadFile(filepath.Join(s.dir, "etcd"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := func(method string, body string, to any) {
-		r, err := http.Post(string(at)+"/v3/kv/"+method, "application/json", strings.NewReader(body))
+		r, err := http.Post(string(etcdURL)+"/v3/kv/"+method, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,23 +139,23 @@ func (s *server) compact(t *testing.T) {
 	call("compaction", `{"revision":"`+now.Header.Revision+`","physical":true}`, &struct{}{})
 }
 
-// api is a client of a server for one account. As the transport of the source under test, it
-// records the source's requests and events.
+// api is a client of the API server for one account. The source under test uses it as its transport.
+// api then records the requests of the source, and the events that the source receives.
 type api struct {
 	base, token string
 	roots       *x509.CertPool
-	under       *http.Transport
+	transport   *http.Transport
 
-	mu     sync.Mutex
-	open   map[net.Conn]bool
-	gate   chan struct{} // while it is open, requests of the source wait; nil: they do not wait
-	asked  []request
-	events []watchEvent
+	mu       sync.Mutex
+	open     map[net.Conn]bool
+	resume   chan struct{} // if not nil, requests of the source wait until it is closed
+	requests []request
+	events   []watchEvent
 }
 
 type request struct {
-	version string // resourceVersion from which the request watches
-	code    int    // status code of the response, or 0 without a response
+	version string // the resourceVersion from which the request watches
+	code    int    // the status code of the response, or 0 if there was no response
 }
 
 // watchEvent is an event that the source has received.
@@ -171,7 +172,7 @@ type watchEvent struct {
 
 func newAPI(base, token string, roots *x509.CertPool) *api {
 	a := &api{base: base, token: token, roots: roots, open: make(map[net.Conn]bool)}
-	a.under = &http.Transport{
+	a.transport = &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
@@ -186,10 +187,11 @@ func newAPI(base, token string, roots *x509.CertPool) *api {
 	return a
 }
 
-func (a *api) as(token string) *api { return newAPI(a.base, token, a.roots) }
+func (a *api) withToken(token string) *api { return newAPI(a.base, token, a.roots) }
 
-// cut breaks all connections of the source. Further requests wait until pass is called.
-func (a *api) cut() (pass func()) {
+// cut closes all connections of the source. Further requests of the source wait until resume is
+// called.
+func (a *api) cut() (resume func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for conn := range a.open {
@@ -197,13 +199,13 @@ func (a *api) cut() (pass func()) {
 	}
 	clear(a.open)
 	gate := make(chan struct{})
-	a.gate = gate
+	a.resume = gate
 	return func() { close(gate) }
 }
 
 func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
-	gate := a.gate
+	gate := a.resume
 	a.mu.Unlock()
 	if gate != nil {
 		select {
@@ -214,28 +216,28 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+a.token)
-	response, err := a.under.RoundTrip(r)
-	defer happened()
+	response, err := a.transport.RoundTrip(r)
+	defer notifyChange()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
-		a.asked = append(a.asked, request{r.URL.Query().Get("resourceVersion"), 0})
+		a.requests = append(a.requests, request{r.URL.Query().Get("resourceVersion"), 0})
 		return nil, err
 	}
-	a.asked = append(a.asked, request{r.URL.Query().Get("resourceVersion"), response.StatusCode})
+	a.requests = append(a.requests, request{r.URL.Query().Get("resourceVersion"), response.StatusCode})
 	if response.StatusCode == http.StatusOK {
-		response.Body = &tap{ReadCloser: response.Body, api: a}
+		response.Body = &recordingBody{ReadCloser: response.Body, api: a}
 	}
 	return response, nil
 }
 
-type tap struct {
+type recordingBody struct {
 	io.ReadCloser
 	api  *api
 	rest []byte
 }
 
-func (p *tap) Read(b []byte) (int, error) {
+func (p *recordingBody) Read(b []byte) (int, error) {
 	n, err := p.ReadCloser.Read(b)
 	p.rest = append(p.rest, b[:n]...)
 	for {
@@ -249,7 +251,7 @@ func (p *tap) Read(b []byte) (int, error) {
 			p.api.mu.Lock()
 			p.api.events = append(p.api.events, e)
 			p.api.mu.Unlock()
-			happened()
+			notifyChange()
 		}
 	}
 }
@@ -257,7 +259,7 @@ func (p *tap) Read(b []byte) (int, error) {
 func (a *api) history() ([]request, []watchEvent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append([]request(nil), a.asked...), append([]watchEvent(nil), a.events...)
+	return append([]request(nil), a.requests...), append([]watchEvent(nil), a.events...)
 }
 
 type reply struct {
@@ -266,9 +268,9 @@ type reply struct {
 	body     []byte
 }
 
-// ask sends a request. A string body is YAML, and any other body is encoded as JSON. The body of a
-// PATCH is a strategic merge patch.
-func (a *api) ask(ctx context.Context, method, path string, body any) (reply, error) {
+// send sends a request. A body of type string is sent as YAML, and any other body is encoded as
+// JSON. The body of a PATCH request is a strategic merge patch.
+func (a *api) send(ctx context.Context, method, path string, body any) (reply, error) {
 	kind := "application/json"
 	var text []byte
 	switch b := body.(type) {
@@ -287,7 +289,7 @@ func (a *api) ask(ctx context.Context, method, path string, body any) (reply, er
 	}
 	r.Header.Set("Authorization", "Bearer "+a.token)
 	r.Header.Set("Content-Type", kind)
-	response, err := a.under.RoundTrip(r)
+	response, err := a.transport.RoundTrip(r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -298,10 +300,11 @@ func (a *api) ask(ctx context.Context, method, path string, body any) (reply, er
 
 type object = map[string]any
 
-// must sends a request, which must succeed. The response is decoded into to, unless to is nil.
+// must sends a request, and fails the test if the request fails. It decodes the response into to,
+// unless to is nil.
 func (a *api) must(t *testing.T, method, path string, body, to any) {
 	t.Helper()
-	r, err := a.ask(t.Context(), method, path, body)
+	r, err := a.send(t.Context(), method, path, body)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
@@ -321,14 +324,14 @@ func (a *api) account(t *testing.T, namespace, name string) *api {
 	a.must(t, http.MethodPost, at, object{"metadata": object{"name": name}}, nil)
 	var token struct{ Status struct{ Token string } }
 	a.must(t, http.MethodPost, at+"/"+name+"/token", object{"spec": object{"expirationSeconds": 3600}}, &token)
-	return a.as(token.Status.Token)
+	return a.withToken(token.Status.Token)
 }
 
-// follow watches path until ctx is done. It starts with all existing objects, and reconnects after
-// a failure.
-func follow[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
+// watch watches the objects at path until ctx is done, and calls handle for each event. It begins
+// with an event for each existing object, and reconnects after a failure.
+func watch[T any](ctx context.Context, a *api, path string, handle func(kind string, object T)) {
 	for ctx.Err() == nil {
-		follow1(ctx, a, path, each)
+		watchOnce(ctx, a, path, handle)
 		select {
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):
@@ -336,13 +339,13 @@ func follow[T any](ctx context.Context, a *api, path string, each func(kind stri
 	}
 }
 
-func follow1[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
+func watchOnce[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"watch=1", nil)
 	if err != nil {
 		return
 	}
 	r.Header.Set("Authorization", "Bearer "+a.token)
-	response, err := a.under.RoundTrip(r)
+	response, err := a.transport.RoundTrip(r)
 	if err != nil {
 		return
 	}
@@ -359,43 +362,44 @@ func follow1[T any](ctx context.Context, a *api, path string, each func(kind str
 	}
 }
 
-// news wakes await: the function happened closes next, and replaces it, after each change in a
-// cluster.
-var news struct {
+// changes contains a channel that is closed at the next change in a cluster, or nil if await does not
+// wait.
+var changes struct {
 	sync.Mutex
 	next chan struct{}
 }
 
-func nextNews() <-chan struct{} {
-	news.Lock()
-	defer news.Unlock()
-	if news.next == nil {
-		news.next = make(chan struct{})
+func nextChange() <-chan struct{} {
+	changes.Lock()
+	defer changes.Unlock()
+	if changes.next == nil {
+		changes.next = make(chan struct{})
 	}
-	return news.next
+	return changes.next
 }
 
-func happened() {
-	news.Lock()
-	defer news.Unlock()
-	if news.next != nil {
-		close(news.next)
-		news.next = nil
+func notifyChange() {
+	changes.Lock()
+	defer changes.Unlock()
+	if changes.next != nil {
+		close(changes.next)
+		changes.next = nil
 	}
 }
 
-// await waits until is() returns true. It calls is again after each call of happened.
-func await(t *testing.T, what string, is func() bool) {
+// await waits until condition returns true. It calls condition again after each call of
+// notifyChange.
+func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for late := time.After(patience); ; {
-		next := nextNews()
-		if is() {
+	for late := time.After(timeout); ; {
+		next := nextChange()
+		if condition() {
 			return
 		}
 		select {
 		case <-next:
 		case <-late:
-			t.Fatalf("timed out after %v: %s", patience, what)
+			t.Fatalf("timed out after %v: %s", timeout, what)
 		}
 	}
 }

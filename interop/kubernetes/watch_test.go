@@ -29,8 +29,9 @@ func (a *api) grant(t *testing.T, target, account string) {
 	}
 }
 
-// Without rights, the error names the verbs, the resource, the namespace and the account. After the
-// output of "explain --rbac" is applied, the same channel works. The account has no further rights.
+// If the account has no rights, errors must contain the verbs, the resource, the namespace and the
+// account. When the output of "explain --rbac" has been applied, calls on the same channel must
+// succeed, and the account must have no other rights.
 func TestRights(t *testing.T) {
 	c := newCluster(t, shared.api, "rights", 2)
 	c.deploy(t, "web", 2)
@@ -38,7 +39,7 @@ func TestRights(t *testing.T) {
 	client := shared.account(t, "rights", "client")
 	const target = "kubernetes:///web.rights:grpc"
 	cc := c.channel(t, target, client)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(false))
 	for _, part := range []string{"list and watch on endpointslices.discovery.k8s.io in namespace rights", "403",
@@ -48,7 +49,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	shared.grant(t, target, "client")
-	answers(t, cc, c.running())
+	expectPods(t, cc, c.running())
 
 	var review struct {
 		Status struct {
@@ -59,7 +60,8 @@ func TestRights(t *testing.T) {
 		object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": object{"namespace": "rights"}}, &review)
 	var rules []string
 	for _, r := range review.Status.ResourceRules {
-		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // every account has these rights
+		// Every account has rights in the groups authentication and authorization.
+		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") {
 			rules = append(rules, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
 		}
 	}
@@ -68,16 +70,16 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A missing Service and a Service without pods cause different errors. Wait-for-ready calls succeed
-// as soon as there are pods.
+// A missing Service and a Service without pods must cause different errors. Wait-for-ready calls must
+// succeed as soon as there are pods.
 func TestNothing(t *testing.T) {
 	c := newCluster(t, shared.api, "nothing", 5)
 	client := shared.account(t, "nothing", "client")
 	shared.grant(t, "kubernetes:///web.nothing:grpc", "client")
 	cc := c.channel(t, "kubernetes:///web.nothing:grpc", client)
-	fails := func(want string) {
+	expectError := func(want string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		for {
 			err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{})
@@ -89,15 +91,15 @@ func TestNothing(t *testing.T) {
 			}
 		}
 	}
-	fails("ExternalName")
+	expectError("ExternalName")
 	c.deploy(t, "web", 0)
-	fails("Service web.nothing has no pods that serve")
+	expectError("Service web.nothing has no pods that serve")
 	c.scale(t, "web", 1)
-	one(t, cc)
+	callOnce(t, cc)
 }
 
-// A watch is resumed from the version of the last event or bookmark. Bookmarks arrive once a minute
-// and also confirm the current answer.
+// The source must resume a watch from the version of the last event or bookmark. The server sends a
+// bookmark about once a minute.
 func TestBookmark(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, shared.api, "marks", 3)
@@ -106,12 +108,12 @@ func TestBookmark(t *testing.T) {
 	client := shared.account(t, "marks", "client")
 	shared.grant(t, "kubernetes:///web.marks:grpc", "client")
 	cc := c.channel(t, "kubernetes:///web.marks:grpc", client)
-	answers(t, cc, seen.wait(t, 2))
+	expectPods(t, cc, seen.waitReady(t, 2))
 	_, before := client.history()
 	if n := slices.IndexFunc(before, func(e watchEvent) bool { return e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" }); n < 0 {
 		t.Errorf("no bookmark after the initial events: %v", before)
 	}
-	c.deploy(t, "other", 1) // increases the version, but the watch gets no event
+	c.deploy(t, "other", 1) // increases the version without an event for the watch
 	var last watchEvent
 	await(t, "a bookmark", func() bool {
 		_, events := client.history()
@@ -126,15 +128,15 @@ func TestBookmark(t *testing.T) {
 		t.Errorf("after a bookmark with version %s the source watches from %q", last.Object.Metadata.ResourceVersion, again)
 	}
 	c.scale(t, "web", 4)
-	answers(t, cc, seen.wait(t, 4))
+	expectPods(t, cc, seen.waitReady(t, 4))
 	if asked, _ := client.history(); len(asked) != 2 || asked[0].version != "" {
 		t.Errorf("the requests are %v, want one watch and one that resumes it", asked)
 	}
 }
 
-// While the server is down, the known endpoints and their connections stay in use. When the server
-// is up again, the watch is resumed. If the server has discarded the version (410), the source
-// lists all slices again.
+// While the API server is down, the known endpoints and their connections must stay in use. When it
+// is up again, the source must resume its watch. If the server has discarded the version (status
+// 410), the source must list all slices again.
 func TestServerThatComesBack(t *testing.T) {
 	t.Parallel()
 	s, err := newServer(t.TempDir())
@@ -151,30 +153,30 @@ func TestServerThatComesBack(t *testing.T) {
 	client := s.account(t, "away", "client")
 	s.grant(t, "kubernetes:///web.away:grpc", "client")
 	cc := c.channel(t, "kubernetes:///web.away:grpc", client)
-	answers(t, cc, c.running())
+	expectPods(t, cc, c.running())
 
-	dials := c.dialled()
+	dials := c.dialCount()
 	s.kill()
 	asked, _ := client.history()
 	await(t, "the source fails to reach the server", func() bool {
 		now, _ := client.history()
 		return len(now) > len(asked)+1 && now[len(now)-1].code == 0
 	})
-	answers(t, cc, c.running())
+	expectPods(t, cc, c.running())
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}
 	c.scale(t, "web", 5)
 	await(t, "five pods", func() bool { return len(c.running()) == 5 })
-	answers(t, cc, c.running())
-	if n := c.dialled() - dials; n != 2 {
+	expectPods(t, cc, c.running())
+	if n := c.dialCount() - dials; n != 2 {
 		t.Errorf("a restart of the server and two new pods cost %d connections, want 2", n)
 	}
-	dials = c.dialled()
+	dials = c.dialCount()
 
-	pass := client.cut()
+	resume := client.cut()
 	s.kill()
-	if err := s.start("--watch-cache=false"); err != nil { // without a watch cache, the server discards versions together with etcd
+	if err := s.start("--watch-cache=false"); err != nil { // a watch cache would keep versions that etcd has discarded
 		t.Fatal(err)
 	}
 	c.scale(t, "web", 6)
@@ -182,15 +184,15 @@ func TestServerThatComesBack(t *testing.T) {
 	seen := c.observe(t, "web")
 	await(t, "six endpoints", func() bool { _, n, _ := seen.count(); return n == 6 })
 	s.compact(t)
-	answers(t, cc, without(c.running(), c.last.String()))
-	pass()
-	answers(t, cc, c.running())
+	expectPods(t, cc, without(c.running(), c.lastIP.String()))
+	resume()
+	expectPods(t, cc, c.running())
 	asked, _ = client.history()
 	t.Logf("the requests are %v", asked)
-	if n := c.dialled() - dials; n != 1 {
+	if n := c.dialCount() - dials; n != 1 {
 		t.Errorf("a discarded version and a new pod cost %d connections, want 1", n)
 	}
-	if !gone(client) {
+	if !hasGoneResponse(client) {
 		asked, events := client.history()
 		t.Errorf("no response is 410: %v %v", asked, events)
 	}
@@ -201,7 +203,7 @@ func without(all map[string]bool, one string) map[string]bool {
 	return all
 }
 
-func gone(a *api) bool {
+func hasGoneResponse(a *api) bool {
 	asked, events := a.history()
 	return slices.ContainsFunc(asked, func(r request) bool { return r.code == http.StatusGone }) ||
 		slices.ContainsFunc(events, func(e watchEvent) bool { return e.Type == "ERROR" && e.Object.Code == http.StatusGone })

@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// service is the service of the backends. A call returns the name of the backend's priority.
+// service is the service that the backends serve. A call returns the name of the backend's priority.
 var service = grpc.ServiceDesc{
 	ServiceName: "league.Backend",
 	HandlerType: (*any)(nil),
@@ -47,8 +47,8 @@ func callName(ctx context.Context, cc grpc.ClientConnInterface) (string, error) 
 
 const answerAfter = 10 * time.Millisecond
 
-// takes returns the behavior of a backend that answers after the duration d.
-func takes(d time.Duration) func(context.Context) error {
+// answerAfterDelay returns the behavior of a backend that answers calls after the delay d.
+func answerAfterDelay(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
 		case <-time.After(d):
@@ -59,11 +59,11 @@ func takes(d time.Duration) func(context.Context) error {
 	}
 }
 
-func fails(code codes.Code) func(context.Context) error {
+func failWith(code codes.Code) func(context.Context) error {
 	return func(context.Context) error { return status.Error(code, "a fault of the league") }
 }
 
-func hangs(ctx context.Context) error {
+func hang(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -71,29 +71,29 @@ func hangs(ctx context.Context) error {
 // backend is a server of one priority with its own address. Faults change its behavior.
 type backend struct {
 	priority, address string
-	certificate       atomic.Pointer[tls.Certificate] // nil: without TLS
+	certificate       atomic.Pointer[tls.Certificate] // nil if the backend does not use TLS
 	behavior          atomic.Pointer[func(context.Context) error]
 
 	mu       sync.Mutex
 	listener *net.TCPListener
 	server   *grpc.Server
 	health   *health.Server
-	conns    map[*accepted]bool
-	lifetime time.Duration // of connections; 0: unlimited
+	conns    map[*acceptedConn]bool
+	lifetime time.Duration // the lifetime of new connections, or 0 if it is unlimited
 }
 
 func startBackend(priority, address string, certificate *tls.Certificate) (*backend, error) {
-	b := &backend{priority: priority, address: address, conns: make(map[*accepted]bool)}
+	b := &backend{priority: priority, address: address, conns: make(map[*acceptedConn]bool)}
 	b.certificate.Store(certificate)
-	b.behave(takes(answerAfter))
+	b.setBehavior(answerAfterDelay(answerAfter))
 	return b, b.start()
 }
 
-func (b *backend) behave(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
+func (b *backend) setBehavior(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
 
 func (b *backend) start() error {
 	var config net.ListenConfig
-	config.SetMultipathTCP(false) // socket filters do not work with it
+	config.SetMultipathTCP(false) // socket filters do not work with multipath TCP
 	l, err := config.Listen(context.Background(), "tcp", b.address)
 	if err != nil {
 		return err
@@ -122,17 +122,18 @@ func (b *backend) kill() {
 	server, listener := b.server, b.listener
 	b.mu.Unlock()
 	server.Stop()
-	listener.Close() //nolint:errcheck // the server has closed it, unless it does not serve yet
+	listener.Close() //nolint:errcheck // needed only if the server does not serve yet
 }
 
-// drain closes the listener. It sends GOAWAY on connections, and closes them after their calls.
+// drain closes the listener and sends GOAWAY on all connections. Each connection is closed when its
+// calls have ended.
 func (b *backend) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	go b.server.GracefulStop()
 }
 
-func (b *backend) stopsServing() {
+func (b *backend) setNotServing() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
@@ -145,7 +146,7 @@ func (b *backend) reset() {
 	}
 }
 
-// crash closes all connections, and each new one after the duration lifetime.
+// crash closes all connections. Each new connection is closed after the duration lifetime.
 func (b *backend) crash(lifetime time.Duration) {
 	b.mu.Lock()
 	b.lifetime = lifetime
@@ -155,23 +156,23 @@ func (b *backend) crash(lifetime time.Duration) {
 	}
 }
 
-// loseArrivals drops all packets that arrive at the listener and its connections.
-func (b *backend) loseArrivals() error {
+// dropReceived makes the kernel drop all packets that arrive at the listener and its connections.
+func (b *backend) dropReceived() error {
 	b.mu.Lock()
 	socket, err := b.listener.SyscallConn()
 	b.mu.Unlock()
 	if err == nil {
-		err = dropArrivals(socket)
+		err = dropReceived(socket)
 	}
 	for _, c := range b.connections() {
 		if socket, closed := c.SyscallConn(); closed == nil {
-			dropArrivals(socket) //nolint:errcheck // the connection may be closed already
+			dropReceived(socket) //nolint:errcheck // the connection may be closed already
 		}
 	}
 	return err
 }
 
-func (b *backend) connections() (all []*accepted) {
+func (b *backend) connections() (all []*acceptedConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.conns {
@@ -180,7 +181,7 @@ func (b *backend) connections() (all []*accepted) {
 	return all
 }
 
-// listener registers each connection with its backend.
+// listener adds each accepted connection to backend.conns.
 type listener struct {
 	*net.TCPListener
 	b *backend
@@ -191,7 +192,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &accepted{conn, l.b}
+	c := &acceptedConn{conn, l.b}
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
 	l.b.conns[c] = true
@@ -201,12 +202,12 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-type accepted struct {
+type acceptedConn struct {
 	*net.TCPConn
 	b *backend
 }
 
-func (c *accepted) Close() error {
+func (c *acceptedConn) Close() error {
 	c.b.mu.Lock()
 	delete(c.b.conns, c)
 	c.b.mu.Unlock()

@@ -16,19 +16,20 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// contestant is a client under comparison. It knows two priorities of backends by their DNS names.
+// contestant is a client that is compared with others. Its target is the DNS names of two priorities
+// of backends.
 type contestant struct {
 	name, what string
-	spreads    bool // has no priorities, and calls all backends
+	unordered  bool // the client does not support priorities, and calls all backends
 	dial       func(*world) (cc grpc.ClientConnInterface, closeIt func(), err error)
 }
 
-// ours is the contestant with which the tables compare the others.
-const ours = "Recommended()"
+// reference is the name of the contestant with which the tables compare the others.
+const reference = "Recommended()"
 
 var contestants = []contestant{
 	{"zero value", "Understudy with `Options{}`, without retries or health checks", false, zeroValue},
-	{ours, "Understudy with `Recommended()`, and with the called method listed as safe to retry", false, recommended},
+	{reference, "Understudy with `Recommended()`, and with the called method listed as safe to retry", false, recommended},
 	{"pick_first", "grpc-go, with one name for the addresses of both priorities, in order; it does not check health", false, stock(`{"pick_first": {}}`)},
 	{"round_robin", "grpc-go, with one name for the addresses of both priorities; half of the calls go to each priority", true, stock(roundRobin)},
 	{"outlier 10 s", "grpc-go, `outlier_detection` over `round_robin`, with A50's defaults and both ejection algorithms enforced, but with `minimumHosts` 2 and `maxEjectionPercent` 50: with A50's 5 and 10, it would never eject two of four endpoints", true, stock(outlierDetection("10s"))},
@@ -37,8 +38,8 @@ var contestants = []contestant{
 	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", false, fallback},
 }
 
-// control is a client whose backends have no fault. If its calls fail or are slow, the machine is
-// too busy.
+// control is a client whose backends have no fault. If its calls fail or are slow, the machine is too
+// busy, and the run is repeated.
 var control = contestant{name: "control", dial: stock(roundRobin)}
 
 const roundRobin = `{"round_robin": {}}`
@@ -51,7 +52,8 @@ func outlierDetection(interval string) string {
 		"childPolicy": [%s]}}`, interval, volume, roundRobin)
 }
 
-// serviceConfig returns a service config with the retries and health checks of Recommended.
+// serviceConfig returns a service config with the retries and health checks of Recommended, and the
+// given policy.
 func serviceConfig(policy string) grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [%s],
 		"healthCheckConfig": {"serviceName": ""},
@@ -61,32 +63,32 @@ func serviceConfig(policy string) grpc.DialOption {
 }
 
 func zeroValue(w *world) (grpc.ClientConnInterface, func(), error) {
-	return closing(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), understudy.Options{}, w.options()...))
+	return withClose(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), understudy.Options{}, w.options()...))
 }
 
 func recommended(w *world) (grpc.ClientConnInterface, func(), error) {
 	given := understudy.Recommended()
 	given.RetryMethods = []string{methodName}
-	return closing(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), given, w.options()...))
+	return withClose(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), given, w.options()...))
 }
 
-// stock returns a dial function for a policy of grpc-go. The policy gets the addresses of both
+// stock returns the dial function of a policy of grpc-go. The policy gets the addresses of both
 // priorities in one list.
 func stock(policy string) func(*world) (grpc.ClientConnInterface, func(), error) {
 	return func(w *world) (grpc.ClientConnInterface, func(), error) {
-		return closing(grpc.NewClient("dns:///"+w.name("all"), append(w.options(), serviceConfig(policy))...))
+		return withClose(grpc.NewClient("dns:///"+w.name("all"), append(w.options(), serviceConfig(policy))...))
 	}
 }
 
-func closing(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), error) {
+func withClose(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
 	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// multiEndpoint uses MultiEndpoint of grpc-gcp-go with the names of both priorities. It switches
-// without delay, which is the fastest setting.
+// multiEndpoint dials with MultiEndpoint of grpc-gcp-go and the names of both priorities. It has no
+// switching delay, which is the fastest setting.
 func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
 	pool := &grpc_gcp.ApiConfig{ChannelPool: &grpc_gcp.ChannelPoolConfig{MinSize: 1, MaxSize: 1}}
@@ -104,7 +106,7 @@ func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 		DialFunc: func(_ context.Context, target string, given ...grpc.DialOption) (*grpc.ClientConn, error) {
 			cc, err := grpc.NewClient(target, append(given, config)...)
 			if err == nil {
-				cc.Connect() // like grpc.Dial, its default; it switches only to connected endpoints
+				cc.Connect() // MultiEndpoint switches only to connected endpoints
 			}
 			return cc, err
 		},
@@ -115,7 +117,7 @@ func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	return gme, func() { gme.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// fallback uses the fallback of grpc-gcp-go, with a channel to each priority.
+// fallback dials with the fallback of grpc-gcp-go, which uses a channel for each priority.
 func fallback(w *world) (grpc.ClientConnInterface, func(), error) {
 	var channels []*grpc.ClientConn
 	closeAll := func() {

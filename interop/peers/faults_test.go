@@ -16,13 +16,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// short is the deadline of calls that are expected to exceed it.
+// short is the timeout of calls that must end with DEADLINE_EXCEEDED.
 const short = 300 * time.Millisecond
 
 const patience = 30 * time.Second
 
-// expectation holds the results of calls to the first priority: on a connection from before the
-// fault, and on a new one.
+// expectation holds the expected status codes of calls to the first priority during a fault: of calls
+// on a connection that existed before the fault, and on a fresh one.
 type expectation struct {
 	connected codes.Code
 	fresh     codes.Code
@@ -64,17 +64,17 @@ func TestFaults(t *testing.T) {
 			if err := f.strike(w); err != nil {
 				t.Fatal(err)
 			}
-			// gRPC notices a closed connection only when it reads. Until then, calls may fail.
-			for limit := time.Now().Add(patience); codeOf(connected, within(want.connected)) != want.connected && time.Now().Before(limit); {
+			// Calls may fail with another code until gRPC reads from the closed connection.
+			for limit := time.Now().Add(patience); codeOf(connected, timeoutFor(want.connected)) != want.connected && time.Now().Before(limit); {
 			}
-			expect(t, connected, within(want.connected), want.connected)
-			expect(t, dial(t, w, w.first[0]), within(want.fresh), want.fresh)
+			expect(t, connected, timeoutFor(want.connected), want.connected)
+			expect(t, dial(t, w, w.first[0]), timeoutFor(want.fresh), want.fresh)
 			expect(t, second, patience, codes.OK)
 		})
 	}
 }
 
-func within(code codes.Code) time.Duration {
+func timeoutFor(code codes.Code) time.Duration {
 	if code == codes.DeadlineExceeded {
 		return short
 	}
@@ -90,16 +90,17 @@ func TestNotServing(t *testing.T) {
 		if got, err := client.Check(t.Context(), &healthgrpc.HealthCheckRequest{}); err != nil || got.Status != want {
 			t.Errorf("health is %v, %v; want %v", got.GetStatus(), err, want)
 		}
-		w.first[0].stopsServing()
+		w.first[0].setNotServing()
 	}
 }
 
-// If half of the first priority hangs, or DNS lists other backends, the others still work.
+// If one backend of the first priority hangs, the other one must answer. If the DNS name of the first
+// priority is changed to other backends, these must answer.
 func TestOthersAreWell(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
 	w := startWorld(t, dns, false)
-	if err := halfHangs(w); err != nil {
+	if err := hangOne(w); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, dial(t, w, w.first[1]), patience, codes.OK)
@@ -109,7 +110,7 @@ func TestOthersAreWell(t *testing.T) {
 	expect(t, dial(t, w, w.spare[0]), patience, codes.OK)
 }
 
-// If the packets of one direction are lost, the backend still handles the call.
+// If only the packets from a backend are lost, the backend must receive the call.
 func TestLostOneWay(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
@@ -117,8 +118,8 @@ func TestLostOneWay(t *testing.T) {
 	cc := dial(t, w, w.first[0])
 	expect(t, cc, patience, codes.OK)
 	arrived := make(chan bool, 1)
-	w.first[0].behave(func(context.Context) error { arrived <- true; return nil })
-	if err := loseAnswers(w); err != nil {
+	w.first[0].setBehavior(func(context.Context) error { arrived <- true; return nil })
+	if err := dropAnswers(w); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, cc, short, codes.DeadlineExceeded)
@@ -155,7 +156,8 @@ func TestCrashLoops(t *testing.T) {
 	}
 }
 
-// A restarted backend answers again. One that flaps goes up and down repeatedly.
+// A restarted backend must answer again. A flapping backend must accept and refuse connections
+// alternately.
 func TestRestarts(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
@@ -212,8 +214,8 @@ func dial(t *testing.T, w *world, b *backend) *grpc.ClientConn {
 	return cc
 }
 
-func codeOf(cc *grpc.ClientConn, within time.Duration) codes.Code {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+func codeOf(cc *grpc.ClientConn, timeout time.Duration) codes.Code {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	_, err := callName(ctx, cc)
 	return status.Code(err)
@@ -226,7 +228,7 @@ func expect(t *testing.T, cc *grpc.ClientConn, within time.Duration, want codes.
 	}
 }
 
-// The calls are in the order in which they ended. Times are in milliseconds since the fault.
+// The test adds calls in the order in which they end. Times are in milliseconds since the fault began.
 func TestJudge(t *testing.T) {
 	began := time.Now()
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
@@ -235,25 +237,25 @@ func TestJudge(t *testing.T) {
 	add := func(from, to int, priority string, err error) {
 		all = append(all, call{at(from), at(to), priority, err})
 	}
-	add(-20, -10, firstPriority, context.Canceled) // before the fault
-	add(-5, 1, firstPriority, nil)                 // in flight, answered
-	add(-4, 1, "", context.Canceled)               // in flight, lost
+	add(-20, -10, firstPriority, context.Canceled) // ended before the fault
+	add(-5, 1, firstPriority, nil)                 // in flight when the fault began, and answered
+	add(-4, 1, "", context.Canceled)               // in flight when the fault began, and lost
 	add(10, 1010, "", context.DeadlineExceeded)
-	for i := range inARow {
+	for i := range answersOfChange {
 		add(1000+10*i, 1020+10*i, secondPriority, nil)
 	}
 	add(1100, 1110, firstPriority, nil) // tests whether the first priority has recovered
-	for i := range inARow {
+	for i := range answersOfChange {
 		add(1200+10*i, 1220+10*i, secondPriority, nil)
 	}
-	for i := range inARow {
+	for i := range answersOfChange {
 		add(1300+10*i, 1320+10*i, firstPriority, nil)
 	}
 	want := result{first: 1018 * time.Millisecond, lost: 2, calls: len(all) - 1, longest: time.Second, changes: 2}
-	if got := judge(all, began, struck); got != want {
+	if got := summarize(all, began, struck); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := judge(slices.Clone(all[3:4]), began, struck); got.first != never {
+	if got := summarize(slices.Clone(all[3:4]), began, struck); got.first != never {
 		t.Errorf("the first answer came after %v, want never", got.first)
 	}
 }

@@ -1,9 +1,10 @@
-// Peers measures how well clients handle the failure of a priority of backends: the time without
-// answers, the lost calls, and the numbers of moves and of connections. It compares Understudy with
-// policies of grpc-go and with the multi-endpoint features of
-// github.com/GoogleCloudPlatform/grpc-gcp-go. It writes docs/league.md.
+// Command peers measures how well clients handle the failure of a priority of backends. It compares
+// Understudy with policies of grpc-go and with the multi-endpoint features of
+// github.com/GoogleCloudPlatform/grpc-gcp-go. For each client, it measures the time without answers,
+// the number of lost calls, and the numbers of priority changes and of connections. It writes
+// docs/league.md.
 //
-// It needs Linux, where all of 127.0.0.0/8 is loopback.
+// The command needs Linux, where all addresses in 127.0.0.0/8 are loopback addresses.
 package main
 
 import (
@@ -22,15 +23,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// measured is the file of results. docs is the directory of the page.
-const measured, docs = "league.csv", "../../docs"
+// resultsFile is the file with the results of all runs. docs is the directory of league.md.
+const resultsFile, docs = "league.csv", "../../docs"
 
 func main() {
 	runs := flag.Int("runs", 9, "measure each fault this many times")
 	atOnce := flag.Int("at-once", 5, "run this many faults side by side")
 	fault := flag.String("fault", "", "only measure faults whose names contain this text")
-	flag.DurationVar(&longestCalm, "calm", longestCalm, "throw results away if a call without a fault took longer beside them")
-	kept := flag.Bool("continue", false, "keep the results of "+measured+", and measure only what is missing")
+	flag.DurationVar(&maxControlCall, "calm", maxControlCall, "throw results away if a call without a fault took longer beside them")
+	kept := flag.Bool("continue", false, "keep the results of "+resultsFile+", and measure only what is missing")
 	flag.Parse()
 	debug.SetGCPercent(400) // fewer collections, because they would delay calls
 	if err := compare(*runs, *atOnce, *fault, *kept); err != nil {
@@ -44,7 +45,7 @@ type job struct {
 	run   int
 }
 
-// compare measures what is missing in the results, and writes the page.
+// compare makes the runs that the results lack, and writes the page.
 func compare(runs, atOnce int, chosen string, kept bool) error {
 	l := &league{dns: dnstest.Start()}
 	defer l.dns.Stop()
@@ -53,7 +54,7 @@ func compare(runs, atOnce int, chosen string, kept bool) error {
 	}}
 	if kept {
 		var err error
-		if l.records, err = load(measured); err != nil {
+		if l.records, err = load(resultsFile); err != nil {
 			return err
 		}
 	}
@@ -92,40 +93,41 @@ func (l *league) has(f fault, run int) bool {
 	return slices.ContainsFunc(l.records, func(r record) bool { return r.fault == f.name && r.run == run })
 }
 
-const tries = 5
+const maxAttempts = 5
 
-// measure runs a job. It repeats the job if a client could not be run, or if the control shows that
-// the machine was too busy.
+// measure runs a job. It repeats the job if a client could not run, or if the control shows that the
+// machine was too busy.
 func (l *league) measure(j job) {
 	var err error
-	for range tries {
+	for range maxAttempts {
 		began := time.Now()
 		var records []record
-		if records, err = together(l.dns, j); err == nil {
-			l.keep(records)
+		if records, err = runAll(l.dns, j); err == nil {
+			l.addRecords(records)
 			fmt.Fprintf(os.Stderr, "%s, run %d: %.0f s\n", j.fault.name, j.run, time.Since(began).Seconds())
 			return
 		}
 		fmt.Fprintf(os.Stderr, "%s, run %d: again: %v\n", j.fault.name, j.run, err)
-		l.keep([]record{{fault: j.fault.name, contestant: control.name}})
+		l.addRecords([]record{{fault: j.fault.name, contestant: control.name}})
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.errs = append(l.errs, fmt.Errorf("%s, run %d, failed %d times: %w", j.fault.name, j.run, tries, err))
+	l.errs = append(l.errs, fmt.Errorf("%s, run %d, failed %d times: %w", j.fault.name, j.run, maxAttempts, err))
 }
 
-// keep adds records to the results and writes the file, so that a stopped run can be continued.
-func (l *league) keep(records []record) {
+// addRecords adds records to the results and writes the file, so that a stopped program can continue
+// later.
+func (l *league) addRecords(records []record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.records = append(l.records, records...)
-	if err := save(measured, l.records); err != nil {
+	if err := save(resultsFile, l.records); err != nil {
 		l.errs = append(l.errs, err)
 	}
 }
 
-// together runs all contestants and the control through a fault at the same time.
-func together(dns *dnstest.Server, j job) ([]record, error) {
+// runAll runs all contestants through a fault at the same time, and the control beside them.
+func runAll(dns *dnstest.Server, j job) ([]record, error) {
 	all := append(slices.Clone(contestants), control)
 	records, errs := make([]record, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
@@ -133,7 +135,7 @@ func together(dns *dnstest.Server, j job) ([]record, error) {
 		running.Go(func() {
 			f := j.fault
 			if c.name == control.name {
-				f.strike, f.then = calm, nil
+				f.strike, f.then = noFault, nil
 			}
 			r, err := run(dns, c, f)
 			records[i] = record{j.fault.name, c.name, j.run, r}
@@ -143,13 +145,13 @@ func together(dns *dnstest.Server, j job) ([]record, error) {
 		})
 	}
 	running.Wait()
-	if r := records[len(all)-1]; errs[len(all)-1] == nil && !quiet(r.result) {
+	if r := records[len(all)-1]; errs[len(all)-1] == nil && !isUndisturbed(r.result) {
 		errs = append(errs, fmt.Errorf("without a fault %d calls were lost, and the longest took %v", r.lost, r.longest))
 	}
-	return records, firstOf(errs)
+	return records, firstError(errs)
 }
 
-func firstOf(errs []error) error {
+func firstError(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 0 {
 		return nil
@@ -157,9 +159,9 @@ func firstOf(errs []error) error {
 	return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
 }
 
-// longestCalm is the longest time that a call of the control may take.
-var longestCalm = 100 * time.Millisecond
+// maxControlCall is the maximum time that a call of the control may take.
+var maxControlCall = 100 * time.Millisecond
 
-func quiet(r result) bool {
-	return r.lost == 0 && r.longest <= longestCalm && r.calls >= int(observed/pause)*9/10
+func isUndisturbed(r result) bool {
+	return r.lost == 0 && r.longest <= maxControlCall && r.calls >= int(observationTime/callInterval)*9/10
 }

@@ -18,31 +18,32 @@ import (
 type measure struct {
 	title, intro string
 	picture      string // file name without its extension, or ""
-	of           func(result) float64
+	value        func(result) float64
 	show         func(float64) string
-	// A figure is better than ours if it is smaller by clear and by a tenth.
-	clear float64
-	// fair is set if giving up improves this figure. A client is then better only if it also loses
-	// no more calls than ours.
-	fair bool
-	// ordered is set if the measure is meaningless for clients without priorities.
-	ordered bool
-	// low and high are the figures with the lightest and the darkest field.
+	// minDifference is the difference by which a figure must be smaller than the reference's to be
+	// better. It must also be smaller by a tenth.
+	minDifference float64
+	// requiresNoMoreLost is set if a client can improve this figure by giving up. The client is then
+	// better only if it also loses no more calls than the reference.
+	requiresNoMoreLost bool
+	// priorityOnly is set if the measure is meaningless for clients without priorities.
+	priorityOnly bool
+	// low and high are the values with the lightest and the darkest field in the picture.
 	low, high float64
 }
 
 func lostCalls(r result) float64 { return float64(r.lost) }
 
 var measures = []measure{
-	{title: "Calls lost", picture: "lost", of: lostCalls, show: whole, clear: 3, low: 1, high: float64(observed / pause),
+	{title: "Calls lost", picture: "lost", value: lostCalls, show: integer, minDifference: 3, low: 1, high: float64(observationTime / callInterval),
 		intro: "The number of calls that failed, out of about 1,500 in the 30 s after the fault. Calls that were in flight when the fault began are included."},
-	{title: "First answer", picture: "first", of: func(r result) float64 { return secondsOf(r.first) }, show: seconds, clear: 0.2, low: 0.02, high: observed.Seconds(),
+	{title: "First answer", picture: "first", value: func(r result) float64 { return secondsOf(r.first) }, show: seconds, minDifference: 0.2, low: 0.02, high: observationTime.Seconds(),
 		intro: "Seconds from the fault to the first answer, from any backend, to a call that began after the fault. A client that spreads its calls over both priorities gets an answer at once, but may still lose half of its calls."},
-	{title: "Longest call", of: func(r result) float64 { return secondsOf(r.longest) }, show: seconds, clear: 0.2,
-		intro: "Seconds that the longest call took, whether it succeeded or failed. The deadline ends each call after 1 s. Calls that fail at once are short, too, so a client counts as better only if it does not lose more calls.", fair: true},
-	{title: "Changes of priority", of: func(r result) float64 { return float64(r.changes) }, show: whole, clear: 1, fair: true, ordered: true,
+	{title: "Longest call", value: func(r result) float64 { return secondsOf(r.longest) }, show: seconds, minDifference: 0.2,
+		intro: "Seconds that the longest call took, whether it succeeded or failed. The deadline ends each call after 1 s. Calls that fail at once are short, too, so a client counts as better only if it does not lose more calls.", requiresNoMoreLost: true},
+	{title: "Changes of priority", value: func(r result) float64 { return float64(r.changes) }, show: integer, minDifference: 1, requiresNoMoreLost: true, priorityOnly: true,
 		intro: "How often a client's calls moved to the other priority. Five consecutive answers from that priority count as one move. A dash marks a client without priorities. Because 0 can mean that a client never left the faulty priority, a client with fewer moves counts as better only if it does not lose more calls."},
-	{title: "Connections", picture: "connections", of: func(r result) float64 { return float64(r.connections) }, show: whole, clear: 3, fair: true, low: 1, high: 10_000,
+	{title: "Connections", picture: "connections", value: func(r result) float64 { return float64(r.connections) }, show: integer, minDifference: 3, requiresNoMoreLost: true, low: 1, high: 10_000,
 		intro: "Connection attempts in the 30 s after the fault. A client with fewer attempts counts as better only if it does not lose more calls."},
 }
 
@@ -60,7 +61,7 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.2f", s)
 }
 
-func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
+func integer(n float64) string { return fmt.Sprintf("%.0f", n) }
 
 func write(dir string, all []record) error {
 	if len(all) == 0 {
@@ -74,7 +75,7 @@ func write(dir string, all []record) error {
 		if m.picture == "" {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(pictures, m.picture+".svg"), []byte(heat(m, summary(all, m.of))), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(pictures, m.picture+".svg"), []byte(heat(m, summary(all, m.value))), 0o644); err != nil {
 			return err
 		}
 	}
@@ -87,7 +88,7 @@ func page(all []record) string {
 	lost := summary(all, lostCalls)
 	for _, m := range measures {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", m.title, wrap(m.intro))
-		b.WriteString(aligned(rows(m, summary(all, m.of), lost)))
+		b.WriteString(aligned(rows(m, summary(all, m.value), lost)))
 		if m.picture != "" {
 			fmt.Fprintf(&b, "\n![%s, by client and fault](league/%s.svg)\n", m.title, m.picture)
 		}
@@ -109,14 +110,14 @@ func page(all []record) string {
 	return b.String()
 }
 
-// rows returns the table of a measure. The row of a fault has the median and the worst run of each
-// client.
+// rows returns the table of a measure. It has a row for each fault, with the median and the worst run
+// of each client.
 func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 	head := []string{"fault"}
 	for _, c := range contestants {
 		head = append(head, "`"+c.name+"`")
 	}
-	table := [][]string{append(head, "better than `"+ours+"`")}
+	table := [][]string{append(head, "better than `"+reference+"`")}
 	for _, f := range faults {
 		row := []string{f.name}
 		var better []string
@@ -127,16 +128,16 @@ func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 			case !known:
 				row = append(row, "not run")
 				continue
-			case m.ordered && c.spreads:
+			case m.priorityOnly && c.unordered:
 				row = append(row, "-")
 				continue
 			}
 			row = append(row, cell(m, got))
-			if m.isBetter(got.median, figures[[2]string{f.name, ours}].median) && (!m.fair || lost[key].median <= lost[[2]string{f.name, ours}].median) {
+			if m.isBetter(got.median, figures[[2]string{f.name, reference}].median) && (!m.requiresNoMoreLost || lost[key].median <= lost[[2]string{f.name, reference}].median) {
 				better = append(better, "`"+c.name+"`")
 			}
 		}
-		if _, known := figures[[2]string{f.name, ours}]; known {
+		if _, known := figures[[2]string{f.name, reference}]; known {
 			row = append(row, cmp.Or(strings.Join(better, ", "), "none"))
 		} else {
 			row = append(row, "not run")
@@ -147,7 +148,7 @@ func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 }
 
 func (m measure) isBetter(figure, ours float64) bool {
-	return figure <= ours*0.9 && ours-figure >= m.clear
+	return figure <= ours*0.9 && ours-figure >= m.minDifference
 }
 
 func cell(m measure, f figure) string {
@@ -157,7 +158,8 @@ func cell(m measure, f figure) string {
 	return m.show(f.median)
 }
 
-// aligned returns a Markdown table. All columns but the first and the last contain numbers.
+// aligned returns a Markdown table with columns of equal width. All columns except the first and the
+// last contain numbers.
 func aligned(table [][]string) string {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {
@@ -220,7 +222,7 @@ func runsOf(f fault, all []record) (runs int) {
 	return runs
 }
 
-// method describes the number of runs and the machine.
+// method returns the text that describes the number of runs and the machine.
 func method(all []record) string {
 	refused := 0
 	var longest time.Duration
@@ -241,14 +243,14 @@ func method(all []record) string {
 	if least := slices.Min(counts); least != slices.Max(counts) {
 		times = fmt.Sprintf("%d to %d times", least, slices.Max(counts))
 	}
-	return fmt.Sprintf(methodText, times, longestCalm, refused, longest.Milliseconds(), machine(), strings.Join(versions(), ", "))
+	return fmt.Sprintf(methodText, times, maxControlCall, refused, longest.Milliseconds(), machine(), strings.Join(versions(), ", "))
 }
 
 func machine() string {
 	return fmt.Sprintf("%s on %s/%s, %d cores%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
 }
 
-// processor returns the name of the processor, or "" if Linux does not know it.
+// processor returns the name of the processor in parentheses, or "" if /proc/cpuinfo has no name.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// some returns results of the first two faults. In three runs, the clients lose 10, 20 and 30
-// calls, but round_robin loses none.
-func some() (all []record) {
+// sampleRecords returns three runs of the first two faults. In these runs, round_robin loses no
+// calls, and each other client loses 10, 20 and 30 calls.
+func sampleRecords() (all []record) {
 	for run := 1; run <= 3; run++ {
 		for _, f := range faults[:2] {
 			for _, c := range contestants {
@@ -31,7 +31,7 @@ func some() (all []record) {
 }
 
 func TestResultsSurviveTheFile(t *testing.T) {
-	all := some()
+	all := sampleRecords()
 	all[0].first = never
 	name := filepath.Join(t.TempDir(), "league.csv")
 	if got, err := load(name); got != nil || err != nil {
@@ -51,7 +51,7 @@ func TestResultsSurviveTheFile(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	dir := t.TempDir()
-	if err := write(dir, some()); err != nil {
+	if err := write(dir, sampleRecords()); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "league.md"))
@@ -59,8 +59,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| killed             |      20 / 30 |         20 / 30 |", // median / worst
-		"20 / 30 | `round_robin` ",                                // better
+		"| killed             |      20 / 30 |         20 / 30 |", // the median and the worst run
+		"20 / 30 | `round_robin` ",                                // the client that is better
 		" - |",
 		"met 0 to 3 times,",
 		"(1 times)",
@@ -88,7 +88,7 @@ func TestPage(t *testing.T) {
 
 func TestPicturesAreXML(t *testing.T) {
 	dir := t.TempDir()
-	if err := write(dir, some()); err != nil {
+	if err := write(dir, sampleRecords()); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range measures {
@@ -135,8 +135,8 @@ func TestQuiet(t *testing.T) {
 	} {
 		bad := good
 		change(&bad)
-		if !quiet(good) || quiet(bad) {
-			t.Errorf("%s: the good world is quiet: %v, the bad one: %v", what, quiet(good), quiet(bad))
+		if !isUndisturbed(good) || isUndisturbed(bad) {
+			t.Errorf("%s: the good world is quiet: %v, the bad one: %v", what, isUndisturbed(good), isUndisturbed(bad))
 		}
 	}
 }

@@ -16,15 +16,15 @@ const never = time.Duration(math.MaxInt64)
 
 type result struct {
 	first       time.Duration // time from the fault to the first answer of a call that began after it
-	lost, calls int           // number of failed calls, and of all calls
-	longest     time.Duration // longest duration of a call
-	changes     int           // how often another priority began to answer
-	connections int           // connection attempts after the fault
+	lost, calls int           // numbers of failed calls and of all calls
+	longest     time.Duration // duration of the longest call
+	changes     int           // how often the other priority began to answer
+	connections int           // number of connection attempts after the fault
 }
 
 type record struct {
 	fault, contestant string
-	run               int // from 1; 0 if the run is not used because its control had problems
+	run               int // from 1; 0 if the run was discarded
 	result
 }
 
@@ -63,7 +63,7 @@ func parse(fields []string) (record, error) {
 	return r, errors.Join(errs...)
 }
 
-// load reads the file of results. If it does not exist, there are none.
+// load reads the file of results. If the file does not exist, load returns no results.
 func load(name string) ([]record, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +114,7 @@ func save(name string, all []record) error {
 
 type figure struct{ median, worst float64 }
 
-// summary returns the median and the worst run of each pair of a fault and a contestant.
+// summary returns the median and the worst value for each fault and contestant.
 func summary(all []record, of func(result) float64) map[[2]string]figure {
 	values := make(map[[2]string][]float64)
 	for _, r := range all {

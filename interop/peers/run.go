@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	warm     = 3 * time.Second       // duration of the calls before the fault
-	observed = 30 * time.Second      // duration of the calls after the fault
-	pause    = 20 * time.Millisecond // interval between the starts of calls
-	deadline = time.Second           // of each call
+	warmup          = 3 * time.Second       // duration of the calls before the fault
+	observationTime = 30 * time.Second      // duration of the calls after the fault
+	callInterval    = 20 * time.Millisecond // interval between the starts of calls
+	deadline        = time.Second           // timeout of each call
 )
 
 type call struct {
@@ -39,8 +39,8 @@ func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
 	defer closeIt()
 	calls := startCalls(cc)
 	defer calls.stop()
-	passed(context.Background(), warm)
-	if err := calls.areGood(); err != nil {
+	wait(context.Background(), warmup)
+	if err := calls.checkLast(); err != nil {
 		return result{}, err
 	}
 
@@ -56,15 +56,15 @@ func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
 	if f.then != nil {
 		continues.Go(func() { failed = f.then(ctx, w) })
 	}
-	passed(ctx, observed)
-	r := judge(calls.stop(), began, struck)
+	wait(ctx, observationTime)
+	r := summarize(calls.stop(), began, struck)
 	r.connections = int(w.attempts.Load() - attempts)
 	cancel()
 	continues.Wait()
 	return r, failed
 }
 
-// calls holds calls that are made at a constant rate, without waiting for answers.
+// calls makes calls at a constant rate, without waiting for their answers.
 type calls struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -77,7 +77,7 @@ func startCalls(cc grpc.ClientConnInterface) *calls {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &calls{cancel: cancel}
 	c.all.Go(func() {
-		for next := time.Now(); passed(ctx, time.Until(next)); next = next.Add(pause) {
+		for next := time.Now(); wait(ctx, time.Until(next)); next = next.Add(callInterval) {
 			c.all.Go(func() { c.make(cc) })
 		}
 	})
@@ -101,8 +101,9 @@ func (c *calls) stop() []call {
 	return c.ended
 }
 
-// areGood returns an error if one of the last calls failed, or if none went to the first priority.
-func (c *calls) areGood() error {
+// checkLast returns an error if one of the last 100 calls failed, or if none of these calls went to
+// the first priority.
+func (c *calls) checkLast() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.ended[max(0, len(c.ended)-100):]
@@ -117,9 +118,9 @@ func (c *calls) areGood() error {
 	return nil
 }
 
-// judge returns the result of calls, which are in the order in which they ended. The fault happened
-// between began and struck.
-func judge(all []call, began, struck time.Time) result {
+// summarize returns the result of calls, which must be in the order in which they ended. The fault
+// occurred between began and struck.
+func summarize(all []call, began, struck time.Time) result {
 	r := result{first: never}
 	priority, row := firstPriority, 0
 	for _, made := range all {
@@ -137,7 +138,7 @@ func judge(all []call, began, struck time.Time) result {
 		default:
 			row++
 		}
-		if row == inARow {
+		if row == answersOfChange {
 			priority, row = made.priority, 0
 			r.changes++
 		}
@@ -148,6 +149,6 @@ func judge(all []call, began, struck time.Time) result {
 	return r
 }
 
-// inARow is the number of consecutive answers of the other priority that count as a change. A
-// single call may only test whether a priority has recovered.
-const inARow = 5
+// answersOfChange is the number of consecutive answers of the other priority that count as a change.
+// A single answer does not count, because a client may test whether a priority has recovered.
+const answersOfChange = 5

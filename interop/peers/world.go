@@ -26,19 +26,19 @@ const firstPriority, secondPriority = "first", "second"
 
 const perPriority = 2
 
-// world holds two priorities of backends, their DNS names for one client, and the client's
+// world holds one client's two priorities of backends with their DNS names, and the client's
 // connections. Different worlds share only the DNS server.
 type world struct {
 	dns                  *dnstest.Server
 	number               uint32
-	first, second, spare []*backend     // spare belongs to the first priority, but is not listed by its DNS name
-	trusted              *x509.CertPool // nil: without TLS
+	first, second, spare []*backend     // spare replaces first when the DNS name changes
+	trusted              *x509.CertPool // nil if the world does not use TLS
 
 	attempts atomic.Int64
 
-	mu    sync.Mutex
-	conns []clientConn
-	deaf  map[string]bool // addresses whose packets do not reach the client
+	mu      sync.Mutex
+	conns   []clientConn
+	dropped map[string]bool // addresses whose packets to the client are dropped
 }
 
 type clientConn struct {
@@ -46,15 +46,16 @@ type clientConn struct {
 	conn    *net.TCPConn
 }
 
-// worlds counts the worlds of this process. Each has its own IP addresses, so that it never uses
-// the port of a killed backend in another one. Concurrent processes use different ports.
+// worlds is the number of worlds of this process. Each world has its own IP addresses, so that it
+// cannot use the address of a killed backend of another world. Concurrent processes use different
+// ports.
 var (
 	worlds atomic.Uint32
 	port   = 20_000 + os.Getpid()%10_000
 )
 
 func newWorld(dns *dnstest.Server, secure bool) (*world, error) {
-	w := &world{dns: dns, number: worlds.Add(1), deaf: make(map[string]bool)}
+	w := &world{dns: dns, number: worlds.Add(1), dropped: make(map[string]bool)}
 	var certificate *tls.Certificate
 	if secure {
 		var err error
@@ -103,10 +104,10 @@ func (w *world) host(priority string) string {
 	return fmt.Sprintf("%s-%d.league.test", priority, w.number)
 }
 
-// name returns the name and port of a priority, or of "all".
+// name returns the DNS name and port of a priority. The priority "all" has the addresses of both.
 func (w *world) name(priority string) string { return fmt.Sprintf("%s:%d", w.host(priority), port) }
 
-// options returns the dial options of all clients: the same credentials, connections and keepalive.
+// options returns the dial options that all clients use: credentials, dialer and keepalive.
 func (w *world) options() []grpc.DialOption {
 	security := insecure.NewCredentials()
 	if w.trusted != nil {
@@ -124,8 +125,8 @@ const keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second // as 
 func (w *world) connect(ctx context.Context, address string) (net.Conn, error) {
 	w.attempts.Add(1)
 	d := net.Dialer{Control: func(_, _ string, socket syscall.RawConn) error {
-		if w.isDeafTo(address) {
-			return dropArrivals(socket)
+		if w.dropsFrom(address) {
+			return dropReceived(socket)
 		}
 		return nil
 	}}
@@ -137,35 +138,35 @@ func (w *world) connect(ctx context.Context, address string) (net.Conn, error) {
 	defer w.mu.Unlock()
 	c := clientConn{address, conn.(*net.TCPConn)}
 	w.conns = append(w.conns, c)
-	if w.deaf[address] {
-		c.deafen()
+	if w.dropped[address] {
+		c.drop()
 	}
 	return conn, nil
 }
 
-func (w *world) isDeafTo(address string) bool {
+func (w *world) dropsFrom(address string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.deaf[address]
+	return w.dropped[address]
 }
 
-// loseAnswers drops all packets from the backends to the client.
-func (w *world) loseAnswers(from []*backend) {
+// dropAnswers makes the kernel drop all packets from the backends to the client.
+func (w *world) dropAnswers(backends []*backend) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, b := range from {
-		w.deaf[b.address] = true
+	for _, b := range backends {
+		w.dropped[b.address] = true
 	}
 	for _, c := range w.conns {
-		if w.deaf[c.address] {
-			c.deafen()
+		if w.dropped[c.address] {
+			c.drop()
 		}
 	}
 }
 
-func (c clientConn) deafen() {
+func (c clientConn) drop() {
 	if socket, err := c.conn.SyscallConn(); err == nil {
-		dropArrivals(socket) //nolint:errcheck // the connection may be closed already
+		dropReceived(socket) //nolint:errcheck // the connection may be closed already
 	}
 }
 

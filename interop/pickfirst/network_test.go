@@ -27,19 +27,19 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// built counts the instances of pick_first.
+// built is the number of pick_first instances that were built.
 var built atomic.Int64
 
-type counting struct{ balancer.Builder }
+type countingBuilder struct{ balancer.Builder }
 
-func (c counting) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+func (c countingBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	built.Add(1)
 	return c.Builder.Build(cc, opts)
 }
 
-func (counting) Name() string { return grpcpickfirst.Name }
+func (countingBuilder) Name() string { return grpcpickfirst.Name }
 
-func init() { balancer.Register(counting{balancer.Get(pickfirst.Name)}) }
+func init() { balancer.Register(countingBuilder{balancer.Get(pickfirst.Name)}) }
 
 type backend struct {
 	name   string
@@ -97,8 +97,8 @@ func dial(t *testing.T, backends map[string]*backend, serviceConfig string) *grp
 	return cc
 }
 
-// callAll makes n calls and returns the number of answers by backend. Failed calls are counted
-// under "".
+// callAll makes n calls and returns the number of successful calls of each backend. The key "" has
+// the number of failed calls.
 func callAll(cc *grpc.ClientConn, n int) map[string]int {
 	answers := map[string]int{}
 	for range n {
@@ -122,7 +122,7 @@ func wantAnswers(t *testing.T, cc *grpc.ClientConn, want string) {
 	}
 }
 
-func pass(d time.Duration) {
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }

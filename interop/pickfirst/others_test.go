@@ -10,8 +10,8 @@ import (
 	_ "google.golang.org/grpc/balancer/weightedroundrobin"
 )
 
-// With our pick_first as the child policy, other gRPC-Go policies lose no call, even after a server
-// has stopped.
+// With our pick_first as the child policy of other gRPC-Go policies, no call may fail, even after a
+// server has stopped.
 func TestOtherStockPolicies(t *testing.T) {
 	for policy, config := range map[string]string{
 		"weighted_round_robin":       `{}`,

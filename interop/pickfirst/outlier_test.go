@@ -8,9 +8,9 @@ import (
 	_ "google.golang.org/grpc/xds" // registers outlier_detection_experimental
 )
 
-// gRPC-Go's outlier detection over round_robin ejects a server whose calls fail, and uses it again
-// later. The connection stays open, because the ejection is reported to the health listener. The
-// default interval is 10 s, and the default ejection time 30 s.
+// gRPC-Go's outlier detection over round_robin must eject a server whose calls fail, and use it again
+// later. The connection must stay open, because the ejection is reported to the health listener. The
+// default interval is 10 s, and the default ejection time is 30 s.
 func TestOutlierDetection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")
@@ -22,15 +22,15 @@ func TestOutlierDetection(t *testing.T) {
 		synctest.Wait()
 		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
 
-		pass(10 * time.Second) // until an interval begins in which no call to b succeeds
+		advance(10 * time.Second) // begins a new interval, in which no call to b succeeds
 		backends["b"].broken.Store(true)
 		wantAnswers(t, cc, "map[:20 a:20 c:20]")
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		wantAnswers(t, cc, "map[a:30 c:30]")
 
 		backends["b"].broken.Store(false)
 		wantAnswers(t, cc, "map[a:30 c:30]")
-		pass(50 * time.Second)
+		advance(50 * time.Second)
 		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
 
 		for name, b := range backends {

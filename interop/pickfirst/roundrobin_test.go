@@ -7,8 +7,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// With gRPC-Go's round_robin and client-side health checks, a NOT_SERVING server gets no calls but
-// keeps its connection.
+// With gRPC-Go's round_robin and client-side health checks, a NOT_SERVING server must get no calls,
+// and its connection must stay open.
 func TestRoundRobinWithHealthCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")
@@ -38,7 +38,7 @@ func TestRoundRobinWithHealthCheck(t *testing.T) {
 	})
 }
 
-// If all servers are unhealthy, calls fail. When one becomes healthy, calls succeed again.
+// If all servers are unhealthy, calls must fail. When they become healthy, calls must succeed.
 func TestRoundRobinWhereNobodyIsHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b")

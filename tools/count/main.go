@@ -1,6 +1,5 @@
 // Command count prints the number of lines of Go code in each package directory of all modules,
-// without comments, tests and generated files. It counts benches and test support
-// (internal/testing) separately.
+// without comments and tests. It counts benchmarks and test support (internal/testing) separately.
 //
 //	go run ./count [DIRECTORY...]     from the directory tools; counts only the given directories
 package main
@@ -25,7 +24,7 @@ func main() {
 	}
 	product, benches, tests := 0, 0, 0
 	for _, room := range slices.Sorted(maps.Keys(rooms)) {
-		if !wanted(room, os.Args[1:]) {
+		if !selected(room, os.Args[1:]) {
 			continue
 		}
 		fmt.Printf("%6d  %s\n", rooms[room], room)
@@ -41,8 +40,8 @@ func main() {
 	fmt.Printf("%6d  product\n%6d  benches, outside the release\n%6d  support of tests\n", product, benches, tests)
 }
 
-func wanted(room string, given []string) bool {
-	return len(given) == 0 || slices.ContainsFunc(given, func(g string) bool { return room == g || strings.HasPrefix(room, g+"/") })
+func selected(room string, directories []string) bool {
+	return len(directories) == 0 || slices.ContainsFunc(directories, func(g string) bool { return room == g || strings.HasPrefix(room, g+"/") })
 }
 
 func count(root string) (map[string]int, error) {
@@ -73,14 +72,14 @@ func lines(code []byte) int {
 	s.Init(file, code, nil, 0)
 	seen := make(map[int]bool)
 	for {
-		at, t, text := s.Scan()
+		pos, t, text := s.Scan()
 		if t == token.EOF {
 			return len(seen)
 		}
 		if t == token.SEMICOLON && text == "\n" {
 			continue
 		}
-		from := file.Line(at)
+		from := file.Line(pos)
 		for line := from; line <= from+strings.Count(text, "\n"); line++ {
 			seen[line] = true
 		}

@@ -34,16 +34,16 @@ func checkGo(b block) error {
 	return nil
 }
 
-// program compiles a Go program that the page only shows. It uses a separate module.
-func (f *follower) program(ctx context.Context, content, dir string) error {
+// compileProgram compiles a Go program that the page only shows, in a module of its own.
+func (f *follower) compileProgram(ctx context.Context, content, dir string) error {
 	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
 		return err
 	}
-	return f.module(ctx, dir)
+	return f.compileModule(ctx, dir)
 }
 
-// module creates a module for the Go files in dir, and compiles it.
-func (f *follower) module(ctx context.Context, dir string) error {
+// compileModule creates a module for the Go files in dir, and compiles it.
+func (f *follower) compileModule(ctx context.Context, dir string) error {
 	for _, command := range []string{"go mod init example.com/program", "go get " + modproxy.Root + "@" + version, "go mod tidy", "go vet ."} {
 		if _, err := f.world.run(ctx, dir, strings.Fields(command)...); err != nil {
 			return err
@@ -52,8 +52,8 @@ func (f *follower) module(ctx context.Context, dir string) error {
 	return nil
 }
 
-// compile compiles the Go files of the page, in the page's module if it has one and in a new one
-// otherwise.
+// compile compiles the Go files that the page writes. If the page creates no module for them, it
+// compiles them in a new module.
 func (f *follower) compile(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, b := range f.page.blocks {
@@ -75,15 +75,15 @@ func (f *follower) compileDirectory(ctx context.Context, dir string) error {
 	case err != nil:
 		return err
 	case strings.TrimSpace(goMod) == os.DevNull:
-		return f.module(ctx, dir)
+		return f.compileModule(ctx, dir)
 	}
 	_, err = f.world.run(ctx, dir, "go", "vet", ".")
 	return err
 }
 
-// yaml parses YAML or JSON. If it is a file of endpoints that no command of the page reads,
-// understudy explain must accept it.
-func (f *follower) yaml(ctx context.Context, b block) error {
+// checkYAML checks a block of YAML or JSON. If the block is a file of endpoints that no command of
+// the page reads, understudy explain must accept it.
+func (f *follower) checkYAML(ctx context.Context, b block) error {
 	endpoints := false
 	for decoder := yaml.NewDecoder(strings.NewReader(b.content)); ; {
 		var document any
@@ -95,7 +95,7 @@ func (f *follower) yaml(ctx context.Context, b block) error {
 		fields, _ := document.(map[string]any)
 		endpoints = fields["kind"] == nil && (fields["endpoints"] != nil || fields["clusters"] != nil)
 	}
-	if !endpoints || b.file == "" || f.used(filepath.Base(b.file)) {
+	if !endpoints || b.file == "" || f.isReadByCommand(filepath.Base(b.file)) {
 		return nil
 	}
 	if err := f.write(filepath.Join(f.dir, b.file), b.content); err != nil {
@@ -105,7 +105,7 @@ func (f *follower) yaml(ctx context.Context, b block) error {
 	return err
 }
 
-func (f *follower) used(file string) bool {
+func (f *follower) isReadByCommand(file string) bool {
 	for _, b := range f.page.blocks {
 		if b.language == "sh" && !b.norun && strings.Contains(b.content, file) {
 			return true

@@ -6,19 +6,19 @@ import (
 
 const ellipsis = "…"
 
-// same reports whether the output is as expected. In the expected output, a line … matches any
-// number of lines, and … within a line matches any text.
-func same(want, got []string) bool {
+// matches reports whether the output got matches the expected output want. In want, a line …
+// matches any number of lines, and … within a line matches any text.
+func matches(want, got []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
 	}
 	if want[0] == ellipsis {
-		return same(want[1:], got) || len(got) > 0 && same(want, got[1:])
+		return matches(want[1:], got) || len(got) > 0 && matches(want, got[1:])
 	}
-	return len(got) > 0 && sameLine(want[0], got[0]) && same(want[1:], got[1:])
+	return len(got) > 0 && matchesLine(want[0], got[0]) && matches(want[1:], got[1:])
 }
 
-func sameLine(want, got string) bool {
+func matchesLine(want, got string) bool {
 	first, rest, wild := strings.Cut(want, ellipsis)
 	if !wild {
 		return want == got
@@ -31,7 +31,8 @@ func sameLine(want, got string) bool {
 	return ok && strings.HasSuffix(got, rest)
 }
 
-// diff shows the expected output (-) and the real one (+). Matching lines are shown once.
+// diff returns the lines of the expected output (-) and of the real output (+). It returns matching
+// lines once.
 func diff(want, got []string) string {
 	// common[i][j] is the number of lines that want[i:] and got[j:] have in common.
 	common := make([][]int, len(want)+1)
@@ -41,21 +42,21 @@ func diff(want, got []string) string {
 	for i := len(want) - 1; i >= 0; i-- {
 		for j := len(got) - 1; j >= 0; j-- {
 			common[i][j] = max(common[i+1][j], common[i][j+1])
-			if want[i] != ellipsis && sameLine(want[i], got[j]) {
+			if want[i] != ellipsis && matchesLine(want[i], got[j]) {
 				common[i][j] = common[i+1][j+1] + 1
 			}
 		}
 	}
 	var text strings.Builder
 	i, j := 0, 0
-	skipped := false // the lines of got here match a line … of want
+	skipped := false // the current lines of got match a line … of want
 	for i < len(want) || j < len(got) {
 		switch {
 		case i < len(want) && want[i] == ellipsis:
 			text.WriteString("    …\n")
 			skipped = true
 			i++
-		case i < len(want) && j < len(got) && sameLine(want[i], got[j]) && common[i][j] == common[i+1][j+1]+1:
+		case i < len(want) && j < len(got) && matchesLine(want[i], got[j]) && common[i][j] == common[i+1][j+1]+1:
 			text.WriteString("    " + got[j] + "\n")
 			skipped = false
 			i, j = i+1, j+1

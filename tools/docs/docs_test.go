@@ -24,7 +24,7 @@ func followText(t *testing.T, text string, env ...string) (dir string, err error
 	if err != nil {
 		return dir, err
 	}
-	w := &world{dir: dir, env: append(env, "PATH="+os.Getenv("PATH"))}
+	w := &environment{dir: dir, env: append(env, "PATH="+os.Getenv("PATH"))}
 	return dir, w.follow(t.Context(), p).err
 }
 
@@ -100,7 +100,7 @@ func TestBackgroundCommandsAreKilled(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() {
-		_, err := os.ReadFile(pipe) // returns when no process has it open for writing
+		_, err := os.ReadFile(pipe) // returns when all writers have closed the pipe
 		ended <- err
 	}()
 	if _, err := followText(t, "'''sh\nexec 5>$PIPE # waits for the reader\n(trap '' TERM HUP; while sleep 100; do true; done) &\n'''\n'''text\n'''\n", "PIPE="+pipe); err != nil {
@@ -118,7 +118,7 @@ func TestBackgroundCommandsAreKilled(t *testing.T) {
 
 func TestAStoppedPage(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &world{dir: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}}
+	w := &environment{dir: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}}
 	time.AfterFunc(50*time.Millisecond, cancel)
 	r := w.follow(ctx, &page{name: "page.md", blocks: []block{{line: 1, language: "sh", content: "sleep 300\n"}}})
 	if !errors.Is(r.err, context.Canceled) {
@@ -134,7 +134,7 @@ func TestAPortInUse(t *testing.T) {
 	defer listener.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	w := &world{dir: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}}
+	w := &environment{dir: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}}
 	r := w.follow(ctx, &page{name: "page.md", blocks: []block{{line: 1, language: "sh", content: "echo 127.0.0.1:50199\n"}}})
 	if !strings.Contains(errorText(r.err), "1: port 50199 is in use") {
 		t.Errorf("error %v, want one about the port", r.err)

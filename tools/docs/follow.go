@@ -24,7 +24,7 @@ type result struct {
 }
 
 // follow carries out the instructions of a page in order.
-func (w *world) follow(ctx context.Context, p *page) result {
+func (w *environment) follow(ctx context.Context, p *page) result {
 	began := time.Now()
 	f := follower{world: w, page: p, result: result{page: p}}
 	f.result.err = f.run(ctx)
@@ -33,7 +33,7 @@ func (w *world) follow(ctx context.Context, p *page) result {
 }
 
 type follower struct {
-	world   *world
+	world   *environment
 	page    *page
 	dir     string
 	session *session
@@ -44,15 +44,15 @@ func (f *follower) run(ctx context.Context) error {
 	if err := f.awaitPorts(ctx); err != nil {
 		return err
 	}
-	own := filepath.Join(f.world.dir, strings.NewReplacer("/", "-", ".", "-").Replace(f.page.name))
-	f.dir = filepath.Join(own, "scratch")
-	home, temp := filepath.Join(own, "home"), filepath.Join(own, "tmp")
+	pageDir := filepath.Join(f.world.dir, strings.NewReplacer("/", "-", ".", "-").Replace(f.page.name))
+	f.dir = filepath.Join(pageDir, "scratch")
+	home, temp := filepath.Join(pageDir, "home"), filepath.Join(pageDir, "tmp")
 	for _, dir := range []string{f.dir, home, temp} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	session, err := start(f.dir, filepath.Join(own, "blocks"), append(slices.Clip(f.world.env), "HOME="+home, "TMPDIR="+temp))
+	session, err := start(f.dir, filepath.Join(pageDir, "blocks"), append(slices.Clip(f.world.env), "HOME="+home, "TMPDIR="+temp))
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (f *follower) run(ctx context.Context) error {
 	f.session = session
 	for i, b := range f.page.blocks {
 		ctx, cancel := context.WithTimeout(ctx, blockTimeout)
-		err := f.block(ctx, b, filepath.Join(own, fmt.Sprintf("program%d", i)))
+		err := f.block(ctx, b, filepath.Join(pageDir, fmt.Sprintf("program%d", i)))
 		cancel()
 		if err != nil {
 			return fmt.Errorf("%d: %w", b.line, err)
@@ -71,8 +71,9 @@ func (f *follower) run(ctx context.Context) error {
 
 var port = regexp.MustCompile(`\b50(?:0[5-9]|1[0-9])\d\b`)
 
-// portWait is how long a port may be in use by another program. The system also uses these ports
-// for outgoing connections, and keeps such a port for a minute after the connection has ended.
+// portWait is how long another program may use a port of the page before the page fails. The system
+// also uses these ports for outgoing connections, and reserves such a port for a minute after the
+// connection has ended.
 const portWait = 90 * time.Second
 
 func (f *follower) awaitPorts(ctx context.Context) error {
@@ -89,15 +90,15 @@ func (f *follower) awaitPorts(ctx context.Context) error {
 }
 
 func awaitPort(ctx context.Context, number string) error {
-	again := time.NewTicker(time.Second)
-	defer again.Stop()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
 	for {
 		listener, err := net.Listen("tcp", "127.0.0.1:"+number)
 		if err == nil {
 			return listener.Close()
 		}
 		select {
-		case <-again.C:
+		case <-ticker.C:
 		case <-ctx.Done():
 			return err
 		}
@@ -116,7 +117,7 @@ func (f *follower) block(ctx context.Context, b block, program string) error {
 			return err
 		}
 	case b.language == "yaml", b.language == "json":
-		if err := f.yaml(ctx, b); err != nil {
+		if err := f.checkYAML(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -127,7 +128,7 @@ func (f *follower) block(ctx context.Context, b block, program string) error {
 	case b.language == "sh":
 		return f.commands(ctx, b)
 	case b.language == "go" && !b.fragment:
-		return f.program(ctx, b.content, program)
+		return f.compileProgram(ctx, b.content, program)
 	}
 	return nil
 }
@@ -151,7 +152,7 @@ func (f *follower) commands(ctx context.Context, b block) error {
 		return fmt.Errorf("%w\n%s%s", err, indented(lines(b.content)), indented(got))
 	case err != nil:
 		return fmt.Errorf("%w\n%s%s", err, indented(lines(b.content)), diff(want, got))
-	case b.want != nil && !same(want, got):
+	case b.want != nil && !matches(want, got):
 		return fmt.Errorf("the output is not the one at line %d\n%s%s", b.want.line, indented(lines(b.content)), diff(want, got))
 	}
 	return nil

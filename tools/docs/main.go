@@ -1,8 +1,8 @@
-// Docs follows the pages of the documentation literally: it writes their files, runs their commands
+// Command docs tests the pages of the documentation: it writes their files and runs their commands
 // in a scratch directory, and compares the output with the page. CONTRIBUTING.md describes how
 // pages mark their code blocks.
 //
-//	go run ./docs [-slow] [PAGE...]     from the directory tools; without pages, all of them
+//	go run ./docs [-slow] [PAGE...]     from the directory tools; without PAGE, it tests all pages
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-const atOnce = 2
+const maxParallel = 2
 
 // patterns match the pages to follow.
 var patterns = []string{"README.md", "docs/README.md", "docs/howto/*.md", "docs/reference/*.md", "docs/explanation/*.md"}
@@ -40,7 +40,7 @@ func main() {
 // run follows the named pages, or all pages if there are no names.
 func run(ctx context.Context, repository string, names []string, slow, keep bool) (err error) {
 	began := time.Now()
-	results, later, err := choose(repository, names, slow)
+	results, skipped, err := selectPages(repository, names, slow)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 	if err != nil {
 		return err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil { // pwd prints it like this
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // pwd prints the path without symbolic links
 		return err
 	}
 	if keep {
@@ -60,13 +60,13 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 			}
 		}()
 	}
-	w, err := newWorld(ctx, repository, dir)
+	w, err := newEnvironment(ctx, repository, dir)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("the modules and the command at %s: %.1f s\n", version, time.Since(began).Seconds())
 	w.followAll(ctx, results)
-	printTable(results, later, time.Since(began))
+	printTable(results, skipped, time.Since(began))
 	for _, r := range results {
 		if r.err != nil {
 			return fmt.Errorf("%d of %d pages failed", failed(results), len(results))
@@ -75,7 +75,7 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 	return ctx.Err()
 }
 
-func choose(repository string, names []string, slow bool) (pages []result, later []string, err error) {
+func selectPages(repository string, names []string, slow bool) (pages []result, later []string, err error) {
 	all := len(names) == 0
 	if all {
 		for _, pattern := range patterns {
@@ -101,16 +101,16 @@ func choose(repository string, names []string, slow bool) (pages []result, later
 	return pages, later, nil
 }
 
-func (w *world) followAll(ctx context.Context, results []result) {
-	turns := make(chan bool, atOnce)
+func (w *environment) followAll(ctx context.Context, results []result) {
+	slots := make(chan bool, maxParallel)
 	var all sync.WaitGroup
 	for i, r := range results {
 		if r.err != nil {
 			continue
 		}
-		turns <- true
+		slots <- true
 		all.Go(func() {
-			defer func() { <-turns }()
+			defer func() { <-slots }()
 			results[i] = w.follow(ctx, r.page)
 		})
 	}

@@ -108,7 +108,7 @@ func (b *block) parseInfo(info string) error {
 	return b.check()
 }
 
-// check rejects blocks that would otherwise be ignored silently.
+// check returns an error for a block that would otherwise be ignored silently.
 func (b *block) check() error {
 	switch {
 	case b.language == "":
@@ -123,7 +123,8 @@ func (b *block) check() error {
 	return nil
 }
 
-// attach makes each text block after a command the expected output of that command.
+// attach removes each text block after a block of commands, and makes it the expected output of these
+// commands.
 func attach(blocks []block) (attached []block, err error) {
 	for _, b := range blocks {
 		last := len(attached) - 1

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// driver is the script of the bash process that runs the commands of a page. It reads the number of
-// a block, runs the block, and writes a line. Background commands continue to write to the output
-// of their block.
-const driver = `set -e
+// driverScript is the script of the bash process that runs the commands of a page. It reads the
+// number of a block, runs the block, and then writes an empty line to file descriptor 4. Background
+// commands continue to write to the output file of their block.
+const driverScript = `set -e
 exec 3<&0 </dev/null
 readonly _blocks="$1"
 shift
@@ -34,27 +34,27 @@ type session struct {
 	numbers *os.File
 	done    chan bool
 	exited  chan struct{}
-	err     error // read it after exited
+	err     error // valid after exited is closed
 }
 
 func start(dir, blocks string, env []string) (*session, error) {
 	if err := os.MkdirAll(blocks, 0o755); err != nil {
 		return nil, err
 	}
-	numbersIn, numbers, err := os.Pipe()
+	numbersRead, numbers, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = numbersIn.Close() }() // bash has its own copy
-	lines, linesIn, err := os.Pipe()
+	defer func() { _ = numbersRead.Close() }() // bash has its own copy of the file descriptor
+	lines, linesWrite, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, numbers.Close())
 	}
-	defer func() { _ = linesIn.Close() }()
+	defer func() { _ = linesWrite.Close() }()
 	s := &session{blocks: blocks, numbers: numbers, done: make(chan bool, 1), exited: make(chan struct{})}
-	s.command = exec.Command("bash", "-c", driver, "bash", blocks)
-	s.command.Dir, s.command.Env, s.command.Stdin = dir, env, numbersIn
-	s.command.ExtraFiles = []*os.File{nil, linesIn} // file descriptor 4
+	s.command = exec.Command("bash", "-c", driverScript, "bash", blocks)
+	s.command.Dir, s.command.Env, s.command.Stdin = dir, env, numbersRead
+	s.command.ExtraFiles = []*os.File{nil, linesWrite} // file descriptor 4
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.command.Start(); err != nil {
 		return nil, errors.Join(err, numbers.Close(), lines.Close())
@@ -102,7 +102,7 @@ func (s *session) close() {
 	_ = s.numbers.Close()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for range 40 { // a process that has ended stays visible until its parent waits for it
+	for range 40 { // a process stays visible after its end until its parent has waited for it
 		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
 			return
 		}

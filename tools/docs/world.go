@@ -17,18 +17,18 @@ import (
 
 const version = "v0.1.0"
 
-// world is the environment of the pages' commands: the released modules, and understudy on the
-// PATH.
-type world struct {
+// environment is the environment of the pages' commands. It contains the modules as released, and
+// understudy on the PATH.
+type environment struct {
 	dir string // the pages write only below it
 	env []string
 }
 
-// newWorld writes the modules of the repository to dir as version v0.1.0, and installs the command
-// from them. The machine's own module cache must never get this v0.1.0, so the pages have a
-// separate one that shares all other modules with it. Builds use -trimpath, because otherwise the
-// build cache would depend on the directory of the module cache.
-func newWorld(ctx context.Context, repository, dir string) (*world, error) {
+// newEnvironment writes the modules of the repository to dir as version v0.1.0, and installs the
+// command from them. This v0.1.0 must not get into the machine's module cache, so the pages use a
+// separate module cache, which shares all other modules with it. Builds use -trimpath, because
+// otherwise the build cache would depend on the directory of the module cache.
+func newEnvironment(ctx context.Context, repository, dir string) (*environment, error) {
 	goEnv, err := goEnv(ctx)
 	if err != nil {
 		return nil, err
@@ -43,10 +43,10 @@ func newWorld(ctx context.Context, repository, dir string) (*world, error) {
 	goEnv["GOMODCACHE"] = modules
 	goEnv["GOPROXY"] = "file://" + filepath.ToSlash(proxy) + "," + goEnv["GOPROXY"]
 	goEnv["GONOSUMDB"] = strings.TrimPrefix(goEnv["GONOSUMDB"]+","+modproxy.Root, ",")
-	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // without -modcacherw, the module cache could not be removed
+	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // -modcacherw allows the removal of the module cache
 	goEnv["GOBIN"] = bin
-	goEnv["GOENV"] = "off" // ignore settings in files
-	w := &world{dir: dir, env: []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8"}}
+	goEnv["GOENV"] = "off" // ignores the user's settings
+	w := &environment{dir: dir, env: []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8"}}
 	for name, value := range goEnv {
 		w.env = append(w.env, name+"="+value)
 	}
@@ -71,13 +71,14 @@ func goEnv(ctx context.Context) (map[string]string, error) {
 	return env, json.Unmarshal(out, &env)
 }
 
-// shareModules links all modules in the cache shared, except ours, into the cache own.
-func shareModules(shared, own string) error {
-	ours := strings.Split(modproxy.Root, "/")[:2]
+// shareModules creates symbolic links in the module cache private to all modules in the module
+// cache shared, except our own modules.
+func shareModules(shared, private string) error {
+	ownPath := strings.Split(modproxy.Root, "/")[:2]
 	for _, part := range []string{"", "cache/download"} {
-		for depth := range len(ours) {
-			dir := filepath.Join(part, filepath.Join(ours[:depth]...))
-			if err := os.MkdirAll(filepath.Join(own, dir), 0o755); err != nil {
+		for depth := range len(ownPath) {
+			dir := filepath.Join(part, filepath.Join(ownPath[:depth]...))
+			if err := os.MkdirAll(filepath.Join(private, dir), 0o755); err != nil {
 				return err
 			}
 			entries, err := os.ReadDir(filepath.Join(shared, dir))
@@ -85,10 +86,10 @@ func shareModules(shared, own string) error {
 				return err
 			}
 			for _, e := range entries {
-				if e.Name() == ours[depth] || dir == "" && e.Name() == "cache" {
+				if e.Name() == ownPath[depth] || dir == "" && e.Name() == "cache" {
 					continue
 				}
-				if err := os.Symlink(filepath.Join(shared, dir, e.Name()), filepath.Join(own, dir, e.Name())); err != nil {
+				if err := os.Symlink(filepath.Join(shared, dir, e.Name()), filepath.Join(private, dir, e.Name())); err != nil {
 					return err
 				}
 			}
@@ -97,8 +98,8 @@ func shareModules(shared, own string) error {
 	return nil
 }
 
-func (w *world) run(ctx context.Context, dir string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "/usr/bin/env", args...) // env looks the command up in the world's PATH
+func (w *environment) run(ctx context.Context, dir string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "/usr/bin/env", args...) // env searches the PATH of command.Env
 	command.Dir = dir
 	command.Env = append(w.env, "HOME="+w.dir, "TMPDIR="+w.dir)
 	var output bytes.Buffer

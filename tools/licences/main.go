@@ -1,6 +1,6 @@
 // Command licences lists the licences of the modules that the library and the command link. It
-// writes docs/reference/licences.md, a table, and THIRD_PARTY_LICENSES, the texts that must come
-// with a binary. It fails if a licence is not one of those in allowed.
+// writes a table to docs/reference/licences.md, and the texts that must accompany a binary to
+// THIRD_PARTY_LICENSES. It fails if a licence is not in the list allowed.
 //
 //	go run ./licences [--check]     from the directory tools; --check only compares the files
 package main
@@ -34,9 +34,9 @@ var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT
 
 var platforms = []string{"darwin", "linux", "windows"}
 
-type licensed struct {
+type moduleLicences struct {
 	texts            map[string]string
-	library, command bool // which of the two links the module
+	library, command bool // the library, or the command, links the module
 }
 
 func main() {
@@ -48,16 +48,16 @@ func main() {
 }
 
 func run(repository string, check bool) error {
-	modules := make(map[string]*licensed)
+	modules := make(map[string]*moduleLicences)
 	for _, platform := range platforms {
 		library, err := public(repository, platform)
 		if err != nil {
 			return err
 		}
-		if err := collect(modules, repository, platform, library, func(l *licensed) { l.library = true }); err != nil {
+		if err := collect(modules, repository, platform, library, func(l *moduleLicences) { l.library = true }); err != nil {
 			return err
 		}
-		if err := collect(modules, repository, platform, []string{command}, func(l *licensed) { l.command = true }); err != nil {
+		if err := collect(modules, repository, platform, []string{command}, func(l *moduleLicences) { l.command = true }); err != nil {
 			return err
 		}
 	}
@@ -82,13 +82,13 @@ func run(repository string, check bool) error {
 	return nil
 }
 
-type found struct {
+type goPackage struct {
 	ImportPath, Dir string
 	Standard        bool
 	Module          *struct{ Path, Dir string }
 }
 
-func list(repository, platform string, args ...string) (packages []found, err error) {
+func list(repository, platform string, args ...string) (packages []goPackage, err error) {
 	list := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,Module"}, args...)...)
 	list.Dir = repository
 	list.Env = append(os.Environ(), "GOWORK=", "GOOS="+platform, "GOARCH=amd64", "CGO_ENABLED=0")
@@ -98,7 +98,7 @@ func list(repository, platform string, args ...string) (packages []found, err er
 		return nil, fmt.Errorf("%v: %w", list.Args, err)
 	}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p found
+		var p goPackage
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			return packages, nil
 		} else if err != nil {
@@ -118,7 +118,7 @@ func public(repository, platform string) (paths []string, err error) {
 	return paths, err
 }
 
-func collect(modules map[string]*licensed, repository, platform string, packages []string, linked func(*licensed)) error {
+func collect(modules map[string]*moduleLicences, repository, platform string, packages []string, markLinked func(*moduleLicences)) error {
 	deps, err := list(repository, platform, append([]string{"-deps"}, packages...)...)
 	if err != nil {
 		return err
@@ -138,9 +138,9 @@ func collect(modules map[string]*licensed, repository, platform string, packages
 			module, dir = p.Module.Path, p.Module.Dir
 		}
 		if modules[module] == nil {
-			modules[module] = &licensed{texts: make(map[string]string)}
+			modules[module] = &moduleLicences{texts: make(map[string]string)}
 		}
-		linked(modules[module])
+		markLinked(modules[module])
 		if err := modules[module].read(dir, p.Dir); err != nil {
 			return err
 		}
@@ -150,9 +150,9 @@ func collect(modules map[string]*licensed, repository, platform string, packages
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// read reads the licences of a package. They are in its directory or in those above it, up to the
-// root of the module.
-func (l *licensed) read(module, dir string) error {
+// read reads the licences of a package. It searches the directory of the package and its parent
+// directories up to the root of the module.
+func (l *moduleLicences) read(module, dir string) error {
 	for {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -180,7 +180,7 @@ func (l *licensed) read(module, dir string) error {
 	}
 }
 
-func (l *licensed) names() ([]string, error) {
+func (l *moduleLicences) names() ([]string, error) {
 	found := make(map[string]bool)
 	for file, text := range l.texts {
 		if strings.HasPrefix(strings.ToLower(filepath.Base(file)), "notice") {
@@ -203,7 +203,7 @@ func (l *licensed) names() ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-func table(modules map[string]*licensed) (string, error) {
+func table(modules map[string]*moduleLicences) (string, error) {
 	var page strings.Builder
 	page.WriteString(`# Licences of the dependencies
 
@@ -229,7 +229,7 @@ are ` + strings.Join(allowed, ", ") + `.
 	return strings.ReplaceAll(page.String(), "|  |", "| |"), nil
 }
 
-func texts(modules map[string]*licensed) string {
+func texts(modules map[string]*moduleLicences) string {
 	files := make(map[string][]string)
 	for _, module := range slices.Sorted(maps.Keys(modules)) {
 		for _, name := range slices.Sorted(maps.Keys(modules[module].texts)) {

@@ -1,4 +1,4 @@
-// Package modproxy writes the public modules as a release would publish them.
+// Package modproxy writes the public modules of the repository as a release would publish them.
 package modproxy
 
 import (
@@ -22,9 +22,9 @@ import (
 // Root is the path of the root module.
 const Root = "github.com/understudy-lb/understudy"
 
-// Write writes the public modules of the repository to a directory for GOPROXY=file://DIRECTORY. As
-// in a release, the modules contain no other modules, and their go.mod files require the root
-// module at the same version.
+// Write writes the public modules of the repository to a directory, which GOPROXY=file://DIRECTORY
+// can then use. As in a release, the files of nested modules are omitted, and the go.mod files
+// require the root module at the same version.
 func Write(repository, version, directory string) error {
 	for _, dir := range []string{"", "cmd/understudy"} {
 		if err := release(repository, dir, version, directory); err != nil {
@@ -36,7 +36,7 @@ func Write(repository, version, directory string) error {
 
 func release(repository, dir, version, proxy string) error {
 	from := filepath.Join(repository, dir)
-	goMod, err := released(filepath.Join(from, "go.mod"), version)
+	goMod, err := releasedGoMod(filepath.Join(from, "go.mod"), version)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func release(repository, dir, version, proxy string) error {
 	return nil
 }
 
-func released(path, version string) ([]byte, error) {
+func releasedGoMod(path, version string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,8 @@ func released(path, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// filesIn returns the current files that git tracks or would add. goMod replaces go.mod.
+// filesIn returns the existing files that git tracks or would add. goMod replaces the content of
+// go.mod.
 func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = dir
@@ -106,7 +107,7 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 
 type file struct {
 	dir, path string
-	content   []byte // nil: read it from disk
+	content   []byte // if nil, the content is on disk
 }
 
 func (f file) Path() string { return f.path }
@@ -114,7 +115,7 @@ func (f file) Path() string { return f.path }
 func (f file) Lstat() (fs.FileInfo, error) {
 	info, err := os.Lstat(filepath.Join(f.dir, f.path))
 	if err == nil && f.content != nil {
-		return sized{info, int64(len(f.content))}, nil
+		return resizedInfo{info, int64(len(f.content))}, nil
 	}
 	return info, err
 }
@@ -126,10 +127,10 @@ func (f file) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, f.path))
 }
 
-// sized is the fs.FileInfo of a file with new content. It has the size of the new content.
-type sized struct {
+// resizedInfo is the fs.FileInfo of a file, but with the size of the replaced content.
+type resizedInfo struct {
 	fs.FileInfo
 	size int64
 }
 
-func (s sized) Size() int64 { return s.size }
+func (s resizedInfo) Size() int64 { return s.size }

@@ -1,12 +1,12 @@
-// Command mutants changes one small place of the code at a time and runs the tests that should
-// notice. If no test fails, the mutant has survived.
+// Command mutants does mutation testing: it changes one small place of the code at a time, and runs
+// the tests that should then fail. If no test fails, the mutant has survived.
 //
 //	go run ./mutants [-n 100] [-seed 1] [-own] [-match TEXT] ROOM...     from the directory tools
 //
-// A ROOM is a directory of the root module. Its mutants are drawn at random from all places that
-// can be changed. A room's own tests run first, and those of the packages in noticing only if the
-// mutant has survived so far. The changed files replace the originals through go test's -overlay
-// flag, so no source file is modified. A mutant that does not compile does not count.
+// A ROOM is a package directory of the root module. Its mutants are drawn at random from all places
+// that can be changed. The tests of the room run first. If the mutant survives these, the tests of
+// the packages in furtherTests run. The changed files replace the originals through go test's
+// -overlay flag, so no source file is modified. A mutant that does not compile does not count.
 package main
 
 import (
@@ -20,8 +20,9 @@ import (
 	"strings"
 )
 
-// noticing lists further packages whose tests run for a room, the fastest first.
-var noticing = map[string][]string{
+// furtherTests lists other packages whose tests run for the mutants of a room. The fastest tests
+// come first.
+var furtherTests = map[string][]string{
 	"internal/core/priority":           {"./priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./weightedtarget", "./internal/topology"},
 	"internal/core/weightedroundrobin": {"./weightedroundrobin"},
@@ -61,11 +62,11 @@ func main() {
 		err = errors.New("no room given, want one such as internal/core/priority")
 	}
 	if *own {
-		clear(noticing)
+		clear(furtherTests)
 	}
 	for _, room := range flag.Args() {
 		if err == nil {
-			err = try(room, *n, *match, rand.New(rand.NewPCG(*seed, 0)), known)
+			err = testRoom(room, *n, *match, rand.New(rand.NewPCG(*seed, 0)), known)
 		}
 	}
 	if err != nil {
@@ -86,46 +87,46 @@ func equivalent(file string) (map[string]bool, error) {
 	return known, err
 }
 
-// A fate is the result of a mutant.
-type fate string
+// outcome is the result of testing a mutant.
+type outcome string
 
 const (
-	uncompiled fate = "uncompiled"
-	killed     fate = "killed"
-	hung       fate = "hung"
-	survived   fate = "survived"
-	same       fate = "equivalent"
+	uncompiled       outcome = "uncompiled"
+	killed           outcome = "killed"
+	hung             outcome = "hung"
+	survived         outcome = "survived"
+	equivalentMutant outcome = "equivalent"
 )
 
-// try tests mutants of a room and prints those that no test noticed.
-func try(room string, n int, match string, random *rand.Rand, known map[string]bool) error {
+// testRoom tests mutants of a room, and prints those that survived or whose tests did not end.
+func testRoom(room string, n int, match string, random *rand.Rand, known map[string]bool) error {
 	all, err := mutantsOf(filepath.Join("..", room))
 	if err != nil {
 		return err
 	}
-	tests, err := suitesOf(append([]string{"./" + room}, noticing[room]...))
+	tests, err := suitesOf(append([]string{"./" + room}, furtherTests[room]...))
 	if err != nil {
 		return err
 	}
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	places := len(all)
 	all = slices.DeleteFunc(all, func(m *mutant) bool { return !strings.Contains(m.String(), match) })
-	count := map[fate]int{}
-	left := func() int { return n - count[killed] - count[hung] - count[survived] - count[same] }
-	for left() > 0 && len(all) > 0 {
-		some := min(len(all), left()*4/3+1) // a quarter does not compile
-		if err := tryThese(room, all[:some], tests, known, count, left); err != nil {
+	count := map[outcome]int{}
+	remaining := func() int { return n - count[killed] - count[hung] - count[survived] - count[equivalentMutant] }
+	for remaining() > 0 && len(all) > 0 {
+		batch := min(len(all), remaining()*4/3+1) // about a quarter of the mutants does not compile
+		if err := testBatch(room, all[:batch], tests, known, count, remaining); err != nil {
 			return err
 		}
-		all = all[some:]
+		all = all[batch:]
 	}
 	fmt.Printf("%s: %d places, %d killed, %d hung, %d survived, %d equivalent\n",
-		room, places, count[killed], count[hung], count[survived], count[same])
+		room, places, count[killed], count[hung], count[survived], count[equivalentMutant])
 	return nil
 }
 
-// tryThese counts the results of mutants until left returns 0.
-func tryThese(room string, mutants []*mutant, tests []*suite, known map[string]bool, count map[fate]int, left func() int) (err error) {
+// testBatch tests the mutants and counts their outcomes, until remaining returns 0.
+func testBatch(room string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
@@ -137,18 +138,18 @@ func tryThese(room string, mutants []*mutant, tests []*suite, known map[string]b
 		return err
 	}
 	for _, m := range mutants {
-		if left() == 0 {
+		if remaining() == 0 {
 			break
 		}
 		name, end := room+"/"+m.String(), uncompiled
 		switch {
 		case known[name]:
-			end = same
+			end = equivalentMutant
 		case m.uncompiled:
 		case m.function == nil:
-			end, err = m.runAlone(tests)
+			end, err = m.testAlone(tests)
 		default:
-			end, err = runAll(tests, woven, m.number)
+			end, err = testWoven(tests, woven, m.number)
 		}
 		if err != nil {
 			return err
@@ -160,8 +161,8 @@ func tryThese(room string, mutants []*mutant, tests []*suite, known map[string]b
 	return nil
 }
 
-// runAlone runs the tests of a program that has only this mutant.
-func (m *mutant) runAlone(tests []*suite) (end fate, err error) {
+// testAlone builds a program that contains only this mutant, and runs the tests.
+func (m *mutant) testAlone(tests []*suite) (end outcome, err error) {
 	scratch, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return "", err
@@ -172,18 +173,18 @@ func (m *mutant) runAlone(tests []*suite) (end fate, err error) {
 		return "", err
 	}
 	if _, err := p.test(tests[0]); err != nil {
-		return uncompiled, nil //nolint:nilerr // the compiler's errors
+		return uncompiled, nil //nolint:nilerr // the mutant does not compile
 	}
-	return runAll(tests, p, 0)
+	return testWoven(tests, p, 0)
 }
 
-// runAll runs the tests of each package until the mutant is noticed.
-func runAll(tests []*suite, p *program, number int) (fate, error) {
+// testWoven runs the test suites until one of them fails because of the mutant.
+func testWoven(tests []*suite, p *program, number int) (outcome, error) {
 	for i, s := range tests {
 		if end, err := s.run(p, number); err != nil || end != survived {
 			return end, err
 		}
-		if i == 0 && s.fails {
+		if i == 0 && s.failsUnmutated {
 			return "", errors.New("the room's own tests fail without a mutant")
 		}
 	}

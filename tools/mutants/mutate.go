@@ -15,9 +15,9 @@ import (
 type mutant struct {
 	file, pkg      string
 	line           int
-	function       *ast.FuncDecl // nil outside of functions
+	function       *ast.FuncDecl // the changed function, or nil outside functions
 	from, to       string        // the line before and after the change
-	original, code []byte        // of the file
+	original, code []byte        // the content of the file before and after the change
 	set            *token.FileSet
 
 	number     int
@@ -26,8 +26,8 @@ type mutant struct {
 
 func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
 
-// String returns the name of the mutant: its function and the text of its line. The name has no
-// line number, so that it stays the same when other lines change.
+// String returns the name of the mutant, which consists of the file, the function and the text of
+// the changed line. It contains no line number, so that it stays the same when other lines change.
 func (m *mutant) String() string {
 	function := "package"
 	if m.function != nil {
@@ -100,7 +100,7 @@ func (w *walker) visit(node ast.Node) bool {
 		}
 	case *ast.IfStmt:
 		w.replace(n.Cond.Pos(), int(n.Cond.End()-n.Cond.Pos()), "!("+w.text(n.Cond)+")")
-	case *ast.ExprStmt: // remove a call whose result is not used
+	case *ast.ExprStmt: // a call whose result is not used
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
 	case *ast.IncDecStmt, *ast.BranchStmt:
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")

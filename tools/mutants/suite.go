@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// longest is the timeout of a build, and of a package's tests without a mutant.
-const longest = 10 * time.Minute
+// maxTimeout is the timeout of a package's tests without a mutant.
+const maxTimeout = 10 * time.Minute
 
 type suite struct {
-	dir   string // the directory of the package
-	flags []string
-	limit time.Duration // the timeout of the tests; 0 before the first run
-	fails bool          // the tests fail even without a mutant, so they show nothing
+	dir            string // the directory of the package
+	flags          []string
+	limit          time.Duration // the timeout of the tests; 0 before the first run
+	failsUnmutated bool          // the tests fail even without a mutant, so they cannot detect mutants
 }
 
-// suitesOf returns the tests of packages. Tests with random input use the same input for each
-// mutant, and do not save it to a file that other tests would read.
+// suitesOf returns the test suites of packages. Tests with random input must use the same input for
+// each mutant, and must not save failing input to a file, because later runs would read it.
 func suitesOf(patterns []string) ([]*suite, error) {
 	var all []*suite
 	for _, pattern := range patterns {
-		out, err := runIn("..", nil, longest, "go", "list", "-f", "{{.Dir}} {{.TestImports}} {{.XTestImports}}", pattern)
+		out, err := runIn("..", nil, maxTimeout, "go", "list", "-f", "{{.Dir}} {{.TestImports}} {{.XTestImports}}", pattern)
 		if err != nil {
 			return nil, errors.New(out)
 		}
@@ -41,27 +41,27 @@ func suitesOf(patterns []string) ([]*suite, error) {
 	return all, nil
 }
 
-// run runs the tests of a program with one of its mutants. The first time, it also runs them
-// without a mutant. If they fail then, they cannot show anything about mutants, and run reports all
+// run runs the tests of a program with one of its mutants. On the first call, it also runs them
+// without a mutant. If they fail without a mutant, they cannot detect mutants, and run reports all
 // mutants as survived.
-func (s *suite) run(p *program, number int) (fate, error) {
+func (s *suite) run(p *program, number int) (outcome, error) {
 	test, err := p.test(s)
 	if err != nil || test == "" {
 		return survived, err
 	}
 	if s.limit == 0 && number != 0 {
 		begin := time.Now()
-		if out, err := runIn(s.dir, nil, longest, test, s.flags...); err != nil {
+		if out, err := runIn(s.dir, nil, maxTimeout, test, s.flags...); err != nil {
 			fmt.Printf("the tests in %s fail without a mutant: %s\n", s.dir, out)
-			s.fails = true
+			s.failsUnmutated = true
 		}
-		s.limit = min(longest, max(30*time.Second, 10*time.Since(begin)))
+		s.limit = min(maxTimeout, max(30*time.Second, 10*time.Since(begin)))
 	}
 	limit := s.limit
 	if limit == 0 {
-		limit = longest
+		limit = maxTimeout
 	}
-	if s.fails {
+	if s.failsUnmutated {
 		return survived, nil
 	}
 	begin := time.Now()

@@ -16,8 +16,8 @@ import (
 )
 
 // A woven program contains many mutants, because a build takes much longer than most tests. For
-// each mutant, it has a changed copy of the function. The original function calls the copy if the
-// environment variable MUTANT has the number of the mutant:
+// each mutant, it contains a changed copy of the function. The original function calls this copy if
+// the environment variable MUTANT is the number of the mutant:
 //
 //	func (c *Child) State() State { return c.state }
 //
@@ -35,12 +35,12 @@ import (
 var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
 
-// weave returns a program with all mutants that compile, and marks the others. Mutants outside of
-// functions cannot be woven.
+// weave returns a program with all mutants that compile, and marks the others as uncompiled. It
+// omits mutants outside functions, which cannot be woven.
 func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 	for {
 		p := &program{scratch: scratch, replace: map[string]string{}}
-		copies := map[string][]*mutant{} // by file and then line
+		copies := map[string][]*mutant{} // by file, the mutant to which each line belongs
 		byFile := map[string][]*mutant{}
 		for i, m := range mutants {
 			m.number = i + 1
@@ -80,8 +80,8 @@ func markUncompiled(out string, copies map[string][]*mutant) (found bool) {
 	return found
 }
 
-// weaveFile returns the code of a file with the mutants of its functions. It stores the mutant of
-// each line in copies.
+// weaveFile returns the code of a file with the mutants of its functions. It stores in copies to
+// which mutant each line belongs.
 func weaveFile(mutants []*mutant, copies map[string][]*mutant) []byte {
 	byFunction := map[*ast.FuncDecl][]*mutant{}
 	for _, m := range mutants {
@@ -109,7 +109,7 @@ func weaveFile(mutants []*mutant, copies map[string][]*mutant) []byte {
 	return code
 }
 
-// An edit replaces text in a file.
+// edit replaces length bytes at offset in a file by text.
 type edit struct {
 	offset, length int
 	text           string
@@ -161,7 +161,7 @@ func dispatch(mutants []*mutant) (edits []edit) {
 	return append(edits, edit{m.offset(function.Body.Lbrace) + 1, 0, text.String()})
 }
 
-// A program has changed files, and tests that were built with them.
+// program contains changed files, and test binaries that were built with them.
 type program struct {
 	scratch string
 	replace map[string]string // the changed files, for go's -overlay flag
@@ -178,7 +178,7 @@ func (p *program) put(file string, code []byte) error {
 	return os.WriteFile(changed, code, 0o600)
 }
 
-// run runs a go command with the changed files.
+// run runs a go command that uses the changed files.
 func (p *program) run(dir, command string, args ...string) (string, error) {
 	overlay, err := json.Marshal(map[string]any{"Replace": p.replace})
 	file := filepath.Join(p.scratch, "overlay.json")
@@ -188,10 +188,11 @@ func (p *program) run(dir, command string, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return runIn(dir, nil, 2*longest, "go", append([]string{command, "-overlay", file}, args...)...)
+	return runIn(dir, nil, 2*maxTimeout, "go", append([]string{command, "-overlay", file}, args...)...)
 }
 
-// test builds the tests of a package. It returns "" if there are none.
+// test builds the test binary of a package, and returns its path. It returns "" if the package has
+// no tests.
 func (p *program) test(s *suite) (string, error) {
 	if test, ok := p.tests[s]; ok {
 		return test, nil
@@ -201,7 +202,7 @@ func (p *program) test(s *suite) (string, error) {
 		return "", errors.New(out)
 	}
 	if _, err := os.Stat(test); err != nil {
-		test = "" //nolint:nilerr // go builds nothing then
+		test = "" //nolint:nilerr // go builds no binary for a package without tests
 	}
 	if p.tests == nil {
 		p.tests = map[*suite]string{}

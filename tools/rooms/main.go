@@ -1,6 +1,6 @@
-// Command rooms draws docs/rooms.svg: the packages of the product in groups, and which group
-// imports which. It fails if a package is in no group, if a group names a package that does not
-// exist, or if an arrow would point up.
+// Command rooms draws docs/rooms.svg, which shows the packages of the product in groups, and the
+// imports between groups as arrows. It fails if a package is in no group, if a group names a
+// package that does not exist, or if an arrow would point up.
 //
 //	go run ./rooms [--check]     from the directory tools; --check only compares the picture
 package main
@@ -26,13 +26,13 @@ const (
 // group is a box in the picture.
 type group struct {
 	title       string
-	rooms       []string // NAME/... is all packages below NAME
+	rooms       []string // packages; NAME/... means NAME and all packages below it
 	row         int
 	left, right int
-	base        bool // every group may import it, so arrows to it are not drawn
+	base        bool // most groups import this group, so arrows to it are not drawn
 }
 
-// groups are the boxes. A group imports only groups in lower rows.
+// groups are the boxes in the picture. A group may import only groups in lower rows.
 var groups = []group{
 	{title: "the command", rooms: []string{"cmd/understudy/..."}, row: 0, left: 20, right: 940},
 	{title: "the public package", rooms: []string{"."}, row: 1, left: 20, right: 340},
@@ -56,8 +56,9 @@ var groups = []group{
 	}, row: 8, left: 20, right: 940, base: true},
 }
 
-// apart lists the packages that no package of the product imports.
-var apart = []string{"discovery/sourcetest", "internal/arch", "internal/e2e", "internal/testing/...", "examples/...", "docs/...", "bench/..."}
+// ungrouped lists the packages that are not in the picture, because no package of the product
+// imports them.
+var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/e2e", "internal/testing/...", "examples/...", "docs/...", "bench/..."}
 
 func main() {
 	err := run("..", slices.Contains(os.Args[1:], "--check"))
@@ -133,17 +134,17 @@ func has(rooms []string, room string) bool {
 }
 
 func arrows(imports map[string][]string) (arrows map[int][]int, members map[int][]string, err error) {
-	of := make(map[string]int)
+	groupOf := make(map[string]int)
 	members = make(map[int][]string)
 	for room := range imports {
-		if has(apart, room) {
+		if has(ungrouped, room) {
 			continue
 		}
 		i := slices.IndexFunc(groups, func(g group) bool { return has(g.rooms, room) })
 		if i < 0 {
 			return nil, nil, fmt.Errorf("%s is in no group: add it to tools/rooms/main.go and to CONTRIBUTING.md", room)
 		}
-		of[room] = i
+		groupOf[room] = i
 		members[i] = append(members[i], room)
 	}
 	for i, g := range groups {
@@ -154,25 +155,25 @@ func arrows(imports map[string][]string) (arrows map[int][]int, members map[int]
 		}
 		slices.Sort(members[i])
 	}
-	all := make(map[int][]int)
-	for room, from := range of {
+	edges := make(map[int][]int)
+	for room, from := range groupOf {
 		for _, path := range imports[room] {
-			to, known := of[path]
-			if !known || to == from || groups[to].base || slices.Contains(all[from], to) {
+			to, known := groupOf[path]
+			if !known || to == from || groups[to].base || slices.Contains(edges[from], to) {
 				continue
 			}
 			if groups[to].row <= groups[from].row {
 				return nil, nil, fmt.Errorf("%s imports %s, but group %q is not below %q", room, path, groups[to].title, groups[from].title)
 			}
-			all[from] = append(all[from], to)
+			edges[from] = append(edges[from], to)
 		}
 	}
-	return reduced(all), members, nil
+	return reduceArrows(edges), members, nil
 }
 
-// reduced removes each arrow that a path of other arrows implies. The imports have no cycles, so
-// the recursion ends.
-func reduced(all map[int][]int) map[int][]int {
+// reduceArrows removes each arrow that a path of other arrows implies. The recursion ends, because
+// the imports have no cycles.
+func reduceArrows(all map[int][]int) map[int][]int {
 	var reaches func(from, to int) bool
 	reaches = func(from, to int) bool {
 		return slices.ContainsFunc(all[from], func(next int) bool { return next == to || reaches(next, to) })

@@ -102,7 +102,7 @@ func (s *Server) SetAnswer(name, kind string, a Answer) {
 	s.answers[Question{name, kind}] = a
 }
 
-// Hush(true) makes the server ignore questions. Hush(false) makes it respond again.
+// Hush makes the server ignore questions if silent is true, and respond again if it is false.
 func (s *Server) Hush(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,8 +63,8 @@ func (s *Server) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// SetDown(true) makes the server end all watches and refuse requests. SetDown(false) makes it serve
-// again.
+// SetDown makes the server end all watches and refuse requests if down is true, and serve again if
+// it is false.
 func (s *Server) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,9 +4,10 @@
 //
 //	apiserver DIR PORT [FLAG…]
 //
-// DIR contains the server's state, so that a killed server can be restarted. It also has the files
-// apiserver.crt (the root certificate), token (of an administrator) and etcd (the URL of etcd). The
-// server prints "ready" when it is ready, and ends when its standard input is closed.
+// DIR contains the server's state, so that a killed server can be restarted. The server also writes
+// the files apiserver.crt (the root certificate), token (the token of an administrator) and etcd
+// (the URL of etcd) to DIR. It prints "ready" when it is ready, and exits when its standard input is
+// closed.
 package main
 
 import (
@@ -93,7 +94,7 @@ func (s *server) prepare() (flags []string, err error) {
 	if _, err = s.once("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd connects to its own port, which must therefore be known
+	free, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port, because etcd must know its port in advance
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (s *server) prepare() (flags []string, err error) {
 	}, os.WriteFile(s.file("etcd"), []byte(clients.String()), 0o600)
 }
 
-// control waits until kube-apiserver is ready, and runs the controllers until ctx is done.
+// runControllers waits until kube-apiserver is ready, starts the controllers, and prints "ready".
 func (s *server) control(ctx context.Context) error {
 	config := &rest.Config{Host: "https://127.0.0.1:" + s.port, BearerToken: s.token, QPS: 1000, Burst: 1000,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: s.file("apiserver.crt")}}

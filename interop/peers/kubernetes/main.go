@@ -1,8 +1,8 @@
-// Kubernetes reproduces failures that users of other Kubernetes resolvers have reported. Understudy
-// and kuberesolver run in parallel, watch one API server on loopback, and receive the same events.
-// After each event, the program prints which pods handle the calls of each channel.
+// Command kubernetes reproduces failures that users of other Kubernetes resolvers have reported.
+// Understudy and kuberesolver run in parallel, watch the same API server on loopback, and receive
+// the same events. After each event, the command prints which pods handle the calls of each channel.
 //
-// It needs Linux, where all of 127.0.0.0/8 is loopback.
+// The command needs Linux, where all addresses in 127.0.0.0/8 are loopback addresses.
 package main
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// settled is the time between an event and the measured calls. A step may add to it.
-const settled = 2 * time.Second
+// settleTime is the time between an event and the measured calls. A step may have an extra wait.
+const settleTime = 2 * time.Second
 
 const kuberesolverPath = "github.com/sercand/kuberesolver/v6"
 
@@ -38,9 +38,9 @@ func main() {
 func compare() error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(table, "| what happens\t| pods that the Service has ready\t| Understudy calls\t| kuberesolver %s calls\t|\n| ---\t| ---\t| ---\t| ---\t|\n", version())
-	for _, s := range stories {
-		if err := runStory(s, table); err != nil {
-			return fmt.Errorf("%s: %w", s.steps[0].what, err)
+	for _, s := range scenarios {
+		if err := runScenario(s, table); err != nil {
+			return fmt.Errorf("%s: %w", s.steps[0].description, err)
 		}
 	}
 	return table.Flush()
@@ -57,9 +57,9 @@ func version() string {
 	return "of an unknown version"
 }
 
-// runStory runs a story on two new channels, ours and kuberesolver's. It writes a row for each
-// step.
-func runStory(s story, table *tabwriter.Writer) error {
+// runScenario runs a scenario on two new channels, ours and kuberesolver's. It writes a row of the
+// table for each step.
+func runScenario(s scenario, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {
 		return err
@@ -80,14 +80,14 @@ func runStory(s story, table *tabwriter.Writer) error {
 	if err := server.awaitWatches(2); err != nil {
 		return err
 	}
-	traffic(settled, ours, theirs)
+	traffic(settleTime, ours, theirs)
 	for _, step := range s.steps {
 		if step.change != nil {
 			step.change(c)
-			traffic(settled, ours, theirs)
+			traffic(settleTime, ours, theirs)
 		}
-		traffic(step.later, ours, theirs)
-		fmt.Fprintf(table, "| %s\t| %s\t| %s\t| %s\t|\n", step.what, step.ready, whoAnswers(ours), whoAnswers(theirs))
+		traffic(step.extraWait, ours, theirs)
+		fmt.Fprintf(table, "| %s\t| %s\t| %s\t| %s\t|\n", step.description, step.ready, answeringPods(ours), answeringPods(theirs))
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ import (
 
 var podNames = []string{"a", "b", "c", "d"}
 
-// pods are servers with different addresses but the same port, like the pods of a Deployment.
+// pods is a set of servers with different addresses but the same port, like the pods of a
+// Deployment.
 type pods struct {
 	port    int
 	servers []*grpc.Server
@@ -64,14 +65,14 @@ func endpoint(name, conditions string) string {
 	return fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q},"conditions":{%s}}`, addressOf(slices.Index(podNames, name)), name, conditions)
 }
 
-// callsOfStep is the number of calls that show which pods a channel uses.
-const callsOfStep = 200
+// callsPerStep is the number of calls that show which pods a channel uses.
+const callsPerStep = 200
 
-// whoAnswers makes calls and returns the names of the pods that handled them. It adds the number of
-// failed calls, if any.
-func whoAnswers(cc grpc.ClientConnInterface) string {
+// answeringPods makes calls, and returns the names of the pods that handled them. If calls failed,
+// it appends their number.
+func answeringPods(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
-	for range callsOfStep {
+	for range callsPerStep {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		var p peer.Peer
 		_, err := client.Check(ctx, &healthgrpc.HealthCheckRequest{}, grpc.Peer(&p))
@@ -92,19 +93,19 @@ func whoAnswers(cc grpc.ClientConnInterface) string {
 		}
 	}
 	if failed > 0 {
-		names = append(names, fmt.Sprintf("(%d of %d calls failed)", failed, callsOfStep))
+		names = append(names, fmt.Sprintf("(%d of %d calls failed)", failed, callsPerStep))
 	}
 	return strings.Join(names, " ")
 }
 
-// traffic makes a call on each channel every 10 ms for some time, and ignores the results.
-func traffic(long time.Duration, channels ...grpc.ClientConnInterface) {
+// traffic makes a call on each channel every 10 ms for the given duration, and ignores the results.
+func traffic(duration time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()
-	for end := time.Now().Add(long); time.Now().Before(end); <-ticks.C {
+	for end := time.Now().Add(duration); time.Now().Before(end); <-ticks.C {
 		for _, cc := range channels {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}) //nolint:errcheck // the results do not matter: the measured calls come later
+			healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}) //nolint:errcheck // the measured calls come later
 			cancel()
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// apiServer is a fake API server with the EndpointSlices of one Service. It supports both forms of
-// watch requests: the parameter "watch", and the deprecated path, which kuberesolver uses.
+// apiServer is a fake API server with the EndpointSlices of one Service. It supports two forms of
+// watch requests: with the parameter "watch", and with the deprecated path that kuberesolver uses.
 type apiServer struct {
 	*httptest.Server
 
@@ -41,19 +41,19 @@ func (s *apiServer) stop() {
 	s.Close()
 }
 
-// awaitWatches waits until n watches have begun, but no longer than 30 s.
+// awaitWatches waits until n watches have begun. It returns an error after 30 s.
 func (s *apiServer) awaitWatches(n int) error {
-	late := false
+	expired := false
 	timer := time.AfterFunc(30*time.Second, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		late = true
+		expired = true
 		s.changed.Broadcast()
 	})
 	defer timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.watches < n && !late {
+	for s.watches < n && !expired {
 		s.changed.Wait()
 	}
 	if s.watches < n {
@@ -86,7 +86,8 @@ func (s *apiServer) add(kind, object string) {
 	s.changed.Broadcast()
 }
 
-// serve serves a watch. Without a version, it first sends all slices. Then it sends each event.
+// serve serves a watch. If the request has no version, serve first sends all slices. Then it sends
+// each new event.
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	parameters := r.URL.Query()
 	if !strings.Contains(r.URL.Path, "/endpointslices") || !strings.Contains(r.URL.Path, "/watch/") && !parameters.Has("watch") {
@@ -97,20 +98,20 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	s.watches++
 	s.changed.Broadcast()
-	at := len(s.log)
+	next := len(s.log)
 	if version := parameters.Get("resourceVersion"); version != "" {
-		at, _ = strconv.Atoi(version)
+		next, _ = strconv.Atoi(version)
 	} else {
 		for _, name := range slices.Sorted(maps.Keys(s.slices)) {
 			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", s.slices[name])
 		}
 	}
 	if parameters.Get("sendInitialEvents") == "true" {
-		fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", at)
+		fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", next)
 	}
 	for w.(http.Flusher).Flush(); !s.down; w.(http.Flusher).Flush() {
-		for ; at < len(s.log); at++ {
-			fmt.Fprintln(w, s.log[at])
+		for ; next < len(s.log); next++ {
+			fmt.Fprintln(w, s.log[next])
 		}
 		w.(http.Flusher).Flush()
 		s.changed.Wait()

@@ -8,7 +8,7 @@ const (
 	unknown     = `"ready":null`
 )
 
-// cluster is the API server of a story, and the port of the pods.
+// cluster is the API server of a scenario, and the port of the pods.
 type cluster struct {
 	*apiServer
 	port int
@@ -16,16 +16,16 @@ type cluster struct {
 
 func (c *cluster) slice(name string, endpoints ...string) { c.set(name, c.port, endpoints...) }
 
-type story struct {
+type scenario struct {
 	before func(*cluster)
 	steps  []step
 }
 
-// step is a change and the names of the pods that are ready after it.
+// step is a change, and the names of the pods that are ready after the change.
 type step struct {
-	what, ready string
-	change      func(*cluster)
-	later       time.Duration // extra wait before the calls
+	description, ready string
+	change             func(*cluster)
+	extraWait          time.Duration
 }
 
 func twoSlices(c *cluster) {
@@ -33,9 +33,9 @@ func twoSlices(c *cluster) {
 	c.slice("web-2", endpoint("c", ready), endpoint("d", ready))
 }
 
-// stories reproduces issues of other projects: kuberesolver 66, go-zero 5659 and OpenTelemetry
+// scenarios reproduce issues of other projects: kuberesolver 66, go-zero 5659 and OpenTelemetry
 // contrib 50436.
-var stories = []story{
+var scenarios = []scenario{
 	{twoSlices, []step{
 		{"two slices of two pods", "a b c d", nil, 0},
 		{"b leaves the first slice", "a c d", func(c *cluster) { c.slice("web-1", endpoint("a", ready)) }, 0},
