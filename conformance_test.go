@@ -217,8 +217,8 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 		c.policy.UpdateSubConnState(nil, balancer.SubConnState{})
 		c.policy.Close()
 		time.Sleep(time.Hour)
-		if now := len(c.cc.States()); now != n || len(c.cc.SubConns()) != created || len(c.cc.Live()) > 0 {
-			c.Errorf("after Close, %d states were published and %d subchannels made; %v are live", now-n, len(c.cc.SubConns())-created, c.cc.Live())
+		if now := len(c.cc.States()); now != n || len(c.cc.SubConns()) != created || len(c.cc.LiveSubConns()) > 0 {
+			c.Errorf("after Close, %d states were published and %d subchannels made; %v are live", now-n, len(c.cc.SubConns())-created, c.cc.LiveSubConns())
 		}
 		if c.stubs != nil && (len(c.stubs.Built()) != 1 || c.stubs.Built()[0].Closes() != 1) {
 			c.Errorf("%d children were built, the first was closed %d times, want one closed once", len(c.stubs.Built()), c.stubs.Built()[0].Closes())
@@ -282,8 +282,8 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 			n := len(c.cc.States())
 			workers.Wait()
 			synctest.Wait()
-			if now := len(c.cc.States()); now != n || len(c.cc.Live()) > 0 {
-				c.Errorf("after Close, %d states were published, and %v are live", now-n, c.cc.Live())
+			if now := len(c.cc.States()); now != n || len(c.cc.LiveSubConns()) > 0 {
+				c.Errorf("after Close, %d states were published, and %v are live", now-n, c.cc.LiveSubConns())
 			}
 		})
 	}
@@ -383,7 +383,7 @@ func TestCallsReachChildren(t *testing.T) {
 func TestChildrenGetEndpoints(t *testing.T) {
 	eachParent(t, func(c *policyTest) {
 		c.mustUpdate()
-		received := c.stubs.Get("child").Last().ResolverState
+		received := c.stubs.Get("child").LastUpdate().ResolverState
 		if len(received.Endpoints) != 1 || len(received.Addresses) != 1 || received.Addresses[0].Addr != "a" {
 			c.Fatalf("the child got %v and the addresses %v, want the endpoint and its address", received.Endpoints, received.Addresses)
 		}
@@ -397,7 +397,7 @@ func TestChildrenGetEndpoints(t *testing.T) {
 		c.valid.ResolverState = hierarchy.Seal(c.valid.ResolverState)
 		c.valid.ResolverState.Endpoints = []resolver.Endpoint{endpointWith("proxy")}
 		c.mustUpdate()
-		received = c.stubs.Get("child").Last().ResolverState
+		received = c.stubs.Get("child").LastUpdate().ResolverState
 		if len(received.Endpoints) != 1 || hierarchy.Addresses(received.Endpoints[0])[0].Addr != "a" {
 			c.Errorf("behind a proxy, the child got %v, want the proxy for a", received.Endpoints)
 		}

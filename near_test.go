@@ -209,7 +209,7 @@ func TestBalancedZoneReturnsErrors(t *testing.T) {
 			if counts, failed := h.calls(time.Second); counts["a"] != 200 || failed > 0 {
 				t.Fatalf("%s: before: calls %v, %d failed", zones, counts, failed)
 			}
-			homeEndpoints := len(h.cc.Live())
+			homeEndpoints := len(h.cc.LiveSubConns())
 			if want := strings.Count(zones, " a"); homeEndpoints != want {
 				t.Errorf("%s: %d endpoints are connected, want the %d at home", zones, homeEndpoints, want)
 			}
@@ -263,7 +263,7 @@ func TestStandbyOfBalancedZones(t *testing.T) {
 	}
 	inZonesOf(t, topology.Settings{WarmStandby: 1}, flat.Answer(all...), func(h *fleet) {
 		counts := make(map[byte]int)
-		for _, sc := range h.cc.Live() {
+		for _, sc := range h.cc.LiveSubConns() {
 			counts[sc.Addresses[0].Addr[0]]++
 		}
 		if counts['a'] != 1+20 || counts['b'] != 1+5 {
@@ -282,7 +282,7 @@ func TestStandbyOfBalancedZonesFailsPartly(t *testing.T) {
 	}
 	inZonesOf(t, topology.Settings{WarmStandby: 1}, flat.Answer(all...), func(h *fleet) {
 		var live []string
-		for _, sc := range h.cc.Live() {
+		for _, sc := range h.cc.LiveSubConns() {
 			if address := sc.Addresses[0].Addr; address[0] == 'a' {
 				live = append(live, address)
 			}

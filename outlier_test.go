@@ -88,7 +88,7 @@ func (h *fleet) update(tree topology.Tree) {
 
 func (h *fleet) settle() {
 	synctest.Wait()
-	for _, sc := range h.cc.Live() {
+	for _, sc := range h.cc.LiveSubConns() {
 		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.pending[sc.Addresses[0].Addr] {
 			sc.Report(connectivity.Ready, nil)
 			synctest.Wait()

@@ -28,12 +28,12 @@ func TestEmptyLocalityDoesNotFailPriority(t *testing.T) {
 		time.Sleep(10*time.Second - time.Nanosecond)
 		synctest.Wait()
 		if cc.SubConn("a") == nil || cc.SubConn("b") != nil {
-			t.Errorf("within the failover time there are %v, want only a connection to a", cc.Live())
+			t.Errorf("within the failover time there are %v, want only a connection to a", cc.LiveSubConns())
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if cc.SubConn("b") == nil {
-			t.Errorf("after the failover time there are %v, want also a connection to b", cc.Live())
+			t.Errorf("after the failover time there are %v, want also a connection to b", cc.LiveSubConns())
 		}
 		if state := cc.State().ConnectivityState; state != connectivity.Connecting {
 			t.Errorf("state = %v, want CONNECTING", state)

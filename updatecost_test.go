@@ -95,7 +95,7 @@ func newAnswerTest(tb testing.TB, settings topology.Settings, a *discovery.Answe
 }
 
 func (u *answerTest) connect(tb testing.TB) {
-	for _, sc := range u.conn.Live() {
+	for _, sc := range u.conn.LiveSubConns() {
 		sc.Report(connectivity.Connecting, nil)
 		sc.Report(connectivity.Ready, nil)
 		sc.ReportHealth(connectivity.Ready, nil)

@@ -30,7 +30,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged = testlog.Keep()
+var logged = testlog.Capture()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -93,7 +93,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the source has not answered yet
+	if awaiting.IsAwaiting(state) { // the source has not answered yet
 		return nil
 	}
 	var endpoints []string

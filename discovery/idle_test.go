@@ -144,7 +144,7 @@ func TestEqualOptionsShareLastGoodAnswer(t *testing.T) {
 		discovery.Register("equal", func(*discovery.Target) ([]discovery.Mechanism, error) { return []discovery.Mechanism{{Source: s}}, nil })
 		open := func(given options.Program) (*channel, resolver.Resolver) {
 			cc := &channel{}
-			r, err := options.For("equal", given).Build(target("equal:///y"), cc, resolver.BuildOptions{})
+			r, err := options.BuilderFor("equal", given).Build(target("equal:///y"), cc, resolver.BuildOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -103,10 +103,10 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 // Read returns the mechanisms of a channel's target, the options that apply to it, and notes about
 // options without effect. If the user has set an authority, it is already applied to the
 // mechanisms.
-func (r *reader) Read(target Target) (mechanisms []Mechanism, given options.Given, notes []string, err error) {
+func (r *reader) Read(target Target) (mechanisms []Mechanism, given options.ChannelOptions, notes []string, err error) {
 	t, mechanisms, err := r.readChannelTarget(target)
 	if err != nil {
-		return nil, options.Given{}, nil, err
+		return nil, options.ChannelOptions{}, nil, err
 	}
 	mechanisms = slices.Clone(mechanisms)
 	for i := range mechanisms {

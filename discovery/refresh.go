@@ -22,9 +22,9 @@ type Refresh struct {
 // the target does not set comes from the program's options, or else from defaults. The method is
 // for sources that look up names.
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
-	for _, name := range options.Names(options.Lookups) {
+	for _, name := range options.Names(options.LookedUpName) {
 		if text := t.parameter(name); text != "" {
-			if _, err := t.options.Set(name, text, options.Lookups); err != nil {
+			if _, err := t.options.Set(name, text, options.LookedUpName); err != nil {
 				return Refresh{}, t.errorf("has a mistake: %v", err)
 			}
 		}

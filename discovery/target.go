@@ -27,7 +27,7 @@ type Target struct {
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
-	options         options.Given
+	options         options.ChannelOptions
 	notes           []string
 	scope           options.Scope
 	query           url.Values
@@ -41,7 +41,7 @@ type Target struct {
 // read is an error. Reading a parameter that is common to all targets is a bug in the source, and
 // is also an error.
 func (t *Target) Parameter(name string) string {
-	for _, scope := range []options.Scope{options.Channel, options.Lookups} {
+	for _, scope := range []options.Scope{options.Channel, options.LookedUpName} {
 		if slices.Contains(options.Names(scope), name) {
 			t.commonParameter = name
 		}
@@ -83,7 +83,7 @@ func (t *Target) readQuery() error {
 			return t.errorf("has a mistake: %v", err)
 		}
 	}
-	t.notes, err = t.options.Settle()
+	t.notes, err = t.options.ResolveConflicts()
 	return err
 }
 

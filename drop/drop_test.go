@@ -166,14 +166,14 @@ func parseConfig(raw []byte) (*lbconfig.Drop, error) {
 func TestParseConfig(t *testing.T) {
 	balancer.Register(&lbtest.StubBuilder{PolicyName: "drop_config_stub"})
 	const child = `"childPolicy": [{"drop_config_stub": {"id": "a"}}]`
-	lbtest.Refuses(t, newBuilder(Name), "drop: ", map[string]string{
+	lbtest.CheckConfigErrors(t, newBuilder(Name), "drop: ", map[string]string{
 		`[]`: "[] given, want a JSON object",
 		`{}`: "childPolicy: none given",
 		`{"dropCategories": [{"requestsPerMillion": 1000001}], ` + child + `}`: "dropCategories[0].requestsPerMillion: 1000001 given, want 0 to 1000000",
 		`{"dropCategories": [{"requestsPerMillion": "1"}], ` + child + `}`:     `dropCategories[0].requestsPerMillion: "1" given, want a whole number`,
 		`{"childPolicy": [{"no_such": {}}]}`:                                   "childPolicy: none of the policies is registered",
 	})
-	_, last := lbtest.RoundTrips(t, newBuilder(Name), `{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "unknown": 1, `+child+`}`)
+	_, last := lbtest.CheckRoundTrips(t, newBuilder(Name), `{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "unknown": 1, `+child+`}`)
 	c := last.(*lbconfig.Drop)
 	if c.DropCategories[0] != (lbconfig.DropCategory{Category: "lb", RequestsPerMillion: 7}) || c.ChildPolicy.Config.(*lbtest.StubConfig).ID != "a" {
 		t.Errorf("after round trips: %+v", c)

@@ -28,7 +28,7 @@ var seriesLimit tally.Bound
 func labelsOf(target string, labels stateattr.Labels, categories []lbconfig.DropCategory) []tally.Labels {
 	var list []tally.Labels
 	for _, c := range categories {
-		list = append(list, seriesLimit.Of(target, tally.Labels{labels.Priority, c.Category, labels.Service}))
+		list = append(list, seriesLimit.Limit(target, tally.Labels{labels.Priority, c.Category, labels.Service}))
 	}
 	return list
 }

@@ -10,10 +10,10 @@ import (
 
 type halfReadyPicker struct{ balancer.Picker }
 
-func (halfReadyPicker) ReadyPart() float64 { return 0.5 }
+func (halfReadyPicker) ReadyShare() float64 { return 0.5 }
 
 func TestTierOfChildIsPassedOn(t *testing.T) {
-	if got := shell.TierOf(&picker{child: halfReadyPicker{shell.Queue}}); got.ReadyPart != 0.5 {
-		t.Errorf("the READY share of the policy is %v, want 0.5 as of the child", got.ReadyPart)
+	if got := shell.TierOf(&picker{child: halfReadyPicker{shell.Queue}}); got.ReadyShare != 0.5 {
+		t.Errorf("the READY share of the policy is %v, want 0.5 as of the child", got.ReadyShare)
 	}
 }

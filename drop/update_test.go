@@ -64,7 +64,7 @@ func TestPickerIsWrappedOnlyIfCallsAreDropped(t *testing.T) {
 func TestChildReceivesAddresses(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
-		if got := h.builder.Get("child").Last().ResolverState.Addresses; len(got) != 1 || got[0].Addr != "a" {
+		if got := h.builder.Get("child").LastUpdate().ResolverState.Addresses; len(got) != 1 || got[0].Addr != "a" {
 			t.Errorf("the child was given the addresses %v, want that of the endpoint", got)
 		}
 		given := []resolver.Address{{Addr: "of the resolver"}}
@@ -72,7 +72,7 @@ func TestChildReceivesAddresses(t *testing.T) {
 			BalancerConfig: &lbconfig.Drop{ChildPolicy: lbconfig.Policy{Builder: h.builder, Config: &lbtest.StubConfig{ID: "child"}}},
 			ResolverState:  resolver.State{Addresses: given},
 		})
-		if got := h.builder.Get("child").Last().ResolverState.Addresses; !slices.EqualFunc(got, given, resolver.Address.Equal) {
+		if got := h.builder.Get("child").LastUpdate().ResolverState.Addresses; !slices.EqualFunc(got, given, resolver.Address.Equal) {
 			t.Errorf("the child was given the addresses %v, want %v", got, given)
 		}
 	})

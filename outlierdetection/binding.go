@@ -13,9 +13,9 @@ import (
 )
 
 type subConns struct {
-	rules     atomic.Pointer[rules] // nil while no calls are counted
-	listens   atomic.Bool
-	strangers atomic.Int64 // number of subchannels whose creator does not implement shell.CountedUser, so that picks must be wrapped
+	rules             atomic.Pointer[rules] // nil while no calls are counted
+	hasHealthListener atomic.Bool
+	uncountedSubConns atomic.Int64 // number of subchannels whose creator does not implement shell.CountedUser, so that picks must be wrapped
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
@@ -36,14 +36,14 @@ type bound struct {
 }
 
 func (p *policy) add(s *subConn) {
-	p.strangers.Add(1)
+	p.uncountedSubConns.Add(1)
 	p.mu.Lock()
 	p.all[s] = struct{}{}
 	p.bindLocked(s)
 	p.mu.Unlock()
 	if e := s.endpoint.Load(); e != nil {
 		p.Event(func() {
-			p.tell(s)
+			p.notifyEjection(s)
 			p.connectedTo(e)
 		})
 	}
@@ -74,7 +74,7 @@ func (p *policy) bind(list []*endpoint) {
 	p.index(list)
 	for s := range p.all {
 		if p.bindLocked(s) {
-			p.Event(func() { p.tell(s) })
+			p.Event(func() { p.notifyEjection(s) })
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (p *policy) rebind(s *subConn) {
 	p.mu.Lock()
 	p.bindLocked(s)
 	p.mu.Unlock()
-	p.tell(s)
+	p.notifyEjection(s)
 	p.connectedTo(before)
 	p.connectedTo(s.endpoint.Load())
 }
@@ -128,7 +128,7 @@ func (p *policy) rebind(s *subConn) {
 // bindLocked assigns s to its endpoint, and reports whether the endpoint has changed. The caller
 // holds mu.
 func (b *subConns) bindLocked(s *subConn) bool {
-	before, now := s.endpoint.Load(), b.find(s)
+	before, now := s.endpoint.Load(), b.endpointOf(s)
 	if before == now {
 		return false
 	}
@@ -142,8 +142,8 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// find returns the endpoint of s, or nil. If several match, it prefers the current one.
-func (b *subConns) find(s *subConn) *endpoint {
+// endpointOf returns the endpoint of s, or nil. If several match, it prefers the current one.
+func (b *subConns) endpointOf(s *subConn) *endpoint {
 	address, ok := s.address()
 	if !ok {
 		return nil
@@ -156,7 +156,7 @@ func (b *subConns) find(s *subConn) *endpoint {
 		return e
 	}
 	written := textOf(address)
-	for _, c := range b.alike(written) {
+	for _, c := range b.sameText(written) {
 		if same(c.address, address) {
 			return c.endpoint
 		}
@@ -172,10 +172,10 @@ func (b *subConns) find(s *subConn) *endpoint {
 	return nil
 }
 
-// alike returns the endpoints with the given text that share their Addr with other endpoints.
+// sameText returns the endpoints with the given text that share their Addr with other endpoints.
 // Behind a proxy, all endpoints share one Addr, so bind would take quadratic time without this
 // index.
-func (b *subConns) alike(written text) []bound {
+func (b *subConns) sameText(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
 		for _, candidates := range b.ambiguous {
@@ -194,17 +194,17 @@ func same(a, b resolver.Address) bool {
 	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })
 }
 
-func (b *subConns) of(e *endpoint) []*subConn {
+func (b *subConns) subConnsOf(e *endpoint) []*subConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return e.Attached.subConns
 }
 
-// tell notifies the child whether the endpoint of s is ejected. It must run on the policy's
+// notifyEjection notifies the child whether the endpoint of s is ejected. It must run on the policy's
 // serializer.
-func (p *policy) tell(s *subConn) {
+func (p *policy) notifyEjection(s *subConn) {
 	e := s.endpoint.Load()
-	s.setEjected(e != nil && e.Told())
+	s.setEjected(e != nil && e.VisiblyEjected())
 }
 
 // connection returns the state of the endpoint's best connection. An endpoint with several
@@ -212,7 +212,7 @@ func (p *policy) tell(s *subConn) {
 // one after another.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Absent + 1]int
-	for _, s := range p.of(e) {
+	for _, s := range p.subConnsOf(e) {
 		n[s.theConnection()]++
 	}
 	switch {
@@ -231,7 +231,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))
-		p.settle()
+		p.applyOutcome()
 	}
 }
 

@@ -73,17 +73,17 @@ func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	return r
 }
 
-type verdict uint8
+type callResult uint8
 
 const (
-	nothing verdict = iota
+	inconclusive callResult = iota
 	success
 	failure
 )
 
-func (r *rules) of(info balancer.DoneInfo) verdict {
+func (r *rules) of(info balancer.DoneInfo) callResult {
 	if !info.BytesSent {
-		return nothing // the call has not reached the server
+		return inconclusive // the call has not reached the server
 	}
 	code := codes.OK
 	if info.Err != nil {
@@ -93,7 +93,7 @@ func (r *rules) of(info balancer.DoneInfo) verdict {
 	case r.failures.has(code) && (info.BytesReceived || certain.has(code)):
 		return failure
 	case !info.BytesReceived:
-		return nothing // the client itself ended the call
+		return inconclusive // the client itself ended the call
 	}
 	return success
 }

@@ -22,25 +22,25 @@ func TestCallResults(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		info balancer.DoneInfo
-		want verdict
+		want callResult
 	}{
 		{"an answer", doneInfo(codes.OK, true, true), success},
 		{"an error status that is not a failure", doneInfo(codes.NotFound, true, true), success},
 		{"a server's RESOURCE_EXHAUSTED", doneInfo(codes.ResourceExhausted, true, true), failure},
-		{"the client's own size limit", doneInfo(codes.ResourceExhausted, true, false), nothing},
-		{"a message that cannot be marshaled", doneInfo(codes.Internal, true, false), nothing},
+		{"the client's own size limit", doneInfo(codes.ResourceExhausted, true, false), inconclusive},
+		{"a message that cannot be marshaled", doneInfo(codes.Internal, true, false), inconclusive},
 		{"a server's INTERNAL", doneInfo(codes.Internal, true, true), failure},
 		{"a server's UNKNOWN", doneInfo(codes.Unknown, true, true), failure},
-		{"a client error without a status", balancer.DoneInfo{Err: errors.New("x"), BytesSent: true}, nothing},
-		{"a token source that fails before the call is sent", doneInfo(codes.Unavailable, false, false), nothing},
+		{"a client error without a status", balancer.DoneInfo{Err: errors.New("x"), BytesSent: true}, inconclusive},
+		{"a token source that fails before the call is sent", doneInfo(codes.Unavailable, false, false), inconclusive},
 		{"a server that hangs", doneInfo(codes.DeadlineExceeded, true, false), failure},
 		{"a server that hangs after its first bytes", doneInfo(codes.DeadlineExceeded, true, true), failure},
 		{"a lost connection", doneInfo(codes.Unavailable, true, false), failure},
 		{"lost data", doneInfo(codes.DataLoss, true, false), failure},
-		{"a client that cancels", doneInfo(codes.Canceled, true, false), nothing},
+		{"a client that cancels", doneInfo(codes.Canceled, true, false), inconclusive},
 		{"a client that cancels a stream after an answer", doneInfo(codes.Canceled, true, true), success},
-		{"a pick of a connection that was just lost", balancer.DoneInfo{}, nothing},
-		{"neither an answer nor an error", doneInfo(codes.OK, true, false), nothing},
+		{"a pick of a connection that was just lost", balancer.DoneInfo{}, inconclusive},
+		{"neither an answer nor an error", doneInfo(codes.OK, true, false), inconclusive},
 		{"an undefined code", doneInfo(99, true, true), success},
 	} {
 		c := lbconfig.NewOutlierDetection()
@@ -56,14 +56,14 @@ func TestFailureCodes(t *testing.T) {
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
 	c.FailureCodes = []lbconfig.Code{"NOT_FOUND", "CANCELLED", "UNAVAILABLE"}
 	r := rulesOf(c)
-	for info, want := range map[*balancer.DoneInfo]verdict{
+	for info, want := range map[*balancer.DoneInfo]callResult{
 		{Err: status.Error(codes.NotFound, ""), BytesSent: true, BytesReceived: true}: failure,
-		{Err: status.Error(codes.NotFound, ""), BytesSent: true}:                      nothing,
+		{Err: status.Error(codes.NotFound, ""), BytesSent: true}:                      inconclusive,
 		{Err: status.Error(codes.Canceled, ""), BytesSent: true, BytesReceived: true}: failure,
-		{Err: status.Error(codes.Canceled, ""), BytesSent: true}:                      nothing,
+		{Err: status.Error(codes.Canceled, ""), BytesSent: true}:                      inconclusive,
 		{Err: status.Error(codes.Unavailable, ""), BytesSent: true}:                   failure,
 		{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true}: success,
-		{Err: status.Error(codes.DeadlineExceeded, ""), BytesSent: true}:              nothing,
+		{Err: status.Error(codes.DeadlineExceeded, ""), BytesSent: true}:              inconclusive,
 	} {
 		if got := r.of(*info); got != want {
 			t.Errorf("%v, sent %v, received %v: verdict %d, want %d", info.Err, info.BytesSent, info.BytesReceived, got, want)
@@ -100,15 +100,15 @@ func TestCounter(t *testing.T) {
 	var c counter
 	c.successes.Add(3)
 	c.failures.Add(4)
-	c.row.Add(4)
-	if s, f := c.swap(); s != 3 || f != 4 || c.row.Load() != 4 {
-		t.Errorf("counted %d and %d, and %d in a row; want 3, 4 and 4", s, f, c.row.Load())
+	c.consecutive.Add(4)
+	if s, f := c.swap(); s != 3 || f != 4 || c.consecutive.Load() != 4 {
+		t.Errorf("counted %d and %d, and %d in a row; want 3, 4 and 4", s, f, c.consecutive.Load())
 	}
 	if s, f := c.swap(); s != 0 || f != 0 {
 		t.Errorf("a second swap returned %d and %d, want 0", s, f)
 	}
 	c.failures.Add(1)
-	if c.reset(); c.row.Load() != 0 || c.failures.Load() != 0 {
+	if c.reset(); c.consecutive.Load() != 0 || c.failures.Load() != 0 {
 		t.Error("reset did not clear all counts")
 	}
 }

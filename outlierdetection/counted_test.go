@@ -63,7 +63,7 @@ func TestNestedPolicies(t *testing.T) {
 				if err := h.policy.UpdateClientConnState(state); err != nil {
 					t.Fatal(err)
 				}
-				h.cc.Answer(nil)
+				h.cc.CompleteConnects(nil)
 			}
 			disabled := outlierscenario.Default()
 			update(disabled, disabled)
@@ -90,8 +90,8 @@ func TestCallsAreNotCountedWithoutAlgorithm(t *testing.T) {
 
 type quarterReadyPicker struct{ balancer.Picker }
 
-func (quarterReadyPicker) ReadyPart() float64 { return 0.25 }
-func (quarterReadyPicker) Failure() error     { return fmt.Errorf("down") }
+func (quarterReadyPicker) ReadyShare() float64 { return 0.25 }
+func (quarterReadyPicker) Failure() error      { return fmt.Errorf("down") }
 
 // A picker that wraps the child's picker must have the same Tier and Failure.
 func TestWrappedPickersKeepTierAndFailure(t *testing.T) {
@@ -100,7 +100,7 @@ func TestWrappedPickersKeepTierAndFailure(t *testing.T) {
 		&picker{child: quarterReadyPicker{}},
 		&reporting{&picker{child: quarterReadyPicker{}}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
 	} {
-		want := shell.Tier{ReadyPart: 0.25}
+		want := shell.Tier{ReadyShare: 0.25}
 		if _, isReporting := p.(*reporting); isReporting {
 			want.Condition, want.Interval = shell.HalfOpen, time.Second
 		}

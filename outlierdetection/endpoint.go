@@ -13,11 +13,11 @@ import (
 )
 
 // endpoint is an entry of A50's map. An endpoint with several addresses has a single entry (A61).
-type endpoint = core.Endpoint[counted]
+type endpoint = core.Endpoint[endpointStats]
 
 type key = identity.Key
 
-type counted struct {
+type endpointStats struct {
 	counter
 	key       key
 	update    uint64 // value of policy.updates for the last list that contained the endpoint
@@ -39,7 +39,7 @@ type counted struct {
 type counter struct {
 	successes, failures atomic.Uint64
 	since               atomic.Uint64 // number of the period in which the first consecutive failure was counted
-	row, code           atomic.Uint32
+	consecutive, code   atomic.Uint32
 }
 
 func (c *counter) swap() (successes, failures uint64) {
@@ -48,7 +48,7 @@ func (c *counter) swap() (successes, failures uint64) {
 
 func (c *counter) reset() {
 	c.swap()
-	c.row.Store(0)
+	c.consecutive.Store(0)
 }
 
 // list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
@@ -106,7 +106,7 @@ func (p *policy) entry(search *inorder.Search, k key) *endpoint {
 	}
 	e := p.known[k]
 	if e == nil {
-		e = &endpoint{Attached: counted{key: k}}
+		e = &endpoint{Attached: endpointStats{key: k}}
 		p.known[k] = e
 	}
 	return e

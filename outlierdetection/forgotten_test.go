@@ -44,29 +44,29 @@ func TestSubchannelShutdown(t *testing.T) {
 		subConnsOf := func(name string) []*subConn {
 			for _, e := range p.core.Endpoints() {
 				if e.Attached.name == name {
-					return p.of(e)
+					return p.subConnsOf(e)
 				}
 			}
 			return nil
 		}
 		h.fail("a")
 		h.wantReceived("a TRANSIENT_FAILURE")
-		if len(p.all) != 2 || p.strangers.Load() != 2 || len(subConnsOf("b")) != 1 {
-			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all), p.strangers.Load(), len(subConnsOf("b")))
+		if len(p.all) != 2 || p.uncountedSubConns.Load() != 2 || len(subConnsOf("b")) != 1 {
+			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all), p.uncountedSubConns.Load(), len(subConnsOf("b")))
 		}
 		child := h.builder.built[0]
 		removed := h.cc.SubConn("b")
 		child.cc.RemoveSubConn(child.conns["b"])
 		synctest.Wait()
 		h.wantReceived("a READY", "tier emptied")
-		if !removed.IsShutdown() || len(p.all) != 1 || p.strangers.Load() != 1 || len(subConnsOf("b")) != 0 {
-			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.strangers.Load(), len(subConnsOf("b")))
+		if !removed.IsShutdown() || len(p.all) != 1 || p.uncountedSubConns.Load() != 1 || len(subConnsOf("b")) != 0 {
+			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.uncountedSubConns.Load(), len(subConnsOf("b")))
 		}
 		h.ready(removed)
 		child.conns["b"].Shutdown()
 		synctest.Wait()
-		if h.wantReceived(); p.strangers.Load() != 1 {
-			t.Errorf("%d subchannels not counted by their users after a second Shutdown, want 1", p.strangers.Load())
+		if h.wantReceived(); p.uncountedSubConns.Load() != 1 {
+			t.Errorf("%d subchannels not counted by their users after a second Shutdown, want 1", p.uncountedSubConns.Load())
 		}
 	})
 }

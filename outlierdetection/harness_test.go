@@ -166,7 +166,7 @@ func (h *harness) Update(config core.Config, endpoints []string) {
 		h.t.Fatal(err)
 	}
 	synctest.Wait()
-	for _, sc := range h.cc.Live() {
+	for _, sc := range h.cc.LiveSubConns() {
 		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.disconnected[sc.Addresses[0].Addr] {
 			h.ready(sc)
 		}

@@ -49,7 +49,7 @@ func TestUpdateBehindProxyIsLinear(t *testing.T) {
 			if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: configOf(config, h.child), ResolverState: state}); err != nil {
 				t.Fatal(err)
 			}
-			h.cc.Answer(nil)
+			h.cc.CompleteConnects(nil)
 		}
 		for _, step := range []struct {
 			what   string

@@ -28,7 +28,7 @@ type period struct {
 type proof struct {
 	epoch             uint64
 	answers, refusals atomic.Uint64
-	said              atomic.Bool // the core knows that a call was answered
+	reported          atomic.Bool // the core knows that a call was answered
 	watches           atomic.Bool // a call without a deadline is being timed (see watch)
 }
 
@@ -79,8 +79,8 @@ func (b *period) count(info balancer.DoneInfo) {
 	case success:
 		counter.successes.Add(1)
 		// The count is usually 0 already. Not storing 0 again avoids contention between CPU cores.
-		if counter.row.Load() != 0 && b.number >= counter.since.Load() {
-			counter.row.Store(0)
+		if counter.consecutive.Load() != 0 && b.number >= counter.since.Load() {
+			counter.consecutive.Store(0)
 		}
 		if b.proof != nil {
 			b.answered()
@@ -92,7 +92,7 @@ func (b *period) count(info balancer.DoneInfo) {
 			b.proof.refusals.Add(1)
 		}
 		b.fail(r)
-	case nothing:
+	case inconclusive:
 	}
 }
 
@@ -105,12 +105,12 @@ func (b *period) fail(r *rules) {
 	}
 	p, e := b.policy, b.endpoint
 	counter := &e.Attached.counter
-	row := counter.row.Add(1)
-	if row >= r.row && counter.row.CompareAndSwap(row, 0) {
+	row := counter.consecutive.Add(1)
+	if row >= r.row && counter.consecutive.CompareAndSwap(row, 0) {
 		p.Event(func() {
 			e.Unavailable = counter.unavailable()
 			p.core.Failed(e, time.Now())
-			p.settle()
+			p.applyOutcome()
 		})
 	} else if row == 1 {
 		p.begin(e, func(b *period) { counter.since.Store(b.number) })
@@ -124,14 +124,14 @@ func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes
 // answered counts an answered call. It notifies the core of the first answer after the ejection.
 func (b *period) answered() {
 	b.proof.answers.Add(1)
-	if !b.endpoint.Attached.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {
+	if !b.endpoint.Attached.unproven.Load() || !b.proof.reported.CompareAndSwap(false, true) {
 		return
 	}
 	p := b.policy
 	p.Event(func() {
 		if p.current(b.endpoint).proof == b.proof {
 			p.core.Answered(b.endpoint)
-			p.settle()
+			p.applyOutcome()
 		}
 	})
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Picked implements shell.Counted.
-func (s *subConn) Picked(user shell.CountedUser) {
+// AddUser implements shell.Counted.
+func (s *subConn) AddUser(user shell.CountedUser) {
 	s.mu.Lock()
-	known := s.user != nil || s.shut
+	known := s.user != nil || s.isShutdown
 	s.user = user
 	s.mu.Unlock()
 	if !known {
-		s.policy.strangers.Add(-1)
+		s.policy.uncountedSubConns.Add(-1)
 	}
 	if above, ok := s.SubConn.(shell.Counted); ok {
-		above.Picked(user)
+		above.AddUser(user)
 	}
 }
 
@@ -29,14 +29,14 @@ func (s *subConn) Picker() balancer.Picker {
 	switch {
 	case s.policy.rules.Load() != nil:
 		e := s.endpoint.Load()
-		return &counting{s, above, e != nil && e.Attached.unproven.Load()}
+		return &countingPicker{s, above, e != nil && e.Attached.unproven.Load()}
 	case above != nil:
 		return above
 	}
 	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
 }
 
-func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
+func (s *subConn) addDone(result *balancer.PickResult, info balancer.PickInfo) {
 	if s.policy.rules.Load() != nil {
 		if done := s.done(info); done != nil {
 			result.Done = both(done, result.Done)

@@ -20,7 +20,7 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	}
 	if s, ok := result.SubConn.(*subConn); ok {
 		result.SubConn = s.SubConn
-		s.countIn(&result, info)
+		s.addDone(&result, info)
 	}
 	return result, nil
 }
@@ -29,17 +29,17 @@ func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
 func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
-type counting struct {
+type countingPicker struct {
 	subConn  *subConn
 	above    balancer.Picker // the picker of a parent policy that also counts calls, or nil
 	unproven bool
 }
 
-func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+func (c *countingPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if c.above != nil {
 		result, err := c.above.Pick(info)
 		if err == nil {
-			c.subConn.countIn(&result, info)
+			c.subConn.addDone(&result, info)
 		}
 		return result, err
 	}
@@ -47,9 +47,9 @@ func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 // Tier reports whether the endpoint must answer a call before it counts as usable again.
-func (c *counting) Tier() shell.Tier {
+func (c *countingPicker) Tier() shell.Tier {
 	if c.unproven {
-		return shell.Tier{UnprovenPart: 1}
+		return shell.Tier{UnprovenShare: 1}
 	}
 	return shell.TierOf(c.above)
 }
@@ -68,7 +68,7 @@ type reporting struct {
 func (r *reporting) Tier() shell.Tier {
 	tier := r.tier
 	below := shell.TierOf(r.Picker)
-	tier.ReadyPart, tier.UnprovenPart = below.ReadyPart, below.UnprovenPart
+	tier.ReadyShare, tier.UnprovenShare = below.ReadyShare, below.UnprovenShare
 	return tier
 }
 

@@ -25,7 +25,7 @@ type policy struct {
 	*shell.Shell
 	child  *shell.Child
 	state  balancer.State
-	core   *core.Core[counted]
+	core   *core.Core[endpointStats]
 	phase  core.Phase
 	doubts bool
 	codes  string            // status codes with which calls failed, if all endpoints are ejected
@@ -42,7 +42,7 @@ type policy struct {
 const sweepTimer = 0
 
 func newPolicy(s *shell.Shell, random func() uint32) *policy {
-	p := &policy{Shell: s, state: shell.Connecting(), core: core.New[counted](random)}
+	p := &policy{Shell: s, state: shell.Connecting(), core: core.New[endpointStats](random)}
 	p.all = make(map[*subConn]struct{})
 	s.ClientConn = &clientConn{s.ClientConn, p}
 	p.child = s.NewChild("", shell.Handlers{Reported: p.reported})
@@ -52,8 +52,8 @@ func newPolicy(s *shell.Shell, random func() uint32) *policy {
 func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.state = state
 	if state.ConnectivityState == connectivity.TransientFailure {
-		p.core.NoneConnects()
-		p.settle()
+		p.core.AllConnectsFailed()
+		p.applyOutcome()
 	}
 	p.Publish()
 }
@@ -77,7 +77,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 		p.bind(list)
 		p.noteConnections(list)
 	}
-	p.settle()
+	p.applyOutcome()
 	p.startTimer()
 	p.child.Update(c.ChildPolicy, state)
 }
@@ -109,38 +109,38 @@ func (p *policy) startTimer() {
 func (p *policy) sweep() {
 	for _, e := range p.core.Endpoints() {
 		e.Successes, e.Failures = e.Attached.swap()
-		e.Answers, e.Refusals = 0, 0
+		e.Answers, e.FailedAnswers = 0, 0
 		if b := e.Attached.period.Load(); b != nil && b.proof != nil {
-			e.Answers, e.Refusals = b.proof.answers.Swap(0), b.proof.refusals.Swap(0)
+			e.Answers, e.FailedAnswers = b.proof.answers.Swap(0), b.proof.refusals.Swap(0)
 		}
 		e.Unavailable = e.Attached.unavailable()
 		if e.Ejected() {
-			e.Attached.row.Store(0) // failures from before this ejection must not count towards the next one
+			e.Attached.consecutive.Store(0) // failures from before this ejection must not count towards the next one
 		}
 	}
 	p.core.Sweep(time.Now())
-	p.settle()
+	p.applyOutcome()
 	p.startTimer()
 }
 
-func (p *policy) settle() {
+func (p *policy) applyOutcome() {
 	outcome := p.core.Take()
 	for _, e := range outcome.Ejections {
 		shell.Logger.Infof("outlier_detection: endpoint %s is ejected by %v", e.Endpoint.Attached.name, e.By)
 		target := p.Options.Target.String()
-		at := enforcedAt.Of(target, tally.Labels{p.place.Priority, p.place.Service})
+		at := enforcedAt.Limit(target, tally.Labels{p.place.Priority, p.place.Service})
 		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, target, at[0], e.By.String(), at[1])
 	}
 	for _, e := range outcome.Doubts {
 		p.renew(e)
 		if e.Attached.unproven.Swap(e.Unproven()) != e.Unproven() {
-			for _, s := range p.of(e) {
+			for _, s := range p.subConnsOf(e) {
 				s.pickerChanged()
 			}
 		}
 	}
 	for _, c := range outcome.Changes {
-		for _, s := range p.of(c.Endpoint) {
+		for _, s := range p.subConnsOf(c.Endpoint) {
 			s.setEjected(c.Ejected)
 		}
 	}
@@ -153,12 +153,12 @@ func (p *policy) settle() {
 			p.codes = p.failures()
 		}
 		p.phase = phase
-		shell.Logger.Warningf("outlier_detection: %s: %s", p.Options.Target.String(), p.said())
+		shell.Logger.Warningf("outlier_detection: %s: %s", p.Options.Target.String(), p.logText())
 		p.Publish()
 	}
 }
 
-func (p *policy) said() string {
+func (p *policy) logText() string {
 	text := ""
 	if p.place.Priority != "" {
 		text = "priority " + p.place.Priority + ": "
@@ -201,7 +201,7 @@ func (p *policy) failures() string {
 // the child does not use shell.Counted.
 func (p *policy) State() balancer.State {
 	state := p.state
-	if p.strangers.Load() > 0 {
+	if p.uncountedSubConns.Load() > 0 {
 		state.Picker = &picker{state.Picker, p}
 	}
 	if p.phase != core.Usable || p.doubts {
@@ -231,7 +231,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	d := shell.OutlierDetection{Tier: conditions[p.phase]}
 	for _, e := range p.core.Endpoints() {
 		if e.Ejected() {
-			d.Ejected = append(d.Ejected, shell.Ejected{Name: e.Attached.name, By: e.By(), Until: p.core.EjectedUntil(e)})
+			d.Ejected = append(d.Ejected, shell.Ejected{Name: e.Attached.name, By: e.EjectedBy(), Until: p.core.EjectedUntil(e)})
 		}
 	}
 	s.Details = d

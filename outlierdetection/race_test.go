@@ -41,7 +41,7 @@ func callConcurrently(t *testing.T, child string) {
 	}
 	workers.Go(func() {
 		for i := range 50 {
-			for _, sc := range h.cc.Live() {
+			for _, sc := range h.cc.LiveSubConns() {
 				if sc.Connects() == 0 {
 					continue // gRPC reports no state before Connect
 				}
@@ -69,7 +69,7 @@ func callConcurrently(t *testing.T, child string) {
 	if now := len(h.cc.States()); now != published {
 		t.Errorf("published %d states after Close", now-published)
 	}
-	if live := h.cc.Live(); len(live) > 0 {
+	if live := h.cc.LiveSubConns(); len(live) > 0 {
 		t.Errorf("subchannels %v remain after Close", live)
 	}
 }

@@ -28,7 +28,7 @@ func TestNumberOfSeriesIsLimited(t *testing.T) {
 			}
 			synctest.Wait()
 			if i == 0 {
-				for _, conn := range h.cc.Live() {
+				for _, conn := range h.cc.LiveSubConns() {
 					h.ready(conn)
 				}
 			}

@@ -50,24 +50,24 @@ type subConn struct {
 	changed  func(balancer.SubConnState)
 	endpoint atomic.Pointer[endpoint]
 
-	mu        sync.Mutex
-	run       uint32 // number of connectivity changes; identifies a connection
-	state     uint8  // a connectivity.State
-	healthy   uint8  // health of this connection, a connectivity.State; IDLE before the first report
-	shut      bool
-	ejected   bool // guarded by delivery; it is here because it then takes no memory
-	addresses []resolver.Address
-	listener  func(balancer.SubConnState)
-	user      shell.CountedUser
+	mu         sync.Mutex
+	run        uint32 // number of connectivity changes; identifies a connection
+	state      uint8  // a connectivity.State
+	healthy    uint8  // health of this connection, a connectivity.State; IDLE before the first report
+	isShutdown bool
+	ejected    bool // guarded by delivery; it is here because it then takes no memory
+	addresses  []resolver.Address
+	listener   func(balancer.SubConnState)
+	user       shell.CountedUser
 
 	// delivery is held while a listener of the child runs, so that the child receives states in order.
 	// An ejection that belongs to an earlier connection is therefore never delivered after a new
 	// connectivity state. To avoid a deadlock, the methods that a listener may call do not acquire
 	// delivery. It also guards the fields below.
-	delivery  sync.Mutex
-	health    balancer.SubConnState // last reported health; it belongs to the connection healthRun
-	healthRun uint32
-	toldRun   uint32 // value of run when the child was last notified of the ejection
+	delivery    sync.Mutex
+	health      balancer.SubConnState // last reported health; it belongs to the connection healthRun
+	healthRun   uint32
+	notifiedRun uint32 // value of run when the child was last notified of the ejection
 }
 
 var ejected = balancer.SubConnState{
@@ -87,12 +87,12 @@ func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 // Shutdown shuts the subchannel down. The child then receives no more health updates.
 func (s *subConn) Shutdown() {
 	s.mu.Lock()
-	stranger := s.user == nil && !s.shut
-	s.shut, s.listener = true, nil
+	stranger := s.user == nil && !s.isShutdown
+	s.isShutdown, s.listener = true, nil
 	s.run++
 	s.mu.Unlock()
 	if stranger {
-		s.policy.strangers.Add(-1)
+		s.policy.uncountedSubConns.Add(-1)
 	}
 	s.policy.remove(s)
 	s.SubConn.Shutdown()
@@ -119,7 +119,7 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 // the server's health, and also of ejections (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
-		s.policy.listens.Store(true)
+		s.policy.hasHealthListener.Store(true)
 	}
 	s.mu.Lock()
 	s.listener = listener
@@ -149,8 +149,8 @@ func (s *subConn) healthChanged(of uint32, state balancer.SubConnState) {
 	s.health, s.healthRun = state, run
 	if !s.ejected {
 		listener(state)
-	} else if s.toldRun != run {
-		s.toldRun = run
+	} else if s.notifiedRun != run {
+		s.notifiedRun = run
 		listener(ejected)
 	}
 }
@@ -169,10 +169,10 @@ func (s *subConn) setEjected(now bool) {
 		return // healthChanged will notify the child when the health is known
 	}
 	if now {
-		s.toldRun = run
+		s.notifiedRun = run
 		listener(ejected)
 	} else {
-		s.toldRun = 0
+		s.notifiedRun = 0
 		listener(s.health)
 	}
 }
@@ -197,9 +197,9 @@ func (s *subConn) noteConnection(changed bool) {
 func (s *subConn) connection() core.Connection {
 	state, healthy := connectivity.State(s.state), connectivity.State(s.healthy)
 	switch {
-	case s.shut:
+	case s.isShutdown:
 		return core.Absent
-	case state == connectivity.Ready && (healthy == connectivity.Ready || !s.policy.listens.Load()):
+	case state == connectivity.Ready && (healthy == connectivity.Ready || !s.policy.hasHealthListener.Load()):
 		return core.Connected
 	case state == connectivity.TransientFailure, state == connectivity.Ready && healthy == connectivity.TransientFailure:
 		return core.Broken

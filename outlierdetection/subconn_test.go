@@ -100,21 +100,21 @@ func TestUncountedSubchannels(t *testing.T) {
 		p := h.inner()
 		want := func(what string, n int64) {
 			t.Helper()
-			if got := p.strangers.Load(); got != n {
+			if got := p.uncountedSubConns.Load(); got != n {
 				t.Errorf("%s: %d subchannels without a counting user, want %d", what, got, n)
 			}
 		}
 		conns := h.builder.built[0].conns
 		a, b := conns["a"].(*subConn), conns["b"].(*subConn)
 		want("before Picked", 3)
-		a.Picked(user{})
-		a.Picked(user{})
+		a.AddUser(user{})
+		a.AddUser(user{})
 		want("after Picked", 2)
 		a.Shutdown()
 		want("after its Shutdown", 2)
 		b.Shutdown()
 		want("after the Shutdown of another", 1)
-		b.Picked(user{})
+		b.AddUser(user{})
 		want("after Picked on a closed subchannel", 1)
 	})
 }
@@ -181,7 +181,7 @@ func TestUpdateAddresses(t *testing.T) {
 		h.wantReceived("a TRANSIENT_FAILURE")
 		move("a", "b")
 		h.wantReceived("a READY")
-		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
+		if got := h.cc.SubConn("a").UpdatedAddresses(); len(got) != 2 {
 			t.Errorf("the subchannel was given %v, want both addresses", got)
 		}
 		move("b")

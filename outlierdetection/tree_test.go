@@ -59,7 +59,7 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpoints}}); err != nil {
 		h.t.Fatal(err)
 	}
-	h.cc.Answer(nil)
+	h.cc.CompleteConnects(nil)
 }
 
 func (h *tree) calls(n int, bad string) map[string]int {
@@ -99,8 +99,8 @@ func TestFailingEndpointIsEjected(t *testing.T) {
 				h.want(h.calls(10, ""), "map[a:5 b:5]")
 				h.want(h.calls(10, "a"), "map[a:5 b:5]")
 				h.want(h.calls(10, "a"), "map[b:10]")
-				if len(h.cc.SubConns()) != 2 || len(h.cc.Live()) != 2 {
-					t.Errorf("%v of %v are live, want both connections kept", h.cc.Live(), h.cc.SubConns())
+				if len(h.cc.SubConns()) != 2 || len(h.cc.LiveSubConns()) != 2 {
+					t.Errorf("%v of %v are live, want both connections kept", h.cc.LiveSubConns(), h.cc.SubConns())
 				}
 				time.Sleep(40 * time.Second)
 				synctest.Wait()
@@ -170,7 +170,7 @@ func TestEndpointsBehindProxy(t *testing.T) {
 			return resolver.Endpoint{Addresses: []resolver.Address{{Addr: "proxy", ServerName: target, Attributes: attributes.New("to", target)}}}
 		}
 		h.update(consecutiveConfig(), proxied("a"), proxied("b"))
-		ready := h.cc.Live()
+		ready := h.cc.LiveSubConns()
 		if len(ready) != 2 {
 			t.Fatalf("connections are %v, want two", ready)
 		}

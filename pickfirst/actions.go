@@ -73,7 +73,7 @@ func (p *policy) publishReady(s *subchannel) {
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
-		if p.picked == s && s.index != gone && !p.closed {
+		if p.picked == s && s.index != removedIndex && !p.closed {
 			p.publishReady(s)
 		}
 	})
@@ -100,16 +100,16 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // an unmade if gRPC could not create the subchannel
+	conn   balancer.SubConn // an pendingSubConn if gRPC could not create the subchannel
 	index  int              // index of the address in the list, or gone after Shutdown; guarded by the serializer
 	rest   serial.Timer
 }
 
-const gone = -1
+const removedIndex = -1
 
 func (e *entry) shutdown() {
 	if e.sub != nil {
-		e.sub.index = gone
+		e.sub.index = removedIndex
 		e.sub.rest.Stop()
 		e.sub.conn.Shutdown()
 		e.sub = nil
@@ -126,7 +126,7 @@ func (s *subchannel) changed(state balancer.SubConnState) {
 }
 
 func (p *policy) report(s *subchannel, now core.State, err error) {
-	if s.index != gone && !p.closed {
+	if s.index != removedIndex && !p.closed {
 		p.act(p.core.Report(time.Since(epoch), s.index, now, err))
 	}
 }
@@ -145,7 +145,7 @@ func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy
 	p.serial.Enqueue(func() {
-		if s.index != gone && !p.closed {
+		if s.index != removedIndex && !p.closed {
 			p.act(p.core.Health(s.index, now, state.ConnectionError))
 		}
 	})

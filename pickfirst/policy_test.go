@@ -54,7 +54,7 @@ func TestConnectsToFirstWorkingAddress(t *testing.T) {
 	cc.SubConn("b").Report(connectivity.Connecting, nil)
 	cc.SubConn("b").Report(connectivity.Ready, nil)
 	wantState(t, cc, connectivity.Ready, "b")
-	if live := cc.Live(); len(live) != 1 {
+	if live := cc.LiveSubConns(); len(live) != 1 {
 		t.Errorf("%v are open, want only b", live)
 	}
 }

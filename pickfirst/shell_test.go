@@ -59,7 +59,7 @@ func TestUnderEndpointSharding(t *testing.T) {
 	wg.Wait()
 	update(t, parent, s)
 	parent.Close()
-	if live := cc.Live(); len(live) != 0 {
+	if live := cc.LiveSubConns(); len(live) != 0 {
 		t.Errorf("%v are open after Close", live)
 	}
 }

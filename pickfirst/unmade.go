@@ -19,21 +19,21 @@ func (s *subchannel) open(address []resolver.Address, refusals int) {
 	if err == nil {
 		s.conn = conn
 		if counted, ok := conn.(shell.Counted); ok {
-			counted.Picked(s)
+			counted.AddUser(s)
 		}
 		conn.Connect()
 		return
 	}
 	s.policy.serial.Enqueue(func() { s.policy.report(s, core.TransientFailure, err) })
-	u := &unmade{sub: s, address: address, refusals: refusals + 1}
+	u := &pendingSubConn{sub: s, address: address, refusals: refusals + 1}
 	u.timer = time.AfterFunc(xnet.Backoff(refusals, rand.Float64()), func() { s.policy.serial.Run(u.rest) })
 	s.conn = u
 }
 
-// unmade is used in place of a subchannel that gRPC could not create, which happens while the
+// pendingSubConn is used in place of a subchannel that gRPC could not create, which happens while the
 // channel closes. For the core, it is a subchannel in backoff after a failed attempt. It is kept if
 // the address is also in the next list, and it retries indefinitely (A62).
-type unmade struct {
+type pendingSubConn struct {
 	balancer.SubConn // nil; only Connect and Shutdown are called
 
 	sub      *subchannel
@@ -44,17 +44,17 @@ type unmade struct {
 }
 
 // Connect tries again to create the subchannel. It has no effect during the backoff.
-func (u *unmade) Connect() {
+func (u *pendingSubConn) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)
 	}
 }
 
-func (u *unmade) rest() {
+func (u *pendingSubConn) rest() {
 	u.rested = true
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
 // Shutdown ends the retries. If the timer has just fired, its event has no effect, because the
 // index of the subchannel is then gone.
-func (u *unmade) Shutdown() { u.timer.Stop() }
+func (u *pendingSubConn) Shutdown() { u.timer.Stop() }

@@ -50,7 +50,7 @@ func TestParseConfig(t *testing.T) {
 // grpc-go's cds policy marshals a parsed configuration and parses it again. The result must be the
 // same.
 func TestConfigSurvivesRoundTrips(t *testing.T) {
-	first, last := lbtest.RoundTrips(t, newBuilder(Name), `{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
+	first, last := lbtest.CheckRoundTrips(t, newBuilder(Name), `{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "failbackDelay": "30s"}`)
 	want, got := first.(*lbconfig.Priority), last.(*lbconfig.Priority)
 	if !reflect.DeepEqual(got.Priorities, want.Priorities) || got.FailoverTimeout != want.FailoverTimeout || got.FailbackDelay != want.FailbackDelay || len(got.Children) != 2 {
@@ -65,7 +65,7 @@ func TestConfigSurvivesRoundTrips(t *testing.T) {
 
 func TestParseConfigNamesTheField(t *testing.T) {
 	one := `"children": {"a": ` + stub + `}`
-	lbtest.Refuses(t, newBuilder(Name), "priority: ", map[string]string{
+	lbtest.CheckConfigErrors(t, newBuilder(Name), "priority: ", map[string]string{
 		``:                                      `nothing given, want a JSON object`,
 		`[]`:                                    `[] given, want a JSON object`,
 		`null`:                                  `null given, want a JSON object`,

@@ -31,7 +31,7 @@ func TestErrorsOutsideUpdateAreNotKept(t *testing.T) {
 		stubs.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
 		stubs.Get("a").Report(connectivity.Ready, nil)
 	}
-	shell.PartsOf(p).(*policy).Do(func() {})
+	shell.PolicyOf(p).(*policy).Do(func() {})
 	if n := len(stubs.Built()); n != 11 {
 		t.Errorf("%d children were built, want a once and b ten times", n)
 	}
@@ -65,7 +65,7 @@ func TestAcceptedUpdateClearsRefusal(t *testing.T) {
 		if i == 0 {
 			b.Get("a").Report(connectivity.TransientFailure, errors.New("connection refused"))
 		}
-		shell.PartsOf(p).(*policy).Do(func() {})
+		shell.PolicyOf(p).(*policy).Do(func() {})
 		if got := lbtest.Pick(cc.State()); got != step.want {
 			t.Errorf("update %d: calls get %q, want %q", i, got, step.want)
 		}

@@ -37,7 +37,7 @@ func (p *policy) reportInUse(cause string) {
 		p.journal.reported = reportedPriority{child, time.Now(), p.inUseReason(child, cause, last)}
 	}
 	current.Since, current.Why = p.journal.reported.since, p.journal.reported.reason
-	reporter.Tell(current)
+	reporter.Report(current)
 }
 
 // inUseReason returns the reason why child is in use. If child is "", it returns the reason why no

@@ -48,7 +48,7 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 		return ""
 	}
 	target := p.Options.Target.String()
-	counted := failovers.Of(target, tally.Labels{p.title(from), p.title(to)})
+	counted := failovers.Limit(target, tally.Labels{p.title(from), p.title(to)})
 	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, target, counted[0], counted[1], p.metricReason(from, to))
 	now := time.Now()
 	oldIndex, newIndex := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)

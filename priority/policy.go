@@ -53,7 +53,7 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 	return core.Config{
 		Children:              slices.Collect(maps.Keys(c.Children)),
 		Priorities:            c.Priorities,
-		Of:                    c.SourcePriorities,
+		SourcePriorities:      c.SourcePriorities,
 		FailoverTimeout:       time.Duration(c.FailoverTimeout),
 		ChildRetention:        time.Duration(c.ChildRetention),
 		RemovedChildRetention: time.Duration(c.RemovedChildRetention),
@@ -78,7 +78,7 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 		return ok
 	})
 	c := coreConfig(config)
-	c.Single = p.singleConnection()
+	c.SingleConnection = p.singleConnection()
 	p.apply(p.core.BeginUpdate(c))
 }
 
@@ -176,7 +176,7 @@ func (p *policy) resolveNow(name string) {
 
 func tierOf(picker balancer.Picker) core.Tier {
 	tier := shell.TierOf(picker)
-	return core.Tier{Condition: conditions[tier.Condition], ReadyPart: tier.ReadyPart, UnprovenPart: tier.UnprovenPart}
+	return core.Tier{Condition: conditions[tier.Condition], ReadyShare: tier.ReadyShare, UnprovenShare: tier.UnprovenShare}
 }
 
 var conditions = [...]core.Condition{shell.Usable: core.Usable, shell.Emptied: core.Emptied, shell.HalfOpen: core.HalfOpen}

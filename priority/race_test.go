@@ -233,7 +233,7 @@ func TestFailoverTimerStoppedWhileItFires(t *testing.T) {
 		r.Update(update("p0", "p1"))
 		r.Take()
 		release := make(chan struct{})
-		go shell.PartsOf(r.policy).(*policy).Do(func() { <-release })
+		go shell.PolicyOf(r.policy).(*policy).Do(func() { <-release })
 		synctest.Wait()
 		r.Report("p0", ready)
 		r.Report("p0", connecting)

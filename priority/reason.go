@@ -46,10 +46,10 @@ func (p *policy) reasonOf(child string) reason {
 		r.text, r.failingSince = brief(errors.New(message)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
-		if err != nil && !errors.Is(err, shell.ErrUntold) {
+		if err != nil && !errors.Is(err, shell.ErrUnknownFailure) {
 			r.text += ", last error: " + brief(err)
 		}
-	case err == nil || errors.Is(err, shell.ErrUntold):
+	case err == nil || errors.Is(err, shell.ErrUnknownFailure):
 		r.text, r.hasError = core.TransientFailure.String(), false
 	default:
 		r.text = brief(err)
@@ -71,7 +71,7 @@ func (p *policy) poorReason(child string) string {
 	case tier.Condition == core.HalfOpen:
 		return "calls to all of its endpoints failed" + p.failureCodes(child) + ", and a few of them show whether that is over"
 	}
-	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyPart, 100*p.config.MinReady)
+	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyShare, 100*p.config.MinReady)
 }
 
 // failureCodes returns the status codes with which a child's calls failed, as in " with

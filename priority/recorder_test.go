@@ -129,7 +129,7 @@ func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 func (p picker) Tier() shell.Tier {
-	return shell.Tier{Condition: shell.Condition(p.report.Condition), ReadyPart: p.report.ReadyPart, UnprovenPart: p.report.Unproven}
+	return shell.Tier{Condition: shell.Condition(p.report.Condition), ReadyShare: p.report.ReadyShare, UnprovenShare: p.report.Unproven}
 }
 
 func (p picker) Failure() error { return p.report.Err() }
@@ -177,7 +177,7 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 }
 
 func (r *recorder) Update(u scenario.Update) {
-	r.single = u.Config.Single
+	r.single = u.Config.SingleConnection
 	err := r.policy.UpdateClientConnState(r.state(u))
 	synctest.Wait()
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 		MinReady:              u.Config.MinReady,
 		MinReadyRecovery:      u.Config.MinReadyRecovery,
 		WarmStandby:           uint32(u.Config.WarmStandby),
-		SourcePriorities:      u.Config.Of,
+		SourcePriorities:      u.Config.SourcePriorities,
 		FastFailover:          u.Config.FastFailover,
 		FailbackJitter:        lbconfig.Duration(u.Config.FailbackJitter),
 		MaxFailbackDelay:      lbconfig.Duration(u.Config.MaxFailbackDelay),

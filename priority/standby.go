@@ -36,7 +36,7 @@ func (p *policy) updateChild(name string) {
 	if p.standby.limited[name] {
 		endpoints = p.standby.choose(endpoints)
 	}
-	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.Only(endpoints, p.childState), p.labelsOf(name)))
+	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithOnlyEndpoints(endpoints, p.childState), p.labelsOf(name)))
 }
 
 // isLarge reports whether a child would make more connections than a standby may make.

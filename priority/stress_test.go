@@ -85,7 +85,7 @@ func raceGRPCGo(t *testing.T, policy string, seed uint64) {
 	if late := len(cc.States()) - published; late != 0 {
 		t.Errorf("%s: %d states published after Close", policy, late)
 	}
-	if live := cc.Live(); len(live) > 0 {
+	if live := cc.LiveSubConns(); len(live) > 0 {
 		t.Errorf("%s: Close left the subchannels %v", policy, live)
 	}
 }

@@ -80,10 +80,10 @@ func TestTheReasonsInAnErrorAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		shell.PartsOf(p).(*policy).Do(func() {})
+		shell.PolicyOf(p).(*policy).Do(func() {})
 		b.Get(name).CC.UpdateState(shell.Failed(errors.New(strings.Repeat(name, 251))))
 	}
-	shell.PartsOf(p).(*policy).Do(func() {})
+	shell.PolicyOf(p).(*policy).Do(func() {})
 	var want []string
 	for i, name := range names[:8] {
 		want = append(want, fmt.Sprintf("p%d %s: %s… (251 bytes)", i, name, strings.Repeat(name, 250)))
@@ -97,7 +97,7 @@ func TestTheReasonsInAnErrorAreLimited(t *testing.T) {
 type emptied struct{ balancer.Picker }
 
 func (emptied) Tier() shell.Tier {
-	return shell.Tier{Condition: shell.Emptied, ReadyPart: 1, Failures: "UNAVAILABLE"}
+	return shell.Tier{Condition: shell.Emptied, ReadyShare: 1, Failures: "UNAVAILABLE"}
 }
 
 // Calls to all endpoints of the child in use fail. The log says with which status.

@@ -178,7 +178,7 @@ func readyWith(picker balancer.Picker) balancer.State {
 type halfOpen struct{ *talliedPicker }
 
 func (halfOpen) Tier() shell.Tier {
-	return shell.Tier{Condition: shell.HalfOpen, Interval: 10 * time.Second, ReadyPart: 1}
+	return shell.Tier{Condition: shell.HalfOpen, Interval: 10 * time.Second, ReadyShare: 1}
 }
 
 type numberedPicker struct {

@@ -74,7 +74,7 @@ func bringUp(c *channel, b balancer.Balancer, ccs balancer.ClientConnState) time
 		sc.Report(connectivity.Ready, nil)
 		sc.ReportHealth(connectivity.Ready, nil)
 	}
-	if shell.PartsOf(b) != nil {
+	if shell.PolicyOf(b) != nil {
 		for <-c.complete < len(ccs.ResolverState.Endpoints) {
 		}
 	}

@@ -33,7 +33,7 @@ func TestParseConfig(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s parsed as %+v, want %+v", raw, got, want)
 		}
-		if _, last := lbtest.RoundTrips(t, newBuilder(Name), raw); !reflect.DeepEqual(last, want) {
+		if _, last := lbtest.CheckRoundTrips(t, newBuilder(Name), raw); !reflect.DeepEqual(last, want) {
 			t.Errorf("%s became %+v", raw, last)
 		}
 	}
@@ -71,7 +71,7 @@ func parseConfig(raw []byte) (*lbconfig.WeightedRoundRobin, error) {
 }
 
 func TestParseConfigNamesTheField(t *testing.T) {
-	lbtest.Refuses(t, newBuilder(Name), "weighted_round_robin: ", map[string]string{
+	lbtest.CheckConfigErrors(t, newBuilder(Name), "weighted_round_robin: ", map[string]string{
 		`[]`:                               "[] given, want a JSON object",
 		``:                                 "nothing given, want a JSON object",
 		`{"startPoint": "middle"}`:         `startPoint: "middle" given, want "spec" or "random"`,

@@ -36,7 +36,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
 
-func (h *harness) inner() *policy { return shell.PartsOf(h.policy).(*policy) }
+func (h *harness) inner() *policy { return shell.PolicyOf(h.policy).(*policy) }
 
 // endpoint parses "name" or "name:weight".
 func endpoint(s string) resolver.Endpoint {

@@ -76,7 +76,7 @@ type meter struct {
 // setLabels sets the labels of the metrics. It must run on the policy's serializer.
 func (m *meter) setLabels(given stateattr.Labels) {
 	target := m.policy.Options.Target.String()
-	limited := seriesLimit.Of(target, tally.Labels{given.Priority, given.Locality, given.Service})
+	limited := seriesLimit.Limit(target, tally.Labels{given.Priority, given.Locality, given.Service})
 	current, service := labels{target, limited[0], limited[1]}, limited[2]
 	m.mu.Lock()
 	previous, registered := m.labels, m.registered

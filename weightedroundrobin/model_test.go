@@ -95,7 +95,7 @@ func TestPicksDoNotAllocate(t *testing.T) {
 	for _, list := range []string{"a", "a:1 b:2 c:3"} {
 		run(t, func(h *harness) {
 			h.update("", list)
-			for _, sc := range h.cc.Live() {
+			for _, sc := range h.cc.LiveSubConns() {
 				h.ready(sc.Addresses[0].Addr)
 			}
 			picker := h.cc.State().Picker

@@ -165,7 +165,7 @@ func TestAChildGetsItsCurrentEndpoint(t *testing.T) {
 		} {
 			update(step.state, step.weights...)
 			child := leaf.Built()[0]
-			e := child.Last().ResolverState.Endpoints[0]
+			e := child.LastUpdate().ResolverState.Endpoints[0]
 			if got := weight.FromEndpoint(e).Weight; got != step.weight || child.Updates() != step.updates || e.Attributes.Value("place") != 0 {
 				t.Errorf("%v: the child has got %d updates, and an endpoint of weight %d; want %d, %d", step, child.Updates(), got, step.updates, step.weight)
 			}

@@ -98,7 +98,7 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 			if c.Attached.endpoint.Attributes != endpoint.Attributes {
 				weight = weightOf(endpoint)
 			}
-			if p.core.Same(c, weight) != core.Again {
+			if p.core.KnownEndpoint(c, weight) != core.Duplicate {
 				c.Attached.endpoint, c.Attached.weight = endpoint, weight
 			} else {
 				p.logDuplicate(endpoint)
@@ -115,7 +115,7 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 		switch result {
 		case core.NewChild:
 			p.build(c)
-		case core.Again:
+		case core.Duplicate:
 			p.logDuplicate(endpoint)
 			continue
 		}
@@ -182,7 +182,7 @@ func (p *policy) failure() balancer.State {
 	}
 	state := child.Attached.State()
 	if err := shell.FailureOf(state.Picker); err != nil && len(p.core.Order()) > 1 {
-		return shell.Failed(&shell.AllFailed{Endpoints: len(p.core.Order()), One: err})
+		return shell.Failed(&shell.AllFailed{Endpoints: len(p.core.Order()), Example: err})
 	}
 	return state
 }

@@ -69,7 +69,7 @@ func TestConcurrentReportsAndPicks(t *testing.T) {
 	if n := len(cc.States()); n != states {
 		t.Errorf("%d states published after Close", n-states)
 	}
-	if live := cc.Live(); len(live) != 0 {
+	if live := cc.LiveSubConns(); len(live) != 0 {
 		t.Errorf("subchannels %v remain after Close", live)
 	}
 }

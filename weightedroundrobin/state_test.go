@@ -93,7 +93,7 @@ func TestNoEndpoints(t *testing.T) {
 				t.Errorf("error = %v, want ErrBadResolverState", err)
 			}
 			h.wantState(connectivity.TransientFailure, want)
-			if live := h.cc.Live(); len(live) > 0 {
+			if live := h.cc.LiveSubConns(); len(live) > 0 {
 				t.Errorf("still connected: %v", live)
 			}
 			h.update("", "c")

@@ -42,8 +42,8 @@ func (p *policy) readySharesOfZones() (ready, unproven float64) {
 		case core.Ready:
 			tier := shell.TierOf(c.effective.Picker)
 			total += capacity
-			ready += capacity * tier.ReadyPart
-			unproven += capacity * tier.UnprovenPart
+			ready += capacity * tier.ReadyShare
+			unproven += capacity * tier.UnprovenShare
 		case core.TransientFailure:
 			total += capacity
 		default:
@@ -62,7 +62,7 @@ func (p *policy) coreBalance() *core.Balance {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(config.Balance.Zones))
-	balance := &core.Balance{Own: slices.Index(names, config.Balance.Own), Zones: make([]core.Zone, len(names))}
+	balance := &core.Balance{ClientZone: slices.Index(names, config.Balance.Own), Zones: make([]core.Zone, len(names))}
 	for i, name := range names {
 		balance.Zones[i] = core.Zone{Callers: config.Balance.Zones[name].Callers, Capacities: make(map[string]float64)}
 	}

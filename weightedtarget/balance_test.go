@@ -49,8 +49,8 @@ type failedSharePicker struct {
 	share float64
 }
 
-func (f failedSharePicker) FailedPart() float64 { return f.share }
-func (f failedSharePicker) ReadyPart() float64  { return 1 - f.share }
+func (f failedSharePicker) FailedShare() float64 { return f.share }
+func (f failedSharePicker) ReadyShare() float64  { return 1 - f.share }
 
 func (h *harness) reportFailedShare(name string, share float64) {
 	picker := base.NewErrPicker(lbtest.PickedStub{ID: name})
@@ -100,7 +100,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		}
 		h.report("b", connectivity.Ready)
 		want("b is connected", "a 75 b 25; a b")
-		if share := shell.TierOf(h.cc.State().Picker).ReadyPart; math.Abs(share-0.6) > 1e-9 {
+		if share := shell.TierOf(h.cc.State().Picker).ReadyShare; math.Abs(share-0.6) > 1e-9 {
 			t.Errorf("READY share is %v, want 3/5", share)
 		}
 		h.report("a", connectivity.TransientFailure)

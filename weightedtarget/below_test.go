@@ -96,7 +96,7 @@ func TestATargetIsALocalityInMetrics(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
 		for _, name := range []string{"a", "b"} {
-			if got := stateattr.LabelsOf(h.builder.Get(name).Last().ResolverState).Locality; got != name {
+			if got := stateattr.LabelsOf(h.builder.Get(name).LastUpdate().ResolverState).Locality; got != name {
 				t.Errorf("the locality of %s is %q in metrics", name, got)
 			}
 		}
@@ -109,8 +109,8 @@ type proven struct {
 	ready, unproven float64
 }
 
-func (p proven) ReadyPart() float64    { return p.ready }
-func (p proven) UnprovenPart() float64 { return p.unproven }
+func (p proven) ReadyShare() float64    { return p.ready }
+func (p proven) UnprovenShare() float64 { return p.unproven }
 
 // If calls are balanced between zones, the READY share is that of the capacity. Only the capacity
 // that was not READY before counts as lost while a target reconnects.
@@ -134,8 +134,8 @@ func TestReadyPartOfZones(t *testing.T) {
 				h.builder.Get(name).CC.UpdateState(balancer.State{ConnectivityState: statesByName[state], Picker: proven{shell.Queue, ready, unproven}})
 				synctest.Wait()
 			}
-			if got := shell.TierOf(h.cc.State().Picker); got.ReadyPart != test.ready || got.UnprovenPart != test.unproven {
-				t.Errorf("%s: READY and unproven shares are %v and %v, want %v and %v", test.what, got.ReadyPart, got.UnprovenPart, test.ready, test.unproven)
+			if got := shell.TierOf(h.cc.State().Picker); got.ReadyShare != test.ready || got.UnprovenShare != test.unproven {
+				t.Errorf("%s: READY and unproven shares are %v and %v, want %v and %v", test.what, got.ReadyShare, got.UnprovenShare, test.ready, test.unproven)
 			}
 		})
 	}

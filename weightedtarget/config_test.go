@@ -14,7 +14,7 @@ import (
 
 func TestParseConfigNamesTheField(t *testing.T) {
 	child := `"childPolicy": [{"round_robin": {}}]`
-	lbtest.Refuses(t, newBuilder(Name), "weighted_target: ", map[string]string{
+	lbtest.CheckConfigErrors(t, newBuilder(Name), "weighted_target: ", map[string]string{
 		`[]`:                     "[] given, want a JSON object",
 		`{"targets": []}`:        "targets: [] given, want a JSON object",
 		`{"targets": {"a": {}}}`: `targets["a"].weight: 0 or none given, want 1 to 4294967295`,
@@ -37,7 +37,7 @@ func parseConfig(raw []byte) (*lbconfig.WeightedTarget, error) {
 }
 
 func TestConfigSurvivesRoundTrips(t *testing.T) {
-	_, last := lbtest.RoundTrips(t, newBuilder(Name), `{"targets": {"a": {"weight": 2, "childPolicy": [{"unknown": {}}, {"round_robin": {}}]}},
+	_, last := lbtest.CheckRoundTrips(t, newBuilder(Name), `{"targets": {"a": {"weight": 2, "childPolicy": [{"unknown": {}}, {"round_robin": {}}]}},
 		"removedChildRetention": "60s", "startPoint": "random", "unknown": 1}`)
 	if b, _ := json.Marshal(last); !strings.Contains(string(b), `"60s"`) || !strings.Contains(string(b), `"random"`) {
 		t.Errorf("after round trips: %s", b)

@@ -72,7 +72,7 @@ func (p *policy) apply(actions []core.Action) {
 			target := p.config.Targets[a.Child]
 			c.weight = target.Weight
 			labels.Locality = a.Child
-			c.Update(target.ChildPolicy, stateattr.SetLabels(shell.Only(p.groups[a.Child], p.state), labels))
+			c.Update(target.ChildPolicy, stateattr.SetLabels(shell.WithOnlyEndpoints(p.groups[a.Child], p.state), labels))
 		case core.Retain:
 			c.StartTimer(retentionTimer, a.After, func() { p.apply(p.core.RetentionEnded(a.Child)) })
 		case core.Return:
@@ -95,8 +95,8 @@ func (p *policy) newChild(name string) *child {
 			c.effective = state
 			if state.ConnectivityState == connectivity.Ready {
 				tier := shell.TierOf(state.Picker)
-				c.notReadyShare = 1 - tier.ReadyPart
-				p.core.SetFailedPart(name, tier.FailedPart)
+				c.notReadyShare = 1 - tier.ReadyShare
+				p.core.SetFailedPart(name, tier.FailedShare)
 			}
 		}
 		if !p.Updating() { // otherwise, End rebalances once for the whole update
@@ -166,8 +166,8 @@ func (p *policy) readyShares(names []string) (ready, unproven float64) {
 		c := p.children[name]
 		tier := shell.TierOf(c.effective.Picker)
 		total += float64(c.weight)
-		ready += float64(c.weight) * tier.ReadyPart
-		unproven += float64(c.weight) * tier.UnprovenPart
+		ready += float64(c.weight) * tier.ReadyShare
+		unproven += float64(c.weight) * tier.UnprovenShare
 	}
 	return ready / total, unproven / total
 }

@@ -47,10 +47,10 @@ func TestEndpointsReachChildInPath(t *testing.T) {
 		if !slices.Equal(a.Addresses(), []string{"1", "3"}) || !slices.Equal(b.Addresses(), []string{"2"}) {
 			t.Errorf("a has %v, b has %v", a.Addresses(), b.Addresses())
 		}
-		if path := hierarchy.Path(a.Last().ResolverState.Endpoints[0]); !slices.Equal(path, []string{"deeper"}) {
+		if path := hierarchy.Path(a.LastUpdate().ResolverState.Endpoints[0]); !slices.Equal(path, []string{"deeper"}) {
 			t.Errorf("path below a = %q, want [deeper]", path)
 		}
-		if got := a.Last().ResolverState.Addresses; len(got) != 2 || got[0].Addr != "1" || got[1].Addr != "3" {
+		if got := a.LastUpdate().ResolverState.Addresses; len(got) != 2 || got[0].Addr != "1" || got[1].Addr != "3" {
 			t.Errorf("a was given the addresses %v, want those of its endpoints", got)
 		}
 	})

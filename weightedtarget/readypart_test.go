@@ -12,7 +12,7 @@ import (
 
 type halfReadyPicker struct{ balancer.Picker }
 
-func (halfReadyPicker) ReadyPart() float64 { return 0.5 }
+func (halfReadyPicker) ReadyShare() float64 { return 0.5 }
 
 // The READY share of a target must be the share of its endpoints that are READY. Retained targets
 // must not count.
@@ -23,7 +23,7 @@ func TestReadyPart(t *testing.T) {
 		want := func(what string, want float64) {
 			t.Helper()
 			synctest.Wait()
-			if got := shell.TierOf(h.cc.State().Picker).ReadyPart; got != want {
+			if got := shell.TierOf(h.cc.State().Picker).ReadyShare; got != want {
 				t.Errorf("%s: READY share is %v, want %v", what, got, want)
 			}
 		}
@@ -65,7 +65,7 @@ func TestReadyPartOfReconnectingTarget(t *testing.T) {
 			want  float64
 		}{{connectivity.Idle, 3 / 3.5}, {connectivity.Connecting, 3 / 3.5}, {connectivity.Ready, 1}, {connectivity.Idle, 1}} {
 			h.report("b", step.state)
-			if got := shell.TierOf(h.cc.State().Picker).ReadyPart; got != step.want {
+			if got := shell.TierOf(h.cc.State().Picker).ReadyShare; got != step.want {
 				t.Errorf("b is %v: READY share is %v, want %v", step.state, got, step.want)
 			}
 		}
@@ -74,7 +74,7 @@ func TestReadyPartOfReconnectingTarget(t *testing.T) {
 
 type unprovenPicker struct{ halfReadyPicker }
 
-func (unprovenPicker) UnprovenPart() float64 { return 0.25 }
+func (unprovenPicker) UnprovenShare() float64 { return 0.25 }
 
 func TestUnprovenPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestUnprovenPart(t *testing.T) {
 		h.builder.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: unprovenPicker{halfReadyPicker{shell.Queue}}})
 		h.report("b", connectivity.Ready)
 		synctest.Wait()
-		if got := shell.TierOf(h.cc.State().Picker); got.ReadyPart != 0.625 || got.UnprovenPart != 0.1875 {
-			t.Errorf("READY and unproven shares are %v and %v, want 0.625 and 0.1875", got.ReadyPart, got.UnprovenPart)
+		if got := shell.TierOf(h.cc.State().Picker); got.ReadyShare != 0.625 || got.UnprovenShare != 0.1875 {
+			t.Errorf("READY and unproven shares are %v and %v, want 0.625 and 0.1875", got.ReadyShare, got.UnprovenShare)
 		}
 	})
 }

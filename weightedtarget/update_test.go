@@ -111,7 +111,7 @@ func TestRetentionTimerStoppedWhileItFires(t *testing.T) {
 	})
 }
 
-var logged = testlog.KeepWarnings()
+var logged = testlog.CaptureWarnings()
 
 func TestEndpointsWithoutChildAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {

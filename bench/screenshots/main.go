@@ -84,7 +84,7 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 		return err
 	}
 	defer page.Close(ctx) //nolint:errcheck // the browser is closed soon
-	if err := page.Until(ctx, condition); err != nil {
+	if err := page.WaitFor(ctx, condition); err != nil {
 		return err
 	}
 	var height int
@@ -92,7 +92,7 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 		return err
 	}
 	v.Height = min(v.Height, height)
-	if err := page.LookAs(ctx, v); err != nil {
+	if err := page.SetView(ctx, v); err != nil {
 		return err
 	}
 	shot, err := page.Screenshot(ctx)
@@ -161,10 +161,10 @@ func (c *camera) press(ctx context.Context, demo, label string) error {
 	if err := page.Eval(ctx, said, &before); err != nil {
 		return err
 	}
-	if err := page.Press(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
+	if err := page.Activate(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
 		return err
 	}
-	return page.Until(ctx, fmt.Sprintf(`%s !== %q`, said, before))
+	return page.WaitFor(ctx, fmt.Sprintf(`%s !== %q`, said, before))
 }
 
 func startDemo(ctx context.Context) (page string, stop func(), err error) {

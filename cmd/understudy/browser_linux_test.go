@@ -46,7 +46,7 @@ func awaitCondition(ctx context.Context, t *testing.T, page *chromium.Page, cond
 	t.Helper()
 	waitCtx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := page.Until(waitCtx, condition); err != nil {
+	if err := page.WaitFor(waitCtx, condition); err != nil {
 		var text string
 		page.Eval(ctx, `document.body.innerText`, &text)
 		t.Fatalf("%v; the page says:\n%s", err, text)
@@ -59,7 +59,7 @@ func headlineStartsWith(text string) string {
 
 func pressButton(ctx context.Context, t *testing.T, page *chromium.Page, label string) {
 	t.Helper()
-	if err := page.Press(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
+	if err := page.Activate(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +96,7 @@ func TestBrowserShowsFailover(t *testing.T) {
 func TestBrowserUnfoldsPriorityInUse(t *testing.T) {
 	ctx, page := openDemo(t, desktop)
 	awaitCondition(ctx, t, page, headlineStartsWith("Calls go to p0 us-east/a, us-east/b"))
-	if err := page.Press(ctx, `main details[data-key="events"] summary`); err != nil {
+	if err := page.Activate(ctx, `main details[data-key="events"] summary`); err != nil {
 		t.Fatal(err)
 	}
 	kill := `fetch("/do", {method: "POST", body: new URLSearchParams({do: "%s", to: "priority 0"})}).then(r => r.ok)`
@@ -115,7 +115,7 @@ func TestBrowserOnPhoneWithoutScript(t *testing.T) {
 	const fitsWidth = `document.documentElement.scrollWidth <= innerWidth`
 	reload := func(condition string) {
 		for !conditionHolds(ctx, t, page, condition) {
-			if err := page.Press(ctx, `.controls a[href="/"]`); err != nil && ctx.Err() != nil {
+			if err := page.Activate(ctx, `.controls a[href="/"]`); err != nil && ctx.Err() != nil {
 				t.Fatal(err)
 			}
 		}
@@ -124,7 +124,7 @@ func TestBrowserOnPhoneWithoutScript(t *testing.T) {
 	pressButton(ctx, t, page, "Kill: p0 us-east/a, us-east/b")
 	awaitCondition(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
 	reload(headlineStartsWith("Calls go to p1 eu-west/a") + " && " + fitsWidth)
-	if err := page.Press(ctx, `main .tree details summary`); err != nil {
+	if err := page.Activate(ctx, `main .tree details summary`); err != nil {
 		t.Fatal(err)
 	}
 	awaitCondition(ctx, t, page, detailsOpen("p0 us-east/a, us-east/b", true)+" && "+fitsWidth)
@@ -168,7 +168,7 @@ func TestBrowserShowsErrorsAndWeights(t *testing.T) {
 	const shares = `[...document.querySelectorAll('main td[data-label="Share"]')].slice(0, 3).map(e => e.innerText.trim()).join(", ")`
 	awaitCondition(ctx, t, page, shares+` === "66.7 %, 33.3 %, 0 %"`)
 	awaitCondition(ctx, t, page, `(document.querySelectorAll('.controls input[type="number"]')[1].value = 3) === 3`)
-	if err := page.Press(ctx, `#weights button`); err != nil {
+	if err := page.Activate(ctx, `#weights button`); err != nil {
 		t.Fatal(err)
 	}
 	awaitCondition(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Changed the weights at ")`)

@@ -51,7 +51,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &f), errors.As(err, &w), errors.As(err, &s):
 		return 1
-	case errors.Is(err, explain.ErrNoEndpoint), errors.Is(err, watch.ErrNotTaken):
+	case errors.Is(err, explain.ErrNoEndpoint), errors.Is(err, watch.ErrUnavailable):
 		return 3
 	}
 	return 2

@@ -32,7 +32,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the source has not answered yet
+	if awaiting.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
 	push(c.states, s)

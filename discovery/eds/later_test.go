@@ -23,7 +23,7 @@ type countingChannel struct {
 }
 
 func (c countingChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the source has not answered yet
+	if awaiting.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
 	c.counts <- len(s.Endpoints)

@@ -105,7 +105,7 @@ type updateLog struct {
 }
 
 func (c updateLog) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the source has not answered yet
+	if awaiting.IsAwaiting(state) { // the source has not answered yet
 		return nil
 	}
 	var parts []string

@@ -136,4 +136,4 @@ func (m *metrics) waitFor(t *testing.T, name string, isReached func(int64) bool)
 	}
 }
 
-var logged = testlog.Keep()
+var logged = testlog.Capture()

@@ -128,7 +128,7 @@ func TestWeightChangeAmongTenThousandEndpoints(t *testing.T) {
 		if got := countPicks(cc, changedAddress); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
 		}
-		if all, live := len(cc.SubConns()), len(cc.Live()); all != 10_000 || live != 10_000 {
+		if all, live := len(cc.SubConns()), len(cc.LiveSubConns()); all != 10_000 || live != 10_000 {
 			t.Errorf("%d connections were made and %d remain, want the first 10,000", all, live)
 		}
 	})

@@ -50,7 +50,7 @@ type channel struct {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the source has not answered yet
+	if awaiting.IsAwaiting(state) { // the source has not answered yet
 		return nil
 	}
 	c.add("state%s", c.describe(state))

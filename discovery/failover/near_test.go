@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged = testlog.KeepWarnings()
+var logged = testlog.CaptureWarnings()
 
 // The option prefer has no effect on DNS entries, because DNS does not contain the zones of
 // endpoints. This must be logged once for each entry.

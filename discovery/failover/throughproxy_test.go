@@ -51,8 +51,8 @@ func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	await(t, conn, "eu as eu-west.example.com:443")
 	us.start(t)
 	await(t, conn, "us as us-east.example.com")
-	if want := []string{"eu-west.example.com:443", "us-east.example.com:443"}; !slices.Equal(proxy.Asked(), want) {
-		t.Errorf("the proxy received requests for %q, want %q", proxy.Asked(), want)
+	if want := []string{"eu-west.example.com:443", "us-east.example.com:443"}; !slices.Equal(proxy.RequestedNames(), want) {
+		t.Errorf("the proxy received requests for %q, want %q", proxy.RequestedNames(), want)
 	}
 }
 
@@ -68,8 +68,8 @@ func testEntryInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	resolvers := grpc.WithResolvers(given.Builder(failover.Scheme))
 	conn := dial(t, "failover:///localhost:"+port+",eu-west.example.com:443", resolvers, grpc.WithTransportCredentials(ca.client("")))
 	await(t, conn, "near as localhost:"+port)
-	if len(proxy.Asked()) > 0 {
-		t.Errorf("the proxy received %q before it was needed", proxy.Asked())
+	if len(proxy.RequestedNames()) > 0 {
+		t.Errorf("the proxy received %q before it was needed", proxy.RequestedNames())
 	}
 	near.server.Stop()
 	await(t, conn, "far as eu-west.example.com:443")

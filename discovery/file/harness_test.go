@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged = testlog.Keep()
+var logged = testlog.Capture()
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
@@ -45,7 +45,7 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the source has not answered yet
+	if awaiting.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
 	c.states <- s

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged = testlog.KeepWarnings()
+var logged = testlog.CaptureWarnings()
 
 // By default, a client that knows its location must follow the hints of endpoints. For other
 // clients, this default must have no effect, and nothing must be logged. The option prefer must

@@ -77,7 +77,7 @@ func BenchmarkTenThousandEndpoints(b *testing.B) {
 	for b.Loop() {
 		rt := &readyBody{body, make(chan struct{}, 1)}
 		u := &stateChannel{states: make(chan resolver.State, 8)}
-		builder := options.For(Scheme, options.Program{Sources: []any{WithTransport("http://x", rt)}})
+		builder := options.BuilderFor(Scheme, options.Program{Sources: []any{WithTransport("http://x", rt)}})
 		runtime.GC()
 		start := cpu(b)
 		r, err := builder.Build(targetOf(b, "kubernetes:///checkout.shop:grpc"), u, resolver.BuildOptions{})

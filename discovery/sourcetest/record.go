@@ -118,7 +118,7 @@ func (r *recorder) receiver() *discovery.Receiver {
 
 // checkRules returns an error if an answer breaks a rule of discovery.Answer.
 func checkRules(a *discovery.Answer) error {
-	if err := topology.CheckSome(a); err != nil {
+	if err := topology.CheckNotEmpty(a); err != nil {
 		return err
 	}
 	_, err := new(topology.Translator).Translate(a)

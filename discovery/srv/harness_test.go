@@ -28,7 +28,7 @@ type channel struct {
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the source has not answered yet
+	if awaiting.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
 	var endpoints []string

@@ -139,7 +139,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 		a.records = append(a.records, record{r.Target, r.Port, r.Priority, r.Weight})
 	}
 	if len(a.records) == 0 {
-		return answer{}, nil, names.Flaws(a.problems)
+		return answer{}, nil, names.DescribeFailures(a.problems)
 	}
 	lookups := &hostLookups{results: make(chan func()), done: make(chan struct{}), answer: a, silent: make(map[string]bool)}
 	go func() {
@@ -148,7 +148,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	}()
 	lookups.wait(onPartial)
 	if a = lookups.answer; !a.hasResult() {
-		return answer{}, lookups.silent, names.Flaws(a.problems)
+		return answer{}, lookups.silent, names.DescribeFailures(a.problems)
 	}
 	return a, lookups.silent, nil
 }

@@ -137,7 +137,7 @@ func (w *watch) lookUp(ctx context.Context) bool {
 	found := w.table.apply(w.name, a)
 	w.table.stored = nil
 	if len(found.Priorities) == 0 && len(a.records) > 0 {
-		if err = names.Flaws(a.problems); err == nil {
+		if err = names.DescribeFailures(a.problems); err == nil {
 			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records))
 		}
 		w.receiver.Fail(err)
@@ -166,7 +166,7 @@ func (w *watch) log(a answer) {
 	case len(a.records) == 0:
 		text = "the records say that there is no such service"
 	case len(a.problems) > 0:
-		text = printable.Text(names.Flaws(a.problems).Error())
+		text = printable.Text(names.DescribeFailures(a.problems).Error())
 	}
 	if text != "" && text != w.lastLogged {
 		logger.Warningf("srv: %s: %s", w.name, text)

@@ -34,7 +34,7 @@ type recordKey struct {
 // markUnconfirmed marks all hosts as unconfirmed, because the lookup of the records has failed.
 func (t *table) markUnconfirmed() {
 	for _, h := range t.hosts {
-		h.Lose(time.Now())
+		h.RecordFailure(time.Now())
 	}
 }
 
@@ -62,7 +62,7 @@ func (t *table) apply(name string, a answer) discovery.Answer {
 // known addresses of that family stay in use.
 func (h *host) apply(removeAfter int, f hostAddresses) {
 	if f.succeeded == [2]bool{} {
-		h.Lose(time.Now())
+		h.RecordFailure(time.Now())
 		return
 	}
 	addresses, keepsOld := f.addresses, false
@@ -74,7 +74,7 @@ func (h *host) apply(removeAfter int, f hostAddresses) {
 	h.addresses.Next(removeAfter, addresses, netip.Addr.Unmap)
 	h.hasNoAddress = len(addresses) == 0
 	if keepsOld {
-		h.Lose(time.Now())
+		h.RecordFailure(time.Now())
 		return
 	}
 	h.Until = time.Time{}

@@ -79,12 +79,12 @@ type Following struct {
 
 // updateViews opens and closes views, so that each of the first order.Asked() servers has a view.
 func (g *Following) updateViews() {
-	for len(g.views) > g.order.Asked() {
+	for len(g.views) > g.order.SubscribedCount() {
 		last := len(g.views) - 1
 		g.views[last].close()
 		g.views = g.views[:last]
 	}
-	for len(g.views) < g.order.Asked() {
+	for len(g.views) < g.order.SubscribedCount() {
 		v := newView(g, len(g.views))
 		g.views = append(g.views, v)
 		v.updateSubscriptions()

@@ -44,7 +44,7 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 		}
 		for _, other := range c.topics {
 			other.serverResponded()
-			other.subs.Heard()
+			other.subs.OtherResponse()
 		}
 		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
 		c.count(responsesMetric, 1)
@@ -73,7 +73,7 @@ func (c *client) handleFirst() {
 		return
 	}
 	for _, t := range c.topics {
-		t.execute(t.subs.Await(), nil, t.watchers)
+		t.execute(t.subs.RestartTimers(), nil, t.watchers)
 	}
 }
 

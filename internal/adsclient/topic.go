@@ -198,7 +198,7 @@ func (t *topic) expired(timer ads.Timer) {
 	}
 	t.execute(a, nil, t.watchers)
 	if !c.answered && !silent {
-		t.execute(t.subs.Await(), nil, t.watchers)
+		t.execute(t.subs.RestartTimers(), nil, t.watchers)
 	}
 }
 
@@ -219,7 +219,7 @@ func (t *topic) serverResponded() {
 	for _, o := range t.partialOutages {
 		o.recovered.Store(true)
 	}
-	t.execute(t.subs.Again(), nil, t.watchers)
+	t.execute(t.subs.ServerResponds(), nil, t.watchers)
 }
 
 // logRejected logs a rejection unless the reason is the same as last time.

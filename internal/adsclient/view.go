@@ -89,7 +89,7 @@ func (v *view) close() {
 
 // availability returns ads.Waiting if a needed resource has not arrived yet, ads.All if there are
 // valid endpoints, and ads.Nothing otherwise.
-func (v *view) availability(needs Needs) ads.Has {
+func (v *view) availability(needs Needs) ads.Completeness {
 	waiting, rejected, good := false, false, needs.Whole
 	for _, r := range v.clusters {
 		waiting, rejected = waiting || r.state.Good == nil && !r.absent && !r.rejected, rejected || r.rejected
@@ -102,9 +102,9 @@ func (v *view) availability(needs Needs) ads.Has {
 	case waiting || rejected && !good: // without valid endpoints, a rejected resource counts as not received
 		return ads.Waiting
 	case good:
-		return ads.All
+		return ads.HasAll
 	}
-	return ads.Nothing
+	return ads.HasNone
 }
 
 func (v *view) hasGood() bool {

@@ -29,8 +29,8 @@ func Set(s resolver.State, text string) resolver.State {
 	return s
 }
 
-// Is reports whether s was returned by Set.
-func Is(s resolver.State) bool {
+// IsAwaiting reports whether s was returned by Set.
+func IsAwaiting(s resolver.State) bool {
 	_, ok := s.Attributes.Value(key{}).(string)
 	return ok
 }

@@ -24,7 +24,7 @@ type client struct {
 }
 
 func (c *client) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet, so calls wait
+	if awaiting.IsAwaiting(s) { // there is no answer yet, so calls wait
 		return nil
 	}
 	var addresses []string

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-var logged = testlog.Keep()
+var logged = testlog.Capture()
 
 type spoken struct{ *discovery.Receiver }
 

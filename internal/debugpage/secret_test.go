@@ -50,7 +50,7 @@ func (v *secretResolver) answer() {
 	}
 }
 
-var ownLog = testlog.Keep()
+var ownLog = testlog.Capture()
 
 // Secrets in a failover target must appear neither in our errors and log lines nor on the page.
 // (gRPC itself logs the target at level INFO.)

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged = testlog.Keep()
+var logged = testlog.Capture()
 
 const retryConfig = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.05s","maxBackoff":"1s",
 	"backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`

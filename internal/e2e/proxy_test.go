@@ -87,8 +87,8 @@ func TestFileThroughProxy(t *testing.T) {
 	if got := await("second"); got != "shop.example.com" {
 		t.Errorf("authority = %q, want shop.example.com", got)
 	}
-	if want := []string{"192.0.2.1:443", "192.0.2.2:443"}; !slices.Equal(proxy.Asked(), want) {
-		t.Errorf("the proxy was asked for %q, want %q", proxy.Asked(), want)
+	if want := []string{"192.0.2.1:443", "192.0.2.2:443"}; !slices.Equal(proxy.RequestedNames(), want) {
+		t.Errorf("the proxy was asked for %q, want %q", proxy.RequestedNames(), want)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestFailoverThroughProxy(t *testing.T) {
 	if got := await("second"); got != "eu-west.example.com:443" {
 		t.Errorf("authority = %q, want eu-west.example.com:443", got)
 	}
-	if want := []string{"eu-west.example.com:443", "us-east.example.com:443"}; !slices.Equal(proxy.Asked(), want) {
-		t.Errorf("the proxy was asked for %q, want %q", proxy.Asked(), want)
+	if want := []string{"eu-west.example.com:443", "us-east.example.com:443"}; !slices.Equal(proxy.RequestedNames(), want) {
+		t.Errorf("the proxy was asked for %q, want %q", proxy.RequestedNames(), want)
 	}
 }

@@ -27,7 +27,7 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 	r.number("max_ejection_percent", given.GetMaxEjectionPercent(), &r.config.MaxEjectionPercent, 100)
 	r.successRate(given)
 	r.failurePercentage(given)
-	if given := time.Duration(r.config.Interval); r.config.Ejects() && given < lbconfig.LeastInterval {
+	if given := time.Duration(r.config.Interval); r.config.Ejects() && given < lbconfig.MinInterval {
 		r.problems.Add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
 	}
 	if err := r.problems.Err(); err != nil {

@@ -21,7 +21,7 @@ import (
 func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
 	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, written: make(map[string]bool)}
 	for i, a := range answers {
-		plain := a.Plain()
+		plain := a.Normalized()
 		if i == 0 && len(plain.Drops) > 0 {
 			w.cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(plain.Drops)}
 		}

@@ -60,7 +60,7 @@ func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
 
 // ResolveNow implements resolver.Resolver.
 func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
-	c.lookAgain.Enqueue(&c.events, func() { c.execute(c.core.LookAgain()) })
+	c.lookAgain.Enqueue(&c.events, func() { c.execute(c.core.ResolveNow()) })
 }
 
 // endpointsFail is called when connections to endpoints fail. child is the child of
@@ -78,7 +78,7 @@ func (c *Channel) handle(m core.Message) error {
 	case core.Report: // ReportError gets a plain error, because a status error would fail calls that wait for ready.
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)
-		c.inUse.Tell(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
+		c.inUse.Report(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
 	case core.Await:
 		return c.cc.UpdateState(awaiting.Set(resolver.State{ServiceConfig: c.parse(json.RawMessage(awaiting.Config))}, c.line(m.Name, m.Text)))
 	}
@@ -161,7 +161,7 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 		if content != nil {
 			if content.Resolved == nil {
 				s.translator.Near = c.nearConfig(s)
-				c.logZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
+				c.logZones(m.Name, s.naming, s.translator.Near.MissingZones(content.Answer))
 			}
 			c.logPreference(m.Name, s, content)
 		}
@@ -190,7 +190,7 @@ func (c *Channel) logPreference(name string, s *slot, content *topology.Checked)
 	reason := ""
 	if content.Resolved != nil {
 		reason = " on endpoints without localities, such as those of DNS"
-	} else if missing := s.translator.Near.Lacks(content.Answer); missing != "" && content.Endpoints > 0 {
+	} else if missing := s.translator.Near.MissingFields(content.Answer); missing != "" && content.Endpoints > 0 {
 		reason = ": the source says no " + missing + " of any endpoint"
 	}
 	if reason != "" {
@@ -291,10 +291,10 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 // nameOf returns the name of priority n of a mechanism, for logs and metrics. title is the name
 // that the mechanism's source has given to the priority.
 func nameOf(mechanism string, n int, title string) string {
-	if mechanism == "" && title == topology.Nowhere {
+	if mechanism == "" && title == topology.NoLocality {
 		return "" // the number of the priority is shown instead
 	}
-	if title == topology.Nowhere || title == "" {
+	if title == topology.NoLocality || title == "" {
 		title = fmt.Sprintf("priority %d", n)
 	}
 	if mechanism == "" || title == mechanism {

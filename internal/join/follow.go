@@ -61,7 +61,7 @@ func (f *follower) handle(m core.Message) error {
 func (f *follower) notify() {
 	troubles := make(map[string]string)
 	var waiting []string
-	for _, s := range f.core.Look() {
+	for _, s := range f.core.Statuses() {
 		troubles[s.Name] = s.Trouble.Text
 		if s.Phase == core.Outstanding {
 			waiting = append(waiting, s.Name)

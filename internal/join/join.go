@@ -208,7 +208,7 @@ func (j *Join) taken(err error) {
 	if j.caller != nil {
 		notified = j.caller.id
 	}
-	refused, actions := j.core.Taken(err == nil, notified)
+	refused, actions := j.core.Delivered(err == nil, notified)
 	if refused {
 		j.logRefusal(err)
 	}
@@ -234,7 +234,7 @@ func (j *Join) execute(actions []core.Action) {
 		case core.ConfirmLast:
 			stored := storedOf(a.Answer)
 			j.calls.Enqueue(func() { s.confirm(stored) })
-		case core.AskAgain:
+		case core.RequestResolution:
 			s.resolveNow.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
 		case core.TellFailing:
 			s.endpointsFailed.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
@@ -254,7 +254,7 @@ func (j *Join) execute(actions []core.Action) {
 		case core.Accept:
 			j.count(s, resultAccepted)
 			j.logNotes(s, a.Answer)
-		case core.Warn, core.Say, core.Show, core.ShowWell:
+		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}
 	}
@@ -262,7 +262,7 @@ func (j *Join) execute(actions []core.Action) {
 
 func (j *Join) log(s *slot, a *core.Action) {
 	text := a.Text
-	if a.Kind == core.ShowWell {
+	if a.Kind == core.ShowRecovered {
 		text = "well again after " + printable.Duration(a.After)
 	}
 	line := j.line(s.Name, text)
@@ -308,7 +308,7 @@ func (j *Join) startTimer(t core.Timer, after time.Duration) {
 	j.timers[t] = timer
 	timer.Start(&j.events, after, j.event(func(now time.Time) []core.Action {
 		delete(j.timers, t)
-		return j.core.Waited(now, t)
+		return j.core.TimerFired(now, t)
 	}))
 }
 

@@ -45,7 +45,7 @@ func TestTheLastAnswerIsUsed(t *testing.T) {
 			t.Errorf("the channel got %q, want the stored answer", got)
 		}
 		c.events.Do(func() {
-			if got := c.core.Look()[0].Answer.Version; got != "7" {
+			if got := c.core.Statuses()[0].Answer.Version; got != "7" {
 				t.Errorf("the answer has the version %q, want 7", got)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 
 func (j *Join) updateLive() {
 	var sources []live.Source
-	for _, s := range j.core.Look() {
+	for _, s := range j.core.Statuses() {
 		source := live.Source{
 			Name:      s.Name,
 			State:     s.Phase.String(),

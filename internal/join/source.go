@@ -60,7 +60,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 		j.events.Do(j.event(func(now time.Time) []core.Action {
 			j.count(s, resultOf(err))
 			actions := j.core.NotStarted(now, s.id, text)
-			if _, hasAnswer := j.core.Said(s.id); !hasAnswer && len(j.config.Mechanisms) == 1 && s.parent == nil {
+			if _, hasAnswer := j.core.AnswerOf(s.id); !hasAnswer && len(j.config.Mechanisms) == 1 && s.parent == nil {
 				if j.startErr = err; s.Name != "" {
 					j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 				}
@@ -191,7 +191,7 @@ func (r *receiver) update(a discovery.Answer) error {
 	last := r.lastAnswer.Load()
 	switch {
 	case last == nil || !last.hasContentOf(a):
-		err := topology.CheckSome(&a)
+		err := topology.CheckNotEmpty(&a)
 		var c *topology.Checked
 		if err == nil {
 			c, err = topology.CheckAfter(&a, last.checked())
@@ -225,7 +225,7 @@ func (r *receiver) update(a discovery.Answer) error {
 
 // answered passes an answer to core.Core. It must be called in an event.
 func (j *Join) answered(s *slot, a core.Answer) {
-	last, hasAnswer := j.core.Said(s.id)
+	last, hasAnswer := j.core.AnswerOf(s.id)
 	if c, _ := last.Content.(*topology.Checked); hasAnswer && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
 		a.Content = c // use the old pointer for equal content, because core.Core compares the pointers
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-var logged = testlog.Keep()
+var logged = testlog.Capture()
 
 // recording is a fake channel that keeps all states and the last service config.
 type recording struct {
@@ -87,10 +87,10 @@ func TestTheNamesOfPriorities(t *testing.T) {
 		title     string
 		want      string
 	}{
-		{"", 0, topology.Nowhere, ""},
+		{"", 0, topology.NoLocality, ""},
 		{"", 1, "", "priority 1"},
 		{"", 0, "us", "us"},
-		{"m", 2, topology.Nowhere, "m: priority 2"},
+		{"m", 2, topology.NoLocality, "m: priority 2"},
 		{"m", 2, "", "m: priority 2"},
 		{"m", 0, "us", "m: us"},
 		{"m", 0, "m", "m"},

@@ -28,9 +28,9 @@ type OutlierDetection struct {
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
 
-// LeastInterval is the minimum of Interval. With many endpoints, shorter intervals would keep a CPU
+// MinInterval is the minimum of Interval. With many endpoints, shorter intervals would keep a CPU
 // core busy.
-const LeastInterval = time.Millisecond
+const MinInterval = time.Millisecond
 
 // SuccessRateEjection ejects endpoints whose success rate is an outlier.
 type SuccessRateEjection struct {
@@ -128,7 +128,7 @@ func (o *OutlierDetection) check(path string) error {
 	if !o.Ejects() {
 		return nil
 	}
-	if time.Duration(o.Interval) < LeastInterval {
+	if time.Duration(o.Interval) < MinInterval {
 		return withPath(join(path, "interval"), fmt.Errorf(`%q given, want a duration of 1ms and more, such as "10s"`, time.Duration(o.Interval)))
 	}
 	if name, found := barePickFirst(o.ChildPolicy); found {

@@ -29,8 +29,8 @@ type Policy struct {
 	raw  json.RawMessage // JSON form of Config, as it was parsed
 }
 
-// Named returns a policy that can only be marshaled, so its builder need not be registered.
-func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
+// MarshalOnlyPolicy returns a policy that can only be marshaled, so its builder need not be registered.
+func MarshalOnlyPolicy(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Config: config, name: name}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged = testlog.KeepWarnings()
+var logged = testlog.CaptureWarnings()
 
 func forgetLogged() {
 	loggedFields.Lock()

@@ -31,7 +31,7 @@ func Check(values any, nameOf func(Option) string) error {
 func checkRanges(v reflect.Value, nameOf func(Option) string) error {
 	for _, o := range table {
 		f := v.FieldByName(o.Field)
-		if !f.IsValid() || f.IsZero() || o.OrZero && f.Int() == int64(Never) {
+		if !f.IsValid() || f.IsZero() || o.AllowZero && f.Int() == int64(Never) {
 			continue
 		}
 		if err := o.check(displayValue(o, f)); err != nil {
@@ -51,7 +51,7 @@ func ByName(o Option) string { return o.Name }
 func ByField(o Option) string { return o.Field }
 
 // related returns the name of the option with which o may conflict: AtLeast or Not.
-func (o Option) related() string { return o.AtLeast + o.Not }
+func (o Option) related() string { return o.AtLeast + o.ConflictsWith }
 
 // conflict returns an error if v sets o and its related option to values that conflict.
 func (o Option) conflict(v reflect.Value, nameOf func(Option) string) error {
@@ -60,11 +60,11 @@ func (o Option) conflict(v reflect.Value, nameOf func(Option) string) error {
 	if !ok || !value.IsValid() || !otherValue.IsValid() || value.IsZero() || otherValue.IsZero() {
 		return nil
 	}
-	if o.Not != "" {
+	if o.ConflictsWith != "" {
 		if value.Kind() == reflect.Int && value.Int() != int64(1) { // only a toggle that is on excludes the other option
 			return nil
 		}
-		return fmt.Errorf("%s: given together with %s, want one of them: %s", nameOf(o), nameOf(other), o.Why)
+		return fmt.Errorf("%s: given together with %s, want one of them: %s", nameOf(o), nameOf(other), o.ConflictReason)
 	}
 	n, _ := number(value.Interface())
 	if minimum, _ := number(otherValue.Interface()); n < minimum {
@@ -91,15 +91,15 @@ func Copy(to, from any) {
 	}
 }
 
-// Given holds the options of a channel. Options in its target override those of the program.
-type Given struct {
+// ChannelOptions holds the options of a channel. Options in its target override those of the program.
+type ChannelOptions struct {
 	Program
 	target map[string]bool
 }
 
 // Set sets the option name from a parameter of the target. place is the part of the target that
 // contains the parameter. known reports whether this part may contain an option of that name.
-func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
+func (g *ChannelOptions) Set(name, text string, place Scope) (known bool, err error) {
 	o, ok := lookUp(name)
 	if !ok || !o.allowedIn(place) {
 		return false, nil
@@ -132,15 +132,15 @@ func (o Option) set(p *Program, value any) {
 	switch {
 	case o.Kind == Toggle:
 		p.NoOutlierDetection = !p.OutlierDetection
-	case o.OrZero && f.IsZero():
+	case o.AllowZero && f.IsZero():
 		f.SetInt(int64(Never))
 	}
 }
 
-// Settle resolves conflicts between two options. If the target sets both options, or the program
-// sets both, the conflict is an error. Otherwise, Settle turns off the program's option and returns
+// ResolveConflicts resolves conflicts between two options. If the target sets both options, or the program
+// sets both, the conflict is an error. Otherwise, ResolveConflicts turns off the program's option and returns
 // a note about this.
-func (g *Given) Settle() (notes []string, err error) {
+func (g *ChannelOptions) ResolveConflicts() (notes []string, err error) {
 	if g.Err != nil {
 		return nil, g.Err
 	}
@@ -183,7 +183,7 @@ func Names(place Scope) []string {
 // repeated and invalid parameters are errors.
 func ParseSettings(given url.Values) (Settings, error) {
 	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // a parameter of the target, but not a setting
-	var g Given
+	var g ChannelOptions
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {
 			return Settings{}, fmt.Errorf("unknown parameter %s, want one of %s", printable.Quote(name), strings.Join(known, ", "))
@@ -195,6 +195,6 @@ func ParseSettings(given url.Values) (Settings, error) {
 			return Settings{}, err
 		}
 	}
-	_, err := g.Settle()
+	_, err := g.ResolveConflicts()
 	return g.Settings, err
 }

@@ -16,7 +16,7 @@ func TestDocumentHasTable(t *testing.T) {
 	}
 	for _, o := range options.Table() {
 		row := fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", o.Name, o.Field, o.Default, o.Range, o.Source)
-		if o.Place == options.Nowhere {
+		if o.Place == options.FieldOnly {
 			row = fmt.Sprintf("| `%s` | ", o.Field)
 		}
 		if !strings.Contains(string(page), "\n"+row) {

@@ -69,8 +69,8 @@ func Register(scheme string, parse any) {
 	registry.parsers[scheme] = &registered{parse}
 }
 
-// For returns a builder for scheme, or nil if the scheme is not registered.
-func For(scheme string, given Program) Builder {
+// BuilderFor returns a builder for scheme, or nil if the scheme is not registered.
+func BuilderFor(scheme string, given Program) Builder {
 	registry.mu.Lock()
 	found := registry.parsers[scheme]
 	registry.mu.Unlock()
@@ -85,7 +85,7 @@ func For(scheme string, given Program) Builder {
 func Builders(given Program) []Builder {
 	var all []Builder
 	for _, scheme := range Schemes() {
-		all = append(all, For(scheme, given))
+		all = append(all, BuilderFor(scheme, given))
 	}
 	return all
 }

@@ -104,10 +104,10 @@ type Scope int
 
 // The values of Scope.
 const (
-	Channel Scope = iota // in the query of the whole target
-	Part                 // also in the query of one entry of a failover target
-	Lookups              // in the query of a name that is looked up repeatedly
-	Nowhere              // only in Options, and not in a target
+	Channel      Scope = iota // in the query of the whole target
+	Part                      // also in the query of one entry of a failover target
+	LookedUpName              // in the query of a name that is looked up repeatedly
+	FieldOnly                 // only in Options, and not in a target
 )
 
 // Option describes an option.
@@ -118,16 +118,16 @@ type Option struct {
 	Kind        Kind
 	Place       Scope
 
-	// Least and Most are the limits of the value. OrZero also allows 0, which means the default if a
+	// Min and Max are the limits of the value. AllowZero also allows 0, which means the default if a
 	// program sets it.
-	Least, Most float64 // in seconds for a duration; if Most is 0, there is no limit
-	OrZero      bool
-	Choices     []string
+	Min, Max  float64 // in seconds for a duration; if Max is 0, there is no limit
+	AllowZero bool
+	Choices   []string
 	// AtLeast names an option. The value must not be less than the value of that option, unless it
 	// is 0.
 	AtLeast string
-	// Not names an option that cannot be combined with this one, and Why is the reason.
-	Not, Why string
+	// ConflictsWith names an option that cannot be combined with this one, and Why is the reason.
+	ConflictsWith, ConflictReason string
 
 	// Default, Range and Source are Markdown for docs/options.md.
 	Default, Range, Source string
@@ -142,23 +142,23 @@ var table = []Option{
 		Range:   "a name, optionally with a port", Source: "gRPC",
 	},
 	{
-		Name: "failoverTimeout", Field: "FailoverTimeout", Kind: Duration, Least: 1e-9,
+		Name: "failoverTimeout", Field: "FailoverTimeout", Kind: Duration, Min: 1e-9,
 		Default: "`10s`", Range: "more than `0s`", Source: "gRFC A56",
 	},
 	{
-		Name: "failbackDelay", Field: "FailbackDelay", Kind: Duration, Most: day,
+		Name: "failbackDelay", Field: "FailbackDelay", Kind: Duration, Max: day,
 		Default: "`0s`: at once", Range: "`0s` to `24h`", Source: "ours",
 	},
 	{
-		Name: "failbackJitter", Field: "FailbackJitter", Kind: Duration, Most: day,
+		Name: "failbackJitter", Field: "FailbackJitter", Kind: Duration, Max: day,
 		Default: "`0s`: none", Range: "`0s` to `24h`", Source: "ours",
 	},
 	{
-		Name: "maxFailbackDelay", Field: "MaxFailbackDelay", Kind: Duration, Most: day, AtLeast: "failbackDelay",
+		Name: "maxFailbackDelay", Field: "MaxFailbackDelay", Kind: Duration, Max: day, AtLeast: "failbackDelay",
 		Default: "`0s`: the same as `failbackDelay`", Range: "`0s`, or `failbackDelay` to `24h`", Source: "ours",
 	},
 	{
-		Name: "warmStandby", Field: "WarmStandby", Kind: Count, Most: 128,
+		Name: "warmStandby", Field: "WarmStandby", Kind: Count, Max: 128,
 		Default: "`0`: none", Range: "`0` to `128`", Source: "ours",
 	},
 	{
@@ -167,7 +167,7 @@ var table = []Option{
 	},
 	{
 		Name: "slowStart", Field: "SlowStart", Kind: Duration,
-		Not: "pickFirst", Why: "a single endpoint gets all calls at once",
+		ConflictsWith: "pickFirst", ConflictReason: "a single endpoint gets all calls at once",
 		Default: "`0s`: none", Range: "`0s` or more; not with `pickFirst`", Source: "Envoy's slow start, with aggression 1 and a minimum of 10 %",
 	},
 	{
@@ -175,16 +175,16 @@ var table = []Option{
 		Default: "`false`", Range: "`true`, `false`", Source: "gRFC A62",
 	},
 	{
-		Name: "minReady", Field: "MinReady", Kind: Fraction, Most: 1,
+		Name: "minReady", Field: "MinReady", Kind: Fraction, Max: 1,
 		Default: "`0`: one READY endpoint is enough", Range: "`0` to `1`", Source: "ours",
 	},
 	{
-		Name: "minReadyRecovery", Field: "MinReadyRecovery", Kind: Fraction, Most: 1, AtLeast: "minReady",
+		Name: "minReadyRecovery", Field: "MinReadyRecovery", Kind: Fraction, Max: 1, AtLeast: "minReady",
 		Default: "`0`: the same as `minReady`", Range: "`0`, or `minReady` to `1`", Source: "ours",
 	},
 	{
 		Name: "outlierDetection", Field: "OutlierDetection", Kind: Toggle,
-		Not: "pickFirst", Why: "one pick_first over several endpoints does not notice that one of them is ejected",
+		ConflictsWith: "pickFirst", ConflictReason: "one pick_first over several endpoints does not notice that one of them is ejected",
 		Default: "what each [cluster](xds.md#outlier-detection) configures, otherwise `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
 	},
 	{
@@ -204,7 +204,7 @@ var table = []Option{
 		Default: "`UNDERSTUDY_NODE`", Range: "a name", Source: "ours",
 	},
 	{
-		Name: "zoneMinEndpoints", Field: "ZoneMinEndpoints", Kind: Count, Least: 1,
+		Name: "zoneMinEndpoints", Field: "ZoneMinEndpoints", Kind: Count, Min: 1,
 		Default: "`1`", Range: "1 or more", Source: "ours",
 	},
 	{
@@ -212,24 +212,24 @@ var table = []Option{
 		Default: "the same number in each zone that has endpoints", Range: "numbers for zones, such as `a:2,b:1`", Source: "ours",
 	},
 	{
-		Name: "subset", Field: "Subset", Kind: Count, Least: 1,
-		Not: "pickFirst", Why: "it holds one connection for a locality, however many endpoints there are",
+		Name: "subset", Field: "Subset", Kind: Count, Min: 1,
+		ConflictsWith: "pickFirst", ConflictReason: "it holds one connection for a locality, however many endpoints there are",
 		Default: "none: all endpoints", Range: "1 or more; not with `pickFirst`", Source: "gRFC A68",
 	},
 	{
-		Name: "subsetSeed", Field: "SubsetSeed", Kind: Count, Least: 1,
+		Name: "subsetSeed", Field: "SubsetSeed", Kind: Count, Min: 1,
 		Default: "random for each channel", Range: "1 or more", Source: "gRFC A68",
 	},
 	{
-		Name: "refresh", Field: "Refresh", Kind: Duration, Place: Lookups, Least: 1, OrZero: true,
+		Name: "refresh", Field: "Refresh", Kind: Duration, Place: LookedUpName, Min: 1, AllowZero: true,
 		Default: "`0s` (none) for DNS, `30s` for SRV", Range: "`1s` or more, or `0s`", Source: "ours; differs from gRFC A37 if answers rotate",
 	},
 	{
-		Name: "removeAfter", Field: "RemoveAfter", Kind: Count, Place: Lookups, Least: 1,
+		Name: "removeAfter", Field: "RemoveAfter", Kind: Count, Place: LookedUpName, Min: 1,
 		Default: "`2`", Range: "1 or more", Source: "ours",
 	},
 	{
-		Name: "MaxConnectBackoff", Field: "MaxConnectBackoff", Kind: Duration, Place: Nowhere, Least: 1,
+		Name: "MaxConnectBackoff", Field: "MaxConnectBackoff", Kind: Duration, Place: FieldOnly, Min: 1,
 		Default: "`120s`", Range: "`1s` or more", Source: "gRPC's connection backoff",
 	},
 }

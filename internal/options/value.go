@@ -37,7 +37,7 @@ func (o Option) check(value any) error {
 		return o.checkText(text)
 	}
 	n, numeric := number(value)
-	if !numeric || n >= o.Least && (n <= o.Most || o.Most == 0) || n == 0 && o.OrZero {
+	if !numeric || n >= o.Min && (n <= o.Max || o.Max == 0) || n == 0 && o.AllowZero {
 		return nil
 	}
 	return fmt.Errorf("%v given, want %s", value, o.wantText())
@@ -60,25 +60,25 @@ func (o Option) checkText(text string) error {
 }
 
 func (o Option) wantText() string {
-	minimum, maximum := fmt.Sprint(o.Least), fmt.Sprint(o.Most)
+	minimum, maximum := fmt.Sprint(o.Min), fmt.Sprint(o.Max)
 	text := "a number "
 	if o.Kind == Duration {
 		text = kindText[Duration] + ", "
-		minimum, maximum = seconds(o.Least).String(), seconds(o.Most).String()
+		minimum, maximum = seconds(o.Min).String(), seconds(o.Max).String()
 	}
 	switch {
-	case o.Kind == Count && o.Most > 0:
+	case o.Kind == Count && o.Max > 0:
 		return minimum + " to " + maximum
-	case o.Most > 0:
+	case o.Max > 0:
 		text += "from " + minimum + " to " + maximum
-	case o.Least > 0 && o.Least < 1:
+	case o.Min > 0 && o.Min < 1:
 		text += "of more than 0s"
 	case o.Kind == Count:
 		return minimum + " and more"
 	default:
 		text += "of " + minimum + " and more"
 	}
-	if o.OrZero {
+	if o.AllowZero {
 		text += ", or 0s for none"
 	}
 	return text

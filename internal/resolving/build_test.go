@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged = testlog.KeepWarnings()
+var logged = testlog.CaptureWarnings()
 
 // channel is the resolver.ClientConn of a fake channel.
 type channel struct {
@@ -111,7 +111,7 @@ func build(t *testing.T, target string, given options.Program, opts resolver.Bui
 		t.Fatal(err)
 	}
 	c := &channel{}
-	r, err := options.For("built", given).Build(resolver.Target{URL: *u}, c, opts)
+	r, err := options.BuilderFor("built", given).Build(resolver.Target{URL: *u}, c, opts)
 	return c, r, err
 }
 
@@ -283,7 +283,7 @@ func TestANoteIsLoggedOnce(t *testing.T) {
 		given := uniquePrefix
 		given.Prefer = "zone"
 		built.mechanisms = []discovery.Mechanism{{Source: &saying{answer: hostname("10.0.0.1:1", "")}}}
-		b := options.For("built", given)
+		b := options.BuilderFor("built", given)
 		for range 2 {
 			r, err := b.Build(resolver.Target{URL: url.URL{Scheme: "built", Path: "/note"}}, &channel{}, resolver.BuildOptions{})
 			if err != nil {

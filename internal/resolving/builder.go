@@ -45,7 +45,7 @@ type reader interface {
 	// Read returns the discovery mechanisms of a target, the options that apply to the channel, and
 	// notes about options without effect. The Authority and TrustNames of each mechanism already
 	// include the options.
-	Read(discovery.Target) (mechanisms []discovery.Mechanism, given options.Given, notes []string, err error)
+	Read(discovery.Target) (mechanisms []discovery.Mechanism, given options.ChannelOptions, notes []string, err error)
 	Prefixed(error, resolver.Target) error
 }
 
@@ -104,7 +104,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	return channelResolver{channel, conn}, nil
 }
 
-func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
+func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism, options.ChannelOptions, error) {
 	mechanisms, given, notes, err := b.Read(target)
 	for _, text := range notes {
 		b.note(text)
@@ -114,7 +114,7 @@ func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism
 
 // joinConfig converts the discovery mechanisms of a target for package join. credsHaveName is the
 // result of credsCarryName.
-func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.Given, credsHaveName bool) join.Config {
+func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.ChannelOptions, credsHaveName bool) join.Config {
 	redacted := printable.HideTarget(target.URL)
 	config := join.Config{
 		Scheme:   b.scheme,

@@ -87,7 +87,7 @@ func parseTarget(target string, given options.Program) (*builder, resolver.Targe
 	if err != nil {
 		return nil, resolver.Target{}, fmt.Errorf("target %s does not parse; want host:port,host:port…, or one of the schemes %s", printable.Quote(Shown(target)), strings.Join(options.Schemes(), ", "))
 	}
-	b, ok := options.For(u.Scheme, given).(*builder)
+	b, ok := options.BuilderFor(u.Scheme, given).(*builder)
 	if !ok {
 		return nil, resolver.Target{}, fmt.Errorf("target %s has the unknown scheme %s, want one of %s", printable.Quote(Shown(target)), printable.Quote(u.Scheme), strings.Join(options.Schemes(), ", "))
 	}

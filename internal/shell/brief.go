@@ -14,7 +14,7 @@ import (
 //	->  connection refused by 10.0.0.1:443
 func Brief(err error) string {
 	if all, ok := errors.AsType[*AllFailed](err); ok {
-		err = all.One
+		err = all.Example
 	}
 	text := err.Error()
 	if refusal, ok := errors.AsType[*Refusal](err); ok {

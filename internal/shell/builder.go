@@ -53,9 +53,9 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	return p
 }
 
-// PartsOf returns the Policy that Spec.New has created for balancer b. It returns nil if b was not
+// PolicyOf returns the Policy that Spec.New has created for balancer b. It returns nil if b was not
 // built by a Spec. Only tests use it.
-func PartsOf(b balancer.Balancer) PolicyMethods {
+func PolicyOf(b balancer.Balancer) PolicyMethods {
 	s, ok := b.(interface{ policyMethods() PolicyMethods })
 	if !ok {
 		return nil

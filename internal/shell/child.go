@@ -221,12 +221,12 @@ func (c *Child) recordError(state balancer.State) {
 		return
 	}
 	if c.lastError = FailureOf(state.Picker); c.lastError == nil {
-		c.lastError = ErrUntold
+		c.lastError = ErrUnknownFailure
 	}
 }
 
-// ErrUntold is the error of a failed child whose picker does not report an error (see FailureOf).
-var ErrUntold = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
+// ErrUnknownFailure is the error of a failed child whose picker does not report an error (see FailureOf).
+var ErrUnknownFailure = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
 // ResolveNow implements Owner.
 func (c *Child) ResolveNow() {

@@ -8,8 +8,8 @@ import "google.golang.org/grpc/balancer"
 // method Picker returns. This picker returns gRPC's subchannel directly.
 type Counted interface {
 	balancer.SubConn
-	// Picked registers user as the policy that uses Picker. The user calls it before Connect.
-	Picked(user CountedUser)
+	// AddUser registers user as the policy that uses Picker. The user calls it before Connect.
+	AddUser(user CountedUser)
 	// Picker returns a picker that returns gRPC's subchannel. The caller may hold any lock.
 	Picker() balancer.Picker
 }

@@ -45,8 +45,8 @@ func (s *Shell) LogOnce(logged *bool, format string, args ...any) {
 	}
 }
 
-// Only returns a copy of state in which the given endpoints replace all others.
-func Only(endpoints []resolver.Endpoint, state resolver.State) resolver.State {
+// WithOnlyEndpoints returns a copy of state in which the given endpoints replace all others.
+func WithOnlyEndpoints(endpoints []resolver.Endpoint, state resolver.State) resolver.State {
 	state.Endpoints, state.Addresses = endpoints, nil
 	return state
 }

@@ -27,7 +27,7 @@ func TestWithEndpointsAllocatesOnce(t *testing.T) {
 
 func TestOnlyOmitsOtherEndpoints(t *testing.T) {
 	all := WithEndpoints(resolver.State{}, []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a"}}}, {Addresses: []resolver.Address{{Addr: "b"}}}})
-	got := Only(all.Endpoints[1:], all)
+	got := WithOnlyEndpoints(all.Endpoints[1:], all)
 	if len(got.Endpoints) != 1 || got.Endpoints[0].Addresses[0].Addr != "b" || got.Addresses != nil || len(all.Endpoints) != 2 {
 		t.Errorf("%v with the addresses %v of %v", got.Endpoints, got.Addresses, all.Endpoints)
 	}

@@ -100,7 +100,7 @@ func TestReportUsesOneGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		top, policies, stub, cc := newTower(t, 3)
 		defer top.Close()
-		if got := stub.Last().ResolverState.Addresses; len(got) != 1 || got[0].Addr != "a" {
+		if got := stub.LastUpdate().ResolverState.Addresses; len(got) != 1 || got[0].Addr != "a" {
 			t.Errorf("the policy of another module got the addresses %v, want the endpoint's", got)
 		}
 		for _, p := range policies {
@@ -175,11 +175,11 @@ func TestSnapshotTimes(t *testing.T) {
 		stub.Report(connectivity.Connecting, nil)
 		expectTimes(0, 0, nil)
 		stub.Report(connectivity.TransientFailure, errors.New("refused"))
-		expectTimes(time.Second, time.Second, ErrUntold)
+		expectTimes(time.Second, time.Second, ErrUnknownFailure)
 		stub.Report(connectivity.TransientFailure, errors.New("refused"))
-		expectTimes(time.Second, 2*time.Second, ErrUntold)
+		expectTimes(time.Second, 2*time.Second, ErrUnknownFailure)
 		stub.Report(connectivity.Ready, nil)
-		expectTimes(3*time.Second, 2*time.Second, ErrUntold)
+		expectTimes(3*time.Second, 2*time.Second, ErrUnknownFailure)
 	})
 }
 

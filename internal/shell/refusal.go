@@ -22,14 +22,14 @@ func (r *Refusal) Unwrap() error { return r.err }
 // AllFailed is the error of calls if all endpoints of a policy have failed.
 type AllFailed struct {
 	Endpoints int
-	One       error
+	Example   error
 }
 
 func (a *AllFailed) Error() string {
-	return fmt.Sprintf("all %d endpoints failed, one of them with: %v", a.Endpoints, a.One)
+	return fmt.Sprintf("all %d endpoints failed, one of them with: %v", a.Endpoints, a.Example)
 }
 
-func (a *AllFailed) Unwrap() error { return a.One }
+func (a *AllFailed) Unwrap() error { return a.Example }
 
 // Refused handles err, the error of a child that has refused its update. It returns the error of
 // calls to the child, and whether the child counts as failed because of err.

@@ -16,15 +16,15 @@ type Tier struct {
 	// Failures contains the status codes with which calls fail, such as "INTERNAL". It is "" if the
 	// policy is Usable, or if the status codes are unknown.
 	Failures string
-	// ReadyPart is the share of the endpoints' weight that is READY. The weight of endpoints that are
+	// ReadyShare is the share of the endpoints' weight that is READY. The weight of endpoints that are
 	// CONNECTING is not part of the total.
-	ReadyPart float64
-	// UnprovenPart is the share of the weight whose endpoints are READY, but were ejected and have not
-	// answered a call since. ReadyPart does not include it. The total is the same as for ReadyPart.
-	UnprovenPart float64
-	// FailedPart is the share of the weight that has failed. The total includes endpoints that are
-	// CONNECTING. Only package weightedroundrobin sets FailedPart.
-	FailedPart float64
+	ReadyShare float64
+	// UnprovenShare is the share of the weight whose endpoints are READY, but were ejected and have not
+	// answered a call since. ReadyShare does not include it. The total is the same as for ReadyShare.
+	UnprovenShare float64
+	// FailedShare is the share of the weight that has failed. The total includes endpoints that are
+	// CONNECTING. Only package weightedroundrobin sets FailedShare.
+	FailedShare float64
 }
 
 // Condition describes whether calls to the endpoints below a policy succeed.
@@ -49,15 +49,15 @@ func TierOf(picker balancer.Picker) Tier {
 	switch p := picker.(type) {
 	case interface{ Tier() Tier }:
 		return p.Tier()
-	case interface{ ReadyPart() float64 }:
-		tier := Tier{ReadyPart: p.ReadyPart()}
-		if p, ok := picker.(interface{ UnprovenPart() float64 }); ok {
-			tier.UnprovenPart = p.UnprovenPart()
+	case interface{ ReadyShare() float64 }:
+		tier := Tier{ReadyShare: p.ReadyShare()}
+		if p, ok := picker.(interface{ UnprovenShare() float64 }); ok {
+			tier.UnprovenShare = p.UnprovenShare()
 		}
-		if p, ok := picker.(interface{ FailedPart() float64 }); ok {
-			tier.FailedPart = p.FailedPart()
+		if p, ok := picker.(interface{ FailedShare() float64 }); ok {
+			tier.FailedShare = p.FailedShare()
 		}
 		return tier
 	}
-	return Tier{ReadyPart: 1}
+	return Tier{ReadyShare: 1}
 }

@@ -60,9 +60,9 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 	return &InUseChannel{reporter: t, target: target}
 }
 
-// Tell reports p unless it equals the last report. It does not block. If no priority was in use and
+// Report reports p unless it equals the last report. It does not block. If no priority was in use and
 // no priority is in use now, Tell reports nothing, even if the reason has changed.
-func (c *InUseChannel) Tell(p PriorityInUse) {
+func (c *InUseChannel) Report(p PriorityInUse) {
 	if c == nil {
 		return
 	}

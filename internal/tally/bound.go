@@ -3,10 +3,10 @@ package tally
 import "sync"
 
 const (
-	// Most is the maximum number of label combinations that a metric counts separately for each
+	// MaxCombinations is the maximum number of label combinations that a metric counts separately for each
 	// target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
 	// targets. A configuration of 16 clusters in 8 zones needs 128.
-	Most = 200
+	MaxCombinations = 200
 	// maxLength is the maximum length of a label in bytes. A longer label is replaced by Other.
 	maxLength = 500
 )
@@ -25,18 +25,18 @@ type Bound struct {
 	counted map[string]map[Labels]bool // by target
 }
 
-// Of returns the labels under which to count. For the first Most combinations of labels of a
-// target, these are the given labels. In later combinations, each label that is set is replaced by
-// Other. The result for the same labels never changes. Of takes a lock, so it must not be called
-// for every call.
-func (b *Bound) Of(target string, given Labels) Labels {
+// Limit returns the labels under which to count. For the first MaxCombinations combinations of
+// labels of a target, these are the given labels. In later combinations, each label that is set is
+// replaced by Other. The result for the same labels never changes. Limit takes a lock, so it must
+// not be called for every RPC.
+func (b *Bound) Limit(target string, given Labels) Labels {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	counted := b.counted[target]
 	if counted[given] {
 		return given
 	}
-	if len(counted) < Most && !given.isTooLong() {
+	if len(counted) < MaxCombinations && !given.isTooLong() {
 		if b.counted == nil {
 			b.counted = make(map[string]map[Labels]bool)
 		}

@@ -49,10 +49,10 @@ var (
 	errEmpty       = errors.New("its answer holds no endpoint, and does not say that this is meant (Answer.Empty)")
 )
 
-// CheckSome returns an error if an answer has no endpoint and is not marked as Empty. Such an
+// CheckNotEmpty returns an error if an answer has no endpoint and is not marked as Empty. Such an
 // answer is usually a mistake. For example, gRPC's DNS resolver sends an empty answer when a name
 // temporarily does not exist.
-func CheckSome(a *Answer) error {
+func CheckNotEmpty(a *Answer) error {
 	err := errEmpty
 	switch {
 	case a.Empty || slices.ContainsFunc(a.Resolved, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }):

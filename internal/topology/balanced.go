@@ -117,9 +117,9 @@ func (n Near) missingZones(zones []zone) []string {
 	return names
 }
 
-// Unnamed returns the names of the zones that have configured callers but no locality in the
+// MissingZones returns the names of the zones that have configured callers but no locality in the
 // answer.
-func (n Near) Unnamed(a *Answer) []string {
+func (n Near) MissingZones(a *Answer) []string {
 	var zones []zone
 	for i := range a.Priorities {
 		zones = append(zones, zonesOf(&a.Priorities[i])...)

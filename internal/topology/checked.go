@@ -46,9 +46,9 @@ func check(a *Answer, unchecked uncheckedEndpoints) (*Checked, error) {
 	return c, nil
 }
 
-// Plain returns the answer as the channel uses it. All localities have weights, duplicate endpoints
+// Normalized returns the answer as the channel uses it. All localities have weights, duplicate endpoints
 // are removed, and endpoints of a gRPC resolver form one priority with one locality.
-func (c *Checked) Plain() Answer {
+func (c *Checked) Normalized() Answer {
 	a := *c.Answer
 	if a.Resolved != nil {
 		var l Locality

@@ -59,7 +59,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	if !isSplit {
 		top.SourcePriorities = nil // this is the default if no priority is split
 	}
-	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
+	encoded, err := json.Marshal(lbconfig.MarshalOnlyPolicy(priorityName, top))
 	if err != nil {
 		panic(fmt.Sprintf("topology: a configuration of strings and numbers does not encode: %v", err))
 	}
@@ -82,8 +82,8 @@ func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	if p.spread != nil {
 		localities.Balance = &lbconfig.Balance{Own: p.spread.clientZone, Zones: p.spread.zones}
 	}
-	return lbconfig.Named(dropName, &lbconfig.Drop{
+	return lbconfig.MarshalOnlyPolicy(dropName, &lbconfig.Drop{
 		DropCategories: p.drops,
-		ChildPolicy:    lbconfig.Named(weightedTargetName, localities),
+		ChildPolicy:    lbconfig.MarshalOnlyPolicy(weightedTargetName, localities),
 	})
 }

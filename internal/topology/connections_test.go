@@ -108,7 +108,7 @@ func (c *channel) update(answer *discovery.Answer) {
 }
 
 func (c *channel) connect() {
-	c.cc.Answer(func(a resolver.Address) error {
+	c.cc.CompleteConnects(func(a resolver.Address) error {
 		if c.down[a.Addr] {
 			return errors.New("down")
 		}
@@ -175,9 +175,9 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 					c.down[host+":1"] = true
 				}
 				c.update(answerOf(t, first...))
-				before := c.cc.Live()
+				before := c.cc.LiveSubConns()
 				c.update(answerOf(t, test.next...))
-				if got := changes(before, c.cc.Live()); got != test.want {
+				if got := changes(before, c.cc.LiveSubConns()); got != test.want {
 					t.Errorf("connections: %q, want %q", got, test.want)
 				}
 				if got := c.picked(200); got != test.picks {
@@ -195,15 +195,15 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 		plain, dropping := answerOf(t, "0 us: a b"), answerOf(t, "0 us: a b")
 		dropping.Drops = []discovery.Drop{{Category: "lb"}}
 		c.update(plain)
-		before := c.cc.Live()
+		before := c.cc.LiveSubConns()
 		for _, answer := range []*discovery.Answer{dropping, plain} {
 			c.update(answer)
-			if got := changes(before, c.cc.Live()); got != "" {
+			if got := changes(before, c.cc.LiveSubConns()); got != "" {
 				t.Errorf("connections: %s, want no change", got)
 			}
 		}
 		c.update(answerOf(t))
-		if got := changes(before, c.cc.Live()); got != "-a -b" {
+		if got := changes(before, c.cc.LiveSubConns()); got != "-a -b" {
 			t.Errorf("connections: %s, want all closed", got)
 		}
 		if got := lbtest.Pick(c.cc.State()); !strings.HasPrefix(got, "fail: ") {
@@ -227,9 +227,9 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 			{"the own zone loses capacity again", "0 /a: a1 a2! a3!", "-a2 -a3", "a1 b1 b2"},
 			{"the own zone loses all capacity", "0 /a: a1! a2! a3!", "-a1", "b1 b2"},
 		} {
-			before := c.cc.Live()
+			before := c.cc.LiveSubConns()
 			c.update(answerOf(t, step.a, "0 /b: b1 b2", "0 /c: c1"))
-			if got := changes(before, c.cc.Live()); got != step.want {
+			if got := changes(before, c.cc.LiveSubConns()); got != step.want {
 				t.Errorf("%s: connections: %q, want %q", step.what, got, step.want)
 			}
 			if got := c.picked(240); got != step.picks {
@@ -263,9 +263,9 @@ func TestConnectionsOutliveNearGroups(t *testing.T) {
 			{"the zone leaves", "-a1", "b1 b2", []string{"0 r/b: b1 b2", "0 s/c: c1"}},
 			{"an endpoint moves to the zone", "+b1 -b1", "b1", []string{"0 r/a: b1", "0 r/b: b2", "0 s/c: c1"}},
 		} {
-			before := c.cc.Live()
+			before := c.cc.LiveSubConns()
 			c.update(answerOf(t, step.lines...))
-			if got := changes(before, c.cc.Live()); got != step.want {
+			if got := changes(before, c.cc.LiveSubConns()); got != step.want {
 				t.Errorf("%s: connections: %q, want %q", step.what, got, step.want)
 			}
 			if got := c.picked(100); got != step.picks {

@@ -210,7 +210,7 @@ func TestEmptyAnswers(t *testing.T) {
 		{discovery.Answer{Why: "no such host", Resolved: []resolver.Endpoint{{}}}, "no such host: " + noAddresses},
 		{discovery.Answer{Resolved: []resolver.Endpoint{{}, {Addresses: []resolver.Address{{Addr: "a:1"}}}}}, "<nil>"},
 	} {
-		if got := fmt.Sprint(topology.CheckSome(&test.answer)); got != test.want {
+		if got := fmt.Sprint(topology.CheckNotEmpty(&test.answer)); got != test.want {
 			t.Errorf("%+v: %s, want %s", test.answer, got, test.want)
 		}
 	}

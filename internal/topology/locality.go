@@ -16,10 +16,10 @@ func LocalityName(region, zone, subZone string) string {
 		localityEscaper.Replace(strings.ToValidUTF8(subZone, "\uFFFD")),
 	}, "/"), "/")
 	if name == "" {
-		return Nowhere
+		return NoLocality
 	}
 	return name
 }
 
-// Nowhere is the name of a locality without region, zone and sub-zone.
-const Nowhere = "/"
+// NoLocality is the name of a locality without region, zone and sub-zone.
+const NoLocality = "/"

@@ -36,10 +36,10 @@ func (s Settings) Near() Near {
 	return n
 }
 
-// Lacks returns the names of the fields that the preference needs, as in "zone or region", if no
+// MissingFields returns the names of the fields that the preference needs, as in "zone or region", if no
 // endpoint of the answer has any of these fields. It returns "" if an endpoint has one of them, or
 // if the client's location is unknown.
-func (n Near) Lacks(a *Answer) string {
+func (n Near) MissingFields(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
 		for j := range a.Priorities[i].Localities {

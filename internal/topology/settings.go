@@ -28,7 +28,7 @@ func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Pol
 		*config = *cluster.config
 	}
 	config.ChildPolicy = child
-	return lbconfig.Named(outlierDetectionName, config)
+	return lbconfig.MarshalOnlyPolicy(outlierDetectionName, config)
 }
 
 // forFewEndpoints returns a configuration that also works with two endpoints and a few calls per
@@ -46,7 +46,7 @@ func forFewEndpoints() *lbconfig.OutlierDetection {
 
 func (s Settings) leaf() lbconfig.Policy {
 	if s.PickFirst {
-		return lbconfig.Named(pickFirstName, nil)
+		return lbconfig.MarshalOnlyPolicy(pickFirstName, nil)
 	}
 	config := lbconfig.NewWeightedRoundRobin()
 	config.StartPoint = startPoint
@@ -54,5 +54,5 @@ func (s Settings) leaf() lbconfig.Policy {
 		config.SlowStart = lbconfig.NewSlowStart()
 		config.SlowStart.Window = lbconfig.Duration(s.SlowStart)
 	}
-	return lbconfig.Named(weightedRoundRobinName, config)
+	return lbconfig.MarshalOnlyPolicy(weightedRoundRobinName, config)
 }

@@ -20,7 +20,7 @@ type Target struct {
 // priority with one locality. The priority passes on requests for re-resolution. The same address
 // may be in several targets. Targets is safe for concurrent use.
 func Targets(targets []Target) Tree {
-	const locality = Nowhere
+	const locality = NoLocality
 	var tree Tree
 	priorities := make([]priorityChild, 0, len(targets))
 	for _, target := range targets {

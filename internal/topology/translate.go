@@ -153,7 +153,7 @@ func titleOf(p *Priority, near string) string {
 		localities = append(localities, NameOf(&p.Localities[j]))
 	}
 	title := strings.Join(localities, ", ")
-	if near != "" && title != Nowhere {
+	if near != "" && title != NoLocality {
 		title += " (" + near + ")"
 	}
 	return title

@@ -46,14 +46,14 @@ type Tree struct {
 // Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
 func (t Tree) Size() string {
 	endpoints := printable.Count(t.size, "endpoint", "endpoints")
-	if t.IsPart() {
+	if t.IsSubset() {
 		endpoints = fmt.Sprintf("%d of %s", t.size, printable.Count(t.total, "endpoint", "endpoints"))
 	}
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
 
-// IsPart reports whether the channel uses only a subset of the endpoints.
-func (t Tree) IsPart() bool { return t.size < t.total }
+// IsSubset reports whether the channel uses only a subset of the endpoints.
+func (t Tree) IsSubset() bool { return t.size < t.total }
 
 // Config returns the value of loadBalancingConfig for a service config. Equal trees return equal
 // bytes. Each call encodes the tree again.

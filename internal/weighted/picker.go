@@ -13,39 +13,39 @@ import (
 // Picker picks children by their weights, in the order of their deadlines (gRFC A34). Save passes
 // the children's positions in this order to the next picker. Picker is safe for concurrent use.
 type Picker struct {
-	scheduler    *edf.Scheduler // nil if there is a single child
-	pickers      []balancer.Picker
-	positions    []*Position
-	picksBefore  uint64 // if there is a single child: the result of PicksOf for it when this picker was created
-	hasPicked    atomic.Bool
-	readyPart    float64
-	unprovenPart float64
-	failedPart   float64
+	scheduler     *edf.Scheduler // nil if there is a single child
+	pickers       []balancer.Picker
+	positions     []*Position
+	picksBefore   uint64 // if there is a single child: the result of PicksOf for it when this picker was created
+	hasPicked     atomic.Bool
+	readyShare    float64
+	unprovenShare float64
+	failedShare   float64
 }
 
-// ReadyPart returns the share of the weight that is READY. The weight of connecting children is not
+// ReadyShare returns the share of the weight that is READY. The weight of connecting children is not
 // part of the total (see shell.Tier).
-func (p *Picker) ReadyPart() float64 { return p.readyPart }
+func (p *Picker) ReadyShare() float64 { return p.readyShare }
 
-// UnprovenPart returns the share of the weight whose endpoints have not answered a call since their
+// UnprovenShare returns the share of the weight whose endpoints have not answered a call since their
 // ejection (see shell.Tier).
-func (p *Picker) UnprovenPart() float64 { return p.unprovenPart }
+func (p *Picker) UnprovenShare() float64 { return p.unprovenShare }
 
-// FailedPart returns the share of the weight that has failed (see shell.Tier).
-func (p *Picker) FailedPart() float64 { return p.failedPart }
+// FailedShare returns the share of the weight that has failed (see shell.Tier).
+func (p *Picker) FailedShare() float64 { return p.failedShare }
 
-// SetFailedPart sets the result of FailedPart, which is 0 by default. It must be called before the
+// SetFailedPart sets the result of FailedShare, which is 0 by default. It must be called before the
 // first pick.
-func (p *Picker) SetFailedPart(part float64) { p.failedPart = part }
+func (p *Picker) SetFailedPart(part float64) { p.failedShare = part }
 
-// SetParts sets the results of ReadyPart and UnprovenPart, which are 1 and 0 by default. It must be
+// SetParts sets the results of ReadyShare and UnprovenShare, which are 1 and 0 by default. It must be
 // called before the first pick.
-func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unprovenPart = ready, unproven }
+func (p *Picker) SetParts(ready, unproven float64) { p.readyShare, p.unprovenShare = ready, unproven }
 
 // New returns a picker of children, of which there must be at least one. positions contains
 // pointers to the positions of the children, which Save updates. The picker keeps the slices.
 func New(pickers []balancer.Picker, weights []uint32, positions []*Position) *Picker {
-	p := &Picker{pickers: pickers, positions: positions, readyPart: 1}
+	p := &Picker{pickers: pickers, positions: positions, readyShare: 1}
 	if len(pickers) > 1 {
 		p.scheduler = edf.New(schedule(weights, positions))
 	} else {

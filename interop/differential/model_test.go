@@ -58,7 +58,7 @@ func (d *driver) result(returned bool) seen {
 	if d.Last().State != "" {
 		last = publicationOf(d.Last())
 	}
-	return seen{d.published, last, returned, d.Stubs.Told(), d.reresolutions}
+	return seen{d.published, last, returned, d.Stubs.Summary(), d.reresolutions}
 }
 
 // publicationOf describes a published state in the same form as side.

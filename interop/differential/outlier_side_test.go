@@ -127,7 +127,7 @@ func (s *outlierSide) update(name, config string, endpoints []string) {
 		s.child = listeners.last
 	}
 	synctest.Wait()
-	for _, sc := range s.cc.Live() {
+	for _, sc := range s.cc.LiveSubConns() {
 		if !sc.HasHealthListener() {
 			sc.Report(connectivity.Ready, nil)
 			synctest.Wait()

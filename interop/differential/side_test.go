@@ -180,7 +180,7 @@ func (s *side) received() string {
 	for _, b := range s.stubs {
 		for _, stub := range b.Built() {
 			if !stub.IsClosed() {
-				update := stub.Last().ResolverState.Attributes.Value(updateKey{})
+				update := stub.LastUpdate().ResolverState.Attributes.Value(updateKey{})
 				all = append(all, fmt.Sprintf("%s(%v,%d,%d)", stub.ID(), update, stub.ExitIdles(), len(stub.ResolverErrors())))
 			}
 		}

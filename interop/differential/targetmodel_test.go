@@ -55,12 +55,12 @@ func predictTargets(rows map[string]bool, schedule []string) []seen {
 	var all []seen
 	for _, step := range schedule {
 		returned := m.applyStep(step)
-		all = append(all, seen{nil, m.last, returned, m.stubs.Told(), m.reresolutions})
+		all = append(all, seen{nil, m.last, returned, m.stubs.Summary(), m.reresolutions})
 	}
 	for _, c := range m.children {
 		c.Close()
 	}
-	return append(all, seen{nil, m.last, false, m.stubs.Told(), m.reresolutions})
+	return append(all, seen{nil, m.last, false, m.stubs.Summary(), m.reresolutions})
 }
 
 func (m *targetModel) applyStep(step string) (returned bool) {
@@ -106,7 +106,7 @@ func (m *targetModel) applyStep(step string) (returned bool) {
 func (m *targetModel) queueReport(c *targetChild, s *model.Stub, state string) {
 	m.queue = append(m.queue, func() {
 		if !s.Closed && c.Reported(s, model.Report{State: state, Text: pickOf(s.ID, state)}) {
-			m.handle(c, c.Current.Now.State, c.Current.Now.Text)
+			m.handle(c, c.Current.Handled.State, c.Current.Handled.Text)
 		}
 	})
 }

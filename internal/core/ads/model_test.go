@@ -93,7 +93,7 @@ func TestAgainstModel(t *testing.T) {
 				}
 			},
 			"await": func(t *rapid.T) {
-				m.check(t, s.Await())
+				m.check(t, s.RestartTimers())
 				if !m.isStreamOpen {
 					return
 				}
@@ -171,7 +171,7 @@ func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 		}
 		rs = append(rs, r)
 	}
-	if restarted := s.Again(); len(restarted.Deliver)+len(restarted.Fail) > 0 {
+	if restarted := s.ServerResponds(); len(restarted.Deliver)+len(restarted.Fail) > 0 {
 		t.Fatalf("before a response: %+v", restarted)
 	} else {
 		m.check(t, restarted)

@@ -59,12 +59,12 @@ func (s *scenario) event(d *datadriven.TestData) (Actions, error) {
 	case "response":
 		return s.subs.Received(args[0], args[1], resources(d.Input)), nil
 	case "heard":
-		s.subs.Heard()
+		s.subs.OtherResponse()
 		return Actions{}, nil
 	case "await":
-		return s.subs.Await(), nil
+		return s.subs.RestartTimers(), nil
 	case "again":
-		return s.subs.Again(), nil
+		return s.subs.ServerResponds(), nil
 	case "fire":
 		all := s.timers[rest]
 		return s.subs.Expired(all[len(all)-1]), nil

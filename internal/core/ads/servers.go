@@ -24,19 +24,19 @@ type Servers struct {
 
 type serverState struct {
 	unreachable bool
-	sent        Has
+	sent        Completeness
 }
 
-// Has describes which of the target's resources a server has sent.
-type Has int
+// Completeness describes which of the target's resources a server has sent.
+type Completeness int
 
 const (
 	// Waiting means that at least one resource has not arrived yet.
-	Waiting Has = iota
-	// Nothing means that the server has none of the resources.
-	Nothing
-	// All means that no resource is outstanding, and at least one resource is good.
-	All
+	Waiting Completeness = iota
+	// HasNone means that the server has none of the resources.
+	HasNone
+	// HasAll means that no resource is outstanding, and at least one resource is good.
+	HasAll
 )
 
 // NewServers returns the state for count servers. The client subscribes only to the first one.
@@ -44,8 +44,8 @@ func NewServers(count int, reachabilityOnly bool) *Servers {
 	return &Servers{reachabilityOnly: reachabilityOnly, states: make([]serverState, count), askedCount: 1, used: -1}
 }
 
-// Asked returns the number of servers to subscribe to, counted from the first.
-func (s *Servers) Asked() int { return s.askedCount }
+// SubscribedCount returns the number of servers to subscribe to, counted from the first.
+func (s *Servers) SubscribedCount() int { return s.askedCount }
 
 // Used returns the index of the server whose resources are used, or -1.
 func (s *Servers) Used() int { return s.used }
@@ -59,7 +59,7 @@ func (s *Servers) Reachable(server int, reachable bool) {
 }
 
 // Sent is called when a server has sent resources, or when it is known not to have a resource.
-func (s *Servers) Sent(server int, has Has) {
+func (s *Servers) Sent(server int, has Completeness) {
 	if server < s.askedCount {
 		s.states[server].sent = has
 		s.update()
@@ -85,10 +85,10 @@ func (s *Servers) isUsable(i int) bool {
 	switch state := s.states[i]; {
 	case s.reachabilityOnly && state.unreachable:
 		return false
-	case state.sent == Nothing:
+	case state.sent == HasNone:
 		return s.used < 0 || s.used == i
 	default:
-		return state.sent == All
+		return state.sent == HasAll
 	}
 }
 

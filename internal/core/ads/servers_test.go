@@ -30,13 +30,13 @@ func TestServers(t *testing.T) {
 			case "lost", "answered":
 				s.Reachable(n, d.Cmd == "answered")
 			default:
-				s.Sent(n, map[string]Has{"waiting": Waiting, "nothing": Nothing, "all": All}[d.Cmd])
+				s.Sent(n, map[string]Completeness{"waiting": Waiting, "nothing": HasNone, "all": HasAll}[d.Cmd])
 			}
 			used := "nobody"
 			if s.Used() >= 0 {
 				used = fmt.Sprint(s.Used())
 			}
-			return fmt.Sprintf("asks 0 to %d, uses %s\n", s.Asked()-1, used)
+			return fmt.Sprintf("asks 0 to %d, uses %s\n", s.SubscribedCount()-1, used)
 		})
 	})
 }
@@ -45,56 +45,56 @@ func TestServersAgainstTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reachabilityOnly := rapid.Bool().Draw(t, "reachability only")
 		s := NewServers(rapid.IntRange(1, 4).Draw(t, "servers"), reachabilityOnly)
-		unreachable, sent := make(map[int]bool), make(map[int]Has)
+		unreachable, sent := make(map[int]bool), make(map[int]Completeness)
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
 				checkServers(t, s, reachabilityOnly, unreachable, sent)
 			},
 			"event": func(t *rapid.T) {
-				i := rapid.IntRange(0, s.Asked()-1).Draw(t, "server")
-				asked, used := s.Asked(), s.Used()
+				i := rapid.IntRange(0, s.SubscribedCount()-1).Draw(t, "server")
+				asked, used := s.SubscribedCount(), s.Used()
 				if rapid.Bool().Draw(t, "reachable or not") {
 					unreachable[i] = rapid.Bool().Draw(t, "lost")
 					s.Reachable(i, !unreachable[i])
 				} else {
-					sent[i] = rapid.SampledFrom([]Has{Waiting, Nothing, All}).Draw(t, "has")
+					sent[i] = rapid.SampledFrom([]Completeness{Waiting, HasNone, HasAll}).Draw(t, "has")
 					s.Sent(i, sent[i])
 				}
-				for removed := s.Asked(); removed < asked; removed++ {
+				for removed := s.SubscribedCount(); removed < asked; removed++ {
 					delete(unreachable, removed)
 					delete(sent, removed)
 				}
 				switch current := s.Used(); {
 				case used >= 0 && current < 0:
 					t.Fatalf("server %d was dropped without a replacement", used)
-				case used >= 0 && current != used && sent[current] != All:
+				case used >= 0 && current != used && sent[current] != HasAll:
 					t.Fatalf("server %d was replaced by %d, which lacks resources", used, current)
-				case s.Asked() > asked+1:
-					t.Fatalf("two servers were added at once: %d after %d", s.Asked(), asked)
+				case s.SubscribedCount() > asked+1:
+					t.Fatalf("two servers were added at once: %d after %d", s.SubscribedCount(), asked)
 				}
 			},
 		})
 	})
 }
 
-func checkServers(t *rapid.T, s *Servers, reachabilityOnly bool, unreachable map[int]bool, sent map[int]Has) {
-	if s.Used() >= s.Asked() || s.Asked() < 1 {
-		t.Fatalf("uses %d of %d", s.Used(), s.Asked())
+func checkServers(t *rapid.T, s *Servers, reachabilityOnly bool, unreachable map[int]bool, sent map[int]Completeness) {
+	if s.Used() >= s.SubscribedCount() || s.SubscribedCount() < 1 {
+		t.Fatalf("uses %d of %d", s.Used(), s.SubscribedCount())
 	}
-	for i := range s.Asked() {
-		if sent[i] == All && (!reachabilityOnly || !unreachable[i]) {
-			if s.Used() != i || s.Asked() != i+1 {
-				t.Fatalf("server %d has all resources, but %d is used of %d", i, s.Used(), s.Asked())
+	for i := range s.SubscribedCount() {
+		if sent[i] == HasAll && (!reachabilityOnly || !unreachable[i]) {
+			if s.Used() != i || s.SubscribedCount() != i+1 {
+				t.Fatalf("server %d has all resources, but %d is used of %d", i, s.Used(), s.SubscribedCount())
 			}
 			return
 		}
 	}
-	for i := range s.Asked() - 1 {
-		if sent[i] == All && !unreachable[i] {
+	for i := range s.SubscribedCount() - 1 {
+		if sent[i] == HasAll && !unreachable[i] {
 			t.Fatalf("server %d was skipped, although it has all resources", i)
 		}
 	}
-	last := s.Asked() - 1
+	last := s.SubscribedCount() - 1
 	if hasNext := last+1 < len(s.states); hasNext && unreachable[last] && (reachabilityOnly || sent[last] == Waiting) {
 		t.Fatalf("server %d is unreachable, but the next was not added", last)
 	}

@@ -59,9 +59,9 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// Heard is called when a response with another type of resource arrives. The response shows that
+// OtherResponse is called when a response with another type of resource arrives. The response shows that
 // the stream works, so resources that failed only because the last stream failed are pending again.
-func (s *Subscriptions) Heard() {
+func (s *Subscriptions) OtherResponse() {
 	s.anyResponse = true
 	s.allResponseCount++
 	if s.failure == nil {
@@ -75,15 +75,15 @@ func (s *Subscriptions) Heard() {
 	s.failure = nil
 }
 
-// Await restarts the timers that expired before the server responded on this stream. If they expire
+// RestartTimers restarts the timers that expired before the server responded on this stream. If they expire
 // again, their resources are reported as missing.
-func (s *Subscriptions) Await() Actions {
+func (s *Subscriptions) RestartTimers() Actions {
 	return s.restartTimers(func(error) bool { return true })
 }
 
-// Again is called when a server responds after it was reported as silent. It restarts the timers
-// that expired with ErrSilent. The caller must call it before Heard and Received.
-func (s *Subscriptions) Again() Actions {
+// ServerResponds is called when a server responds after it was reported as silent. It restarts the timers
+// that expired with ErrSilent. The caller must call it before OtherResponse and Received.
+func (s *Subscriptions) ServerResponds() Actions {
 	return s.restartTimers(func(err error) bool { return errors.Is(err, ErrSilent) })
 }
 
@@ -130,7 +130,7 @@ var errDuplicate = errors.New("the response contains it more than once")
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var rejections reasons
-	s.Heard()
+	s.OtherResponse()
 	s.phase, s.nonce = streamAnswered, nonce
 	s.responseCount++
 	occurrences := make(map[string]int, len(resources))

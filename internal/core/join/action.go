@@ -19,7 +19,7 @@ type Action struct {
 	Parts  []Mechanism   // for Keep: the list to store instead of Answer
 	At     time.Time     // for Keep and Confirm: when the answer was valid; for Start: the present time if Answer is valid, otherwise zero
 	Timer  Timer         // for StartTimer and StopTimer
-	After  time.Duration // for StartTimer: when the timer fires; for ShowWell: how long the problem lasted
+	After  time.Duration // for StartTimer: when the timer fires; for ShowRecovered: how long the problem lasted
 }
 
 // Kind is the kind of an Action.
@@ -32,9 +32,9 @@ const (
 	Start Kind = iota
 	// Stop closes a source, unless it could not be started.
 	Stop
-	// AskAgain requests a re-resolution from a source. TellFailing tells a source that endpoints
+	// RequestResolution requests a re-resolution from a source. TellFailing tells a source that endpoints
 	// are failing.
-	AskAgain
+	RequestResolution
 	TellFailing
 
 	// StartTimer starts a timer that is not running. StopTimer stops a running timer. When a timer
@@ -57,11 +57,11 @@ const (
 	// answer.
 	Accept
 	// Warn logs a warning about a mechanism, and Say logs information. Show adds a line to the
-	// channel's debug page without logging it. ShowWell adds a line that reports the end of a problem.
+	// channel's debug page without logging it. ShowRecovered adds a line that reports the end of a problem.
 	Warn
 	Say
 	Show
-	ShowWell
+	ShowRecovered
 )
 
 func (c *Core) addAction(a Action) { c.actions = append(c.actions, a) }

@@ -65,7 +65,7 @@ type Kept struct {
 	Confirmed time.Time
 }
 
-// Hears describes which notifications a source accepts: requests for re-resolution (LookAgain), and
+// Hears describes which notifications a source accepts: requests for re-resolution (ResolveNow), and
 // reports of failing endpoints (Failures).
 type Hears struct {
 	LookAgain bool
@@ -137,14 +137,14 @@ type mechanism struct {
 	failedAt    time.Time
 
 	waits           waits
-	silenceLimit    time.Duration // the limit of ForWord for this mechanism
+	silenceLimit    time.Duration // the limit of ForStored for this mechanism
 	trying          string        // what the source waits for before its first answer
 	overdue         bool          // the errors of calls contain trying
 	refusalReported bool          // the source was notified that the channel refused its answer
 }
 
 // Core is the state of a channel's mechanisms. Its methods are events that return the actions to
-// execute, in order, except Next, Look and Said, which are queries. Events of a removed mechanism
+// execute, in order, except Next, Statuses and AnswerOf, which are queries. Events of a removed mechanism
 // have no effect.
 type Core struct {
 	config  Config
@@ -225,8 +225,8 @@ func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
 	}
 	if m.phase == Outstanding {
 		if _, isStored := c.config.Kept(id); isStored {
-			m.silenceLimit = c.limit(ForWord, m)
-			c.beginWait(ForWord, m)
+			m.silenceLimit = c.limit(ForStored, m)
+			c.beginWait(ForStored, m)
 		}
 	}
 	return c.takeActions()
@@ -264,9 +264,9 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.takeActions()
 }
 
-// Said returns the answer that a mechanism uses, and whether it uses one. The answer is empty for a
+// AnswerOf returns the answer that a mechanism uses, and whether it uses one. The answer is empty for a
 // mechanism that has been replaced by a list of mechanisms.
-func (c *Core) Said(id ID) (Answer, bool) {
+func (c *Core) AnswerOf(id ID) (Answer, bool) {
 	m := c.byID[id]
 	if m == nil || m.phase != Answered {
 		return Answer{}, false
@@ -417,11 +417,11 @@ func (c *Core) Rejected(now time.Time, id ID, reason string) {
 	}
 }
 
-// LookAgain is called when the channel requests a re-resolution without naming a mechanism. If the
+// ResolveNow is called when the channel requests a re-resolution without naming a mechanism. If the
 // channel has several mechanisms, the request is ignored. Otherwise, a failing endpoint of one
 // mechanism (for example from a management server) would continually cause DNS lookups of another
 // mechanism. gRFC A37 has ignore_reresolution_requests for the same reason.
-func (c *Core) LookAgain() []Action {
+func (c *Core) ResolveNow() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].id, false)
 	}
@@ -445,7 +445,7 @@ func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 
 func (c *Core) requestResolution(m *mechanism) {
 	if m.accepts.LookAgain {
-		c.addAction(Action{Kind: AskAgain, ID: m.id})
+		c.addAction(Action{Kind: RequestResolution, ID: m.id})
 	}
 }
 
@@ -458,7 +458,7 @@ func (c *Core) Closed(now time.Time) []Action {
 	c.endWaits(nil, ForFirst)
 	all := c.allMechanisms()
 	for _, m := range all {
-		c.endWaits(m, ForList, ForWord, ForCalls, ForLog)
+		c.endWaits(m, ForList, ForStored, ForCalls, ForLog)
 		if m.started && m.hasValidAnswer() && m.answerOrigin == ownSource {
 			c.addAction(Action{Kind: ConfirmLast, ID: m.id, Answer: m.ownAnswer()})
 		}

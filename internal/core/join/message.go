@@ -141,14 +141,14 @@ func awaitMessage(list []*mechanism) Message {
 	return Message{}
 }
 
-// Taken is called after each message. accepted reports whether the channel accepted the message. If
+// Delivered is called after each message. accepted reports whether the channel accepted the message. If
 // not, Taken requests a re-resolution from each source whose answer was in the update. notified is
 // a mechanism whose source was notified of the refusal in another way, so it gets no request. No
 // source gets a second request before the channel has accepted an update.
 //
 // The result refused reports whether the channel refused endpoints that looked usable. It is false
 // if the update contained a mechanism without usable addresses, because this explains the refusal.
-func (c *Core) Taken(accepted bool, notified ID) (refused bool, actions []Action) {
+func (c *Core) Delivered(accepted bool, notified ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	c.lastRefused = false
 	if c.closed {

@@ -303,7 +303,7 @@ func (r *comparison) process(actions []Action) {
 	r.execute(actions)
 	for m := r.core.Next(); m.Kind != Nothing; m = r.core.Next() {
 		r.recordMessage(m)
-		_, actions := r.core.Taken(true, 0)
+		_, actions := r.core.Delivered(true, 0)
 		r.execute(actions)
 	}
 }

@@ -147,7 +147,7 @@ func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
 			continue
 		}
 		p.removed = true
-		c.endWaits(p, ForWord, ForCalls, ForLog)
+		c.endWaits(p, ForStored, ForCalls, ForLog)
 		if p.hasValidAnswer() && p.answerOrigin == ownSource {
 			c.addAction(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
 		}

@@ -26,7 +26,7 @@ func TestNextFollowsTheRule(t *testing.T) {
 		waitIsOver, hasSent := false, false
 		for range 8 {
 			if r.IntN(8) == 0 {
-				c.Waited(now, Timer{ForFirst, 0})
+				c.TimerFired(now, Timer{ForFirst, 0})
 				waitIsOver = true
 			}
 			switch i := r.IntN(len(list)); {
@@ -95,11 +95,11 @@ func TestNewListChangesOutlierDetection(t *testing.T) {
 		for _, a := range c.Replaced(now, 1, []Mechanism{{Name: "a", Source: "s", OutlierDetection: config}}) {
 			if a.Kind == Start {
 				c.Started(now, a.ID, Hears{})
-				if answer, ok := c.Said(a.ID); ok {
+				if answer, ok := c.AnswerOf(a.ID); ok {
 					t.Errorf("before its answer, the mechanism has said %v", answer)
 				}
 				c.Answered(now, a.ID, Answer{Content: "endpoints"})
-				if answer, ok := c.Said(a.ID); !ok || answer.Content != "endpoints" {
+				if answer, ok := c.AnswerOf(a.ID); !ok || answer.Content != "endpoints" {
 					t.Errorf("the mechanism has said %v (%v), want its answer", answer, ok)
 				}
 			}
@@ -108,6 +108,6 @@ func TestNewListChangesOutlierDetection(t *testing.T) {
 		if got.Kind != Send || len(got.List) != 1 || got.List[0].OutlierDetection != config || got.List[0].Answer.Content != "endpoints" {
 			t.Errorf("the message is %+v, want the answer with the %s configuration", got, config)
 		}
-		c.Taken(true, got.List[0].ID)
+		c.Delivered(true, got.List[0].ID)
 	}
 }

@@ -142,7 +142,7 @@ func (s *stage) runEvent(words []string) {
 	case "trying":
 		s.execute(c.Trying(now, id, text))
 	case "look-again":
-		s.execute(c.LookAgain())
+		s.execute(c.ResolveNow())
 	case "endpoints-fail":
 		s.execute(c.EndpointsFail(id, text == "ignored"))
 	case "refuses":
@@ -183,12 +183,12 @@ func (s *stage) pass(text string) {
 		}
 		s.now = s.timers[due[0]]
 		delete(s.timers, due[0])
-		s.execute(s.core.Waited(s.now, due[0]))
+		s.execute(s.core.TimerFired(s.now, due[0]))
 	}
 	s.now = end
 }
 
-var kindNames = map[Kind]string{Stop: "stop", AskAgain: "ask", TellFailing: "tell that endpoints fail", Accept: "accept", Warn: "warn", Say: "log", Show: "show"}
+var kindNames = map[Kind]string{Stop: "stop", RequestResolution: "ask", TellFailing: "tell that endpoints fail", Accept: "accept", Warn: "warn", Say: "log", Show: "show"}
 
 func (s *stage) execute(actions []Action) {
 	for _, a := range actions {
@@ -215,7 +215,7 @@ func (s *stage) execute(actions []Action) {
 			s.printf("  confirm %s%s, %v ago", name, withAnswer(a.Answer), s.now.Sub(a.At))
 		case ConfirmLast:
 			s.printf("  confirm at last %s%s", name, withAnswer(a.Answer))
-		case ShowWell:
+		case ShowRecovered:
 			s.printf("  show %s: well again after %v", name, a.After)
 		case Warn, Say, Show:
 			s.printf("  %s %s: %s", kindNames[a.Kind], name, a.Text)
@@ -255,7 +255,7 @@ func (s *stage) deliver(m Message) {
 		s.closeDuringNext = false
 		s.execute(s.core.Closed(s.now))
 	}
-	refused, actions := s.core.Taken(accepted, s.id(s.notified))
+	refused, actions := s.core.Delivered(accepted, s.id(s.notified))
 	if refused {
 		s.printf("  the channel refuses that")
 	}
@@ -281,7 +281,7 @@ func contents(a Answer, parts []Mechanism) string {
 }
 
 func (s *stage) printStatus() {
-	for _, m := range s.core.Look() {
+	for _, m := range s.core.Statuses() {
 		text := m.Phase.String()
 		if m.Trying != "" {
 			text += ", " + m.Trying

@@ -175,7 +175,7 @@ func (r *comparison) pass(d time.Duration) {
 		for _, t := range dueTimers {
 			if _, isRunning := r.timers[t]; isRunning {
 				delete(r.timers, t)
-				r.execute(r.core.Waited(r.now, t))
+				r.execute(r.core.TimerFired(r.now, t))
 			}
 		}
 		r.process(nil)

@@ -48,7 +48,7 @@ func (c *Core) confirmAnswer(m *mechanism) {
 
 func (c *Core) endTrouble(m *mechanism, t *Trouble) {
 	if t.Text != "" {
-		c.addAction(Action{Kind: ShowWell, ID: m.id, After: c.now.Sub(t.Since)})
+		c.addAction(Action{Kind: ShowRecovered, ID: m.id, After: c.now.Sub(t.Since)})
 	}
 	*t = Trouble{}
 }
@@ -89,10 +89,10 @@ type Status struct {
 	FailedAt  time.Time
 }
 
-// Look returns the status of the mechanisms in use, in priority order. A mechanism that has been
+// Statuses returns the status of the mechanisms in use, in priority order. A mechanism that has been
 // replaced by a list is included only while it has a problem. It precedes the mechanisms of the
 // list.
-func (c *Core) Look() (list []Status) {
+func (c *Core) Statuses() (list []Status) {
 	for _, m := range c.list {
 		if m.list == nil || m.failure.Text != "" || m.doubt.Text != "" {
 			list = append(list, m.status())

@@ -16,8 +16,8 @@ const (
 	// lists do not extend it; otherwise, a source that changes its list often would keep old endpoints
 	// in use. After the limit is reached, a further list waits again only if it contains a new source.
 	ForList
-	// ForWord is the wait for the first answer of a source before the stored answer is used.
-	ForWord
+	// ForStored is the wait for the first answer of a source before the stored answer is used.
+	ForStored
 	// ForCalls and ForLog begin when a source without an answer reports what it waits for. After
 	// ForCalls, the errors of calls contain the text of this report. After ForLog, the text is logged.
 	ForCalls
@@ -28,10 +28,10 @@ const (
 	// Patience is the default of Config.Patience. It applies to channels without a failover
 	// timeout.
 	Patience = 10 * time.Second
-	// Hush is the limit of ForWord. It is much shorter than gRPC's limit of 20 s for a connection
+	// Hush is the limit of ForStored. It is much shorter than gRPC's limit of 20 s for a connection
 	// attempt, because calls can use the stored answer and should not wait for a server that hangs.
 	Hush = 2 * time.Second
-	// HushOfPart is the limit of ForWord for a mechanism in a stored list. It is short, because calls
+	// HushOfPart is the limit of ForStored for a mechanism in a stored list. It is short, because calls
 	// have already waited for the source of the list (see Hush). It suffices for a DNS lookup.
 	HushOfPart = 200 * time.Millisecond
 	// CallsSayAfter is the limit of ForCalls.
@@ -46,9 +46,9 @@ func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 		return CallsSayAfter
 	case w == ForLog:
 		return LogSaysAfter - CallsSayAfter
-	case w == ForWord && m.parent != nil && m.parent.answerOrigin == stored:
+	case w == ForStored && m.parent != nil && m.parent.answerOrigin == stored:
 		return HushOfPart
-	case w == ForWord:
+	case w == ForStored:
 		return Hush
 	}
 	return c.config.Patience
@@ -96,12 +96,12 @@ func (c *Core) waitsOf(m *mechanism) (*waits, ID) {
 
 // endAnswerWaits ends the waits for m's first answer, because the source has answered or failed.
 func (c *Core) endAnswerWaits(m *mechanism) {
-	c.endWaits(m, ForWord, ForCalls, ForLog)
+	c.endWaits(m, ForStored, ForCalls, ForLog)
 	m.trying = ""
 }
 
-// Waited is called when a timer fires.
-func (c *Core) Waited(now time.Time, t Timer) []Action {
+// TimerFired is called when a timer fires.
+func (c *Core) TimerFired(now time.Time, t Timer) []Action {
 	m := c.beginEvent(now, t.ID)
 	if c.closed || m == nil && t.Wait != ForFirst {
 		return nil
@@ -113,7 +113,7 @@ func (c *Core) Waited(now time.Time, t Timer) []Action {
 		c.changed = c.changed || !c.hasSent
 	case ForList:
 		c.useReadyLists()
-	case ForWord:
+	case ForStored:
 		if m.phase == Outstanding {
 			c.useStored(m, "nothing was heard for "+m.silenceLimit.String())
 		}

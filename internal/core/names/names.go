@@ -36,8 +36,8 @@ type Name struct {
 // last lookup of the name has succeeded.
 type Held struct{ Until time.Time }
 
-// Lose records a failed lookup at the time now.
-func (h *Held) Lose(now time.Time) {
+// RecordFailure records a failed lookup at the time now.
+func (h *Held) RecordFailure(now time.Time) {
 	if h.Until.IsZero() {
 		h.Until = now
 	}
@@ -70,7 +70,7 @@ func (s *Set) Found(i int, addresses []string) bool {
 // changed.
 func (s *Set) Failed(i int, err error, now time.Time) bool {
 	n := s.names[i]
-	n.Lose(now)
+	n.RecordFailure(now)
 	n.Err, n.hasResult = err, true
 	return s.record(i, n)
 }
@@ -137,9 +137,9 @@ func (s *Set) Flaws(title func(i int) string) string {
 
 const maxFlaws = 4
 
-// Flaws combines the errors of several lookups. It removes duplicates, and sorts the errors because
+// DescribeFailures combines the errors of several lookups. It removes duplicates, and sorts the errors because
 // lookups may end in any order.
-func Flaws(flaws []error) error {
+func DescribeFailures(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {
 		texts = append(texts, err.Error())

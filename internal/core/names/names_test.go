@@ -172,11 +172,11 @@ func TestFlaws(t *testing.T) {
 		list = append(list, errors.New(text))
 	}
 	for n, want := range map[int]string{0: "<nil>", 1: "f", 2: "e; f", 7: "a; b; c; d; and 2 more"} {
-		if got := fmt.Sprint(Flaws(list[:n])); got != want {
+		if got := fmt.Sprint(DescribeFailures(list[:n])); got != want {
 			t.Errorf("%d errors: %q, want %q", n, got, want)
 		}
 	}
-	if duplicates := []error{errDown, errDown}; Flaws(duplicates) != errDown {
-		t.Errorf("duplicate errors: %v, want the first", Flaws(duplicates))
+	if duplicates := []error{errDown, errDown}; DescribeFailures(duplicates) != errDown {
+		t.Errorf("duplicate errors: %v, want the first", DescribeFailures(duplicates))
 	}
 }

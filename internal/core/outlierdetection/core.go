@@ -64,7 +64,7 @@ type Endpoint[T any] struct {
 	Successes, Failures uint64
 	// Answers and Refusals count the calls that began in the current Epoch and have succeeded or
 	// failed. The policy sets them only while Doubted is true.
-	Answers, Refusals uint64
+	Answers, FailedAnswers uint64
 	// Unavailable means that the last failed call ended with UNAVAILABLE, which is the status when
 	// a connection is lost. The policy sets it before it calls Failed or Sweep.
 	Unavailable bool
@@ -86,14 +86,14 @@ type Endpoint[T any] struct {
 }
 
 // Ejected reports whether the endpoint is ejected. The ejection may be hidden from the child policy
-// (see Told).
+// (see VisiblyEjected).
 func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
-// Told reports whether the child policy sees the endpoint as ejected.
-func (e *Endpoint[T]) Told() bool { return e.visiblyEjected }
+// VisiblyEjected reports whether the child policy sees the endpoint as ejected.
+func (e *Endpoint[T]) VisiblyEjected() bool { return e.visiblyEjected }
 
-// By returns the algorithm that ejected the endpoint.
-func (e *Endpoint[T]) By() Algorithm { return e.algorithm }
+// EjectedBy returns the algorithm that ejected the endpoint.
+func (e *Endpoint[T]) EjectedBy() Algorithm { return e.algorithm }
 
 func (e *Endpoint[T]) calls() uint64 { return e.Successes + e.Failures }
 
@@ -142,7 +142,7 @@ type Core[T any] struct {
 	doubted        []*Endpoint[T] // all endpoints whose Doubted is true, in any order
 	counts         counts
 	showsEjections bool           // the child policy sees ejections (see Phase)
-	changed        []*Endpoint[T] // endpoints for which the result of Told may have to change
+	changed        []*Endpoint[T] // endpoints for which the result of VisiblyEjected may have to change
 	started        time.Time      // A50's timer start timestamp, or zero
 	phase          Phase
 	outcome        Outcome[T]

@@ -57,7 +57,7 @@ func TestLongEjectionTimes(t *testing.T) {
 	}
 }
 
-// NoneConnects must count an unproven endpoint that is connecting only once. It makes the other
+// AllConnectsFailed must count an unproven endpoint that is connecting only once. It makes the other
 // endpoint, which is connecting, too, count as failed, so no sound endpoint is left.
 func TestNoneConnects(t *testing.T) {
 	c := core.New[string](drawZero)
@@ -72,7 +72,7 @@ func TestNoneConnects(t *testing.T) {
 	c.Sweep(time.Unix(60, 0))
 	c.Connection(unproven, core.Connecting)
 	c.Connection(sound, core.Connecting)
-	c.NoneConnects()
+	c.AllConnectsFailed()
 	if n := c.Unproven(); n != 1 || !unproven.Unproven() {
 		t.Errorf("%d endpoints are unproven, want 1", n)
 	}

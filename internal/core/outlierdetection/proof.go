@@ -91,9 +91,9 @@ func (c *Core[T]) checkRecovery(now time.Time) (anySound bool) {
 	}
 	for _, e := range slices.Clone(c.doubted) {
 		switch {
-		case e.Answers > 0 && e.Refusals*10 <= e.Answers+e.Refusals:
+		case e.Answers > 0 && e.FailedAnswers*10 <= e.Answers+e.FailedAnswers:
 			c.setStatus(e, false, false)
-		case e.ejected && e.Answers+e.Refusals > 0:
+		case e.ejected && e.Answers+e.FailedAnswers > 0:
 			e.ejectedAt = now
 		}
 	}

@@ -94,7 +94,7 @@ func (a *coreTarget) doubted() (n int) {
 func (a *coreTarget) String() string {
 	var all []string
 	for _, e := range a.core.Endpoints() {
-		all = append(all, fmt.Sprintf("%s ejected=%v told=%v unproven=%v multiplier=%d", e.Attached.name, e.Ejected(), e.Told(), e.Unproven(), e.Multiplier()))
+		all = append(all, fmt.Sprintf("%s ejected=%v told=%v unproven=%v multiplier=%d", e.Attached.name, e.Ejected(), e.VisiblyEjected(), e.Unproven(), e.Multiplier()))
 	}
 	return strings.Join(append(all, a.core.Phase().String()), ", ")
 }

@@ -128,7 +128,7 @@ func (a *coreTarget) answered(c *call) {
 
 func (a *coreTarget) Connect(endpoint, how string) {
 	e := a.endpoints[endpoint]
-	if how == "connect" && e.Told() && !e.IsConnected() {
+	if how == "connect" && e.VisiblyEjected() && !e.IsConnected() {
 		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child policy is notified before the core
 	}
 	a.core.Connection(e, map[string]core.Connection{"connect": core.Connected, "disconnect": core.Connecting, "refuse": core.Broken}[how])
@@ -171,7 +171,7 @@ func (a *coreTarget) nextCounted() (next *call) {
 func (a *coreTarget) sweep() {
 	for _, e := range a.core.Endpoints() {
 		s := &e.Attached
-		e.Successes, e.Failures, e.Answers, e.Refusals, e.Unavailable = s.successes, s.failures, s.answers, s.refusals, s.unavailable
+		e.Successes, e.Failures, e.Answers, e.FailedAnswers, e.Unavailable = s.successes, s.failures, s.answers, s.refusals, s.unavailable
 		s.successes, s.failures, s.answers, s.refusals = 0, 0, 0, 0
 		if e.Ejected() {
 			s.consecutiveFailures = 0

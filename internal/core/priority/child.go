@@ -117,7 +117,7 @@ func (c *Core) expire(child *child) {
 }
 
 func (c *Core) createChild(name string) *child {
-	child := &child{name: name, reported: Connecting, singleConnection: slices.Contains(c.config.Single, name)}
+	child := &child{name: name, reported: Connecting, singleConnection: slices.Contains(c.config.SingleConnection, name)}
 	c.addAction(Create, name)
 	c.startFailover(child)
 	c.updateHeadStart(child)

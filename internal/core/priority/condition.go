@@ -18,10 +18,10 @@ const (
 // Tier is the part of a child's report that gRPC's connectivity states cannot express.
 type Tier struct {
 	Condition Condition
-	// ReadyPart is the share of the child's weight that is READY. UnprovenPart is a further share that
+	// ReadyShare is the share of the child's weight that is READY. UnprovenShare is a further share that
 	// is READY, but whose endpoints were ejected before; a few calls must show whether they have
 	// recovered.
-	ReadyPart, UnprovenPart float64
+	ReadyShare, UnprovenShare float64
 }
 
 // The methods below define the terms good, small, failing and poor (see docs/tiers.md).
@@ -71,8 +71,8 @@ func (c *Core) checkMinReady(child *child) {
 	if child.isBelowMinReady {
 		threshold = max(threshold, c.config.MinReadyRecovery)
 	}
-	child.isBelowMinReady = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyPart < threshold-rounding
-	child.enoughIfProven = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
+	child.isBelowMinReady = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyShare < threshold-rounding
+	child.enoughIfProven = child.tier.ReadyShare+child.tier.UnprovenShare >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
 }
 
 // rounding is larger than the rounding error of a share, and smaller than the share of one

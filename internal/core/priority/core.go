@@ -22,10 +22,10 @@ type Config struct {
 	// Priorities are the names of children in descending order of priority, each at most once (A56,
 	// "LB Policy Configuration").
 	Priorities []string
-	// Of holds a number for each entry of Priorities, in non-decreasing order. Priorities with the
+	// SourcePriorities holds a number for each entry of Priorities, in non-decreasing order. Priorities with the
 	// same number are the near groups of one priority of the source (see groups.go). If Of is nil,
 	// each priority has its own number, as in A56.
-	Of []int
+	SourcePriorities []int
 	// FailoverTimeout is how long calls wait for a child that is connecting.
 	FailoverTimeout time.Duration
 	// ChildRetention is how long a child is kept after a higher priority has taken over.
@@ -46,8 +46,8 @@ type Config struct {
 	// FastFailover means that calls do not wait for a child that has lost its connections if a lower
 	// priority is READY. This does not apply to the children in Single, which have at most one
 	// connection each. FastFailover is false in A56.
-	FastFailover bool
-	Single       []string
+	FastFailover     bool
+	SingleConnection []string
 	// FailbackJitter is the upper limit of a random time that is added to each failback delay, so that
 	// not all clients return at the same time.
 	FailbackJitter time.Duration
@@ -133,7 +133,7 @@ func (c *Core) BeginUpdate(config Config) []Action {
 	for _, name := range c.names() {
 		c.checkMinReady(c.children[name])
 		c.updateHeadStart(c.children[name])
-		c.children[name].singleConnection = slices.Contains(config.Single, name)
+		c.children[name].singleConnection = slices.Contains(config.SingleConnection, name)
 	}
 	c.reorder(before)
 	for _, name := range c.names() {

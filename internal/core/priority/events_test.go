@@ -13,7 +13,7 @@ func TestLateEventsHaveNoEffect(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
 	c.EndUpdate()
-	c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
+	c.Reported("a", core.Ready, core.Tier{ReadyShare: 1})
 	c.Updated("a")
 	for event, fire := range map[string]func(string) []core.Action{
 		"FailoverTimerFired":     c.FailoverTimerFired,

@@ -23,10 +23,10 @@ const headStart = time.Second
 
 // groupOf returns the number of a priority in Config.Of. Without near groups, this is its index.
 func (c *Core) groupOf(priority int) int {
-	if c.config.Of == nil {
+	if c.config.SourcePriorities == nil {
 		return priority
 	}
-	return c.config.Of[priority]
+	return c.config.SourcePriorities[priority]
 }
 
 func (c *Core) isFirstOfGroups(name string) bool {

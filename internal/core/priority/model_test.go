@@ -121,7 +121,7 @@ func TestLateTimers(t *testing.T) {
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
 	c.EndUpdate()
 	c.Updated("a")
-	c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
+	c.Reported("a", core.Ready, core.Tier{ReadyShare: 1})
 	for name, fire := range map[string]func(string) []core.Action{
 		"failover": c.FailoverTimerFired, "deactivation": c.DeactivationTimerFired, "failback": c.FailbackTimerFired,
 	} {
@@ -144,13 +144,13 @@ func TestChildAtMinReadyIsNotPoor(t *testing.T) {
 		c.BeginUpdate(config)
 		c.EndUpdate()
 		c.Updated("a")
-		c.Reported("a", previous, core.Tier{ReadyPart: 0.5})
+		c.Reported("a", previous, core.Tier{ReadyShare: 0.5})
 		sevenTenths, whole := 0.7, 1.0
-		c.Reported("a", core.Ready, core.Tier{ReadyPart: (1*whole + 2*sevenTenths) / 3})
+		c.Reported("a", core.Ready, core.Tier{ReadyShare: (1*whole + 2*sevenTenths) / 3})
 		if tier, poor := c.Poor("a"); poor {
-			t.Errorf("a is poor with a READY share of %v, want not poor with MinReady 0.8", tier.ReadyPart)
+			t.Errorf("a is poor with a READY share of %v, want not poor with MinReady 0.8", tier.ReadyShare)
 		}
-		c.Reported("a", core.Ready, core.Tier{ReadyPart: 0.799999})
+		c.Reported("a", core.Ready, core.Tier{ReadyShare: 0.799999})
 		if _, poor := c.Poor("a"); !poor {
 			t.Error("a is not poor with a READY share below 0.8")
 		}

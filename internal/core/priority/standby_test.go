@@ -16,7 +16,7 @@ func TestNoStandbyAfterAllPrioritiesAreRemoved(t *testing.T) {
 	c.BeginUpdate(config)
 	c.EndUpdate()
 	c.Updated("a")
-	actions := c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
+	actions := c.Reported("a", core.Ready, core.Tier{ReadyShare: 1})
 	if !slices.ContainsFunc(actions, func(a core.Action) bool { return a.Kind == core.MakeStandby }) {
 		t.Fatalf("a is READY: got %v, want a MakeStandby action", actions)
 	}

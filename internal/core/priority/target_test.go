@@ -84,7 +84,7 @@ func (t *target) Report(child string, r scenario.Report) {
 	if r.State == core.TransientFailure {
 		c.lastErr = r.Err()
 	}
-	t.execute(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyPart: r.ReadyPart, UnprovenPart: r.Unproven}))
+	t.execute(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyShare: r.ReadyShare, UnprovenShare: r.Unproven}))
 	if !t.inChildUpdate {
 		t.createStandbys()
 	}

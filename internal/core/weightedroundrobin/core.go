@@ -87,38 +87,38 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 }
 
-// Which describes whether a child that Endpoint returns is new.
-type Which int
+// Origin describes whether a child that Endpoint returns is new.
+type Origin int
 
 // The values of Which.
 const (
-	NewChild Which = iota // the child was created for this endpoint
-	Known                 // the child has existed since an earlier update
-	Again                 // the child was already returned in this update, for a duplicate of the endpoint
+	NewChild  Origin = iota // the child was created for this endpoint
+	Known                   // the child has existed since an earlier update
+	Duplicate               // the child was already returned in this update, for a duplicate of the endpoint
 )
 
 // Endpoint returns the child for the next endpoint of an update. Duplicates of an endpoint share
 // one child. This child has the position of the first duplicate, and the sum of the weights.
-func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
+func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Origin) {
 	child, known := c.children[key]
 	if !known {
 		child = &Child[T]{state: Connecting}
 		c.children[key] = child
 		c.count[Connecting]++
 	}
-	which := c.Same(child, weight)
+	which := c.KnownEndpoint(child, weight)
 	if !known {
 		which = NewChild
 	}
 	return child, which
 }
 
-// Same is like Endpoint, for an endpoint whose child the caller already knows from the last update.
+// KnownEndpoint is like Endpoint, for an endpoint whose child the caller already knows from the last update.
 // It avoids the lookup.
-func (c *Core[T]) Same(child *Child[T], weight uint32) Which {
+func (c *Core[T]) KnownEndpoint(child *Child[T], weight uint32) Origin {
 	if child.lastUpdate == c.updateCount {
 		child.weight = addSaturating(child.weight, weight)
-		return Again
+		return Duplicate
 	}
 	child.lastUpdate = c.updateCount
 	child.previousWeight, child.weight = child.weight, max(1, weight)

@@ -11,8 +11,8 @@ import (
 // share of the calls, which depends on the zone's capacity without its failed endpoints. These
 // shares replace the configured weights.
 type Balance struct {
-	Zones []Zone
-	Own   int // index of the client's zone, or -1 if it is not in Zones
+	Zones      []Zone
+	ClientZone int // index of the client's zone, or -1 if it is not in Zones
 }
 
 // Zone is a zone that has children or callers.
@@ -128,7 +128,7 @@ func (c *Core) computeShares() {
 	for i := range zones {
 		callers[i] = b.Zones[i].Callers
 	}
-	for i, share := range Shares(zones, callers, b.Own) {
+	for i, share := range Shares(zones, callers, b.ClientZone) {
 		for name, capacity := range b.Zones[i].Capacities {
 			if childShare := share * remaining(name, capacity); childShare > 0 {
 				if b.weights == nil {

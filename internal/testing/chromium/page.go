@@ -44,10 +44,10 @@ func (b *Browser) Open(ctx context.Context, url string, v View) (*Page, error) {
 			return nil, err
 		}
 	}
-	if err := p.LookAs(ctx, v); err != nil {
+	if err := p.SetView(ctx, v); err != nil {
 		return nil, err
 	}
-	return p, p.Go(ctx, url)
+	return p, p.Navigate(ctx, url)
 }
 
 func (p *Page) Close(ctx context.Context) error {
@@ -85,7 +85,7 @@ func (p *Page) Problems() []string {
 	return slices.Clone(p.problems)
 }
 
-func (p *Page) LookAs(ctx context.Context, v View) error {
+func (p *Page) SetView(ctx context.Context, v View) error {
 	scheme := "light"
 	if v.Dark {
 		scheme = "dark"
@@ -105,7 +105,7 @@ func (p *Page) LookAs(ctx context.Context, v View) error {
 	return nil
 }
 
-func (p *Page) Go(ctx context.Context, url string) error {
+func (p *Page) Navigate(ctx context.Context, url string) error {
 	var result struct{ ErrorText string }
 	if err := p.call(ctx, "Page.navigate", map[string]any{"url": url}, &result); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (p *Page) Go(ctx context.Context, url string) error {
 	if result.ErrorText != "" {
 		return fmt.Errorf("load %s: %s", url, result.ErrorText)
 	}
-	return p.Until(ctx, `location.href !== "about:blank" && document.readyState === "complete"`)
+	return p.WaitFor(ctx, `location.href !== "about:blank" && document.readyState === "complete"`)
 }
 
 func (p *Page) Eval(ctx context.Context, expression string, value any) error {
@@ -135,8 +135,8 @@ func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	return json.Unmarshal(got.Result.Value, value)
 }
 
-// Until waits until a JavaScript condition is true in the page.
-func (p *Page) Until(ctx context.Context, condition string) error {
+// WaitFor waits until a JavaScript condition is true in the page.
+func (p *Page) WaitFor(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -153,7 +153,7 @@ func (p *Page) Until(ctx context.Context, condition string) error {
 	}
 }
 
-func (p *Page) Press(ctx context.Context, selector string) error {
+func (p *Page) Activate(ctx context.Context, selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
 		return err

@@ -44,11 +44,11 @@ func Answer(endpoints ...Endpoint) discovery.Answer {
 // Empty returns an answer which declares that it intentionally has no endpoints.
 func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
 
-type Taker interface {
+type Sink interface {
 	Update(discovery.Answer) error
 	Fail(error)
 }
 
-func Receiver(taker Taker) *discovery.Receiver {
+func Receiver(taker Sink) *discovery.Receiver {
 	return new(discovery.Receiver).With(discovery.Hooks{Update: taker.Update, Fail: taker.Fail})
 }

@@ -43,7 +43,7 @@ func Program(opts ...Option) (p options.Program) {
 type Resolvers = options.Builder
 
 func Builder(scheme string, opts ...Option) options.Builder {
-	return options.For(scheme, withDummySource(opts))
+	return options.BuilderFor(scheme, withDummySource(opts))
 }
 
 // withDummySource adds a source option that has no effect. Builders with source options share no

@@ -89,12 +89,12 @@ func (c *ClientConn) Forget() {
 	}
 }
 
-func (c *ClientConn) Live() []*SubConn {
+func (c *ClientConn) LiveSubConns() []*SubConn {
 	return slices.DeleteFunc(c.SubConns(), (*SubConn).IsShutdown)
 }
 
 func (c *ClientConn) SubConn(address string) *SubConn {
-	live := c.Live()
+	live := c.LiveSubConns()
 	for i := len(live) - 1; i >= 0; i-- {
 		if live[i].Addresses[0].Addr == address {
 			return live[i]
@@ -103,16 +103,16 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 	return nil
 }
 
-// Answer completes connection attempts until no subchannel is waiting for one. If dialError is not
-// nil and returns an error for an address, the attempt fails with that error; otherwise the
-// subchannel becomes READY, and its health CONNECTING and then READY. Answer must be called in a
-// synctest bubble.
-func (c *ClientConn) Answer(dialError func(resolver.Address) error) {
+// CompleteConnects completes connection attempts until no subchannel is waiting for one. If
+// dialError is not nil and returns an error for an address, the attempt fails with that error;
+// otherwise the subchannel becomes READY, and its health CONNECTING and then READY.
+// CompleteConnects must be called in a synctest bubble.
+func (c *ClientConn) CompleteConnects(dialError func(resolver.Address) error) {
 	answered := make(map[*SubConn]bool)
 	for more := true; more; {
 		more = false
 		synctest.Wait()
-		for _, sc := range c.Live() {
+		for _, sc := range c.LiveSubConns() {
 			if sc.Connects() == 0 || answered[sc] || sc.HasHealthListener() {
 				continue
 			}

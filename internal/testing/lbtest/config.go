@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-func Refuses(t *testing.T, builder balancer.Builder, prefix string, wantErrors map[string]string) {
+func CheckConfigErrors(t *testing.T, builder balancer.Builder, prefix string, wantErrors map[string]string) {
 	t.Helper()
 	for raw, want := range wantErrors {
 		c, err := builder.(balancer.ConfigParser).ParseConfig([]byte(raw))
@@ -21,10 +21,10 @@ func Refuses(t *testing.T, builder balancer.Builder, prefix string, wantErrors m
 	}
 }
 
-// RoundTrips parses a configuration, marshals the result to JSON, and parses that JSON again,
+// CheckRoundTrips parses a configuration, marshals the result to JSON, and parses that JSON again,
 // several times, as grpc-go's cds policy does. It checks that the JSON never changes, and returns
 // the results of the first and the last parsing.
-func RoundTrips(t *testing.T, builder balancer.Builder, raw string) (first, last serviceconfig.LoadBalancingConfig) {
+func CheckRoundTrips(t *testing.T, builder balancer.Builder, raw string) (first, last serviceconfig.LoadBalancingConfig) {
 	t.Helper()
 	var text []byte
 	for i := range 9 {

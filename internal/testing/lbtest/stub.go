@@ -89,7 +89,7 @@ type Stub struct {
 }
 
 func (s *Stub) ID() string {
-	if c, ok := s.Last().BalancerConfig.(*StubConfig); ok {
+	if c, ok := s.LastUpdate().BalancerConfig.(*StubConfig); ok {
 		return c.ID
 	}
 	return ""
@@ -111,7 +111,7 @@ func (s *Stub) Updates() int {
 	return len(s.updates)
 }
 
-func (s *Stub) Last() balancer.ClientConnState {
+func (s *Stub) LastUpdate() balancer.ClientConnState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.updates) == 0 {
@@ -122,7 +122,7 @@ func (s *Stub) Last() balancer.ClientConnState {
 
 func (s *Stub) Addresses() []string {
 	var addresses []string
-	for _, e := range s.Last().ResolverState.Endpoints {
+	for _, e := range s.LastUpdate().ResolverState.Endpoints {
 		addresses = append(addresses, e.Addresses[0].Addr)
 	}
 	return addresses

@@ -57,7 +57,7 @@ func (sc *SubConn) UpdateAddresses(addresses []resolver.Address) {
 	sc.updated = addresses
 }
 
-func (sc *SubConn) Updated() []resolver.Address {
+func (sc *SubConn) UpdatedAddresses() []resolver.Address {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.updated

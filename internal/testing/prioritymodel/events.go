@@ -7,14 +7,14 @@ func (m *Model) Report(child, id string, r Report) {
 	if c == nil || s == nil {
 		return
 	}
-	s.Said = r
+	s.LastReport = r
 	m.reported(c, s, r)
 	m.drain()
 }
 
 func (m *Model) reported(c *child, s *Stub, r Report) {
 	if !s.Closed && c.policies.Reported(s, r) {
-		c.handle(c.policies.Current.Now)
+		c.handle(c.policies.Current.Handled)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 // policy. A group may start before the failover timer of the previous group has fired.
 
 func (m *Model) sourcePriority(priority int) int {
-	if m.config.Of == nil {
+	if m.config.SourcePriorities == nil {
 		return priority
 	}
-	return m.config.Of[priority]
+	return m.config.SourcePriorities[priority]
 }
 
 func (m *Model) groups(priority int) (names []string) {

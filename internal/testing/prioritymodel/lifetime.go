@@ -64,7 +64,7 @@ func (c *child) restart() {
 	if s == nil {
 		return
 	}
-	if s.Said.State == Connecting || s.Said.State == "" {
+	if s.LastReport.State == Connecting || s.LastReport.State == "" {
 		switch pending := c.failoverAtBefore != never && c.failoverAtBefore > c.model.now; {
 		case pending && !c.model.Rows["p-timer-runs-on"]:
 			c.failoverAt = c.failoverAtBefore
@@ -72,7 +72,7 @@ func (c *child) restart() {
 			c.failoverAt = never
 		}
 	}
-	if last := s.Said; last.State != "" {
+	if last := s.LastReport; last.State != "" {
 		c.model.delayed = append(c.model.delayed, func() { c.model.reported(c, s, last) })
 	}
 }

@@ -47,9 +47,9 @@ type Reaction struct {
 }
 
 type Config struct {
-	Children   map[string]Child
-	Priorities []string
-	Of         []int // maps each priority of the policy to a priority of the source; nil without near groups
+	Children         map[string]Child
+	Priorities       []string
+	SourcePriorities []int // maps each priority of the policy to a priority of the source; nil without near groups
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
 

@@ -10,8 +10,8 @@ type Stub struct {
 	ID                         string
 	Version, ExitIdles, Errors int
 	Closed                     bool
-	Now                        Report // the last report that the model has handled
-	Said                       Report // the last report, even if the model has not handled it yet
+	Handled                    Report // the last report that the model has handled
+	LastReport                 Report // the last report, even if the model has not handled it yet
 }
 
 // Policies are the current policy of a child and, during a graceful switch, the pending policy that
@@ -37,9 +37,9 @@ func (p *Policies) SwitchTo(s *Stub) {
 }
 
 func (p *Policies) Reported(s *Stub, r Report) bool {
-	s.Now = r
+	s.Handled = r
 	if p.Pending != nil && (s == p.Current && r.State != Ready ||
-		s == p.Pending && (r.State != Connecting || p.Current.Now.State != Ready)) {
+		s == p.Pending && (r.State != Connecting || p.Current.Handled.State != Ready)) {
 		p.Current.Closed = true
 		p.Current, p.Pending = p.Pending, nil
 		return true
@@ -51,7 +51,7 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 // replaces the current policy before it reports a state, it counts as failed.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
-		p.Pending.Now = failedReport(err)
+		p.Pending.Handled = failedReport(err)
 	}
 }
 
@@ -67,7 +67,7 @@ func (p *Policies) Close() {
 type Stubs []*Stub
 
 func (all *Stubs) Build(id string) *Stub {
-	s := &Stub{ID: id, Now: initialReport}
+	s := &Stub{ID: id, Handled: initialReport}
 	*all = append(*all, s)
 	return s
 }
@@ -81,9 +81,9 @@ func (all Stubs) Find(id string) *Stub {
 	return nil
 }
 
-// Told lists the open policies, each with the version of its last update and its numbers of
+// Summary lists the open policies, each with the version of its last update and its numbers of
 // ExitIdle calls and resolver errors.
-func (all Stubs) Told() string {
+func (all Stubs) Summary() string {
 	var lines []string
 	for _, s := range all {
 		if !s.Closed {

@@ -146,7 +146,7 @@ func (c *child) setUpdateErrorLater(err string) {
 // policyReport records a report of a policy. The model handles the report at once or, if delay is
 // set, in the next call of drain.
 func (m *Model) policyReport(c *child, s *Stub, r Report, delay bool) {
-	s.Said = r
+	s.LastReport = r
 	if delay {
 		m.delayed = append(m.delayed, func() { m.reported(c, s, r) })
 		return

@@ -62,7 +62,7 @@ func (o *Oracle) react(child string) model.Reaction {
 }
 
 func reportOf(child string, r Report) model.Report {
-	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition], Missing: 1 - r.ReadyPart, Unproven: r.Unproven}
+	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition], Missing: 1 - r.ReadyShare, Unproven: r.Unproven}
 }
 
 func (o *Oracle) Script(s map[string][]Reaction) { o.script = s }
@@ -71,7 +71,7 @@ func (o *Oracle) Update(u Update) {
 	config := model.Config{
 		Children:              map[string]model.Child{},
 		Priorities:            u.Config.Priorities,
-		Of:                    u.Config.Of,
+		SourcePriorities:      u.Config.SourcePriorities,
 		FailoverTimeout:       u.Config.FailoverTimeout,
 		ChildRetention:        u.Config.ChildRetention,
 		RemovedChildRetention: u.Config.RemovedChildRetention,
@@ -80,7 +80,7 @@ func (o *Oracle) Update(u Update) {
 		MinReadyRecovery:      u.Config.MinReadyRecovery,
 		WarmStandby:           u.Config.WarmStandby,
 		FastFailover:          u.Config.FastFailover,
-		Single:                u.Config.Single,
+		Single:                u.Config.SingleConnection,
 		FailbackJitter:        time.Duration(Random * float64(u.Config.FailbackJitter)),
 		MaxFailbackDelay:      u.Config.MaxFailbackDelay,
 	}

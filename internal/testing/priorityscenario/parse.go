@@ -94,10 +94,10 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 		case arg.Key == "children":
 			u.Config.Children = arg.Vals
 		case arg.Key == "single":
-			u.Config.Single = arg.Vals
+			u.Config.SingleConnection = arg.Vals
 		case arg.Key == "of":
 			var err error
-			if u.Config.Of, err = numbers(arg.Vals); err != nil {
+			if u.Config.SourcePriorities, err = numbers(arg.Vals); err != nil {
 				return u, err
 			}
 		case arg.Key == "ignore":

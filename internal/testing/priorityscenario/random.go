@@ -91,8 +91,8 @@ func drawUpdate(t *rapid.T) Step {
 	u.Config.MinReadyRecovery = rapid.SampledFrom([]float64{0, 0.8}).Draw(t, "recovery")
 	u.Config.WarmStandby = rapid.SampledFrom([]int{0, 0, 1, 1, 2, 5}).Draw(t, "warm")
 	u.Config.FastFailover = rapid.Bool().Draw(t, "fast")
-	u.Config.Of = drawGroups(t, len(u.Config.Priorities))
-	u.Config.Single = order[:rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "single")]
+	u.Config.SourcePriorities = drawGroups(t, len(u.Config.Priorities))
+	u.Config.SingleConnection = order[:rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "single")]
 	u.Config.FailbackJitter = rapid.SampledFrom([]time.Duration{0, 0, 7 * time.Second}).Draw(t, "jitter")
 	u.Config.MaxFailbackDelay = rapid.SampledFrom([]time.Duration{0, 70 * time.Second, 12 * time.Second}).Draw(t, "max")
 	u.Ignore = order[:rapid.IntRange(0, 2).Draw(t, "ignore")]

@@ -82,18 +82,18 @@ type Endpoint struct {
 }
 
 type Report struct {
-	State     core.State
-	Tag       string
-	Condition core.Condition
-	ReadyPart float64
-	Unproven  float64
+	State      core.State
+	Tag        string
+	Condition  core.Condition
+	ReadyShare float64
+	Unproven   float64
 }
 
 func newReport(state core.State, tag string) Report {
-	r := Report{State: state, Tag: tag, ReadyPart: 1}
+	r := Report{State: state, Tag: tag, ReadyShare: 1}
 	if percent, rest, ok := strings.Cut(tag, "%"); ok {
 		n, _ := strconv.Atoi(percent)
-		r.ReadyPart = float64(n) / 100
+		r.ReadyShare = float64(n) / 100
 		percent, _, _ = strings.Cut(strings.TrimPrefix(rest, "+"), "%")
 		n, _ = strconv.Atoi(percent)
 		r.Unproven = float64(n) / 100

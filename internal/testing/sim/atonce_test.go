@@ -34,7 +34,7 @@ func TestOrderOfUpdateAndFailoverIsNotChecked(t *testing.T) {
 					w:                &World{settings: settings{failoverTimeout: 10 * time.Second, warmStandby: test.standbys}},
 					priorities:       []string{"a", "b"},
 					update:           tree{priorities: []string{"a", "b"}},
-					truth:            make(Truth, 2),
+					truth:            make(EndpointSet, 2),
 					model:            prioritymodel.New(nil),
 					unhandledReports: make(map[string]prioritymodel.Report),
 				}
@@ -101,7 +101,7 @@ func TestOrderOfTwoReportsIsNotChecked(t *testing.T) {
 // makes this choice.
 func TestFailbackToConnectingChild(t *testing.T) {
 	ready := func(condition shell.Condition) *childState {
-		return &childState{state: connectivity.Ready, health: shell.Tier{Condition: condition, ReadyPart: 1}}
+		return &childState{state: connectivity.Ready, health: shell.Tier{Condition: condition, ReadyShare: 1}}
 	}
 	for name, test := range map[string]struct {
 		above, leaving *childState
@@ -115,7 +115,7 @@ func TestFailbackToConnectingChild(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &World{Log: newLog()}
 				c := &channel{
-					w: w, priorities: []string{"a", "b", "c"}, update: tree{priorities: []string{"a", "b", "c"}}, truth: make(Truth, 0),
+					w: w, priorities: []string{"a", "b", "c"}, update: tree{priorities: []string{"a", "b", "c"}}, truth: make(EndpointSet, 0),
 					children: map[string]*childState{"a": test.above, "b": {state: connectivity.Connecting}, "c": test.leaving},
 				}
 				sleep(time.Minute)

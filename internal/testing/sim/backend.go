@@ -89,7 +89,7 @@ func (b *Backend) Down() {
 	if server == nil {
 		return
 	}
-	b.Hang(false)
+	b.SetHang(false)
 	b.network.closeListener(b.Address)
 	b.network.Reset(b.Address)
 	for _, s := range append(draining, server) {
@@ -139,20 +139,20 @@ func (b *Backend) SetServing(serving bool) {
 	}
 }
 
-func (b *Backend) Answer(code codes.Code) {
+func (b *Backend) SetCode(code codes.Code) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.code = code
 }
 
-func (b *Backend) Take(d time.Duration) {
+func (b *Backend) SetLatency(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.latency = d
 }
 
-// Hang makes all calls except health checks hang if hang is true. Otherwise it lets them continue.
-func (b *Backend) Hang(hang bool) {
+// SetHang makes all calls except health checks hang if hang is true. Otherwise it lets them continue.
+func (b *Backend) SetHang(hang bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if hang == (b.resume != nil) {

@@ -35,9 +35,9 @@ func (n nearby) isBalanced(t Tier) bool {
 
 // balance splits a priority of the source into two near groups: one with all zones, and one with
 // the zones that get no calls. It sets the weights of all zones to 1, because they have no effect.
-func (n nearby) balance(t Tier) Truth {
+func (n nearby) balance(t Tier) EndpointSet {
 	if !n.isBalanced(t) {
-		return Truth{t}
+		return EndpointSet{t}
 	}
 	shares := n.zoneShares(t, func(l Locality) float64 { return l.upWeight(func(string) bool { return true }) })
 	all, rest := slices.Clone(t), Tier{}
@@ -48,9 +48,9 @@ func (n nearby) balance(t Tier) Truth {
 		}
 	}
 	if len(rest) == 0 {
-		return Truth{all}
+		return EndpointSet{all}
 	}
-	return Truth{all, rest}
+	return EndpointSet{all, rest}
 }
 
 // isOwnZone reports whether a zone is the client's own. The zone may have the form "region/zone".

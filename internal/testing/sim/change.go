@@ -14,7 +14,7 @@ func (w *World) affectsPriorityInUse(address string) bool {
 	return w.priorityInUse < 0 || slices.Contains(w.vitalAddresses, address)
 }
 
-func (w *World) publish(truth Truth) {
+func (w *World) publish(truth EndpointSet) {
 	w.Log.Event("the source has %v", truth)
 	w.mu.Lock()
 	w.history = append(w.history, w.truth)
@@ -29,15 +29,15 @@ func (w *World) publish(truth Truth) {
 // updateAffectsPriorityInUse reports whether an update may change the priority in use. It ignores
 // changes of lower priorities and, unless the source keeps empty priorities, it also ignores empty
 // priorities. The caller holds the lock.
-func (w *World) updateAffectsPriorityInUse(truth Truth) bool {
+func (w *World) updateAffectsPriorityInUse(truth EndpointSet) bool {
 	if w.priorityInUse < 0 || w.priorityInUse >= len(w.knownTruth) || !slices.Equal(w.knownTruth.detections(), truth.detections()) {
 		return true
 	}
 	if sourceOf[*kube](w) != nil && slices.ContainsFunc(truth, Tier.partlyServing) {
 		return true
 	}
-	keepsEmpty := w.source.Fixed()
-	usedPriorities := func(t Truth, n int) (shape []string) {
+	keepsEmpty := w.source.KeepsEmptyPriorities()
+	usedPriorities := func(t EndpointSet, n int) (shape []string) {
 		for _, tier := range t {
 			if keepsEmpty || len(tier.Serving()) > 0 {
 				if shape = append(shape, fmt.Sprint(tier.endpointsByLocality())); len(shape) == n {
@@ -72,7 +72,7 @@ func (t Tier) endpointsByLocality() []string {
 	return lists
 }
 
-func (t Truth) serving() []string {
+func (t EndpointSet) serving() []string {
 	var all []string
 	for _, tier := range t {
 		all = append(all, tier.Serving()...)
@@ -82,7 +82,7 @@ func (t Truth) serving() []string {
 
 // received records an update of the channel, and reports whether it is identical to the last
 // update.
-func (w *World) received(c *channel, t tree, truth Truth, endpoints int) (identical bool) {
+func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (identical bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c != w.channel { // the channel is about to close
@@ -161,7 +161,7 @@ func (w *World) checkUpdate() {
 		return
 	}
 	w.lastReceived = time.Now()
-	want, wantIndexes := w.settings.near.groups(w.settings.effective(w.source.Sees(w.truth)))
+	want, wantIndexes := w.settings.near.groups(w.settings.effective(w.source.Visible(w.truth)))
 	nothing := w.knownTruth == nil && len(want.serving()) == 0 // the channel then gets an error instead of an update
 	w.reportDifference(!nothing && (!want.equivalent(w.knownTruth) || !slices.Equal(wantIndexes, w.knownIndexes)), fmt.Sprintf("%v of %d, want %v of %d", w.knownTruth, w.knownIndexes, want, wantIndexes))
 }
@@ -177,7 +177,7 @@ func (w *World) reportDifference(differs bool, what string) {
 
 // equivalent reports whether two lists have the same priorities with the same weights and outlier
 // detection. It ignores the names of localities.
-func (t Truth) equivalent(other Truth) bool {
+func (t EndpointSet) equivalent(other EndpointSet) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
 		return maps.EqualFunc(a.sharesByLocality(), b.sharesByLocality(), almostEqual) && (len(a.Serving()) == 0 || a.detection() == b.detection())
 	})

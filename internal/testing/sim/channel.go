@@ -40,7 +40,7 @@ type channel struct {
 	inUpdate           bool
 	delayedReports     []prioritymodel.Report          // of children that the model creates at the end of the update
 	unhandledReports   map[string]prioritymodel.Report // by child; only for children that the model has not created
-	truth              Truth                           // of the last update
+	truth              EndpointSet                     // of the last update
 	everDetected       bool                            // some update has had outlier detection
 	failovers          int
 	lastFailover       time.Time
@@ -156,7 +156,7 @@ func (c *channel) childReported(child string, s balancer.State) {
 	}
 	entry.reportedAt = time.Now()
 	entry.state, entry.picker, entry.health = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
-	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - entry.health.ReadyPart, Unproven: entry.health.UnprovenPart}
+	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - entry.health.ReadyShare, Unproven: entry.health.UnprovenShare}
 	if entry.health.Condition != shell.Usable {
 		r.Condition = entry.health.Condition.String()
 	}

@@ -18,11 +18,11 @@ const innerName = cluster + "Inner"
 
 // members divides the priorities among the clusters of the aggregate. The first cluster gets two
 // priorities, and each other cluster gets one priority.
-func members(truth Truth) []Truth {
+func members(truth EndpointSet) []EndpointSet {
 	n := min(2, len(truth))
-	all := []Truth{truth[:n:n]}
+	all := []EndpointSet{truth[:n:n]}
 	for _, tier := range truth[n:] {
-		all = append(all, Truth{tier})
+		all = append(all, EndpointSet{tier})
 	}
 	return all
 }
@@ -47,7 +47,7 @@ func newClusterList(r *rand.Rand) *clusterList {
 // clusters returns an aggregate cluster and its members. All members except the first are in a
 // second aggregate within the first one. If static is set, the members contain their endpoints;
 // otherwise, they use EDS. A member whose strictDNS setting is true uses DNS in either case.
-func (l *clusterList) clusters(truth Truth, static bool) []*clusterv3.Cluster {
+func (l *clusterList) clusters(truth EndpointSet, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
 	for i, member := range members(truth) {

@@ -38,7 +38,7 @@ type control struct {
 
 	mu      sync.Mutex
 	server  *grpc.Server // nil while the server is down
-	truth   Truth
+	truth   EndpointSet
 	version int
 	nonces  int
 	changed chan struct{} // closed at each change
@@ -50,7 +50,7 @@ type control struct {
 
 // newControl returns a running server. The cluster under test is an aggregate if clusters is not
 // nil.
-func newControl(network *Network, log *Log, address string, clusters *clusterList, truth Truth) *control {
+func newControl(network *Network, log *Log, address string, clusters *clusterList, truth EndpointSet) *control {
 	c := &control{address: address, network: network, log: log, clusters: clusters, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
 	return c
@@ -91,7 +91,7 @@ func (c *control) set(change func(*control)) {
 	c.changed = make(chan struct{})
 }
 
-func (c *control) publish(truth Truth) {
+func (c *control) publish(truth EndpointSet) {
 	c.set(func(c *control) { c.truth = truth; c.version++ })
 }
 
@@ -197,7 +197,7 @@ func (c *control) isUnderTest(name string) bool {
 
 // resource returns the resource with this name, or nil if there is none. If invalid is set, the
 // endpoints of the cluster under test have a gap in their priorities.
-func (c *control) resource(url, name string, truth Truth, invalid bool) proto.Message {
+func (c *control) resource(url, name string, truth EndpointSet, invalid bool) proto.Message {
 	if url == clustersURL {
 		for _, found := range c.clusters.clusters(truth, false) {
 			if found.GetName() == name {
@@ -206,7 +206,7 @@ func (c *control) resource(url, name string, truth Truth, invalid bool) proto.Me
 		}
 		return nil
 	}
-	content := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1}}}}}
+	content := EndpointSet{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1}}}}}
 	switch all := members(truth); {
 	case c.clusters == nil && name == cluster:
 		content = truth
@@ -222,7 +222,7 @@ func (c *control) resource(url, name string, truth Truth, invalid bool) proto.Me
 	}
 	found := content.Cluster(name)
 	if invalid && c.isUnderTest(name) {
-		found.Endpoints = append(Truth{{{Zone: "gap", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1}}}}}.Cluster(name).GetEndpoints(), found.GetEndpoints()...)
+		found.Endpoints = append(EndpointSet{{{Zone: "gap", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1}}}}}.Cluster(name).GetEndpoints(), found.GetEndpoints()...)
 		found.Endpoints[0].Priority = 9
 	}
 	return found

@@ -109,8 +109,8 @@ func (w *World) healCallFaults(address string) {
 	w.mu.Unlock()
 	if hasFault {
 		w.change(address, func(c *condition) { c.hang, c.code = false, codes.OK })
-		w.backends[address].Answer(codes.OK)
-		w.backends[address].Hang(false)
+		w.backends[address].SetCode(codes.OK)
+		w.backends[address].SetHang(false)
 	}
 }
 

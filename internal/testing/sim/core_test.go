@@ -30,7 +30,7 @@ func TestJudgeSurvivor(t *testing.T) {
 		"half is always cut short":   {answered: 40, detects: true, cutShort: true},
 		"worse than what is cut":     {answered: 39, detects: true, cutShort: true, broken: 1},
 	} {
-		w := &World{Log: newLog(), knownTruth: Truth{flat([]string{firstTier, secondTier})}, conditions: map[string]*condition{firstTier: {up: true}, secondTier: {up: test.secondFails, code: codes.Internal}}}
+		w := &World{Log: newLog(), knownTruth: EndpointSet{flat([]string{firstTier, secondTier})}, conditions: map[string]*condition{firstTier: {up: true}, secondTier: {up: test.secondFails, code: codes.Internal}}}
 		if test.cutShort {
 			w.pair, w.judge = &pair{latency: time.Minute}, newJudge(w)
 			w.conditions[secondTier] = &condition{up: true, resetAt: time.Now()}

@@ -220,8 +220,8 @@ func (d *detections) get(i int) detection {
 
 // withDetection returns a copy of truth in which each priority has the outlier detection of its
 // cluster.
-func (d *detections) withDetection(truth Truth) Truth {
-	all := Truth{}
+func (d *detections) withDetection(truth EndpointSet) EndpointSet {
+	all := EndpointSet{}
 	for i, member := range members(truth) {
 		for _, tier := range member.Clone() {
 			all = append(all, tier.setDetection(d.get(i).normalized()))
@@ -246,11 +246,11 @@ func (t Tier) detection() detection {
 	return t[0].Detection
 }
 
-func (t Truth) detects() bool {
+func (t EndpointSet) detects() bool {
 	return slices.ContainsFunc(t, func(tier Tier) bool { return tier.detection().ejects() })
 }
 
-func (t Truth) detections() []detection {
+func (t EndpointSet) detections() []detection {
 	all := make([]detection, len(t))
 	for i, tier := range t {
 		all[i] = tier.detection()
@@ -260,7 +260,7 @@ func (t Truth) detections() []detection {
 
 // effective returns a copy of truth with the outlier detection that the channel uses: that of the
 // target if it is set, otherwise that of the clusters, and none with pickFirst.
-func (s settings) effective(truth Truth) Truth {
+func (s settings) effective(truth EndpointSet) EndpointSet {
 	truth = truth.Clone()
 	for _, tier := range truth {
 		switch {

@@ -4,7 +4,7 @@ import "slices"
 
 // newTruth returns random endpoints with different addresses, in two or three priorities of one or
 // two localities each. With prefer=balance, the first priority has up to three localities.
-func (w *World) newTruth() Truth {
+func (w *World) newTruth() EndpointSet {
 	pool := slices.Clone(w.addresses)
 	w.rand.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
 	take := func(n int) []string {
@@ -13,7 +13,7 @@ func (w *World) newTruth() Truth {
 		pool = pool[n:]
 		return taken
 	}
-	truth := make(Truth, 2+w.rand.IntN(2))
+	truth := make(EndpointSet, 2+w.rand.IntN(2))
 	for i := range truth {
 		zones := 1 + w.rand.IntN(2)
 		if w.settings.near.prefer == "balance" && i == 0 {
@@ -37,7 +37,7 @@ func (w *World) newTruth() Truth {
 }
 
 // changedTruth returns the current endpoints with a small random change.
-func (w *World) changedTruth() Truth {
+func (w *World) changedTruth() EndpointSet {
 	w.mu.Lock()
 	truth := w.truth.Clone()
 	w.mu.Unlock()
@@ -74,7 +74,7 @@ func (w *World) changedTruth() Truth {
 
 // unusedAddress returns the address of a backend that is not in truth, or "" if truth has all
 // backends.
-func (w *World) unusedAddress(truth Truth) string {
+func (w *World) unusedAddress(truth EndpointSet) string {
 	for _, address := range w.addresses {
 		used := false
 		for _, tier := range truth {

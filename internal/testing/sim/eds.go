@@ -36,7 +36,7 @@ type edsSource struct {
 	opened                 int
 }
 
-func newEDS(w *World, truth Truth) *edsSource {
+func newEDS(w *World, truth EndpointSet) *edsSource {
 	s := &edsSource{w: w, fallbackOnReachability: w.rand.IntN(2) == 0}
 	if w.rand.IntN(4) > 0 {
 		s.clusters = newClusterList(w.rand)
@@ -107,7 +107,7 @@ func (s *edsSource) closeTemporary() {
 	s.neighbours = s.neighbours[:1]
 }
 
-func (s *edsSource) Sees(truth Truth) Truth {
+func (s *edsSource) Visible(truth EndpointSet) EndpointSet {
 	if s.clusters != nil {
 		return s.clusters.withDetection(truth)
 	}
@@ -120,7 +120,7 @@ func (s *edsSource) changeDetection(r *rand.Rand) {
 	}
 }
 
-func (s *edsSource) Publish(truth Truth) {
+func (s *edsSource) Publish(truth EndpointSet) {
 	for _, c := range s.controls {
 		c.publish(truth)
 	}
@@ -181,7 +181,7 @@ func (c *control) restore() {
 	})
 }
 
-func (s *edsSource) Fixed() bool { return s.clusters != nil }
+func (s *edsSource) KeepsEmptyPriorities() bool { return s.clusters != nil }
 
 func (s *edsSource) Lag() time.Duration { return time.Second }
 

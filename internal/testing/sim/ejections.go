@@ -102,7 +102,7 @@ func (w *World) countEjected(d detection, addresses []string, except string) (n 
 
 // inSeveralPriorities reports whether one of the last two updates has an endpoint more than once.
 func (w *World) inSeveralPriorities(address string) bool {
-	for _, truth := range []Truth{w.knownTruth, w.previousTruth} {
+	for _, truth := range []EndpointSet{w.knownTruth, w.previousTruth} {
 		n := 0
 		for _, known := range truth.serving() {
 			if known == address {

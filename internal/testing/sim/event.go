@@ -141,8 +141,8 @@ func (w *World) heal(address string) {
 	b := w.backends[address]
 	b.Up()
 	b.SetServing(true)
-	b.Answer(codes.OK)
-	b.Hang(false)
+	b.SetCode(codes.OK)
+	b.SetHang(false)
 }
 
 func (w *World) reset(address string) {
@@ -211,7 +211,7 @@ func (w *World) stopServing(address string) {
 
 func (w *World) failCalls(address string) {
 	w.change(address, func(c *condition) { c.code = codes.Unavailable })
-	w.backends[address].Answer(codes.Unavailable)
+	w.backends[address].SetCode(codes.Unavailable)
 }
 
 // failCallsThenKill makes all backends fail their calls, as under overload, and kills them later.
@@ -224,5 +224,5 @@ func (w *World) failCallsThenKill() {
 
 func (w *World) hang(address string) {
 	w.change(address, func(c *condition) { c.hang = true })
-	w.backends[address].Hang(true)
+	w.backends[address].SetHang(true)
 }

@@ -142,7 +142,7 @@ func (c *channel) hasTitle(child, title string, t tree) bool {
 // degraded reports whether a READY child has reported that it is emptied or half-open, or may count
 // as having too few READY endpoints for minReady.
 func (s *childState) degraded(options settings) bool {
-	return s.health.Condition != shell.Usable || s.health.ReadyPart < options.minReadyRecovery
+	return s.health.Condition != shell.Usable || s.health.ReadyShare < options.minReadyRecovery
 }
 
 func checkDuration(text string, opened time.Time) string {
@@ -178,7 +178,7 @@ func (s *childState) checkReason(reason string, options settings, detects bool) 
 		}
 	case strings.Contains(reason, "calls to all of its endpoints fail"), strings.Contains(reason, "of its weight is READY"):
 		if s.state != connectivity.Ready || !s.degraded(options) {
-			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.health.Condition, 100*s.health.ReadyPart)
+			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.health.Condition, 100*s.health.ReadyShare)
 		}
 	case strings.Contains(reason, "has lost its connections"):
 		// Without fastFailover, calls wait for every priority that is not degraded.

@@ -95,7 +95,7 @@ func (w *World) failAll(tier []string) {
 	code := []codes.Code{codes.Unavailable, codes.Internal, codes.ResourceExhausted}[w.rand.IntN(3)]
 	for _, address := range tier {
 		w.change(address, func(c *condition) { c.code = code })
-		w.backends[address].Answer(code)
+		w.backends[address].SetCode(code)
 	}
 }
 

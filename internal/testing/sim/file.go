@@ -23,11 +23,11 @@ type file struct {
 	w        *World
 	dir      string
 	clusters *clusterList
-	truth    Truth
+	truth    EndpointSet
 	failing  bool
 }
 
-func newFile(w *World, truth Truth, dir string) *file {
+func newFile(w *World, truth EndpointSet, dir string) *file {
 	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: truth}
 	if w.rand.IntN(4) > 0 {
 		f.clusters = newClusterList(w.rand)
@@ -45,7 +45,7 @@ func (f *file) Target() string {
 	return "file://" + f.path()
 }
 
-func (f *file) Fixed() bool { return f.clusters != nil }
+func (f *file) KeepsEmptyPriorities() bool { return f.clusters != nil }
 
 func (f *file) Options() []given.Option {
 	return []given.Option{
@@ -54,7 +54,7 @@ func (f *file) Options() []given.Option {
 	}
 }
 
-func (f *file) Sees(truth Truth) Truth {
+func (f *file) Visible(truth EndpointSet) EndpointSet {
 	if f.clusters != nil {
 		return f.clusters.withDetection(truth)
 	}
@@ -67,7 +67,7 @@ func (f *file) changeDetection(r *rand.Rand) {
 	}
 }
 
-func (f *file) Publish(truth Truth) {
+func (f *file) Publish(truth EndpointSet) {
 	f.truth = truth
 	if !f.failing {
 		f.write(f.content())

@@ -117,7 +117,7 @@ func (c Cost) perClient(clients int) Cost { return Cost{c.Bytes / clients, c.Gor
 
 func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 	f = &fleet{config: config, network: NewNetwork(func(string, ...any) {}), calls: make(map[string]*atomic.Int64)}
-	truth := make(Truth, len(f.priorities))
+	truth := make(EndpointSet, len(f.priorities))
 	for tier := range f.priorities {
 		l := Locality{Zone: string(rune('a' + tier)), Weight: 1}
 		for i := range config.Backends {

@@ -25,7 +25,7 @@ type hosts struct {
 }
 
 // newHosts creates a DNS name for each priority. The names are numbered from first on.
-func newHosts(w *World, truth Truth, first int) *hosts {
+func newHosts(w *World, truth EndpointSet, first int) *hosts {
 	h := &hosts{dns: &w.dns, refresh: time.Duration(5+w.rand.IntN(56)) * time.Second, firstIndex: first, addresses: make([][]string, len(truth))}
 	h.Publish(truth)
 	w.dns.hosts = h
@@ -44,10 +44,10 @@ func (h *hosts) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(h.dns))}
 }
 
-func (h *hosts) Sees(Truth) Truth {
+func (h *hosts) Visible(EndpointSet) EndpointSet {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	seen := make(Truth, len(h.addresses))
+	seen := make(EndpointSet, len(h.addresses))
 	for i, addresses := range h.addresses {
 		seen[i] = flat(addresses)
 	}
@@ -56,7 +56,7 @@ func (h *hosts) Sees(Truth) Truth {
 
 // Publish sets the addresses of each name. The name of a priority without usable endpoints keeps
 // its addresses, because DNS has no empty answers.
-func (h *hosts) Publish(truth Truth) {
+func (h *hosts) Publish(truth EndpointSet) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range min(len(truth), len(h.addresses)) {
@@ -86,7 +86,7 @@ func (h *hosts) Lag() time.Duration { return 2*h.refresh*11/10 + time.Second }
 // Recovery is the sum of a lookup that times out, the interval after it, and Lag.
 func (h *hosts) Recovery() time.Duration { return resolveTimeout + h.refresh*11/10 + h.Lag() }
 
-func (h *hosts) Fixed() bool { return true }
+func (h *hosts) KeepsEmptyPriorities() bool { return true }
 
 func (h *hosts) Close() {}
 

@@ -68,7 +68,7 @@ func (j *judge) recordChange() { j.lastChange, j.moves, j.resets = j.now(), 0, 0
 
 // updated handles an update of the channel. A priority keeps its recorded results if its index and
 // its endpoints have not changed.
-func (j *judge) updated(truth Truth) {
+func (j *judge) updated(truth EndpointSet) {
 	byEndpoint := make(map[string]*priorityState)
 	tiers := make(map[string]*priorityState)
 	var order []string

@@ -35,7 +35,7 @@ func newJudgeHarness(t *testing.T) judgeHarness {
 		w.conditions[address] = &condition{up: true}
 	}
 	w.addresses = []string{firstTier, secondTier}
-	w.judge.updated(Truth{flat([]string{firstTier}), flat([]string{secondTier})})
+	w.judge.updated(EndpointSet{flat([]string{firstTier}), flat([]string{secondTier})})
 	sleep(time.Hour)
 	return judgeHarness{t, w}
 }

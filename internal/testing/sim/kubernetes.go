@@ -28,12 +28,12 @@ type kube struct {
 	rand *rand.Rand
 
 	mu      sync.Mutex
-	truth   Truth
+	truth   EndpointSet
 	layout  int       // determines the slice of each endpoint
 	deleted time.Time // when the controller last deleted a Service
 }
 
-func newKube(w *World, truth Truth) *kube {
+func newKube(w *World, truth EndpointSet) *kube {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &kube{stop: stop, wake: make(chan struct{}, 1), truth: truth, rand: rand.New(rand.NewPCG(w.rand.Uint64(), 1))} //nolint:gosec // draws a schedule, not a secret
 	k.api = newAPIServer(ctx, rand.New(rand.NewPCG(w.rand.Uint64(), 2)))                                                //nolint:gosec // draws a schedule, not a secret
@@ -61,10 +61,10 @@ func (k *kube) Options() []given.Option {
 	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
 }
 
-// Sees replaces the weight of each endpoint by that of its Service, and leaves out regions, empty
+// Visible replaces the weight of each endpoint by that of its Service, and leaves out regions, empty
 // priorities and empty localities. If all endpoints are draining, they take the calls.
-func (k *kube) Sees(truth Truth) Truth {
-	seen, useDraining := Truth{}, len(truth.serving()) == 0
+func (k *kube) Visible(truth EndpointSet) EndpointSet {
+	seen, useDraining := EndpointSet{}, len(truth.serving()) == 0
 	for i, tier := range truth {
 		var seenTier Tier
 		for _, l := range tier {
@@ -87,7 +87,7 @@ func (k *kube) Sees(truth Truth) Truth {
 	return seen
 }
 
-func (k *kube) Publish(truth Truth) {
+func (k *kube) Publish(truth EndpointSet) {
 	k.mu.Lock()
 	k.truth = truth
 	k.mu.Unlock()
@@ -121,8 +121,8 @@ func (k *kube) Recovery() time.Duration {
 	return 144*time.Second + maxWatchTime + 144*time.Second + time.Minute + k.Lag()
 }
 
-// Fixed returns false, because a priority without endpoints has no slices.
-func (k *kube) Fixed() bool { return false }
+// KeepsEmptyPriorities returns false, because a priority without endpoints has no slices.
+func (k *kube) KeepsEmptyPriorities() bool { return false }
 
 func (k *kube) Close() { k.stop() }
 

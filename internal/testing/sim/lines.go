@@ -191,7 +191,7 @@ func (w *World) noRecordsLine([]string) string {
 	s := sourceOf[*records](w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.Sees(s.truth)) > 0 && len(s.Sees(s.previous)) > 0 {
+	if len(s.Visible(s.truth)) > 0 && len(s.Visible(s.previous)) > 0 {
 		return "there are records"
 	}
 	return ""
@@ -211,7 +211,7 @@ func (w *World) emptyClusterLine([]string) string {
 	}
 	for _, t := range append(slices.Clone(earlier), w.truth) {
 		drained := slices.ContainsFunc(t, func(tier Tier) bool { return len(tier.Serving()) == 0 }) // one empty priority is enough, because it may be the only priority of a cluster
-		if drained || mix == nil && len(w.source.Sees(t).serving()) == 0 || mix != nil && mix.hasEmptyEntry(t) {
+		if drained || mix == nil && len(w.source.Visible(t).serving()) == 0 || mix != nil && mix.hasEmptyEntry(t) {
 			return ""
 		}
 	}

@@ -274,7 +274,7 @@ func (c *channel) markFailbacks(entered *childState) {
 func (c *channel) markReadyShares() {
 	s := c.w.settings
 	for _, child := range c.children {
-		if s.minReady > 0 && child.state == connectivity.Ready && child.health.ReadyPart >= s.minReady && child.health.ReadyPart < s.minReadyRecovery {
+		if s.minReady > 0 && child.state == connectivity.Ready && child.health.ReadyShare >= s.minReady && child.health.ReadyShare < s.minReadyRecovery {
 			c.w.mark(markMinReady)
 		}
 	}

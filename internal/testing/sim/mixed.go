@@ -64,8 +64,8 @@ func (m *mixed) Options() []given.Option {
 	return all
 }
 
-func (m *mixed) split(truth Truth) []Truth {
-	byEntry := make([]Truth, len(m.entries))
+func (m *mixed) split(truth EndpointSet) []EndpointSet {
+	byEntry := make([]EndpointSet, len(m.entries))
 	for i, p := range m.entries {
 		n := min(p.priorities, len(truth))
 		if i == len(m.entries)-1 {
@@ -83,9 +83,9 @@ func (m *mixed) changeDetection(r *rand.Rand) {
 }
 
 // hasEmptyEntry reports whether the source of an entry has no usable endpoints.
-func (m *mixed) hasEmptyEntry(truth Truth) bool {
+func (m *mixed) hasEmptyEntry(truth EndpointSet) bool {
 	for i, entryTruth := range m.split(truth) {
-		if len(m.entries[i].Sees(entryTruth).serving()) == 0 {
+		if len(m.entries[i].Visible(entryTruth).serving()) == 0 {
 			return true
 		}
 	}
@@ -100,15 +100,15 @@ func (m *mixed) mayLackService() bool {
 	})
 }
 
-func (m *mixed) Sees(truth Truth) Truth {
-	var seen Truth
+func (m *mixed) Visible(truth EndpointSet) EndpointSet {
+	var seen EndpointSet
 	for i, entryTruth := range m.split(truth) {
-		seen = append(seen, m.entries[i].Sees(entryTruth)...)
+		seen = append(seen, m.entries[i].Visible(entryTruth)...)
 	}
 	return seen
 }
 
-func (m *mixed) Publish(truth Truth) {
+func (m *mixed) Publish(truth EndpointSet) {
 	for i, entryTruth := range m.split(truth) {
 		m.entries[i].Publish(entryTruth)
 	}
@@ -170,4 +170,4 @@ func sourceOf[T Source](w *World) (found T) {
 	return found
 }
 
-func (m *mixed) Fixed() bool { return true }
+func (m *mixed) KeepsEmptyPriorities() bool { return true }

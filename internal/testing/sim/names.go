@@ -31,13 +31,13 @@ type names struct {
 }
 
 // newNames creates a name for each priority. The names are numbered from first on.
-func newNames(truth Truth, first int) *names {
+func newNames(truth EndpointSet, first int) *names {
 	n := &names{firstIndex: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), lastAddresses: make([][]string, len(truth)), count: len(truth)}
 	n.set(truth)
 	return n
 }
 
-func (n *names) set(truth Truth) {
+func (n *names) set(truth EndpointSet) {
 	empty := false
 	for i := range n.count {
 		var tier Tier
@@ -61,7 +61,7 @@ func (n *names) set(truth Truth) {
 
 func (n *names) entryName(i int) string { return "p" + strconv.Itoa(n.firstIndex+i) }
 
-func (n *names) Fixed() bool { return true }
+func (n *names) KeepsEmptyPriorities() bool { return true }
 
 func (n *names) Target() string {
 	parts := make([]string, n.count)
@@ -75,19 +75,19 @@ func (n *names) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(n))}
 }
 
-// Sees leaves out localities and weights, because names have none. The target has a fixed number of
+// Visible leaves out localities and weights, because names have none. The target has a fixed number of
 // entries, and an entry whose name has no addresses keeps its last addresses.
-func (n *names) Sees(Truth) Truth {
+func (n *names) Visible(EndpointSet) EndpointSet {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	seen := make(Truth, n.count)
+	seen := make(EndpointSet, n.count)
 	for i := range seen {
 		seen[i] = flat(n.lastAddresses[i])
 	}
 	return seen
 }
 
-func (n *names) Publish(truth Truth) {
+func (n *names) Publish(truth EndpointSet) {
 	n.mu.Lock()
 	n.set(truth)
 	watchers := n.orderedWatchers()

@@ -100,9 +100,9 @@ func forZones(address string) []string {
 	return []string{string(rune('a' + digit(address)%5)), string(rune('a' + (digit(address)+1)%5))}
 }
 
-func (n nearby) groups(truth Truth) (groups Truth, sourceIndexes []int) {
+func (n nearby) groups(truth EndpointSet) (groups EndpointSet, sourceIndexes []int) {
 	for i, tier := range truth {
-		split := Truth{tier}
+		split := EndpointSet{tier}
 		if n.prefer == "balance" {
 			split = n.balance(tier)
 		} else if n.prefer != "" && slices.ContainsFunc(tier, func(l Locality) bool { return l.Zone != "" }) {
@@ -119,7 +119,7 @@ const rankCount = 4
 
 // split returns the near groups of a priority. If a group has too few usable endpoints, split
 // merges it with the next group.
-func (n nearby) split(tier Tier) (groups Truth) {
+func (n nearby) split(tier Tier) (groups EndpointSet) {
 	rankOf := n.ranking(tier)
 	ranks := make([]bool, rankCount)
 	for rank := range rankCount {
@@ -134,7 +134,7 @@ func (n nearby) split(tier Tier) (groups Truth) {
 		clear(ranks)
 	}
 	if len(groups) < 2 {
-		return Truth{tier}
+		return EndpointSet{tier}
 	}
 	return groups
 }

@@ -54,7 +54,7 @@ func (c *observingConn) ParseServiceConfig(text string) *serviceconfig.ParseResu
 }
 
 func (c *observingConn) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // this update has no endpoints and only makes calls wait
+	if awaiting.IsAwaiting(state) { // this update has no endpoints and only makes calls wait
 		return c.ClientConn.UpdateState(state)
 	}
 	c.mu.Lock()
@@ -153,8 +153,8 @@ func marshal(v any) json.RawMessage {
 	return text
 }
 
-func (t tree) truth(endpoints []resolver.Endpoint) Truth {
-	truth := make(Truth, len(t.priorities))
+func (t tree) truth(endpoints []resolver.Endpoint) EndpointSet {
+	truth := make(EndpointSet, len(t.priorities))
 	for _, e := range endpoints {
 		path := hierarchy.Path(e)
 		i := slices.Index(t.priorities, path[0])

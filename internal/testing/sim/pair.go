@@ -53,7 +53,7 @@ func (w *World) choosePair(name string) {
 		p.faults = append(p.faults, pairFaults()[candidates[w.rand.IntN(len(candidates))]])
 	}
 	for _, address := range w.addresses {
-		w.backends[address].Take(p.latency)
+		w.backends[address].SetLatency(p.latency)
 		w.conditions[address].link = w.link
 		w.network.SetLink(address, w.link)
 	}

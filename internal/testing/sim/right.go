@@ -7,7 +7,7 @@ import "slices"
 // There may be several if the READY share of a priority is between minReady and minReadyRecovery,
 // or if endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The
 // caller holds the lock.
-func (w *World) correctPriorities(truth Truth) []int {
+func (w *World) correctPriorities(truth EndpointSet) []int {
 	var usable, reachable []int
 	detects := false
 	for i, tier := range truth {

@@ -136,12 +136,12 @@ const childRetention = 15 * time.Minute
 // modelConfig returns the configuration for the model of gRFC A56. A child with a single endpoint
 // can have only one connection. Children with pick_first also can, but the policy does not notice
 // because of the taps.
-func (s settings) modelConfig(t tree, truth Truth) prioritymodel.Config {
+func (s settings) modelConfig(t tree, truth EndpointSet) prioritymodel.Config {
 	priorities := t.priorities
 	config := prioritymodel.Config{
 		Children:         make(map[string]prioritymodel.Child),
 		Priorities:       priorities,
-		Of:               t.sourcePriorities,
+		SourcePriorities: t.sourcePriorities,
 		FailoverTimeout:  s.failoverTimeout,
 		ChildRetention:   childRetention,
 		FailbackDelay:    s.failbackDelay,

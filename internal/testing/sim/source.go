@@ -12,12 +12,12 @@ import (
 type Source interface {
 	Target() string
 	Options() []given.Option
-	// Sees returns the endpoints that a channel gets if the source publishes truth. Some sources
+	// Visible returns the endpoints that a channel gets if the source publishes truth. Some sources
 	// cannot represent all properties of endpoints.
-	Sees(truth Truth) Truth
+	Visible(truth EndpointSet) EndpointSet
 	// Publish publishes truth immediately or, if the source is failing, on Restore. It does not
 	// block.
-	Publish(truth Truth)
+	Publish(truth EndpointSet)
 	// Fail makes the source fail in a random way until Restore, and describes the fault.
 	Fail(r *rand.Rand) string
 	// Restore ends the fault and publishes the last endpoints again.
@@ -26,8 +26,8 @@ type Source interface {
 	Lag() time.Duration
 	// Recovery is the longest time from Restore to the update of the channel.
 	Recovery() time.Duration
-	// Fixed reports whether a priority keeps its number while it has no endpoints.
-	Fixed() bool
+	// KeepsEmptyPriorities reports whether a priority keeps its number while it has no endpoints.
+	KeepsEmptyPriorities() bool
 	Close()
 }
 
@@ -38,7 +38,7 @@ func (w *World) newSource(kind string, config Config) Source {
 	return w.newLeaf(kind, w.truth, 0, config)
 }
 
-func (w *World) newLeaf(kind string, truth Truth, first int, config Config) Source {
+func (w *World) newLeaf(kind string, truth EndpointSet, first int, config Config) Source {
 	switch kind {
 	case "eds":
 		return newEDS(w, truth)

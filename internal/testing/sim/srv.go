@@ -23,12 +23,12 @@ type records struct {
 	refresh time.Duration
 
 	mu       sync.Mutex
-	truth    Truth
-	previous Truth
+	truth    EndpointSet
+	previous EndpointSet
 	fault    fault
 }
 
-func newRecords(r *rand.Rand, truth Truth) *records {
+func newRecords(r *rand.Rand, truth EndpointSet) *records {
 	return &records{refresh: time.Duration(5+r.IntN(26)) * time.Second, truth: truth}
 }
 
@@ -38,10 +38,10 @@ func (s *records) Options() []given.Option {
 	return []given.Option{given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = s }))}
 }
 
-// Sees leaves out localities and draining endpoints, which SRV records cannot represent, and
+// Visible leaves out localities and draining endpoints, which SRV records cannot represent, and
 // therefore also priorities without usable endpoints.
-func (s *records) Sees(truth Truth) Truth {
-	seen := Truth{}
+func (s *records) Visible(truth EndpointSet) EndpointSet {
+	seen := EndpointSet{}
 	for _, tier := range truth {
 		flat := Locality{Weight: 1}
 		for _, l := range tier {
@@ -58,7 +58,7 @@ func (s *records) Sees(truth Truth) Truth {
 	return seen
 }
 
-func (s *records) Publish(truth Truth) {
+func (s *records) Publish(truth EndpointSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.previous, s.truth = s.truth, truth
@@ -82,8 +82,8 @@ func (s *records) Lag() time.Duration { return 2*s.refresh*11/10 + time.Second }
 // Recovery is the sum of a lookup that times out, the interval after it, and Lag.
 func (s *records) Recovery() time.Duration { return 30*time.Second + s.refresh*11/10 + s.Lag() }
 
-// Fixed returns false, because a priority without endpoints has no records.
-func (s *records) Fixed() bool { return false }
+// KeepsEmptyPriorities returns false, because a priority without endpoints has no records.
+func (s *records) KeepsEmptyPriorities() bool { return false }
 
 func (s *records) Close() {}
 
@@ -97,7 +97,7 @@ func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*
 		}
 	}
 	var found []*net.SRV
-	for i, tier := range s.Sees(truth) {
+	for i, tier := range s.Visible(truth) {
 		for _, e := range tier[0].Endpoints {
 			host, port := splitAddress(e.Address)
 			found = append(found, &net.SRV{Target: nameOf(host) + ".", Port: uint16(port), Priority: uint16(10 * (i + 1)), Weight: uint16(e.Weight)})

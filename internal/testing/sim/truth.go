@@ -13,9 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Truth is the list of endpoints that the source should report, by priority, with the highest
+// EndpointSet is the list of endpoints that the source should report, by priority, with the highest
 // priority first. It must not be modified after it was published.
-type Truth []Tier
+type EndpointSet []Tier
 
 type Tier []Locality
 
@@ -33,8 +33,8 @@ type Endpoint struct {
 	Draining bool
 }
 
-func (t Truth) Clone() Truth {
-	c := make(Truth, len(t))
+func (t EndpointSet) Clone() EndpointSet {
+	c := make(EndpointSet, len(t))
 	for i, tier := range t {
 		c[i] = slices.Clone(tier)
 		for j := range c[i] {
@@ -46,7 +46,7 @@ func (t Truth) Clone() Truth {
 
 // String lists the priorities in one line, with the zone, weight and endpoints of each locality.
 // Draining endpoints are in parentheses.
-func (t Truth) String() string {
+func (t EndpointSet) String() string {
 	tiers := make([]string, len(t))
 	for i, tier := range t {
 		var localities []string
@@ -128,7 +128,7 @@ func (l Locality) upWeight(isUp func(address string) bool) float64 {
 	return sum
 }
 
-func (t Truth) Cluster(name string) *endpointv3.ClusterLoadAssignment {
+func (t EndpointSet) Cluster(name string) *endpointv3.ClusterLoadAssignment {
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	for priority, tier := range t {
 		for _, l := range tier {

@@ -34,7 +34,7 @@ func (w *World) drainedAbove() {
 		return
 	}
 	drained := Tier{{Zone: "z", Weight: 1, Endpoints: []Endpoint{{Address: deadAddress, Weight: 1, Draining: true}}}}
-	w.publish(append(Truth{drained}, truth...))
+	w.publish(append(EndpointSet{drained}, truth...))
 }
 
 func (w *World) updateDetection() {

@@ -98,13 +98,13 @@ type World struct {
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
-	truth      Truth
-	history    []Truth
+	truth      EndpointSet
+	history    []EndpointSet
 
 	lastEvent       time.Time
-	knownTruth      Truth // the endpoints of the channel's last update; nil if there was none
-	knownIndexes    []int // maps each priority in knownTruth to an index in the source
-	previousTruth   Truth
+	knownTruth      EndpointSet // the endpoints of the channel's last update; nil if there was none
+	knownIndexes    []int       // maps each priority in knownTruth to an index in the source
+	previousTruth   EndpointSet
 	updatedAt       time.Time
 	repeated        int
 	openedAt        time.Time

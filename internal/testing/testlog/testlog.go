@@ -17,16 +17,16 @@ type Log struct {
 	lines []string
 }
 
-// Keep sends the log to a new Log instead of standard error. Call it in TestMain or to initialize a
+// Capture sends the log to a new Log instead of standard error. Call it in TestMain or to initialize a
 // package variable, because it must run before gRPC logs anything.
-func Keep() *Log {
+func Capture() *Log {
 	l := &Log{}
 	// gRPC writes lines of any severity to the first writer.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(l, io.Discard, io.Discard))
 	return l
 }
 
-func KeepWarnings() *Log {
+func CaptureWarnings() *Log {
 	l := &Log{}
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, l, io.Discard))
 	return l

@@ -52,7 +52,7 @@ func (p *Proxy) Route(name, address string) {
 	p.routes[name] = address
 }
 
-func (p *Proxy) Asked() []string {
+func (p *Proxy) RequestedNames() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	requested := slices.Sorted(slices.Values(p.requested))

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 )
 
-// ErrNotOK is returned by Run if a phase did not go as expected.
-var ErrNotOK = errors.New("a phase is not as it should be")
+// ErrUnexpectedResult is returned by Run if a phase did not go as expected.
+var ErrUnexpectedResult = errors.New("a phase is not as it should be")
 
 // The values of Options.Source.
 const (
@@ -55,7 +55,7 @@ func Run(ctx context.Context, opts Options) error {
 			err = report.printTable(opts.Out)
 		}
 		if err == nil && !report.OK {
-			err = ErrNotOK
+			err = ErrUnexpectedResult
 		}
 		return err
 	})

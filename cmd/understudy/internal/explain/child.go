@@ -126,7 +126,7 @@ func (c *child) eject() priority.Condition {
 	}
 	core.Take()
 	for _, e := range endpoints {
-		e.Attached.ejected = e.Told()
+		e.Attached.ejected = e.VisiblyEjected()
 	}
 	return conditions[core.Phase()]
 }
@@ -199,7 +199,7 @@ func (c *child) balance() *weightedtarget.Balance {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(b.Zones))
-	balance := &weightedtarget.Balance{Own: slices.Index(names, b.Own), Zones: make([]weightedtarget.Zone, len(names))}
+	balance := &weightedtarget.Balance{ClientZone: slices.Index(names, b.Own), Zones: make([]weightedtarget.Zone, len(names))}
 	for i, name := range names {
 		balance.Zones[i] = weightedtarget.Zone{Callers: b.Zones[name].Callers, Capacities: make(map[string]float64)}
 	}

@@ -57,7 +57,7 @@ func newPlan(mechanisms []clusterfile.Mechanism, settings topology.Settings) (pl
 	if near := settings.Near(); !near.Place.Serves(near.Prefer) {
 		p.notes = append(p.notes, "prefer="+near.Prefer+" has no effect: nothing says where the client runs, such as --zone")
 	}
-	if p.tree.IsPart() && settings.SubsetSeed == 0 {
+	if p.tree.IsSubset() && settings.SubsetSeed == 0 {
 		p.notes = append(p.notes, fmt.Sprintf("subset=%d: each channel draws endpoints of its own, so others connect others than these; subsetSeed chooses some", settings.Subset))
 	}
 	return p, nil
@@ -88,7 +88,7 @@ func treeOf(i int, mechanism clusterfile.Mechanism, settings topology.Settings, 
 			notes = append(notes, note.Text)
 		}
 		translator := topology.Translator{Name: name, Near: settings.Near()}
-		if missing := translator.Near.Lacks(&answer); missing != "" {
+		if missing := translator.Near.MissingFields(&answer); missing != "" {
 			notes = append(notes, "prefer="+translator.Near.Prefer+" has no effect: the source says no "+missing+" of any endpoint")
 		}
 		if tree, err = translator.Translate(&answer); err != nil {
@@ -158,7 +158,7 @@ func (r *Result) add(i int, mechanism clusterfile.Mechanism, first int, isAggreg
 		cluster = mechanism.Cluster
 	}
 	if address, description := placeholder(mechanism); address != "" {
-		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: description, Locality: topology.Nowhere, LocalityWeight: 1, Priority: uint32(first), Weight: 1, mechanism: i})
+		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: description, Locality: topology.NoLocality, LocalityWeight: 1, Priority: uint32(first), Weight: 1, mechanism: i})
 	}
 	for _, e := range endpointsOf(mechanism.Endpoints) {
 		e.Cluster, e.mechanism = cluster, i

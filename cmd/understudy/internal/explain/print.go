@@ -32,7 +32,7 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	} else {
 		fmt.Fprintf(w, "%s\n\n", paint.Bad("calls fail"))
 	}
-	showCluster := slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Cluster != "" })
+	showCluster := slices.ContainsFunc(r.Tiers, func(t PriorityResult) bool { return t.Cluster != "" })
 	t := table.Table{Columns: columns(showCluster, []table.Column{
 		{Title: "priority", Align: table.Right},
 		{Title: "cluster"},
@@ -71,7 +71,7 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 		return
 	}
 	fmt.Fprintln(w)
-	showCluster := slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Cluster != "" })
+	showCluster := slices.ContainsFunc(r.Tiers, func(t PriorityResult) bool { return t.Cluster != "" })
 	t := table.Table{Columns: columns(showCluster, []table.Column{
 		{Title: "priority", Align: table.Right},
 		{Title: "cluster"},

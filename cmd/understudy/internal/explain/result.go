@@ -14,14 +14,14 @@ type Results struct {
 
 // Result is the output with -o json for a cluster. docs/explain.md describes its fields.
 type Result struct {
-	Cluster   string     `json:"cluster"`
-	Priority  *uint32    `json:"priority"`
-	Endpoints []Endpoint `json:"endpoints"`
-	Tiers     []Tier     `json:"tiers"`
-	Drops     []Drop     `json:"drops"`
-	Dropped   float64    `json:"dropped"`
-	Down      []string   `json:"down"`
-	Options   []string   `json:"options"`
+	Cluster   string           `json:"cluster"`
+	Priority  *uint32          `json:"priority"`
+	Endpoints []Endpoint       `json:"endpoints"`
+	Tiers     []PriorityResult `json:"tiers"`
+	Drops     []Drop           `json:"drops"`
+	Dropped   float64          `json:"dropped"`
+	Down      []string         `json:"down"`
+	Options   []string         `json:"options"`
 	// Error is the error that calls get. It is set if all calls fail, or if some are dropped.
 	Error string   `json:"error,omitempty"`
 	Notes []string `json:"notes,omitempty"`
@@ -59,7 +59,7 @@ type Drop struct {
 // newResult returns a result without shares. Empty lists are not nil, because JSON shows nil as
 // null.
 func newResult(cluster string, mechanisms []clusterfile.Mechanism, notes []string, p plan) *Result {
-	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
+	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []PriorityResult{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
 	for i, mechanism := range mechanisms {
 		r.add(i, mechanism, p.firstPriority[i], len(mechanisms) > 1)
 	}

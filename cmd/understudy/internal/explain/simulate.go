@@ -110,7 +110,7 @@ func (s *simulation) coreConfig() priority.Config {
 	return priority.Config{
 		Children:         slices.Sorted(maps.Keys(s.config.Children)),
 		Priorities:       s.config.Priorities,
-		Of:               s.config.SourcePriorities,
+		SourcePriorities: s.config.SourcePriorities,
 		FailoverTimeout:  time.Duration(s.config.FailoverTimeout),
 		MinReady:         s.config.MinReady,
 		MinReadyRecovery: s.config.MinReadyRecovery,
@@ -139,7 +139,7 @@ func (s *simulation) report(name string) {
 	if r.ready {
 		state = priority.Ready
 	}
-	s.execute(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyPart: r.readyShare}))
+	s.execute(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyShare: r.readyShare}))
 }
 
 func (s *simulation) outcome() outcome {

@@ -122,7 +122,7 @@ func measureShares(t *testing.T, p plan, owners map[mechanismAddress]*Endpoint) 
 		t.Fatal(err)
 	}
 	for range 60 {
-		cc.Answer(func(address resolver.Address) error {
+		cc.CompleteConnects(func(address resolver.Address) error {
 			if a := mechanismAddressOf(address); owners[a].isDown(a.addr) {
 				return status.Error(codes.Unavailable, "down")
 			}

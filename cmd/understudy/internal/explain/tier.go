@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Tier describes where calls go when a priority fails while all higher priorities are down.
-type Tier struct {
+// PriorityResult describes where calls go when a priority fails while all higher priorities are down.
+type PriorityResult struct {
 	Priority  uint32 `json:"priority"`
 	Cluster   string `json:"cluster,omitempty"`
 	Endpoints int    `json:"endpoints"`
@@ -50,8 +50,8 @@ func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	}
 }
 
-func (t *tiers) measure(priority uint32) Tier {
-	tier := Tier{Priority: priority, ErrorsTo: priority}
+func (t *tiers) measure(priority uint32) PriorityResult {
+	tier := PriorityResult{Priority: priority, ErrorsTo: priority}
 	endpoints := t.endpointsByWeight(priority)
 	tier.Endpoints = len(endpoints)
 	t.priorityAfter(0, nil)

@@ -71,12 +71,12 @@ type Painter bool
 // PainterFor returns a Painter for w. It colours text if w is a terminal and the environment allows
 // it (NO_COLOR, TERM=dumb).
 func PainterFor(w io.Writer) Painter {
-	return Painter(Steerable(w) != nil && os.Getenv("NO_COLOR") == "")
+	return Painter(Terminal(w) != nil && os.Getenv("NO_COLOR") == "")
 }
 
-// Steerable returns stream as a file if it is a terminal that supports escape sequences, and nil
+// Terminal returns stream as a file if it is a terminal that supports escape sequences, and nil
 // otherwise.
-func Steerable(stream any) *os.File {
+func Terminal(stream any) *os.File {
 	f, ok := stream.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil

@@ -22,19 +22,19 @@ type prober struct {
 	rate float64
 
 	mu            sync.Mutex
-	counts        Tally
+	counts        CallCounts
 	lastAnswer    string
 	lastErrorTime time.Time
 }
 
-// Tally counts the results of calls.
-type Tally struct {
+// CallCounts counts the results of calls.
+type CallCounts struct {
 	Sent     int `json:"sent"`
 	Answered int `json:"answered"`
 	Failed   int `json:"failed"`
 	InFlight int `json:"in_flight"`
-	// Held counts calls that were not sent because too many were in flight.
-	Held      int    `json:"held,omitempty"`
+	// NotSent counts calls that were not sent because too many were in flight.
+	NotSent   int    `json:"held,omitempty"`
 	LastError string `json:"last_error,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (t *prober) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.counts.InFlight >= maxInFlight {
-		t.counts.Held++
+		t.counts.NotSent++
 		return false
 	}
 	t.counts.Sent++
@@ -90,7 +90,7 @@ func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service
 	}
 }
 
-func (t *prober) snapshot() Tally {
+func (t *prober) snapshot() CallCounts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counts
@@ -104,8 +104,8 @@ func (t *prober) render(columns int, now time.Time) (lines []line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := fmt.Sprintf("Calls of Health/Check, %g/s: %d answered, %d failed, %d in flight", t.rate, t.counts.Answered, t.counts.Failed, t.counts.InFlight)
-	if t.counts.Held > 0 {
-		text += fmt.Sprintf(", %d not sent as too many wait", t.counts.Held)
+	if t.counts.NotSent > 0 {
+		text += fmt.Sprintf(", %d not sent as too many wait", t.counts.NotSent)
 	}
 	if t.lastAnswer != "" {
 		text += "; last answer: " + t.lastAnswer

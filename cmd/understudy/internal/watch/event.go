@@ -27,7 +27,7 @@ type Event struct {
 	Sources []debugpage.Source `json:"sources,omitempty"`
 	Tree    *debugpage.Policy  `json:"tree,omitempty"`
 	// Calls is set only if Kind is kindCalls.
-	Calls *Tally `json:"calls,omitempty"`
+	Calls *CallCounts `json:"calls,omitempty"`
 
 	channel *debugpage.Channel
 }
@@ -50,7 +50,7 @@ type follower struct {
 
 	callsFailing bool
 	failingSince time.Time
-	lastCounts   Tally
+	lastCounts   CallCounts
 }
 
 type trackedChannel struct {
@@ -210,7 +210,7 @@ func (v *view) checkHealth() error {
 			if len(c.Why) > 0 {
 				reason = ": " + strings.Join(c.Why, "; ")
 			}
-			return fmt.Errorf("%w: %s: %s%s", ErrNotTaken, c.Target, c.State, reason)
+			return fmt.Errorf("%w: %s: %s%s", ErrUnavailable, c.Target, c.State, reason)
 		}
 	}
 	return nil

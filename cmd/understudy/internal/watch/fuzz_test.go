@@ -63,7 +63,7 @@ func FuzzPage(f *testing.F) {
 			if repeated := fl.observe(now, page, nil); len(repeated) > 0 && !hasDuplicateIDs(page) {
 				t.Errorf("the same page again makes the events %v", repeated)
 			}
-			if err := fl.view.checkHealth(); err != nil && !errors.Is(err, ErrNotTaken) {
+			if err := fl.view.checkHealth(); err != nil && !errors.Is(err, ErrUnavailable) {
 				t.Errorf("the watch ends with %v", err)
 			}
 		}

@@ -32,7 +32,7 @@ type screen struct {
 // mode, in which Ctrl-C sends no signal, and calls quit when q or Ctrl-C is pressed.
 func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	s := &screen{out: out, painter: table.PainterFor(out), restore: func() {}}
-	if keys := table.Steerable(in); keys != nil {
+	if keys := table.Terminal(in); keys != nil {
 		before, err := term.MakeRaw(int(keys.Fd()))
 		if err == nil {
 			s.restore = func() { _ = term.Restore(int(keys.Fd()), before) }

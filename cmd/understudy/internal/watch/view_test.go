@@ -82,7 +82,7 @@ func TestView(t *testing.T) {
 	many := failoverPage()
 	used := many.Channels[0].Tree.Children[1]
 	used.Below.Children[0].Below = endpoints("10.1.0", 1000, 1, 1)
-	calls := &prober{rate: 10, counts: Tally{Sent: 120, Answered: 115, Failed: 4, InFlight: 1, LastError: "DEADLINE_EXCEEDED: context deadline exceeded"}, lastAnswer: "SERVING by 10.1.0.1:443 in 3 ms", lastErrorTime: testTime.Add(-12 * time.Second)}
+	calls := &prober{rate: 10, counts: CallCounts{Sent: 120, Answered: 115, Failed: 4, InFlight: 1, LastError: "DEADLINE_EXCEEDED: context deadline exceeded"}, lastAnswer: "SERVING by 10.1.0.1:443 in 3 ms", lastErrorTime: testTime.Add(-12 * time.Second)}
 	idle := failoverPage()
 	wrong := failoverPage()
 	wrong.Channels[0].Sources = append(wrong.Channels[0].Sources,
@@ -174,7 +174,7 @@ func TestDocumentListsEveryField(t *testing.T) {
 	if view, err := os.ReadFile("testdata/80.txt"); err != nil || !strings.Contains(string(document), "```\n"+string(view)+"```\n") {
 		t.Errorf("docs/watch.md does not show testdata/80.txt (%v)", err)
 	}
-	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Sources: []debugpage.Source{{}}, Tree: &debugpage.Policy{}, Calls: &Tally{Held: 1, LastError: "e"}})
+	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Sources: []debugpage.Source{{}}, Tree: &debugpage.Policy{}, Calls: &CallCounts{NotSent: 1, LastError: "e"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 )
 
-// ErrNotTaken is returned by Run if calls could not be sent when the watch ended.
-var ErrNotTaken = errors.New("calls are not taken")
+// ErrUnavailable is returned by Run if calls could not be sent when the watch ended.
+var ErrUnavailable = errors.New("calls are not taken")
 
 // Failure is an error that is not caused by the arguments: the result could not be written, or the
 // page could not be reached.
@@ -122,7 +122,7 @@ func (w *watch) startPage(ctx context.Context, o Options) error {
 }
 
 func (w *watch) openReporter(o Options, quit func()) (err error) {
-	out := table.Steerable(o.Out)
+	out := table.Terminal(o.Out)
 	switch {
 	case o.JSON:
 		w.reporter = jsonReporter{o.Out}

@@ -45,8 +45,8 @@ func TestWatchTarget(t *testing.T) {
 	if e := w.awaitEvent(kindCalls, " were answered and "); e.Calls == nil || e.Calls.Failed == 0 || e.Calls.Answered == 0 || e.Calls.Sent < e.Calls.Answered+e.Calls.Failed {
 		t.Errorf("the calls are %+v in the end", e.Calls)
 	}
-	if err := w.end(); !errors.Is(err, ErrNotTaken) || !strings.Contains(err.Error(), "TRANSIENT_FAILURE") {
-		t.Errorf("the watch ended with %v, want %v", err, ErrNotTaken)
+	if err := w.end(); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "TRANSIENT_FAILURE") {
+		t.Errorf("the watch ended with %v, want %v", err, ErrUnavailable)
 	}
 }
 
