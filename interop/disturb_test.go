@@ -43,8 +43,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// disturb causes all disturbances, one after another. makeCalls must make some calls. callUntil must
-// make calls until the given backend gets a call.
+// disturb causes all disturbances, one after another. makeCalls must make some calls. callUntil
+// must make calls until the given backend gets a call.
 func (d *disturbedServer) disturb(t *testing.T, makeCalls func(), callUntil func(backend string)) {
 	t.Helper()
 	makeCalls()
@@ -83,7 +83,8 @@ func (d *disturbedServer) disturb(t *testing.T, makeCalls func(), callUntil func
 }
 
 // While the management server and its directory are disturbed, no call may fail: neither of our
-// channel, nor of gRPC-Go's xds: channel in this process, nor of a gRPC-Go client in another process.
+// channel, nor of gRPC-Go's xds: channel in this process, nor of a gRPC-Go client in another
+// process.
 func TestNoCallIsLost(t *testing.T) {
 	d := newDisturbedServer(t)
 	address := d.server.address

@@ -90,8 +90,8 @@ func (l *lan) backend(host string) {
 	})
 }
 
-// shop returns a cluster with drops and two priorities. The first priority has two endpoints, and the
-// second has one.
+// shop returns a cluster with drops and two priorities. The first priority has two endpoints, and
+// the second has one.
 func shop() *endpointv3.ClusterLoadAssignment {
 	near, far := adstest.Cluster("shop", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("shop", "10.0.0.3:1")
 	near.Endpoints[0].Locality = &corev3.Locality{Region: "near"}
@@ -162,8 +162,8 @@ func exportedLabels(t *testing.T, reader metric.Reader) map[string][]attribute.S
 	return sets
 }
 
-// documentedLabels returns the labels of each metric in docs/metrics.md. The key consists of the name
-// and the kind of the metric.
+// documentedLabels returns the labels of each metric in docs/metrics.md. The key consists of the
+// name and the kind of the metric.
 func documentedLabels(t *testing.T) map[string][]string {
 	t.Helper()
 	document, err := os.ReadFile("../docs/metrics.md")

@@ -28,8 +28,8 @@ func failingBackend(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// understudy serve sends a cluster with outlier_detection. gRPC's own xDS client and ours must eject
-// a failing endpoint.
+// understudy serve sends a cluster with outlier_detection. gRPC's own xDS client and ours must
+// eject a failing endpoint.
 func TestOutlierDetectionAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },

@@ -10,8 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// twoLocalities writes a file with two localities, and returns its path. The locality of a and b has
-// weight 3, and the locality of c has weight 1. In the first locality, a has weight 2 and b weight 1.
+// twoLocalities writes a file with two localities, and returns its path. The locality of a and b
+// has weight 3, and the locality of c has weight 1. In the first locality, a has weight 2 and b
+// weight 1.
 func twoLocalities(t *testing.T, a, b, c string) string {
 	t.Helper()
 	text := `endpoints:

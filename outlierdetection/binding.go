@@ -200,8 +200,8 @@ func (b *subConns) subConnsOf(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// notifyEjection notifies the child whether the endpoint of s is ejected. It must run on the policy's
-// serializer.
+// notifyEjection notifies the child whether the endpoint of s is ejected. It must run on the
+// policy's serializer.
 func (p *policy) notifyEjection(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.VisiblyEjected())

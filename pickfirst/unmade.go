@@ -30,9 +30,9 @@ func (s *subchannel) open(address []resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// pendingSubConn is used in place of a subchannel that gRPC could not create, which happens while the
-// channel closes. For the core, it is a subchannel in backoff after a failed attempt. It is kept if
-// the address is also in the next list, and it retries indefinitely (A62).
+// pendingSubConn is used in place of a subchannel that gRPC could not create, which happens while
+// the channel closes. For the core, it is a subchannel in backoff after a failed attempt. It is
+// kept if the address is also in the next list, and it retries indefinitely (A62).
 type pendingSubConn struct {
 	balancer.SubConn // nil; only Connect and Shutdown are called
 

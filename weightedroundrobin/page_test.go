@@ -131,8 +131,8 @@ func TestTheErrorOfACallCountsTheEndpoints(t *testing.T) {
 	}
 }
 
-// A child always gets its current endpoint, also if only the weight changed before. An endpoint that
-// is listed twice, with other attributes, is the first one.
+// A child always gets its current endpoint, also if only the weight changed before. An endpoint
+// that is listed twice, with other attributes, is the first one.
 func TestAChildGetsItsCurrentEndpoint(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_current")
 	runWith(t, builder, func(h *harness) {

@@ -38,8 +38,8 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// tail contains the 99.99th percentile and the maximum of the latencies of picks on all cores at the
-// same time. The latencies include the time to read the clock.
+// tail contains the 99.99th percentile and the maximum of the latencies of picks on all cores at
+// the same time. The latencies include the time to read the clock.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {

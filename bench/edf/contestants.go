@@ -73,7 +73,8 @@ func loopOf(p balancer.Picker) func(int) {
 	}
 }
 
-// textbook implements the queue of gRFC A34 with a lock, a binary heap and floating-point deadlines.
+// textbook implements the queue of gRFC A34 with a lock, a binary heap and floating-point
+// deadlines.
 type textbook struct {
 	mu      sync.Mutex
 	entries []textbookEntry

@@ -108,8 +108,8 @@ func generatedTree(weights []uint32) contestant {
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// debugTree returns the contestant of generatedTree, but as in a program that imports package debug:
-// the end of each call is counted.
+// debugTree returns the contestant of generatedTree, but as in a program that imports package
+// debug: the end of each call is counted.
 func watchedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

@@ -12,8 +12,8 @@ type work struct {
 	allocs, bytes uint64
 }
 
-// costOf runs f counts times and returns the median of each cost. prepare creates the argument of f,
-// and done releases it. Their cost is not measured.
+// costOf runs f counts times and returns the median of each cost. prepare creates the argument of
+// f, and done releases it. Their cost is not measured.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
 	var samples []work
 	for range counts {

@@ -80,8 +80,8 @@ func fixed(l *lab) (string, resolver.Builder) {
 	return "fixed:///both", r
 }
 
-// switchedOnRequest returns a target whose resolver sends the addresses of the first group. When gRPC
-// requests re-resolution, it immediately sends the addresses of the second group.
+// switchedOnRequest returns a target whose resolver sends the addresses of the first group. When
+// gRPC requests re-resolution, it immediately sends the addresses of the second group.
 func switching(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))

@@ -104,9 +104,9 @@ func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
 	return sorted[len(sorted)/2]
 }
 
-// profiled returns a function that calls its argument while it writes a CPU profile and an execution
-// trace. An empty file name disables the profile or the trace. Each run writes separate files, which
-// "go tool pprof" can merge.
+// profiled returns a function that calls its argument while it writes a CPU profile and an
+// execution trace. An empty file name disables the profile or the trace. Each run writes separate
+// files, which "go tool pprof" can merge.
 func profiled(profile, traced string) func(func()) {
 	runs := 0
 	create := func(name string) *os.File {

@@ -20,8 +20,8 @@ type result struct {
 
 const settled = 2 * time.Minute
 
-// run opens channels, waits for their connections, and kills the first group of backends. It measures
-// the time until the second group has answered a call on each channel.
+// run opens channels, waits for their connections, and kills the first group of backends. It
+// measures the time until the second group has answered a call on each channel.
 func run(c contestant, channels int, during func(func())) (result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), settled)
 	defer cancel()
@@ -95,8 +95,8 @@ type answer struct {
 	attempts int
 }
 
-// answers makes calls on all channels concurrently. On each channel, it stops when the named group of
-// backends answers, or when any group answers if name is "".
+// answers makes calls on all channels concurrently. On each channel, it stops when the named group
+// of backends answers, or when any group answers if name is "".
 func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answer, error) {
 	all := make([]answer, len(conns))
 	var wg sync.WaitGroup

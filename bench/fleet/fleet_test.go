@@ -16,8 +16,8 @@ var small = fleet{clients: 2000, endpoints: 20, maxWeight: 10, calls: 22}
 func TestSimulate(t *testing.T) {
 	results := small.simulate()
 	spec, random, lottery := results[0], results[1], results[2]
-	// With spec, all clients make their first call to the same endpoint. Its weight is 10 of 110, so it
-	// gets 11 times its fair share.
+	// With spec, all clients make their first call to the same endpoint. Its weight is 10 of 110, so
+	// it gets 11 times its fair share.
 	if got, want := spec.overload[0], 11.0; math.Abs(got-want) > 1e-9 {
 		t.Errorf("spec, 1 call: overload %v, want %v", got, want)
 	}

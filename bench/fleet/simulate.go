@@ -50,8 +50,9 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	return edf.New(entries).Next
 }
 
-// randomStart returns a client whose sequence of picks starts at a random point. One endpoint, drawn
-// at random by weight, has just been picked. Of each other endpoint's interval, a random part remains.
+// randomStart returns a client whose sequence of picks starts at a random point. One endpoint,
+// drawn at random by weight, has just been picked. Of each other endpoint's interval, a random part
+// remains.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {

@@ -13,8 +13,8 @@ type series struct {
 	values []int
 }
 
-// scale maps the values from 0 to most to positions from 0 to 1. grid returns the values at which grid
-// lines are drawn.
+// scale maps the values from 0 to most to positions from 0 to 1. grid returns the values at which
+// grid lines are drawn.
 type scale struct {
 	at   func(n, most int) float64
 	grid func(most int) []int
@@ -34,8 +34,8 @@ var linear = scale{
 	},
 }
 
-// logarithmic is a scale for plots with both small and large values. The value 0 has no logarithm and
-// is drawn a little below 1.
+// logarithmic is a scale for plots with both small and large values. The value 0 has no logarithm
+// and is drawn a little below 1.
 var logarithmic = scale{
 	at: func(n, most int) float64 {
 		const zero = 0.08

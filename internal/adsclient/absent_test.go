@@ -23,8 +23,8 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, cancel
 	return m, catalogue, cancelCluster
 }
 
-// A cluster that was missing is sent again, and its endpoints follow. A new watcher must not get the
-// old error before the endpoints arrive.
+// A cluster that was missing is sent again, and its endpoints follow. A new watcher must not get
+// the old error before the endpoints arrive.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -60,8 +60,8 @@ type Watcher interface {
 	Rejected(err error)
 	// Lost is called when the server becomes unreachable, because a stream ended without a response or
 	// no response arrived in time. It is called before Unknown reports errors that the outage causes,
-	// and again when the reason changes. When the server responds again, the watcher first receives the
-	// resources of the response, and then Lost(nil).
+	// and again when the reason changes. When the server responds again, the watcher first receives
+	// the resources of the response, and then Lost(nil).
 	Lost(*Outage)
 }
 

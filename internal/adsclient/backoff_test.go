@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server ends each stream with RESOURCE_EXHAUSTED. The client must wait longer after each attempt.
-// After a stream with a response, the backoff must start again at one second.
+// A server ends each stream with RESOURCE_EXHAUSTED. The client must wait longer after each
+// attempt. After a stream with a response, the backoff must start again at one second.
 func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Time

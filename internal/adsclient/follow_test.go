@@ -47,9 +47,9 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	})
 }
 
-// The first server goes down after it has sent all resources. By default (gRFC A71), the client must
-// keep these resources and not use another server. With ReachabilityOnly (gRFC A95), it must use
-// the next server until the first one is reachable again.
+// The first server goes down after it has sent all resources. By default (gRFC A71), the client
+// must keep these resources and not use another server. With ReachabilityOnly (gRFC A95), it must
+// use the next server until the first one is reachable again.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {

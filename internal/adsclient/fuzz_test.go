@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzResponse checks that the client replies to each response with an ACK or a NACK. Resources that
-// are delivered to watchers must be valid.
+// FuzzResponse checks that the client replies to each response with an ACK or a NACK. Resources
+// that are delivered to watchers must be valid.
 func FuzzResponse(f *testing.F) {
 	for _, r := range []*discoveryv3.DiscoveryResponse{
 		response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1")), adstest.Any(weightless("a"))),

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hangUntil is a server that sends the endpoints of cluster "a". It then sends nothing until wake is
-// closed, and calls respond.
+// hangUntil is a server that sends the endpoints of cluster "a". It then sends nothing until wake
+// is closed, and calls respond.
 func hangUntil(wake <-chan struct{}, respond func(*adstest.Stream) error) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// An outage must be reported with its start, the time of the last message and its reason. It must be
-// reported again when the reason changes, and also to watchers that subscribe later.
+// An outage must be reported with its start, the time of the last message and its reason. It must
+// be reported again when the reason changes, and also to watchers that subscribe later.
 func TestAnOutageIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1

@@ -33,8 +33,8 @@ func (m *manager) withCable() (target Server, cut func(full bool)) {
 }
 
 // startPingServer starts a server that closes connections on which pings are less than minTime
-// apart. pingHeaderFor returns the value of the ping header that the server sends on a stream, or ""
-// if it sends no such header.
+// apart. pingHeaderFor returns the value of the ping header that the server sends on a stream, or
+// "" if it sends no such header.
 func startPingServer(t *testing.T, minTime time.Duration, pingHeaderFor func(stream int) string) (m *manager, target Server, cut func()) {
 	m = startManager(t, func(s *adstest.Stream) error {
 		if text := pingHeaderFor(s.Number); text != "" {
@@ -73,8 +73,8 @@ func TestServerThatAllowsPings(t *testing.T) {
 	})
 }
 
-// The client must ping a server without the ping header every 5 minutes, even if the server sent the
-// header on an earlier stream.
+// The client must ping a server without the ping header every 5 minutes, even if the server sent
+// the header on an earlier stream.
 func TestServerThatAllowsPingsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, _ := startPingServer(t, 5*time.Minute-time.Second, func(stream int) string {

@@ -159,9 +159,9 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// The server allows frequent pings, but a second stream takes over before they have begun. When they
-// have begun, no further second stream may be opened, because the pings show that the server is
-// reachable.
+// The server allows frequent pings, but a second stream takes over before they have begun. When
+// they have begun, no further second stream may be opened, because the pings show that the server
+// is reachable.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPingServer(t, 9*time.Second, func(int) string { return "30s" })

@@ -37,8 +37,8 @@ func TestResourcesHaveVersions(t *testing.T) {
 	})
 }
 
-// An update of two resources is rejected. Rejected must be called for the watcher that already has a
-// valid resource, and Unknown for the watcher that has none.
+// An update of two resources is rejected. Rejected must be called for the watcher that already has
+// a valid resource, and Unknown for the watcher that has none.
 func TestARejectedResourceIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {

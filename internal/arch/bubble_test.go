@@ -51,8 +51,8 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// constructors maps some methods to the function that creates their receivers. The test looks at the
-// callers of this function instead of the callers of the method. A scenario runner calls these
+// constructors maps some methods to the function that creates their receivers. The test looks at
+// the callers of this function instead of the callers of the method. A scenario runner calls these
 // methods through an interface, which types that are used outside bubbles also implement.
 var constructors = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",

@@ -109,9 +109,9 @@ func keyOf(path string, f *ast.FuncDecl) string {
 	return filepath.Dir(path) + " " + f.Name.Name
 }
 
-// keysOf returns the keys of all functions that an expression may refer to. A method may be declared
-// in any directory that this one imports. Because of interfaces, it may also be declared in any
-// directory that imports this one.
+// keysOf returns the keys of all functions that an expression may refer to. A method may be
+// declared in any directory that this one imports. Because of interfaces, it may also be declared
+// in any directory that imports this one.
 func (b *callGraph) keysOf(s source, e ast.Expr) (keys []string) {
 	dir := filepath.Dir(s.path)
 	switch e := e.(type) {

@@ -44,8 +44,8 @@ func TestFilesAreShort(t *testing.T) {
 	}, ".")
 }
 
-// Only the policy drop may create status errors. If a picker returns a status error, gRPC fails even
-// wait-for-ready calls with it.
+// Only the policy drop may create status errors. If a picker returns a status error, gRPC fails
+// even wait-for-ready calls with it.
 func TestPoliciesReturnPlainErrors(t *testing.T) {
 	constructors := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
 	sources(t, func(file string) {

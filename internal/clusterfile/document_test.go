@@ -57,8 +57,8 @@ func TestLoadOfClusters(t *testing.T) {
 	}
 }
 
-// The load_assignment of a cluster must get the full name of the cluster as its cluster_name, unless
-// the file sets cluster_name.
+// The load_assignment of a cluster must get the full name of the cluster as its cluster_name,
+// unless the file sets cluster_name.
 func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
 	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us}}\n"))
 	doc, err := Load(path)

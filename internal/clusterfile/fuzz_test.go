@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzParse checks that a file is either rejected with a list of problems, or has endpoints that can
-// be translated and encoded, or a list of clusters.
+// FuzzParse checks that a file is either rejected with a list of problems, or has endpoints that
+// can be translated and encoded, or a list of clusters.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(list(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))

@@ -96,8 +96,8 @@ func tooLarge(path string, size int64) error {
 	return fmt.Errorf("%s: has %d bytes or more, want at most %d (16 MiB)", path, size, MaxSize)
 }
 
-// Reason returns the cause of an error from package os. Unlike the error, the cause does not contain
-// the path.
+// Reason returns the cause of an error from package os. Unlike the error, the cause does not
+// contain the path.
 func Reason(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err

@@ -74,8 +74,8 @@ named_endpoints:
   a: {address: {pipe: {path: /a}}}
 `
 
-// Load must decode YAML to the same message as protojson decodes the equivalent JSON. Field names in
-// snake case and in camel case must be accepted.
+// Load must decode YAML to the same message as protojson decodes the equivalent JSON. Field names
+// in snake case and in camel case must be accepted.
 func TestLoadAgreesWithProtojson(t *testing.T) {
 	got, err := endpointsIn(writeFile(t, small))
 	if err != nil {
@@ -190,8 +190,8 @@ func TestLoadFrom(t *testing.T) {
 	}
 }
 
-// In a large file, only the lines shortly before a mistake are parsed again to find its position. The
-// position must nevertheless be correct, however many lines precede the mistake.
+// In a large file, only the lines shortly before a mistake are parsed again to find its position.
+// The position must nevertheless be correct, however many lines precede the mistake.
 func TestPositionsInALargeFile(t *testing.T) {
 	for _, mistake := range []string{
 		"cluster_name: a\nendpoints: @x\n",
@@ -217,7 +217,8 @@ func TestPositionsInALargeFile(t *testing.T) {
 	}
 }
 
-// locate must return the same position after the YAML nodes of the file have been garbage-collected.
+// locate must return the same position after the YAML nodes of the file have been
+// garbage-collected.
 func TestPositionsAfterAGarbageCollection(t *testing.T) {
 	doc, err := Parse("x.yaml", []byte(small))
 	if err != nil {

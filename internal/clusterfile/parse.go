@@ -34,8 +34,8 @@ type Document struct {
 	index map[string]int
 
 	// The YAML nodes take forty times as much memory as the content, but are needed only to find
-	// positions. The Document therefore holds them by a weak pointer, and parses the content again when
-	// necessary.
+	// positions. The Document therefore holds them by a weak pointer, and parses the content again
+	// when necessary.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 

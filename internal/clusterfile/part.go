@@ -25,8 +25,8 @@ type Mechanism struct {
 	OutlierDetection *topology.OutlierDetection
 }
 
-// Mechanisms returns the discovery mechanisms of a cluster, and notes about ignored fields. There is
-// at least one mechanism unless err is set.
+// Mechanisms returns the discovery mechanisms of a cluster, and notes about ignored fields. There
+// is at least one mechanism unless err is set.
 func (d *Document) Mechanisms(cluster string) (mechanisms []Mechanism, notes []string, err error) {
 	if k := d.Find(cluster); k.Err != nil {
 		return nil, nil, fmt.Errorf("%s: cluster %s: %w", d.path, quote(cluster), k.Err)

@@ -36,8 +36,8 @@ func jsonError(data []byte) error {
 
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// parserErrors lists the errors of the YAML parser. All other errors come from the YAML scanner, and
-// a single character causes them.
+// parserErrors lists the errors of the YAML parser. All other errors come from the YAML scanner,
+// and a single character causes them.
 var parserErrors = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
@@ -123,8 +123,8 @@ func splitLine(message string) (line int, rest string) {
 	return line, message
 }
 
-// maxReadAhead is the maximum number of bytes that the scanner reads beyond the offending character:
-// four characters of up to four bytes each.
+// maxReadAhead is the maximum number of bytes that the scanner reads beyond the offending
+// character: four characters of up to four bytes each.
 const maxReadAhead = 16
 
 // offendingOffset returns the offset of the character that causes the scanner's error. This is the
@@ -202,7 +202,8 @@ func readUntilError(data []byte) []byte {
 	}
 }
 
-// byteByByte is a reader that returns one byte at a time, so that the parser cannot fill its buffer.
+// byteByByte is a reader that returns one byte at a time, so that the parser cannot fill its
+// buffer.
 type byteByByte struct{ io.Reader }
 
 func (r byteByByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }

@@ -198,8 +198,8 @@ func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	}
 }
 
-// The channel uses its second management server, because the first one is unreachable. The page must
-// show this, but must not show the endpoints as unconfirmed.
+// The channel uses its second management server, because the first one is unreachable. The page
+// must show this, but must not show the endpoints as unconfirmed.
 func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestNetwork(t)

@@ -52,8 +52,8 @@ func (c *Channel) Label() string {
 // 20/s."
 func (c *Channel) Said() string { return c.SaidFor("") }
 
-// SaidFor is like Said, but the sentence also contains the duration unless it is "", as in "Calls go
-// to p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
+// SaidFor is like Said, but the sentence also contains the duration unless it is "", as in "Calls
+// go to p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
 func (c *Channel) SaidFor(duration string) string {
 	text := c.headline()
 	if duration != "" && !c.Idle {
@@ -117,8 +117,8 @@ func (c *Channel) headline() string {
 	return "Calls are taken"
 }
 
-// Reasons returns a line with the problem of the priority in use, if it has one, and a line for each
-// element of Why.
+// Reasons returns a line with the problem of the priority in use, if it has one, and a line for
+// each element of Why.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)
@@ -145,8 +145,8 @@ type Source struct {
 	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is the current error, or "". LastError is the last error, even if the source has recovered,
-	// and LastErrorAt is its time.
+	// Error is the current error, or "". LastError is the last error, even if the source has
+	// recovered, and LastErrorAt is its time.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`

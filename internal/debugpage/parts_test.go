@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// All sources fail. The page must show the error of each source. It must also show the start time of
-// the process, so that a restart of the process is visible.
+// All sources fail. The page must show the error of each source. It must also show the start time
+// of the process, so that a restart of the process is visible.
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &fakeSource{}, &fakeSource{}

@@ -246,8 +246,8 @@ func (p *Policy) onlyChild() *Policy {
 	return nil
 }
 
-// absorb replaces p by the policy below it, adds p to Through, and keeps the notes and the busy state
-// of p.
+// absorb replaces p by the policy below it, adds p to Through, and keeps the notes and the busy
+// state of p.
 func (p *Policy) absorb(below *Policy) {
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}

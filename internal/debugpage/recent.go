@@ -10,14 +10,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls of
-// the shorter period failed, see windows.
+// Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls
+// of the shorter period failed, see windows.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
 	// Failed counts calls whose status suggests a problem of the backend: UNAVAILABLE,
-	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists the codes that
-	// occurred.
+	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists the codes
+	// that occurred.
 	Failed uint64   `json:"failed"`
 	Codes  []string `json:"codes,omitempty"`
 }
@@ -30,8 +30,8 @@ type recents [len(windows)]shell.Recent
 
 const minCalls = 3
 
-// recentOf returns the counts of the most suitable period, or nil if no call ended in it. No call can
-// have started before the time earliest.
+// recentOf returns the counts of the most suitable period, or nil if no call ended in it. No call
+// can have started before the time earliest.
 func recentOf(counts recents, earliest, now time.Time) *Recent {
 	r, seconds := counts[0], windows[0]
 	for i, shorter := range counts[1:] {

@@ -26,8 +26,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// fakeSource is a source that the test controls. It also simulates a network in which only the hosts
-// in reachable accept connections.
+// fakeSource is a source that the test controls. It also simulates a network in which only the
+// hosts in reachable accept connections.
 type fakeSource struct {
 	toldtest.Source
 	server    *bufconn.Listener

@@ -44,8 +44,8 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	}
 }
 
-// No endpoint can take calls. The errors of calls and the page must contain the reason. If the source
-// then fails, they must also contain the source's error.
+// No endpoint can take calls. The errors of calls and the page must contain the reason. If the
+// source then fails, they must also contain the source's error.
 func TestWhyNothingCanTakeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true}}

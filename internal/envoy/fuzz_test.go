@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzRead checks that Read returns either problems or a valid answer. If the answer is converted to
-// a cluster with Write, Read must return the same answer again.
+// FuzzRead checks that Read returns either problems or a valid answer. If the answer is converted
+// to a cluster with Write, Read must return the same answer again.
 func FuzzRead(f *testing.F) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
 		cluster(withWeight(3, newLocality(0, "us/a", "10.0.0.1*5", "10.0.0.2")), newLocality(1, "eu", "::1"), newLocality(1, "as", "host")),

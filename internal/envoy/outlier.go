@@ -70,8 +70,8 @@ func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
 	}
 }
 
-// duration reads a duration, which must be valid and not negative. A duration that exceeds the range
-// of time.Duration (about 292 years) becomes the maximum time.Duration.
+// duration reads a duration, which must be valid and not negative. A duration that exceeds the
+// range of time.Duration (about 292 years) becomes the maximum time.Duration.
 func (r *outlierReader) duration(field string, given *durationpb.Duration, result *lbconfig.Duration) {
 	if given == nil {
 		return

@@ -60,7 +60,8 @@ func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 		  "failure_percentage_threshold":9,"enforcing_failure_percentage":10,"failure_percentage_minimum_hosts":11,"failure_percentage_request_volume":12}`: `{"interval":"1s","baseEjectionTime":"2s","maxEjectionTime":"3s","maxEjectionPercent":4,` +
 			`"successRateEjection":{"stdevFactor":5,"enforcementPercentage":6,"minimumHosts":7,"requestVolume":8},` +
 			`"failurePercentageEjection":{"threshold":9,"enforcementPercentage":10,"minimumHosts":11,"requestVolume":12},"reportEmptied":true}`,
-		// "If the enforcing_success_rate field is set to 0, the config success_rate_ejection field will be null".
+		// "If the enforcing_success_rate field is set to 0, the config success_rate_ejection field will
+		// be null".
 		`{"enforcing_success_rate":0,"success_rate_minimum_hosts":7}`: noOp,
 		// "If the enforcing_failure_percent field is set to 0 or null, ..."
 		`{"enforcing_success_rate":0,"enforcing_failure_percentage":0,"failure_percentage_minimum_hosts":1}`: noOp,
@@ -135,8 +136,8 @@ func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
 }
 
 // "The configuration for that outlier_detection policy will be based on the outlier_detection field
-// in the corresponding DiscoveryMechanism config for that priority." The channel's own settings must
-// take precedence.
+// in the corresponding DiscoveryMechanism config for that priority." The channel's own settings
+// must take precedence.
 func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 	read := func(text string) *topology.OutlierDetection {
 		o, _, err := ReadOutlierDetection(outliers(t, text))

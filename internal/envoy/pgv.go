@@ -47,7 +47,8 @@ func (p *Invalid) addViolations(err error, path string, message protoreflect.Mes
 	}
 }
 
-// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". An index that is a map key is quoted.
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". An index that is a map key is
+// quoted.
 func splitIndex(field string) (name, index string) {
 	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
 	if !indexed {

@@ -25,8 +25,8 @@ func TestTextsOfNotes(t *testing.T) {
 	}
 }
 
-// An error must list at most 20 problems and count the others. A text must be truncated to about 500
-// bytes.
+// An error must list at most 20 problems and count the others. A text must be truncated to about
+// 500 bytes.
 func TestManyProblems(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "p[0]: bad", 20: "p[19]: bad", 21: "; and 1 more", 25: "; and 5 more"} {
 		var e envoy.Invalid

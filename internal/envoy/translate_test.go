@@ -76,8 +76,8 @@ func parse(t *testing.T, tree tree) top {
 	return config[0][priorityName]
 }
 
-// shape describes a configuration. The line of each priority has its name, its localities with their
-// weights, and its drops.
+// shape describes a configuration. The line of each priority has its name, its localities with
+// their weights, and its drops.
 func shape(t *testing.T, tree tree) string {
 	t.Helper()
 	config, s := parse(t, tree), ""
@@ -130,7 +130,8 @@ func TestNoLocalitiesIsAccepted(t *testing.T) {
 	}
 }
 
-// When two trees are joined, the priorities of the second must follow those of the first (gRFC A37).
+// When two trees are joined, the priorities of the second must follow those of the first (gRFC
+// A37).
 func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
 	one := translate(t, &first, cluster(newLocality(0, "us", "10.0.0.1"), newLocality(1, "eu", "10.1.0.1")))

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Addresses returns the addresses of an endpoint in the form that gRPC dials. The main address comes
-// first.
+// Addresses returns the addresses of an endpoint in the form that gRPC dials. The main address
+// comes first.
 func Addresses(lb *endpointv3.LbEndpoint) []string {
 	var targets []string
 	for _, address := range addressesOf(lb) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// If many files change between two calls of Wait, the Watcher must remember only a limited number of
-// these changes.
+// If many files change between two calls of Wait, the Watcher must remember only a limited number
+// of these changes.
 func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	w := NewWith(Options{PollOnly: true})
 	t.Cleanup(w.Close)

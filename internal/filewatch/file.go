@@ -33,8 +33,8 @@ const (
 	Due
 )
 
-// File decides when a file must be read: after a change, when the file seems complete. The file must
-// be read a second time if its modification time may hide a change. A File is not safe for
+// File decides when a file must be read: after a change, when the file seems complete. The file
+// must be read a second time if its modification time may hide a change. A File is not safe for
 // concurrent use.
 type File struct {
 	path            string

@@ -34,8 +34,8 @@ func TestAFileIsReadOnceMore(t *testing.T) {
 	}
 }
 
-// A file that changes while it is read must be read again at once. A file that cannot be read must be
-// read again after a backoff.
+// A file that changes while it is read must be read again at once. A file that cannot be read must
+// be read again after a backoff.
 func TestAFileThatIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	write(t, path, "1\n")
@@ -66,9 +66,9 @@ func TestAFileThatIsNotRead(t *testing.T) {
 	})
 }
 
-// The age of a new file is determined from its modification time and the wall clock. Afterwards, the
-// age must grow with the monotonic clock. Otherwise, a clock that is set back by an hour would delay
-// the read by an hour.
+// The age of a new file is determined from its modification time and the wall clock. Afterwards,
+// the age must grow with the monotonic clock. Otherwise, a clock that is set back by an hour would
+// delay the read by an hour.
 func TestTheClockIsSetBackAfterAFileAppears(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, []byte("text\n"), 0o600))

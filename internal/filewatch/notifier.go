@@ -168,8 +168,8 @@ func (n *notifier) updateWatches(w *Watcher, dirs watchedDirs) bool {
 	return added
 }
 
-// subscribe replaces the entries of which w is notified, and reports whether there are new ones. The
-// caller must hold mu.
+// subscribe replaces the entries of which w is notified, and reports whether there are new ones.
+// The caller must hold mu.
 func (n *notifier) subscribe(w *Watcher, before, entries map[dirEntry]bool) (added bool) {
 	for s := range before {
 		if !entries[s] {
@@ -189,8 +189,8 @@ func (n *notifier) subscribe(w *Watcher, before, entries map[dirEntry]bool) (add
 	return added
 }
 
-// watchDir makes the system watch a directory, and reports whether the watch is new. The caller must
-// hold fsnotifyMu.
+// watchDir makes the system watch a directory, and reports whether the watch is new. The caller
+// must hold fsnotifyMu.
 func (n *notifier) watchDir(dir string, current *watchedDir) bool {
 	n.mu.Lock()
 	before := n.watched[dir]

@@ -66,8 +66,8 @@ func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
 	expect("a removal", Changed)
 }
 
-// The Notice must be the kind of the last event. Events of an unknown kind are ignored, unless there
-// are no others.
+// The Notice must be the kind of the last event. Events of an unknown kind are ignored, unless
+// there are no others.
 func TestANoticeOfSeveralEvents(t *testing.T) {
 	for _, test := range []struct {
 		events []Notice

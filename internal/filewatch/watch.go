@@ -32,8 +32,8 @@ const (
 	Looked Notice = iota
 	// Changed means that an unknown change may have occurred.
 	Changed
-	// Moved means that the last change was the creation of a file or directory at the path, or its move
-	// to the path.
+	// Moved means that the last change was the creation of a file or directory at the path, or its
+	// move to the path.
 	Moved
 	// Written means that the last change was a write to the file.
 	Written

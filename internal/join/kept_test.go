@@ -58,8 +58,8 @@ func TestTheLastAnswerIsUsed(t *testing.T) {
 	})
 }
 
-// The list of a source is confirmed like an answer. Its mechanisms remember their own lookups, and a
-// mechanism that stays in the list keeps its source.
+// The list of a source is confirmed like an answer. Its mechanisms remember their own lookups, and
+// a mechanism that stays in the list keeps its source.
 func TestListsAreKeptAndConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, a, b := &source{}, &listening{}, &listening{}

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// The names of children differ, even if the name of one mechanism looks like that of another's child.
+// The names of children differ, even if the name of one mechanism looks like that of another's
+// child.
 func TestNamesOfChildrenDiffer(t *testing.T) {
 	resolved := discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.9:1"}}}}}
 	for _, test := range []struct {

@@ -152,8 +152,8 @@ func TestAMechanismThatCannotBeStarted(t *testing.T) {
 	})
 }
 
-// The settings of the channel decide which endpoints are preferred. The log names the zones that the
-// source does not know.
+// The settings of the channel decide which endpoints are preferred. The log names the zones that
+// the source does not know.
 func TestThePreferenceOfTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		coreAnswer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})

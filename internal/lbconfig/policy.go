@@ -29,7 +29,8 @@ type Policy struct {
 	raw  json.RawMessage // JSON form of Config, as it was parsed
 }
 
-// MarshalOnlyPolicy returns a policy that can only be marshaled, so its builder need not be registered.
+// MarshalOnlyPolicy returns a policy that can only be marshaled, so its builder need not be
+// registered.
 func MarshalOnlyPolicy(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Config: config, name: name}
 }

@@ -109,8 +109,8 @@ var rangeTests = map[string][]rangeTest{
 	},
 }
 
-// A value at a limit must be accepted. A value past it must be refused, with an error that names the
-// field.
+// A value at a limit must be accepted. A value past it must be refused, with an error that names
+// the field.
 func TestRanges(t *testing.T) {
 	for policy, tests := range rangeTests {
 		for _, test := range tests {

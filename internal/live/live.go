@@ -105,8 +105,8 @@ func (c *Channel) Note(text string) {
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach records the root policy of a channel, and its owner: gRPC's channelz record of the channel.
-// If the channel was idle, the Channel that recorded it before is discarded.
+// Attach records the root policy of a channel, and its owner: gRPC's channelz record of the
+// channel. If the channel was idle, the Channel that recorded it before is discarded.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return

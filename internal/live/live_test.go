@@ -31,8 +31,8 @@ func want(t *testing.T, expectTargets ...string) {
 	}
 }
 
-// A channel must be recorded while it has sources or a root policy, and for up to an hour while it is
-// idle.
+// A channel must be recorded while it has sources or a root policy, and for up to an hour while it
+// is idle.
 func TestHowLongAChannelIsKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {

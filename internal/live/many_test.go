@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Opening or closing a channel must not lock all other channels. Otherwise, closing n channels would
-// take quadratic time.
+// Opening or closing a channel must not lock all other channels. Otherwise, closing n channels
+// would take quadratic time.
 func TestNoChannelLooksAtTheOthers(t *testing.T) {
 	noSources := func() []Source { return nil }
 	other := New("other", noSources)

@@ -91,7 +91,8 @@ func Copy(to, from any) {
 	}
 }
 
-// ChannelOptions holds the options of a channel. Options in its target override those of the program.
+// ChannelOptions holds the options of a channel. Options in its target override those of the
+// program.
 type ChannelOptions struct {
 	Program
 	target map[string]bool
@@ -137,9 +138,9 @@ func (o Option) set(p *Program, value any) {
 	}
 }
 
-// ResolveConflicts resolves conflicts between two options. If the target sets both options, or the program
-// sets both, the conflict is an error. Otherwise, ResolveConflicts turns off the program's option and returns
-// a note about this.
+// ResolveConflicts resolves conflicts between two options. If the target sets both options, or the
+// program sets both, the conflict is an error. Otherwise, ResolveConflicts turns off the program's
+// option and returns a note about this.
 func (g *ChannelOptions) ResolveConflicts() (notes []string, err error) {
 	if g.Err != nil {
 		return nil, g.Err

@@ -51,8 +51,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzSecrets checks that passwords and tokens are hidden in targets of any form, and in errors that
-// contain such a target.
+// FuzzSecrets checks that passwords and tokens are hidden in targets of any form, and in errors
+// that contain such a target.
 func FuzzSecrets(f *testing.F) {
 	for _, seed := range []string{"host:1/shop?dc=a", "h,dns:b", "%zz", "@", "a@b/c@d:e@f", "[::1", "/#x", "?a=b&c", "a%2Cb%40c", "\n", "é"} {
 		f.Add("consul", seed)

@@ -225,7 +225,8 @@ func (c *Child) recordError(state balancer.State) {
 	}
 }
 
-// ErrUnknownFailure is the error of a failed child whose picker does not report an error (see FailureOf).
+// ErrUnknownFailure is the error of a failed child whose picker does not report an error (see
+// FailureOf).
 var ErrUnknownFailure = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
 // ResolveNow implements Owner.

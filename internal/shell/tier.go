@@ -19,8 +19,9 @@ type Tier struct {
 	// ReadyShare is the share of the endpoints' weight that is READY. The weight of endpoints that are
 	// CONNECTING is not part of the total.
 	ReadyShare float64
-	// UnprovenShare is the share of the weight whose endpoints are READY, but were ejected and have not
-	// answered a call since. ReadyShare does not include it. The total is the same as for ReadyShare.
+	// UnprovenShare is the share of the weight whose endpoints are READY, but were ejected and have
+	// not answered a call since. ReadyShare does not include it. The total is the same as for
+	// ReadyShare.
 	UnprovenShare float64
 	// FailedShare is the share of the weight that has failed. The total includes endpoints that are
 	// CONNECTING. Only package weightedroundrobin sets FailedShare.

@@ -3,8 +3,8 @@ package tally
 import "sync"
 
 const (
-	// MaxCombinations is the maximum number of label combinations that a metric counts separately for each
-	// target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
+	// MaxCombinations is the maximum number of label combinations that a metric counts separately for
+	// each target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
 	// targets. A configuration of 16 clusters in 8 zones needs 128.
 	MaxCombinations = 200
 	// maxLength is the maximum length of a label in bytes. A longer label is replaced by Other.

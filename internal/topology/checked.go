@@ -46,8 +46,8 @@ func check(a *Answer, unchecked uncheckedEndpoints) (*Checked, error) {
 	return c, nil
 }
 
-// Normalized returns the answer as the channel uses it. All localities have weights, duplicate endpoints
-// are removed, and endpoints of a gRPC resolver form one priority with one locality.
+// Normalized returns the answer as the channel uses it. All localities have weights, duplicate
+// endpoints are removed, and endpoints of a gRPC resolver form one priority with one locality.
 func (c *Checked) Normalized() Answer {
 	a := *c.Answer
 	if a.Resolved != nil {

@@ -36,9 +36,9 @@ func (s Settings) Near() Near {
 	return n
 }
 
-// MissingFields returns the names of the fields that the preference needs, as in "zone or region", if no
-// endpoint of the answer has any of these fields. It returns "" if an endpoint has one of them, or
-// if the client's location is unknown.
+// MissingFields returns the names of the fields that the preference needs, as in "zone or region",
+// if no endpoint of the answer has any of these fields. It returns "" if an endpoint has one of
+// them, or if the client's location is unknown.
 func (n Near) MissingFields(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {

@@ -23,12 +23,12 @@ type Picker struct {
 	failedShare   float64
 }
 
-// ReadyShare returns the share of the weight that is READY. The weight of connecting children is not
-// part of the total (see shell.Tier).
+// ReadyShare returns the share of the weight that is READY. The weight of connecting children is
+// not part of the total (see shell.Tier).
 func (p *Picker) ReadyShare() float64 { return p.readyShare }
 
-// UnprovenShare returns the share of the weight whose endpoints have not answered a call since their
-// ejection (see shell.Tier).
+// UnprovenShare returns the share of the weight whose endpoints have not answered a call since
+// their ejection (see shell.Tier).
 func (p *Picker) UnprovenShare() float64 { return p.unprovenShare }
 
 // FailedShare returns the share of the weight that has failed (see shell.Tier).
@@ -38,8 +38,8 @@ func (p *Picker) FailedShare() float64 { return p.failedShare }
 // first pick.
 func (p *Picker) SetFailedPart(part float64) { p.failedShare = part }
 
-// SetParts sets the results of ReadyShare and UnprovenShare, which are 1 and 0 by default. It must be
-// called before the first pick.
+// SetParts sets the results of ReadyShare and UnprovenShare, which are 1 and 0 by default. It must
+// be called before the first pick.
 func (p *Picker) SetParts(ready, unproven float64) { p.readyShare, p.unprovenShare = ready, unproven }
 
 // New returns a picker of children, of which there must be at least one. positions contains

@@ -26,7 +26,8 @@ func EncodeAuthority(name string) string {
 	return b.String()
 }
 
-// AuthorityOfEndpoint returns gRPC's default authority for a target whose endpoint is the given one.
+// AuthorityOfEndpoint returns gRPC's default authority for a target whose endpoint is the given
+// one.
 func AuthorityOfEndpoint(endpoint string) string {
 	encoded := EncodeAuthority(endpoint)
 	if strings.HasPrefix(encoded, ":") {

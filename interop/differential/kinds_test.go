@@ -11,10 +11,10 @@ import (
 	ourweightedtarget "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// priorityKind is the kind of our priority policy and grpc-go's. A command lists their children, the
-// highest priority first, as in "a b". The child "a:other" has a policy of another type than "a". The
-// policy ignores re-resolution requests of the child "a!". It closes removed children at once, as
-// grpc-go does, unless the list ends with "retain".
+// priorityKind is the kind of our priority policy and grpc-go's. A command lists their children,
+// the highest priority first, as in "a b". The child "a:other" has a policy of another type than
+// "a". The policy ignores re-resolution requests of the child "a!". It closes removed children at
+// once, as grpc-go does, unless the list ends with "retain".
 var priorityKind = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
 
 func configurePriority(s *side, children []string) string {

@@ -24,8 +24,8 @@ const (
 	theirOutlierDetection = "outlier_detection_experimental"
 )
 
-// outlierSide is one of the two policies. Its child policy connects to every endpoint, and registers
-// a health listener for it. The context of a call contains the endpoint to pick.
+// outlierSide is one of the two policies. Its child policy connects to every endpoint, and
+// registers a health listener for it. The context of a call contains the endpoint to pick.
 type outlierSide struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn

@@ -12,9 +12,9 @@ import (
 var five = []string{"a", "b", "c", "d", "e"}
 
 // randomOutlierConfig returns a configuration for which no difference is known. The known
-// differences have their own tests. maxEjectionPercent is 100, because gRPC-Go's ejections otherwise
-// depend on the order of a map. There is at most one algorithm, because gRPC-Go counts an endpoint
-// twice if two algorithms eject it.
+// differences have their own tests. maxEjectionPercent is 100, because gRPC-Go's ejections
+// otherwise depend on the order of a map. There is at most one algorithm, because gRPC-Go counts an
+// endpoint twice if two algorithms eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))
@@ -119,8 +119,8 @@ func TestTheMaximumOfEjections(t *testing.T) {
 	}
 }
 
-// In gRFC A50, a removed endpoint is removed from the map. gRPC-Go continues to count it as ejected,
-// and therefore ejects no other endpoint.
+// In gRFC A50, a removed endpoint is removed from the map. gRPC-Go continues to count it as
+// ejected, and therefore ejects no other endpoint.
 func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	testBoth(t, func(name string, s *outlierSide) {
 		s.update(name, halfThreshold+`"maxEjectionPercent": 20,`, five)
@@ -165,8 +165,9 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	})
 }
 
-// An endpoint must not be ejected if its failure percentage equals the threshold, or if all endpoints
-// have the same success rate. gRPC-Go ejects endpoints in both cases, because of rounding errors.
+// An endpoint must not be ejected if its failure percentage equals the threshold, or if all
+// endpoints have the same success rate. gRPC-Go ejects endpoints in both cases, because of rounding
+// errors.
 func TestRatesThatAreEqual(t *testing.T) {
 	testBoth(t, func(name string, s *outlierSide) {
 		s.update(name, strings.Replace(halfThreshold, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)

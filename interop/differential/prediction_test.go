@@ -90,9 +90,9 @@ func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 	return all
 }
 
-// On the schedule of a row, our policy must behave like the model without rows, and gRPC-Go's policy
-// like the model with all rows. The model with all rows except this one must behave differently from
-// gRPC-Go's policy.
+// On the schedule of a row, our policy must behave like the model without rows, and gRPC-Go's
+// policy like the model with all rows. The model with all rows except this one must behave
+// differently from gRPC-Go's policy.
 func TestModelsHaveTheRows(t *testing.T) {
 	for _, r := range slices.Concat(priorityRows, targetRows) {
 		if !notModelled[r.id] {

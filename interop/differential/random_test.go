@@ -76,10 +76,10 @@ func TestRandomPriorities(t *testing.T) {
 	})
 }
 
-// On random schedules with rejected updates, gRPC-Go's policy must agree with its model. All children
-// have policies of the same type. The states that are published within a step are not compared,
-// because gRPC-Go updates children in the order of a map, and chooses a priority again after each
-// rejection.
+// On random schedules with rejected updates, gRPC-Go's policy must agree with its model. All
+// children have policies of the same type. The states that are published within a step are not
+// compared, because gRPC-Go updates children in the order of a map, and chooses a priority again
+// after each rejection.
 func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := generator{types: []string{""}, rejections: true}.schedule(rt)

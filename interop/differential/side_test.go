@@ -77,8 +77,8 @@ func (s *side) handleUpdate(stub *lbtest.Stub, _ balancer.ClientConnState) error
 	return nil
 }
 
-// child returns the newest open child with the given ID, or nil. The child with the ID "a:other" has
-// a policy of another type than "a".
+// child returns the newest open child with the given ID, or nil. The child with the ID "a:other"
+// has a policy of another type than "a".
 func (s *side) child(id string) *lbtest.Stub {
 	for _, b := range s.stubs {
 		if stub := b.Get(id); stub != nil {
@@ -246,8 +246,8 @@ var texts = []struct{ part, short string }{
 	{"all priorities are removed", "no priorities"},
 }
 
-// inUse matches the error in which our priority policy lists the errors of all priorities. Its group
-// is the error of the last priority, which is the one in use.
+// inUse matches the error in which our priority policy lists the errors of all priorities. Its
+// group is the error of the last priority, which is the one in use.
 var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
 
 func answer(state balancer.State) string {

@@ -179,8 +179,8 @@ func (m *targetModel) updateChild(name, id string) (refused bool) {
 	return true
 }
 
-// state returns the state of the policy. This is the first of READY, CONNECTING and IDLE that is the
-// current state of a child. If there is none, the state is TRANSIENT_FAILURE.
+// state returns the state of the policy. This is the first of READY, CONNECTING and IDLE that is
+// the current state of a child. If there is none, the state is TRANSIENT_FAILURE.
 func (m *targetModel) state() string {
 	for _, state := range []string{ready, connecting, idle} {
 		for _, c := range m.children {

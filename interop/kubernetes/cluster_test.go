@@ -185,8 +185,8 @@ func (c *cluster) handlePodEvent(ctx context.Context, kind string, p podObject) 
 	}
 }
 
-// terminate terminates a pod. The pod serves for its grace period, completes the calls in flight, and
-// is then deleted.
+// terminate terminates a pod. The pod serves for its grace period, completes the calls in flight,
+// and is then deleted.
 func (c *cluster) terminate(ctx context.Context, name string, p *pod) {
 	select {
 	case <-ctx.Done():
@@ -341,8 +341,9 @@ func (o *observer) count() (slices, ready, all int) {
 	return len(o.slices), ready, all
 }
 
-// delay returns for how long a client could have known, at the given moment, that the endpoint at ip
-// terminates and that another endpoint is ready. It returns zero if a client could not know this.
+// delay returns for how long a client could have known, at the given moment, that the endpoint at
+// ip terminates and that another endpoint is ready. It returns zero if a client could not know
+// this.
 func (o *observer) late(ip string, moment time.Time) (delay time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

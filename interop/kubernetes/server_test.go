@@ -139,8 +139,8 @@ func (s *server) compact(t *testing.T) {
 	call("compaction", `{"revision":"`+now.Header.Revision+`","physical":true}`, &struct{}{})
 }
 
-// api is a client of the API server for one account. The source under test uses it as its transport.
-// api then records the requests of the source, and the events that the source receives.
+// api is a client of the API server for one account. The source under test uses it as its
+// transport. api then records the requests of the source, and the events that the source receives.
 type api struct {
 	base, token string
 	roots       *x509.CertPool
@@ -362,8 +362,8 @@ func watchOnce[T any](ctx context.Context, a *api, path string, each func(kind s
 	}
 }
 
-// changes contains a channel that is closed at the next change in a cluster, or nil if await does not
-// wait.
+// changes contains a channel that is closed at the next change in a cluster, or nil if await does
+// not wait.
 var changes struct {
 	sync.Mutex
 	next chan struct{}

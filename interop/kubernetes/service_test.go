@@ -148,8 +148,8 @@ func (f *traffic) stop() []callResult {
 }
 
 // At 200 calls per second, a Service of 250 endpoints in three slices is scaled, rolled, drained,
-// deleted and created again. All wait-for-ready calls must succeed. An endpoint must get no new calls
-// when the server has reported for 1 s that it terminates and that another endpoint is ready.
+// deleted and created again. All wait-for-ready calls must succeed. An endpoint must get no new
+// calls when the server has reported for 1 s that it terminates and that another endpoint is ready.
 func TestServiceOf250(t *testing.T) {
 	c := newCluster(t, shared.api, "shop", 1)
 	observed := c.observe(t, "web")

@@ -70,8 +70,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A missing Service and a Service without pods must cause different errors. Wait-for-ready calls must
-// succeed as soon as there are pods.
+// A missing Service and a Service without pods must cause different errors. Wait-for-ready calls
+// must succeed as soon as there are pods.
 func TestNothing(t *testing.T) {
 	c := newCluster(t, shared.api, "nothing", 5)
 	client := shared.account(t, "nothing", "client")

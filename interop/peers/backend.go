@@ -21,7 +21,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// service is the service that the backends serve. A call returns the name of the backend's priority.
+// service is the service that the backends serve. A call returns the name of the backend's
+// priority.
 var service = grpc.ServiceDesc{
 	ServiceName: "league.Backend",
 	HandlerType: (*any)(nil),

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// contestant is a client that is compared with others. Its target is the DNS names of two priorities
-// of backends.
+// contestant is a client that is compared with others. Its target is the DNS names of two
+// priorities of backends.
 type contestant struct {
 	name, what string
 	unordered  bool // the client does not support priorities, and calls all backends
@@ -38,8 +38,8 @@ var contestants = []contestant{
 	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", false, fallback},
 }
 
-// control is a client whose backends have no fault. If its calls fail or are slow, the machine is too
-// busy, and the run is repeated.
+// control is a client whose backends have no fault. If its calls fail or are slow, the machine is
+// too busy, and the run is repeated.
 var control = contestant{name: "control", dial: stock(roundRobin)}
 
 const roundRobin = `{"round_robin": {}}`

@@ -21,8 +21,8 @@ const short = 300 * time.Millisecond
 
 const patience = 30 * time.Second
 
-// expectation holds the expected status codes of calls to the first priority during a fault: of calls
-// on a connection that existed before the fault, and on a fresh one.
+// expectation holds the expected status codes of calls to the first priority during a fault: of
+// calls on a connection that existed before the fault, and on a fresh one.
 type expectation struct {
 	connected codes.Code
 	fresh     codes.Code
@@ -94,8 +94,8 @@ func TestNotServing(t *testing.T) {
 	}
 }
 
-// If one backend of the first priority hangs, the other one must answer. If the DNS name of the first
-// priority is changed to other backends, these must answer.
+// If one backend of the first priority hangs, the other one must answer. If the DNS name of the
+// first priority is changed to other backends, these must answer.
 func TestOthersAreWell(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
@@ -228,7 +228,8 @@ func expect(t *testing.T, cc *grpc.ClientConn, within time.Duration, want codes.
 	}
 }
 
-// The test adds calls in the order in which they end. Times are in milliseconds since the fault began.
+// The test adds calls in the order in which they end. Times are in milliseconds since the fault
+// began.
 func TestJudge(t *testing.T) {
 	began := time.Now()
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }

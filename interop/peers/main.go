@@ -95,8 +95,8 @@ func (l *league) has(f fault, run int) bool {
 
 const maxAttempts = 5
 
-// measure runs a job. It repeats the job if a client could not run, or if the control shows that the
-// machine was too busy.
+// measure runs a job. It repeats the job if a client could not run, or if the control shows that
+// the machine was too busy.
 func (l *league) measure(j job) {
 	var err error
 	for range maxAttempts {
@@ -115,8 +115,8 @@ func (l *league) measure(j job) {
 	l.errs = append(l.errs, fmt.Errorf("%s, run %d, failed %d times: %w", j.fault.name, j.run, maxAttempts, err))
 }
 
-// addRecords adds records to the results and writes the file, so that a stopped program can continue
-// later.
+// addRecords adds records to the results and writes the file, so that a stopped program can
+// continue later.
 func (l *league) addRecords(records []record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -110,8 +110,8 @@ func page(all []record) string {
 	return b.String()
 }
 
-// rows returns the table of a measure. It has a row for each fault, with the median and the worst run
-// of each client.
+// rows returns the table of a measure. It has a row for each fault, with the median and the worst
+// run of each client.
 func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 	head := []string{"fault"}
 	for _, c := range contestants {
@@ -158,8 +158,8 @@ func cell(m measure, f figure) string {
 	return m.show(f.median)
 }
 
-// aligned returns a Markdown table with columns of equal width. All columns except the first and the
-// last contain numbers.
+// aligned returns a Markdown table with columns of equal width. All columns except the first and
+// the last contain numbers.
 func aligned(table [][]string) string {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {

@@ -149,6 +149,7 @@ func summarize(all []call, began, struck time.Time) result {
 	return r
 }
 
-// answersOfChange is the number of consecutive answers of the other priority that count as a change.
-// A single answer does not count, because a client may test whether a priority has recovered.
+// answersOfChange is the number of consecutive answers of the other priority that count as a
+// change. A single answer does not count, because a client may test whether a priority has
+// recovered.
 const answersOfChange = 5

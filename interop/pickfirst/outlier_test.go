@@ -8,9 +8,9 @@ import (
 	_ "google.golang.org/grpc/xds" // registers outlier_detection_experimental
 )
 
-// gRPC-Go's outlier detection over round_robin must eject a server whose calls fail, and use it again
-// later. The connection must stay open, because the ejection is reported to the health listener. The
-// default interval is 10 s, and the default ejection time is 30 s.
+// gRPC-Go's outlier detection over round_robin must eject a server whose calls fail, and use it
+// again later. The connection must stay open, because the ejection is reported to the health
+// listener. The default interval is 10 s, and the default ejection time is 30 s.
 func TestOutlierDetection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")

@@ -123,8 +123,8 @@ func (b *block) check() error {
 	return nil
 }
 
-// attach removes each text block after a block of commands, and makes it the expected output of these
-// commands.
+// attach removes each text block after a block of commands, and makes it the expected output of
+// these commands.
 func attach(blocks []block) (attached []block, err error) {
 	for _, b := range blocks {
 		last := len(attached) - 1

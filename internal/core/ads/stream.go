@@ -59,8 +59,9 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// OtherResponse is called when a response with another type of resource arrives. The response shows that
-// the stream works, so resources that failed only because the last stream failed are pending again.
+// OtherResponse is called when a response with another type of resource arrives. The response shows
+// that the stream works, so resources that failed only because the last stream failed are pending
+// again.
 func (s *Subscriptions) OtherResponse() {
 	s.anyResponse = true
 	s.allResponseCount++
@@ -75,14 +76,14 @@ func (s *Subscriptions) OtherResponse() {
 	s.failure = nil
 }
 
-// RestartTimers restarts the timers that expired before the server responded on this stream. If they expire
-// again, their resources are reported as missing.
+// RestartTimers restarts the timers that expired before the server responded on this stream. If
+// they expire again, their resources are reported as missing.
 func (s *Subscriptions) RestartTimers() Actions {
 	return s.restartTimers(func(error) bool { return true })
 }
 
-// ServerResponds is called when a server responds after it was reported as silent. It restarts the timers
-// that expired with ErrSilent. The caller must call it before OtherResponse and Received.
+// ServerResponds is called when a server responds after it was reported as silent. It restarts the
+// timers that expired with ErrSilent. The caller must call it before OtherResponse and Received.
 func (s *Subscriptions) ServerResponds() Actions {
 	return s.restartTimers(func(err error) bool { return errors.Is(err, ErrSilent) })
 }

@@ -32,8 +32,8 @@ const (
 	Start Kind = iota
 	// Stop closes a source, unless it could not be started.
 	Stop
-	// RequestResolution requests a re-resolution from a source. TellFailing tells a source that endpoints
-	// are failing.
+	// RequestResolution requests a re-resolution from a source. TellFailing tells a source that
+	// endpoints are failing.
 	RequestResolution
 	TellFailing
 
@@ -57,7 +57,8 @@ const (
 	// answer.
 	Accept
 	// Warn logs a warning about a mechanism, and Say logs information. Show adds a line to the
-	// channel's debug page without logging it. ShowRecovered adds a line that reports the end of a problem.
+	// channel's debug page without logging it. ShowRecovered adds a line that reports the end of a
+	// problem.
 	Warn
 	Say
 	Show

@@ -65,8 +65,8 @@ type Kept struct {
 	Confirmed time.Time
 }
 
-// Hears describes which notifications a source accepts: requests for re-resolution (ResolveNow), and
-// reports of failing endpoints (Failures).
+// Hears describes which notifications a source accepts: requests for re-resolution (ResolveNow),
+// and reports of failing endpoints (Failures).
 type Hears struct {
 	LookAgain bool
 	Failures  bool
@@ -144,8 +144,8 @@ type mechanism struct {
 }
 
 // Core is the state of a channel's mechanisms. Its methods are events that return the actions to
-// execute, in order, except Next, Statuses and AnswerOf, which are queries. Events of a removed mechanism
-// have no effect.
+// execute, in order, except Next, Statuses and AnswerOf, which are queries. Events of a removed
+// mechanism have no effect.
 type Core struct {
 	config  Config
 	list    []*mechanism
@@ -264,8 +264,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.takeActions()
 }
 
-// AnswerOf returns the answer that a mechanism uses, and whether it uses one. The answer is empty for a
-// mechanism that has been replaced by a list of mechanisms.
+// AnswerOf returns the answer that a mechanism uses, and whether it uses one. The answer is empty
+// for a mechanism that has been replaced by a list of mechanisms.
 func (c *Core) AnswerOf(id ID) (Answer, bool) {
 	m := c.byID[id]
 	if m == nil || m.phase != Answered {

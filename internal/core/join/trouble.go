@@ -89,9 +89,9 @@ type Status struct {
 	FailedAt  time.Time
 }
 
-// Statuses returns the status of the mechanisms in use, in priority order. A mechanism that has been
-// replaced by a list is included only while it has a problem. It precedes the mechanisms of the
-// list.
+// Statuses returns the status of the mechanisms in use, in priority order. A mechanism that has
+// been replaced by a list is included only while it has a problem. It precedes the mechanisms of
+// the list.
 func (c *Core) Statuses() (list []Status) {
 	for _, m := range c.list {
 		if m.list == nil || m.failure.Text != "" || m.doubt.Text != "" {

@@ -31,8 +31,8 @@ const (
 	// Hush is the limit of ForStored. It is much shorter than gRPC's limit of 20 s for a connection
 	// attempt, because calls can use the stored answer and should not wait for a server that hangs.
 	Hush = 2 * time.Second
-	// HushOfPart is the limit of ForStored for a mechanism in a stored list. It is short, because calls
-	// have already waited for the source of the list (see Hush). It suffices for a DNS lookup.
+	// HushOfPart is the limit of ForStored for a mechanism in a stored list. It is short, because
+	// calls have already waited for the source of the list (see Hush). It suffices for a DNS lookup.
 	HushOfPart = 200 * time.Millisecond
 	// CallsSayAfter is the limit of ForCalls.
 	CallsSayAfter = 200 * time.Millisecond

@@ -137,8 +137,8 @@ func (s *Set) Flaws(title func(i int) string) string {
 
 const maxFlaws = 4
 
-// DescribeFailures combines the errors of several lookups. It removes duplicates, and sorts the errors because
-// lookups may end in any order.
+// DescribeFailures combines the errors of several lookups. It removes duplicates, and sorts the
+// errors because lookups may end in any order.
 func DescribeFailures(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {

@@ -57,8 +57,8 @@ func TestLongEjectionTimes(t *testing.T) {
 	}
 }
 
-// AllConnectsFailed must count an unproven endpoint that is connecting only once. It makes the other
-// endpoint, which is connecting, too, count as failed, so no sound endpoint is left.
+// AllConnectsFailed must count an unproven endpoint that is connecting only once. It makes the
+// other endpoint, which is connecting, too, count as failed, so no sound endpoint is left.
 func TestNoneConnects(t *testing.T) {
 	c := core.New[string](drawZero)
 	config := outlierscenario.Default()

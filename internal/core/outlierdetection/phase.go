@@ -74,8 +74,9 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.updatePhase()
 }
 
-// AllConnectsFailed is called when the child policy reports TRANSIENT_FAILURE. The Connecting endpoints
-// then become Broken: their last attempts have failed, and they wait for their next attempts.
+// AllConnectsFailed is called when the child policy reports TRANSIENT_FAILURE. The Connecting
+// endpoints then become Broken: their last attempts have failed, and they wait for their next
+// attempts.
 func (c *Core[T]) AllConnectsFailed() {
 	if !c.showsEjections || !c.config.ReportEmptied || c.counts.connecting == 0 {
 		return

@@ -18,8 +18,8 @@ const (
 // Tier is the part of a child's report that gRPC's connectivity states cannot express.
 type Tier struct {
 	Condition Condition
-	// ReadyShare is the share of the child's weight that is READY. UnprovenShare is a further share that
-	// is READY, but whose endpoints were ejected before; a few calls must show whether they have
+	// ReadyShare is the share of the child's weight that is READY. UnprovenShare is a further share
+	// that is READY, but whose endpoints were ejected before; a few calls must show whether they have
 	// recovered.
 	ReadyShare, UnprovenShare float64
 }

@@ -22,9 +22,9 @@ type Config struct {
 	// Priorities are the names of children in descending order of priority, each at most once (A56,
 	// "LB Policy Configuration").
 	Priorities []string
-	// SourcePriorities holds a number for each entry of Priorities, in non-decreasing order. Priorities with the
-	// same number are the near groups of one priority of the source (see groups.go). If Of is nil,
-	// each priority has its own number, as in A56.
+	// SourcePriorities holds a number for each entry of Priorities, in non-decreasing order.
+	// Priorities with the same number are the near groups of one priority of the source (see
+	// groups.go). If Of is nil, each priority has its own number, as in A56.
 	SourcePriorities []int
 	// FailoverTimeout is how long calls wait for a child that is connecting.
 	FailoverTimeout time.Duration

@@ -113,8 +113,8 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Origin) {
 	return child, which
 }
 
-// KnownEndpoint is like Endpoint, for an endpoint whose child the caller already knows from the last update.
-// It avoids the lookup.
+// KnownEndpoint is like Endpoint, for an endpoint whose child the caller already knows from the
+// last update. It avoids the lookup.
 func (c *Core[T]) KnownEndpoint(child *Child[T], weight uint32) Origin {
 	if child.lastUpdate == c.updateCount {
 		child.weight = addSaturating(child.weight, weight)

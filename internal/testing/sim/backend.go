@@ -151,7 +151,8 @@ func (b *Backend) SetLatency(d time.Duration) {
 	b.latency = d
 }
 
-// SetHang makes all calls except health checks hang if hang is true. Otherwise it lets them continue.
+// SetHang makes all calls except health checks hang if hang is true. Otherwise it lets them
+// continue.
 func (b *Backend) SetHang(hang bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -61,8 +61,8 @@ func (k *kube) Options() []given.Option {
 	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
 }
 
-// Visible replaces the weight of each endpoint by that of its Service, and leaves out regions, empty
-// priorities and empty localities. If all endpoints are draining, they take the calls.
+// Visible replaces the weight of each endpoint by that of its Service, and leaves out regions,
+// empty priorities and empty localities. If all endpoints are draining, they take the calls.
 func (k *kube) Visible(truth EndpointSet) EndpointSet {
 	seen, useDraining := EndpointSet{}, len(truth.serving()) == 0
 	for i, tier := range truth {

@@ -75,8 +75,8 @@ func (n *names) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(n))}
 }
 
-// Visible leaves out localities and weights, because names have none. The target has a fixed number of
-// entries, and an entry whose name has no addresses keeps its last addresses.
+// Visible leaves out localities and weights, because names have none. The target has a fixed number
+// of entries, and an entry whose name has no addresses keeps its last addresses.
 func (n *names) Visible(EndpointSet) EndpointSet {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,8 +17,8 @@ type Log struct {
 	lines []string
 }
 
-// Capture sends the log to a new Log instead of standard error. Call it in TestMain or to initialize a
-// package variable, because it must run before gRPC logs anything.
+// Capture sends the log to a new Log instead of standard error. Call it in TestMain or to
+// initialize a package variable, because it must run before gRPC logs anything.
 func Capture() *Log {
 	l := &Log{}
 	// gRPC writes lines of any severity to the first writer.

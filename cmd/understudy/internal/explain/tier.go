@@ -8,7 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// PriorityResult describes where calls go when a priority fails while all higher priorities are down.
+// PriorityResult describes where calls go when a priority fails while all higher priorities are
+// down.
 type PriorityResult struct {
 	Priority  uint32 `json:"priority"`
 	Cluster   string `json:"cluster,omitempty"`

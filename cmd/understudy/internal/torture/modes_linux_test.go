@@ -166,8 +166,8 @@ func TestCallModes(t *testing.T) {
 	}
 }
 
-// In the mode goaway, a connection receives GOAWAY and is closed when it has no streams. In the mode
-// crash, the connection is reset.
+// In the mode goaway, a connection receives GOAWAY and is closed when it has no streams. In the
+// mode crash, the connection is reset.
 func TestModesEndConnections(t *testing.T) {
 	for mode, want := range map[string]error{modeGoaway: nil, modeCrash: syscall.ECONNRESET} {
 		t.Run(mode, func(t *testing.T) {
