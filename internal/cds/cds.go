@@ -31,8 +31,8 @@ type Kind int
 const (
 	// Static clusters list their endpoints in Assignment.
 	Static Kind = iota
-	// StrictDNS clusters list endpoints in Assignment. A host name among them is replaced by all its
-	// addresses.
+	// StrictDNS clusters list their endpoints in Assignment. An endpoint with a host name is
+	// replaced by one endpoint for each address of the host.
 	StrictDNS
 	// LogicalDNS clusters have the addresses of Host (gRFC A37).
 	LogicalDNS
@@ -44,14 +44,14 @@ const (
 
 // Cluster is a parsed Cluster resource.
 type Cluster struct {
-	Name       string
-	Kind       Kind
-	Assignment *endpointv3.ClusterLoadAssignment // never without a cluster name; the default is the name of the cluster
-	answer     discovery.Answer
-	unused     []envoy.Problem
-	Host       string // host:port
-	Service    string
-	Children   []string
+	Name        string
+	Kind        Kind
+	Assignment  *endpointv3.ClusterLoadAssignment // its cluster name defaults to Name
+	answer      discovery.Answer
+	answerNotes []envoy.Problem // notes about ignored fields of Assignment
+	Host        string          // host:port
+	Service     string
+	Children    []string
 	// OutlierDetection is nil for an aggregate, and for a cluster that does not configure it.
 	OutlierDetection *topology.OutlierDetection
 	// Notes lists the ignored fields of the cluster.
@@ -60,23 +60,23 @@ type Cluster struct {
 
 // Read parses a cluster. Its error is an *envoy.Invalid.
 func Read(c *clusterv3.Cluster) (*Cluster, error) {
-	r := reader{from: c, read: &Cluster{Name: c.GetName()}}
+	r := reader{message: c, cluster: &Cluster{Name: c.GetName()}}
 	r.checkName("name", c.GetName())
 	r.readKind()
-	if r.problems.Err() == nil && r.read.Kind != Aggregate { // ignored in aggregates (gRFC A75)
+	if r.problems.Err() == nil && r.cluster.Kind != Aggregate { // the policy of an aggregate is ignored (gRFC A75)
 		r.checkPolicy()
 	}
 	r.readOutlierDetection()
 	if err := r.problems.Err(); err != nil {
 		return nil, err
 	}
-	r.read.Notes = r.notes()
-	return r.read, nil
+	r.cluster.Notes = r.notes()
+	return r.cluster, nil
 }
 
 type reader struct {
-	from     *clusterv3.Cluster
-	read     *Cluster
+	message  *clusterv3.Cluster
+	cluster  *Cluster
 	problems envoy.Invalid
 
 	outlierNotes []envoy.Problem
@@ -99,29 +99,29 @@ func NameProblem(name string) string {
 	return ""
 }
 
-// kinds lists the supported cluster types, for errors.
-const kinds = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
+// supportedTypes is the part of an error that lists the supported cluster types.
+const supportedTypes = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
 
 func (r *reader) readKind() {
-	if custom := r.from.GetClusterType(); custom != nil {
+	if custom := r.message.GetClusterType(); custom != nil {
 		r.readAggregate(custom)
 		return
 	}
-	switch kind := r.from.GetType(); kind {
+	switch kind := r.message.GetType(); kind {
 	case clusterv3.Cluster_STATIC:
-		r.read.Kind = Static
+		r.cluster.Kind = Static
 		r.readAssignment()
 	case clusterv3.Cluster_STRICT_DNS:
-		r.read.Kind = StrictDNS
+		r.cluster.Kind = StrictDNS
 		r.readAssignment()
 	case clusterv3.Cluster_LOGICAL_DNS:
-		r.read.Kind = LogicalDNS
+		r.cluster.Kind = LogicalDNS
 		r.readHost()
 	case clusterv3.Cluster_EDS:
-		r.read.Kind = EDS
+		r.cluster.Kind = EDS
 		r.readService()
 	default:
-		r.problems.Add("type", "type %v is not supported, %s", kind, kinds)
+		r.problems.Add("type", "type %v is not supported, %s", kind, supportedTypes)
 	}
 }
 
@@ -130,10 +130,10 @@ const aggregateName = "envoy.clusters.aggregate"
 
 func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
 	if name := custom.GetName(); name != aggregateName {
-		r.problems.Add("cluster_type.name", "cluster_type %.100q is not supported, %s", name, kinds)
+		r.problems.Add("cluster_type.name", "cluster_type %.100q is not supported, %s", name, supportedTypes)
 		return
 	}
-	r.read.Kind = Aggregate
+	r.cluster.Kind = Aggregate
 	var config aggregatev3.ClusterConfig
 	if err := custom.GetTypedConfig().UnmarshalTo(&config); err != nil {
 		r.problems.Add("cluster_type.typed_config", "want a %s: %v", config.ProtoReflect().Descriptor().FullName(), err)
@@ -147,38 +147,37 @@ func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
 			return
 		}
 	}
-	r.read.Children = config.GetClusters()
+	r.cluster.Children = config.GetClusters()
 }
 
 func (r *reader) readService() {
-	config := r.from.GetEdsClusterConfig()
+	config := r.message.GetEdsClusterConfig()
 	switch source := config.GetEdsConfig().GetConfigSourceSpecifier().(type) {
 	case nil, *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
 	default:
 		r.problems.Add("eds_cluster_config.eds_config", "endpoints by %s are not supported, want ads or self", strings.TrimPrefix(fmt.Sprintf("%T", source), "*corev3.ConfigSource_"))
 	}
-	if r.read.Service = config.GetServiceName(); r.read.Service == "" {
-		r.read.Service = r.read.Name
+	if r.cluster.Service = config.GetServiceName(); r.cluster.Service == "" {
+		r.cluster.Service = r.cluster.Name
 		return
 	}
-	r.checkName("eds_cluster_config.service_name", r.read.Service)
+	r.checkName("eds_cluster_config.service_name", r.cluster.Service)
 }
 
 func (r *reader) readAssignment() {
-	given := r.from.GetLoadAssignment()
+	given := r.message.GetLoadAssignment()
 	if given == nil {
 		r.problems.Add("load_assignment", "load_assignment is missing")
 		return
 	}
-	r.read.Assignment = named(given, r.read.Name)
+	r.cluster.Assignment = withClusterName(given, r.cluster.Name)
 	var err error
-	r.read.answer, r.read.unused, err = envoy.Read(r.read.Assignment)
+	r.cluster.answer, r.cluster.answerNotes, err = envoy.Read(r.cluster.Assignment)
 	r.addWithin("load_assignment", err)
 }
 
-// named returns the assignment. If it has no cluster name, it returns a copy with the name of the
-// cluster.
-func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
+// withClusterName returns the assignment, or a copy with the given cluster name if it has none.
+func withClusterName(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
 	if given.GetClusterName() != "" {
 		return given
 	}
@@ -190,17 +189,17 @@ func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.Clu
 	}
 }
 
-// readOutlierDetection reads the outlier detection of a cluster. In an aggregate, the field is only
-// validated, because it does not apply to other clusters (gRFCs A50 and A75).
+// readOutlierDetection reads the outlier_detection of a cluster. The field of an aggregate is only
+// validated, because it does not apply to the clusters of the aggregate (gRFCs A50 and A75).
 func (r *reader) readOutlierDetection() {
-	given := r.from.GetOutlierDetection()
+	given := r.message.GetOutlierDetection()
 	if given == nil {
 		return
 	}
 	read, notes, err := envoy.ReadOutlierDetection(given)
 	r.addWithin("outlier_detection", err)
-	if r.read.Kind != Aggregate {
-		r.read.OutlierDetection, r.outlierNotes = read, notes
+	if r.cluster.Kind != Aggregate {
+		r.cluster.OutlierDetection, r.outlierNotes = read, notes
 	}
 }
 
@@ -214,7 +213,7 @@ func (r *reader) addWithin(prefix string, err error) {
 
 func (r *reader) readHost() {
 	const path = "load_assignment"
-	localities := r.from.GetLoadAssignment().GetEndpoints()
+	localities := r.message.GetLoadAssignment().GetEndpoints()
 	if len(localities) != 1 {
 		r.problems.Add(path, "a LOGICAL_DNS cluster has %d localities, want one", len(localities))
 		return
@@ -223,25 +222,25 @@ func (r *reader) readHost() {
 		r.problems.Add(path+".endpoints[0]", "a LOGICAL_DNS cluster has %d endpoints, want one", n)
 		return
 	}
-	const at = path + ".endpoints[0].lb_endpoints[0].endpoint.address"
+	const addressPath = path + ".endpoints[0].lb_endpoints[0].endpoint.address"
 	socket := localities[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
 	switch {
 	case socket == nil:
-		r.problems.Add(at, "the endpoint of a LOGICAL_DNS cluster has no socket_address")
+		r.problems.Add(addressPath, "the endpoint of a LOGICAL_DNS cluster has no socket_address")
 	case socket.GetResolverName() != "":
-		r.problems.Add(at+".socket_address.resolver_name", "resolver_name is not supported")
+		r.problems.Add(addressPath+".socket_address.resolver_name", "resolver_name is not supported")
 	case socket.GetAddress() == "" || strings.ContainsAny(socket.GetAddress(), "/?#%, "):
-		r.problems.Add(at+".socket_address.address", "address %.100q is not a host name", socket.GetAddress())
+		r.problems.Add(addressPath+".socket_address.address", "address %.100q is not a host name", socket.GetAddress())
 	case socket.GetPortValue() == 0 || socket.GetPortValue() > 65535:
-		r.problems.Add(at+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
+		r.problems.Add(addressPath+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
 	default:
-		r.read.Host = net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))
+		r.cluster.Host = net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))
 	}
 }
 
-// quiet lists the fields that cause no note: the supported ones, and those that only concern
-// Envoy's own connections, so that nobody expects an effect.
-var quiet = []protoreflect.Name{
+// unnotedFields lists the fields that cause no note: supported fields, and fields that only concern
+// Envoy's own connections.
+var unnotedFields = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
 	"http2_protocol_options", "protocol_selection", "wait_for_warm_on_init", "track_cluster_stats",
@@ -249,35 +248,35 @@ var quiet = []protoreflect.Name{
 }
 
 func (r *reader) notes() []envoy.Problem {
-	var found []envoy.Problem
+	var notes []envoy.Problem
 	switch {
-	case r.read.OutlierDetection != nil:
+	case r.cluster.OutlierDetection != nil:
 		for _, p := range r.outlierNotes {
-			found = append(found, p.Within("outlier_detection"))
+			notes = append(notes, p.Within("outlier_detection"))
 		}
-	case r.from.GetOutlierDetection() != nil:
-		found = append(found, envoy.Problem{Path: "outlier_detection", Text: "outlier_detection has no effect in an aggregate, want it in the clusters that it names"})
+	case r.message.GetOutlierDetection() != nil:
+		notes = append(notes, envoy.Problem{Path: "outlier_detection", Text: "outlier_detection has no effect in an aggregate, want it in the clusters that it names"})
 	}
-	r.from.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if name := field.Name(); !slices.Contains(quiet, name) {
-			found = append(found, envoy.Problem{Path: string(name), Text: string(name) + " has no effect"})
+	r.message.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if name := field.Name(); !slices.Contains(unnotedFields, name) {
+			notes = append(notes, envoy.Problem{Path: string(name), Text: string(name) + " has no effect"})
 		}
 		return true
 	})
-	slices.SortStableFunc(found, func(a, b envoy.Problem) int { return strings.Compare(a.Path, b.Path) })
-	return found[:min(len(found), envoy.MaxProblems)]
+	slices.SortStableFunc(notes, func(a, b envoy.Problem) int { return strings.Compare(a.Path, b.Path) })
+	return notes[:min(len(notes), envoy.MaxProblems)]
 }
 
-// ours is the name of the policy that every cluster uses (gRFC A34).
-const ours = "understudy_weighted_round_robin"
+// weightedRoundRobin is the name of the policy that every cluster uses (gRFC A34).
+const weightedRoundRobin = "understudy_weighted_round_robin"
 
-// checkPolicy accepts only weighted round robin: as ROUND_ROBIN, or as an entry of a policy list
-// (gRFC A52).
+// checkPolicy adds a problem unless the cluster uses weighted round robin: as the lb_policy
+// ROUND_ROBIN, or as an entry of load_balancing_policy (gRFC A52).
 func (r *reader) checkPolicy() {
 	const want = "want ROUND_ROBIN, which is by weight"
-	list := r.from.GetLoadBalancingPolicy()
+	list := r.message.GetLoadBalancingPolicy()
 	if list == nil {
-		if p := r.from.GetLbPolicy(); p != clusterv3.Cluster_ROUND_ROBIN {
+		if p := r.message.GetLbPolicy(); p != clusterv3.Cluster_ROUND_ROBIN {
 			r.problems.Add("lb_policy", "lb_policy %v is not supported, %s", p, want)
 		}
 		return
@@ -285,7 +284,7 @@ func (r *reader) checkPolicy() {
 	var given []string
 	for _, p := range list.GetPolicies() {
 		config := p.GetTypedExtensionConfig().GetTypedConfig()
-		if roundRobin(config) {
+		if isRoundRobin(config) {
 			return
 		}
 		given = append(given, config.GetTypeUrl()[strings.LastIndexByte(config.GetTypeUrl(), '/')+1:])
@@ -293,9 +292,9 @@ func (r *reader) checkPolicy() {
 	r.problems.Add("load_balancing_policy", "none of the policies is supported (%.300s), %s", strings.Join(given, ", "), want)
 }
 
-func roundRobin(config *anypb.Any) bool {
+func isRoundRobin(config *anypb.Any) bool {
 	var locality wrrlocalityv3.WrrLocality
-	var other typev3.TypedStruct
+	var typedStruct typev3.TypedStruct
 	switch {
 	case config.MessageIs(&roundrobinv3.RoundRobin{}):
 		return true
@@ -304,12 +303,12 @@ func roundRobin(config *anypb.Any) bool {
 			return false
 		}
 		for _, p := range locality.GetEndpointPickingPolicy().GetPolicies() {
-			if inner := p.GetTypedExtensionConfig().GetTypedConfig(); !inner.MessageIs(&locality) && roundRobin(inner) {
+			if inner := p.GetTypedExtensionConfig().GetTypedConfig(); !inner.MessageIs(&locality) && isRoundRobin(inner) {
 				return true
 			}
 		}
-	case config.MessageIs(&other):
-		return config.UnmarshalTo(&other) == nil && strings.HasSuffix(other.GetTypeUrl(), "/"+ours)
+	case config.MessageIs(&typedStruct):
+		return config.UnmarshalTo(&typedStruct) == nil && strings.HasSuffix(typedStruct.GetTypeUrl(), "/"+weightedRoundRobin)
 	}
 	return false
 }

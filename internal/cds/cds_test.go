@@ -30,7 +30,7 @@ const (
 	aggregate  = `"clusterType":{"name":"envoy.clusters.aggregate","typedConfig":{"@type":"type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig","clusters":["b","c"]}}`
 )
 
-func TestClustersThatAreRead(t *testing.T) {
+func TestReadCluster(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"name":"a","type":"EDS"}`: "kind 3 service a",
 		`{"name":"a","type":"EDS","edsClusterConfig":{"edsConfig":{"ads":{}}}}`:                                              "kind 3 service a",
@@ -102,7 +102,7 @@ func locality(policy string) string {
 	return `{"typedExtensionConfig":` + wrapped + `envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality","endpointPickingPolicy":{"policies":[` + policy + `]}}}}`
 }
 
-func TestClustersThatAreWrong(t *testing.T) {
+func TestReadInvalidCluster(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"type":"EDS"}`:                                                           "name: a cluster has no name",
 		`{"name":"xdstp://a/b","type":"EDS"}`:                                      `name: "xdstp://a/b" is a name of xdstp:, which is not supported`,

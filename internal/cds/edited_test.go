@@ -9,42 +9,42 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-type edits struct {
+type editableSource struct {
 	*discovery.Receiver
 	weight int
 }
 
-func (*edits) Check(bool) error { return nil }
+func (*editableSource) Check(bool) error { return nil }
 
-func (e *edits) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (e *editableSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	e.Receiver = settle.Receiver(r)
 	return discovery.Started{}, nil
 }
 
-func (e *edits) edit(t *testing.T, names int) []*spoken {
+func (e *editableSource) edit(t *testing.T, names int) []*fakeLookup {
 	t.Helper()
 	e.weight++
-	name := unsaid(names)
-	e.Parts([]discovery.Mechanism{{Name: "x", Source: strictOf(t, e.weight, name)}})
+	name := newLookups(names)
+	e.Parts([]discovery.Mechanism{{Name: "x", Source: newStrictSource(t, e.weight, name)}})
 	return name
 }
 
-// A cluster is edited, and one of its names can no longer be looked up. The name must keep the
-// addresses in use. If the channel was idle meanwhile, it must keep them until an hour after the
-// edit.
-func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
-	for _, awake := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
+// When a cluster is edited, the lookup of one of its names fails. The name must keep its last
+// addresses. If the channel is idle in between, the name must keep them until an hour after the
+// first failed lookup.
+func TestFailingNameKeepsAddressesAfterEdit(t *testing.T) {
+	for _, openFor := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			e := &edits{}
-			b := over(e)
+			e := &editableSource{}
+			b := resolversFor(e)
 			c := open(t, b)
 			name := e.edit(t, 2)
-			_ = name[0].say("10.0.0.1:1")
-			_ = name[1].say("10.0.0.2:1")
-			time.Sleep(awake)
+			_ = name[0].succeed("10.0.0.1:1")
+			_ = name[1].succeed("10.0.0.2:1")
+			time.Sleep(openFor)
 			for _, want := range []string{"10.0.0.3:1 10.0.0.2:1", "10.0.0.3:1 10.0.0.2:1", "10.0.0.3:1"} {
 				name = e.edit(t, 2)
-				_ = name[0].say("10.0.0.3:1")
+				_ = name[0].succeed("10.0.0.3:1")
 				name[1].Fail(errDown)
 				time.Sleep(time.Minute)
 				c.expect(t, want)
@@ -57,68 +57,68 @@ func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	}
 }
 
-// The lookups of a name have failed for a long time when its cluster is edited. The name must
+// The lookups of a name have failed for hours when its cluster is edited. The name must
 // nevertheless keep its addresses.
-func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
+func TestLongFailingNameKeepsAddressesAfterEdit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &edits{}
-		c := open(t, over(e))
+		e := &editableSource{}
+		c := open(t, resolversFor(e))
 		defer c.close()
 		name := e.edit(t, 2)
-		_ = name[0].say("10.0.0.1:1")
-		_ = name[1].say("10.0.0.2:1")
+		_ = name[0].succeed("10.0.0.1:1")
+		_ = name[1].succeed("10.0.0.2:1")
 		name[1].Fail(errDown)
 		for range 5 {
 			time.Sleep(30 * time.Minute)
-			_ = name[0].say("10.0.0.1:1")
+			_ = name[0].succeed("10.0.0.1:1")
 		}
 		c.expect(t, "10.0.0.1:1 10.0.0.2:1")
 		name = e.edit(t, 2)
-		_ = name[0].say("10.0.0.3:1")
+		_ = name[0].succeed("10.0.0.3:1")
 		name[1].Fail(errDown)
 		time.Sleep(time.Minute)
 		c.expect(t, "10.0.0.3:1 10.0.0.2:1")
 	})
 }
 
-// The channel was idle and uses its stored answer. An edit of the cluster must not count as a
-// confirmation of that answer.
-func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
-	down := func(name []*spoken) { name[1].Fail(errDown); name[0].Fail(errDown) }
-	lost := func(name []*spoken) { name[1].Fail(errDown); _ = name[0].say("10.0.0.1:1") }
-	for _, awake := range []time.Duration{0, 2 * time.Hour} {
+// After the channel was idle, it uses its stored answer. An edit of the cluster must not count as a
+// confirmation of this answer, so the answer must expire as if there had been no edit.
+func TestEditDoesNotConfirmStoredAnswer(t *testing.T) {
+	failBoth := func(name []*fakeLookup) { name[1].Fail(errDown); name[0].Fail(errDown) }
+	failSecond := func(name []*fakeLookup) { name[1].Fail(errDown); _ = name[0].succeed("10.0.0.1:1") }
+	for _, openFor := range []time.Duration{0, 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			e := &edits{}
-			b := over(e)
+			e := &editableSource{}
+			b := resolversFor(e)
 			c := open(t, b)
 			name := e.edit(t, 2)
-			_ = name[0].say("10.0.0.1:1")
-			_ = name[1].say("10.0.0.2:1")
+			_ = name[0].succeed("10.0.0.1:1")
+			_ = name[1].succeed("10.0.0.2:1")
 			c.close()
 			time.Sleep(50 * time.Minute)
 			c = open(t, b)
-			down(e.edit(t, 2))
+			failBoth(e.edit(t, 2))
 			c.expect(t, "10.0.0.1:1 10.0.0.2:1")
-			time.Sleep(awake)
-			lost(e.edit(t, 2))
+			time.Sleep(openFor)
+			failSecond(e.edit(t, 2))
 			c.expect(t, "10.0.0.1:1 10.0.0.2:1")
 			c.close()
 			time.Sleep(11 * time.Minute)
 			c = open(t, b)
-			lost(e.edit(t, 2))
+			failSecond(e.edit(t, 2))
 			c.expect(t, "10.0.0.1:1")
 			c.close()
 		})
 	}
 }
 
-func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
+func TestEditWhileAllLookupsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &edits{}
-		b := over(e)
+		e := &editableSource{}
+		b := resolversFor(e)
 		c := open(t, b)
 		before := e.edit(t, 1)
-		_ = before[0].say("10.0.0.1:1")
+		_ = before[0].succeed("10.0.0.1:1")
 		time.Sleep(2 * time.Hour)
 		after := e.edit(t, 1)
 		before[0].Fail(errDown)
@@ -133,28 +133,28 @@ func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	})
 }
 
-// A cluster is edited again before the first edit has taken effect. Addresses that were found
-// between the edits must be kept.
-func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
+// A cluster is edited twice, and the second edit comes before the first one has taken effect. The
+// addresses that were found between the edits must be kept.
+func TestAddressesFoundBetweenEditsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &edits{}
-		c := open(t, over(e))
+		e := &editableSource{}
+		c := open(t, resolversFor(e))
 		defer c.close()
 		name := e.edit(t, 1)
-		_ = name[0].say("10.0.0.1:1")
+		_ = name[0].succeed("10.0.0.1:1")
 		c.expect(t, "10.0.0.1:1")
-		slow := unsaid(1)
-		list := func(weight, names int) []*spoken {
-			name := unsaid(names)
-			e.Parts([]discovery.Mechanism{{Name: "x", Source: strictOf(t, weight, name)}, {Name: "slow", Source: slow[0]}})
+		slow := newLookups(1)
+		list := func(weight, names int) []*fakeLookup {
+			name := newLookups(names)
+			e.Parts([]discovery.Mechanism{{Name: "x", Source: newStrictSource(t, weight, name)}, {Name: "slow", Source: slow[0]}})
 			return name
 		}
 		name = list(2, 2)
-		_ = name[0].say("10.0.0.1:1")
-		_ = name[1].say("10.0.0.2:1")
+		_ = name[0].succeed("10.0.0.1:1")
+		_ = name[1].succeed("10.0.0.2:1")
 		time.Sleep(time.Second)
 		name = list(3, 2)
-		_ = name[0].say("10.0.0.1:1")
+		_ = name[0].succeed("10.0.0.1:1")
 		name[1].Fail(errDown)
 		time.Sleep(time.Minute)
 		c.expect(t, "10.0.0.1:1 10.0.0.2:1")

@@ -24,8 +24,8 @@ type Maker struct {
 	// the endpoints of two servers are not mixed.
 	Scope int
 
-	sources map[string]discovery.Source
-	used    map[string]discovery.Source
+	previous map[string]discovery.Source // the sources that the last call of Parts used, by key
+	current  map[string]discovery.Source // the sources that the current call uses, by key
 }
 
 // DNS holds the default settings for periodic lookups of the names in clusters.
@@ -33,10 +33,10 @@ var DNS = discovery.Refresh{RemoveAfter: 2}
 
 // Known is the state of a cluster.
 type Known struct {
-	// Cluster is nil if the cluster is not known yet, or if Err is set.
+	// Cluster is nil if the cluster has not been received yet, or if Err is set.
 	Cluster *Cluster
 	Err     error
-	// Explain turns a problem into an error for the author of the cluster. It may be nil.
+	// Explain adds details for the author of the cluster to an error. It may be nil.
 	Explain func(*envoy.Invalid) error
 }
 
@@ -48,10 +48,10 @@ type Graph struct {
 }
 
 // Resolve resolves a cluster and its descendants (gRFC A37).
-func Resolve(first string, find func(name string) Known) *Graph {
+func Resolve(first string, lookup func(name string) Known) *Graph {
 	g := &Graph{Known: make(map[string]Known)}
 	g.List, g.Asked = clusters.Resolve(first, func(name string) clusters.Cluster {
-		k := find(name)
+		k := lookup(name)
 		g.Known[name] = k
 		switch {
 		case k.Err != nil:
@@ -64,144 +64,144 @@ func Resolve(first string, find func(name string) Known) *Graph {
 	return g
 }
 
-// Parts returns the discovery mechanisms of a cluster, at least one. explain adds detail to errors,
-// and may be nil.
-func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (parts []discovery.Mechanism) {
-	m.used = make(map[string]discovery.Source)
+// Parts returns the discovery mechanisms of a resolved cluster. There is at least one. explain
+// returns the error of an entry with more details, and may be nil.
+func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (mechanisms []discovery.Mechanism) {
+	m.current = make(map[string]discovery.Source)
 	for _, e := range g.List {
-		part := discovery.Mechanism{Name: e.Name, Source: m.source(e, g.Known[e.Name], explain)}
+		mechanism := discovery.Mechanism{Name: e.Name, Source: m.source(e, g.Known[e.Name], explain)}
 		if c := g.Known[e.Name].Cluster; c != nil {
-			part.OutlierDetection = c.OutlierDetection.JSON()
+			mechanism.OutlierDetection = c.OutlierDetection.JSON()
 		}
-		parts = append(parts, part)
+		mechanisms = append(mechanisms, mechanism)
 	}
-	m.sources = m.used
-	return parts
+	m.previous = m.current
+	return mechanisms
 }
 
 func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) error) discovery.Source {
 	switch {
 	case e.Waiting:
-		return waiting{}
+		return waitingSource{}
 	case e.Err != nil && explain != nil:
-		return failing(explain(e).Error())
+		return failingSource(explain(e).Error())
 	case e.Err != nil:
-		return failing(e.Err.Error())
+		return failingSource(e.Err.Error())
 	}
 	c := k.Cluster
 	switch c.Kind {
 	case EDS:
-		return m.same(fmt.Sprint("eds ", m.Scope, " ", c.Service), func() (discovery.Source, error) { return m.EDS(c.Service) })
+		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), func() (discovery.Source, error) { return m.EDS(c.Service) })
 	case LogicalDNS:
 		return m.dns(c.Host)
 	case StrictDNS:
-		return m.same(contentOf("strict", c), func() (discovery.Source, error) { return m.strict(c, k.Explain), nil })
+		return m.reuse(contentKey("strict", c), func() (discovery.Source, error) { return m.strict(c, k.Explain), nil })
 	default:
-		return m.same(contentOf("static", c), func() (discovery.Source, error) { return static{c, k.Explain}, nil })
+		return m.reuse(contentKey("static", c), func() (discovery.Source, error) { return staticSource{c, k.Explain}, nil })
 	}
 }
 
-// contentOf returns a key that identifies the endpoints of a cluster. An edit of another cluster
-// does not change the key, so the names are not looked up again.
-func contentOf(kind string, c *Cluster) string {
+// contentKey returns a key for the endpoints of a cluster. When another cluster is edited, the key
+// and therefore the source stay the same, so the names are not looked up again.
+func contentKey(kind string, c *Cluster) string {
 	if c.answer.Identity == "" { // the cluster cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
 	}
 	return fmt.Sprintf("%s %q %s", kind, c.Name, c.answer.Identity)
 }
 
-func (m *Maker) same(key string, create func() (discovery.Source, error)) discovery.Source {
-	if s, ok := m.used[key]; ok {
+func (m *Maker) reuse(key string, create func() (discovery.Source, error)) discovery.Source {
+	if s, ok := m.current[key]; ok {
 		return s
 	}
-	s, ok := m.sources[key]
+	s, ok := m.previous[key]
 	if !ok {
 		created, err := create()
 		if err != nil {
-			return failing(err.Error())
+			return failingSource(err.Error())
 		}
-		s = &one{created}
+		s = &comparableSource{created}
 	}
-	m.used[key] = s
+	m.current[key] = s
 	return s
 }
 
-// one makes a source comparable: its address identifies the source.
-type one struct{ discovery.Source }
+// comparableSource wraps a source. A *comparableSource is comparable, whereas a source need not be.
+type comparableSource struct{ discovery.Source }
 
-// Size returns the approximate size in bytes. The store of answers of idle channels uses it.
-func (o *one) Size() int {
+// Size returns the approximate size in bytes, for the store that keeps the answers of idle
+// channels.
+func (o *comparableSource) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
 	}
 	return 500
 }
 
-// Reach marks those options as used that apply to the sources of clusters. Otherwise, they would be
+// Reach marks the options that apply to the sources of clusters as used. Otherwise, they would be
 // reported as having no effect.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Parts(nil, resolver.Target{URL: u}) // only marks the options: parsing a target starts no source
+		_, _ = t.Parts(nil, resolver.Target{URL: u}) // creates sources, but does not start them
 	}
 }
 
-// dns returns the source that looks up a DNS name. It is the source of a failover target, because
-// that supports proxies.
+// dns returns the source that looks up a DNS name. It uses the source of a failover target, because
+// this source supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
-	return m.same("dns "+host, func() (discovery.Source, error) {
+	return m.reuse("dns "+host, func() (discovery.Source, error) {
 		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
-		parts, err := m.Target.Parts(nil, resolver.Target{URL: url.URL{
+		mechanisms, err := m.Target.Parts(nil, resolver.Target{URL: url.URL{
 			Scheme: failover.Scheme, Path: "/dns:///" + host, RawPath: "/" + list,
 		}})
 		if err != nil {
 			return nil, err
 		}
-		return parts[0].Source, nil
+		return mechanisms[0].Source, nil
 	})
 }
 
-// static is a source with a single answer. It may outlive its Cluster resource.
-type static struct {
+// staticSource is a source that sends a single answer.
+type staticSource struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
 }
 
-func (s static) Size() int { return topology.Size(&s.cluster.answer) }
+func (s staticSource) Size() int { return topology.Size(&s.cluster.answer) }
 
-func (s static) Start(r *discovery.Receiver) (discovery.Started, error) {
-	_ = r.Update(s.cluster.answerWith(s.explain)) // the only answer, because an edited cluster gets a new source
+func (s staticSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	_ = r.Update(s.cluster.answerWith(s.explain)) // not sent again, because an edited cluster gets a new source
 	return discovery.Started{}, nil
 }
 
-func (static) Check(bool) error { return nil }
+func (staticSource) Check(bool) error { return nil }
 
-// answerWith returns the answer of a cluster with inline endpoints. explain converts the notes to
-// errors, and may be nil.
+// answerWith returns the answer of a cluster that lists its endpoints. explain adds details to the
+// notes of the answer, and may be nil.
 func (c *Cluster) answerWith(explain func(*envoy.Invalid) error) discovery.Answer {
 	a := c.answer
-	a.Notes = envoy.Texts(c.unused, explain)
+	a.Notes = envoy.Texts(c.answerNotes, explain)
 	return a
 }
 
-type failing string
+type failingSource string
 
-func (f failing) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (f failingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Fail(f)
 	return discovery.Started{}, nil
 }
 
-// Check returns nil, although every use fails: an invalid cluster must only fail its own discovery
-// mechanism.
-func (failing) Check(bool) error { return nil }
+// Check returns nil, because an invalid cluster must fail only its own discovery mechanism.
+func (failingSource) Check(bool) error { return nil }
 
-func (f failing) Error() string { return string(f) }
+func (f failingSource) Error() string { return string(f) }
 
-// waiting is the source of a cluster that has not been received yet.
-type waiting struct{}
+// waitingSource is the source of a cluster that has not been received yet.
+type waitingSource struct{}
 
-func (waiting) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (waitingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("waiting for the cluster")
 	return discovery.Started{}, nil
 }
 
-func (waiting) Check(bool) error { return nil }
+func (waitingSource) Check(bool) error { return nil }

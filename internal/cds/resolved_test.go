@@ -9,9 +9,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// Several names of a cluster may have the same address. After the lookups, each address must be in
-// the cluster once.
-func TestResolvedClusterKeepsTheRules(t *testing.T) {
+// A host name may have an address that the cluster already contains. After the lookups, the answer
+// must contain each address once.
+func TestResolvedAddressesAreUnique(t *testing.T) {
 	for about, test := range map[string]struct{ endpoints, want string }{
 		"another address beside a name": {
 			`{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}},"additionalAddresses":[{"address":{"socketAddress":{"address":"10.0.0.9","portValue":1}}}]}}`,
@@ -34,16 +34,16 @@ func TestResolvedClusterKeepsTheRules(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, a := &told{}, &spoken{}
-				s := &strict{hosts: []string{"a.test:1"}}
+				r, a := &answerRecorder{}, &fakeLookup{}
+				s := &strictSource{hosts: []string{"a.test:1"}}
 				s.sources = append(s.sources, a)
-				s.cluster = listed(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+test.endpoints+`]}]}}`)
+				s.cluster = parseCluster(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+test.endpoints+`]}]}}`)
 				w, err := s.Start(flat.Receiver(r))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer w.Close()
-				if err := a.say("10.0.0.1:1", "[2001:db8::1]:1"); err != nil {
+				if err := a.succeed("10.0.0.1:1", "[2001:db8::1]:1"); err != nil {
 					t.Errorf("answer rejected: %v", err)
 				}
 				expect(t, r, test.want)
@@ -52,25 +52,25 @@ func TestResolvedClusterKeepsTheRules(t *testing.T) {
 	}
 }
 
-type unable struct{}
+type unstartableSource struct{}
 
-func (unable) Check(bool) error { return nil }
+func (unstartableSource) Check(bool) error { return nil }
 
-func (unable) Start(*discovery.Receiver) (discovery.Started, error) {
+func (unstartableSource) Start(*discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, errors.New("no such resolver")
 }
 
-func TestANameThatDoesNotStart(t *testing.T) {
+func TestLookupThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, names := &told{}, unsaid(2)
-		s := strictOf(t, 1, names)
-		s.sources[0] = unable{}
+		r, names := &answerRecorder{}, newLookups(2)
+		s := newStrictSource(t, 1, names)
+		s.sources[0] = unstartableSource{}
 		w, err := s.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer w.Close()
-		if err := names[1].say("10.0.0.2:1"); err != nil {
+		if err := names[1].succeed("10.0.0.2:1"); err != nil {
 			t.Error(err)
 		}
 		expect(t, r, "10.0.0.2:1")

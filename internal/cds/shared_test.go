@@ -9,95 +9,95 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sharing calls f with a function that opens channels. Each channel gets its own instance of the
-// cluster, but all share the stored answers.
-func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
+// testSharing calls f with a function that opens channels. Each channel has its own lookups, but
+// all channels share the stored answers.
+func testSharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
 	synctest.Test(t, func(t *testing.T) {
-		var name []*spoken
+		var name []*fakeLookup
 		b := given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) {
-			name = unsaid(names)
-			return []discovery.Mechanism{{Source: strictOf(t, 1, name)}}, nil
+			name = newLookups(names)
+			return []discovery.Mechanism{{Source: newStrictSource(t, 1, name)}}, nil
 		})
 		f(t, func() *channel {
 			c := open(t, b)
-			c.name = name
+			c.lookups = name
 			return c
 		})
 	})
 }
 
-// When a channel opens, the stored answer of another open channel must be kept.
-func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
-	sharing(t, 1, func(t *testing.T, open func() *channel) {
+// The answer of an open channel must not expire, because later channels may need it.
+func TestOpenChannelKeepsStoredAnswer(t *testing.T) {
+	testSharing(t, 1, func(t *testing.T, open func() *channel) {
 		one := open()
-		_ = one.name[0].say("10.0.0.1:1")
+		_ = one.lookups[0].succeed("10.0.0.1:1")
 		time.Sleep(2 * time.Hour)
 		two := open()
 		time.Sleep(time.Second)
-		one.name[0].Fail(errDown)
+		one.lookups[0].Fail(errDown)
 		time.Sleep(time.Second)
-		two.name[0].Fail(errDown)
+		two.lookups[0].Fail(errDown)
 		two.expect(t, "10.0.0.1:1")
 		two.close()
 		one.close()
 		time.Sleep(time.Minute)
 		three := open()
-		three.name[0].Fail(errDown)
+		three.lookups[0].Fail(errDown)
 		three.expect(t, "10.0.0.1:1")
 		three.close()
 	})
 }
 
-func expectRemembered(t *testing.T, c *channel) {
+func expectKeptAddress(t *testing.T, c *channel) {
 	t.Helper()
-	_ = c.name[0].say("10.0.0.3:1")
-	c.name[1].Fail(errDown)
+	_ = c.lookups[0].succeed("10.0.0.3:1")
+	c.lookups[1].Fail(errDown)
 	c.expect(t, "10.0.0.3:1 10.0.0.2:1")
 	c.close()
 }
 
-// One channel cannot look up a name, and another channel finds its addresses later. These addresses
-// must be kept.
-func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
-	sharing(t, 2, func(t *testing.T, open func() *channel) {
+// The lookup of a name fails on one channel and later succeeds on another. A third channel must use
+// the addresses if its own lookup fails.
+func TestAddressesFoundByAnotherChannelAreKept(t *testing.T) {
+	testSharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
-		_ = one.name[0].say("10.0.0.1:1")
-		_ = one.name[1].say("10.0.0.2:1")
-		one.name[1].Fail(errDown)
+		_ = one.lookups[0].succeed("10.0.0.1:1")
+		_ = one.lookups[1].succeed("10.0.0.2:1")
+		one.lookups[1].Fail(errDown)
 		time.Sleep(2 * time.Hour)
 		two := open()
-		_ = two.name[0].say("10.0.0.1:1")
-		_ = two.name[1].say("10.0.0.2:1")
+		_ = two.lookups[0].succeed("10.0.0.1:1")
+		_ = two.lookups[1].succeed("10.0.0.2:1")
 		time.Sleep(time.Second)
 		two.close()
 		one.close()
 		time.Sleep(time.Minute)
-		expectRemembered(t, open())
+		expectKeptAddress(t, open())
 	})
 }
 
-// The stored addresses of a name must be kept even if another channel stores an answer without
-// them.
-func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
-	sharing(t, 2, func(t *testing.T, open func() *channel) {
+// One channel finds the addresses of a name, and another channel then stores an answer without
+// them. A third channel must use the addresses if its own lookup fails.
+func TestAnotherChannelDoesNotRemoveStoredAddresses(t *testing.T) {
+	testSharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
-		_ = one.name[0].say("10.0.0.1:1")
-		_ = one.name[1].say("10.0.0.2:1")
+		_ = one.lookups[0].succeed("10.0.0.1:1")
+		_ = one.lookups[1].succeed("10.0.0.2:1")
 		time.Sleep(2 * time.Hour)
 		two := open()
-		_ = two.name[0].say("10.0.0.1:1")
-		two.name[1].Fail(errDown)
+		_ = two.lookups[0].succeed("10.0.0.1:1")
+		two.lookups[1].Fail(errDown)
 		time.Sleep(10 * time.Second)
 		two.close()
 		one.close()
 		time.Sleep(time.Minute)
-		expectRemembered(t, open())
+		expectKeptAddress(t, open())
 	})
 }
 
 func TestStaticClusterWithoutEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, over(static{listed(t, `{"loadAssignment":{}}`), nil}))
+		c := open(t, resolversFor(staticSource{parseCluster(t, `{"loadAssignment":{}}`), nil}))
 		c.expect(t, "")
 		c.close()
 	})

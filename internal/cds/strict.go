@@ -29,8 +29,9 @@ var (
 	errNoAddresses = errors.New("its resolver answered without addresses")
 )
 
-// strict is the source of a STRICT_DNS cluster. Each address of a name has the weight of the name.
-type strict struct {
+// strictSource is the source of a STRICT_DNS cluster. Each address of a host name becomes an
+// endpoint with the weight of the name.
+type strictSource struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
 	hosts   []string
@@ -38,7 +39,7 @@ type strict struct {
 }
 
 func (m *Maker) strict(c *Cluster, explain func(*envoy.Invalid) error) discovery.Source {
-	s := &strict{cluster: c, explain: explain}
+	s := &strictSource{cluster: c, explain: explain}
 	seen := make(map[string]bool)
 	for _, p := range c.answer.Priorities {
 		for _, l := range p.Localities {
@@ -51,17 +52,18 @@ func (m *Maker) strict(c *Cluster, explain func(*envoy.Invalid) error) discovery
 		}
 	}
 	if len(s.hosts) == 0 {
-		return static{c, explain}
+		return staticSource{c, explain}
 	}
 	return s
 }
 
-func (s *strict) Size() int {
+func (s *strictSource) Size() int {
 	const name = 500
 	return name*len(s.hosts) + topology.Size(&s.cluster.answer)
 }
 
-// hostOf returns the host:port of an endpoint that is a name, or "".
+// hostOf returns the host:port of an endpoint with a host name, or "" if its first address is an IP
+// address or a Unix socket.
 func hostOf(e discovery.Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
@@ -77,13 +79,13 @@ func hostOf(e discovery.Endpoint) string {
 	return address
 }
 
-func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking up " + printable.Count(len(s.hosts), "name", "names"))
-	w := &strictWatch{strict: s, receiver: r, set: names.New(s.recall(r.Remembered()), len(s.addresses()) > 0)}
+	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(s.initialNames(r.Remembered()), len(s.literalAddresses()) > 0)}
 	for i, source := range s.sources {
-		p := &part{w, i}
+		p := &nameLookup{w, i}
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
-		if err != nil { // a failed lookup does not affect the other names
+		if err != nil { // the lookups of the other names must go on
 			p.fail(err)
 			started = discovery.Started{}
 		}
@@ -91,17 +93,17 @@ func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
 	}
 	w.events.Do(func() {
 		w.started = true
-		w.hold.Start(&w.events, names.Hold, func() {
+		w.holdTimer.Start(&w.events, names.Hold, func() {
 			if w.set.Late() {
-				_ = w.changed()
+				_ = w.publish()
 			}
 		})
-		_ = w.changed()
+		_ = w.publish()
 	})
 	return discovery.Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
 
-func (s *strict) Check(read bool) error {
+func (s *strictSource) Check(read bool) error {
 	for _, source := range s.sources {
 		if err := source.Check(read); err != nil {
 			return err
@@ -110,26 +112,26 @@ func (s *strict) Check(read bool) error {
 	return nil
 }
 
-type strictWatch struct {
-	*strict
+type strictSubscription struct {
+	*strictSource
 	receiver *discovery.Receiver
 	names    []discovery.Started
 	closed   atomic.Bool
 
-	events  serial.Serializer // guards the fields below
-	set     *names.Set
-	started bool
-	again   bool // pass on the next answer even if it has not changed
-	hold    serial.Timer
+	events    serial.Serializer // guards the fields below
+	set       *names.Set
+	started   bool
+	force     bool // send the next answer even if it has not changed
+	holdTimer serial.Timer
 	pacing
-	logged string
+	lastLogged string
 }
 
-func (w *strictWatch) close() {
+func (w *strictSubscription) close() {
 	w.closed.Store(true)
 	w.events.Run(func() {
-		w.hold.Stop()
-		w.soon.Stop()
+		w.holdTimer.Stop()
+		w.timer.Stop()
 	})
 	for _, name := range w.names {
 		if name.Close != nil {
@@ -138,10 +140,10 @@ func (w *strictWatch) close() {
 	}
 }
 
-// resolveNow looks up all names again. The next answer is then passed on even if it has not
-// changed, because the channel may have rejected it.
-func (w *strictWatch) resolveNow() {
-	w.events.Run(func() { w.again = true })
+// resolveNow looks up all names again. The next answer is sent even if it has not changed, because
+// the channel may have rejected the last one.
+func (w *strictSubscription) resolveNow() {
+	w.events.Run(func() { w.force = true })
 	for _, name := range w.names {
 		if name.ResolveNow != nil {
 			name.ResolveNow()
@@ -149,71 +151,71 @@ func (w *strictWatch) resolveNow() {
 	}
 }
 
-type part struct {
-	*strictWatch
+type nameLookup struct {
+	*strictSubscription
 	index int
 }
 
-// update applies an answer. If it can pass the answer on at once, it returns the channel's error.
-// An answer without addresses counts as a failure, because gRPC's DNS resolver reports missing
-// names in that way.
-func (p *part) update(a discovery.Answer) error {
+// update applies the result of a lookup. If the cluster's answer is sent at once, it returns the
+// channel's error. A result without addresses counts as a failure, because gRPC's DNS resolver
+// returns no addresses for a name that does not exist.
+func (p *nameLookup) update(a discovery.Answer) error {
 	addresses := addressesIn(a.Resolved)
 	if len(addresses) == 0 {
 		p.fail(errNoAddresses)
 		return errNoAddresses
 	}
-	var verdict atomic.Pointer[error]
+	var result atomic.Pointer[error]
 	p.events.Run(func() {
-		if p.set.Found(p.index, addresses) || p.again {
-			err := p.changed()
-			verdict.Store(&err)
+		if p.set.Found(p.index, addresses) || p.force {
+			err := p.publish()
+			result.Store(&err)
 		}
 	})
-	if err := verdict.Load(); err != nil {
+	if err := result.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-func (p *part) fail(err error) {
+func (p *nameLookup) fail(err error) {
 	err = join.Stable(err)
 	p.events.Run(func() {
-		if p.set.Failed(p.index, err, time.Now()) || p.again {
-			_ = p.changed()
+		if p.set.Failed(p.index, err, time.Now()) || p.force {
+			_ = p.publish()
 		}
 	})
 }
 
-func (w *strictWatch) ready() bool { return w.started && !w.closed.Load() && w.set.Ready() }
+func (w *strictSubscription) ready() bool { return w.started && !w.closed.Load() && w.set.Ready() }
 
-func (w *strictWatch) tell() error {
-	w.begin()
+func (w *strictSubscription) publishNow() error {
+	w.recordUpdate()
 	flaws := w.set.Flaws(func(i int) string { return w.hosts[i] })
 	known := make(map[string]discovery.Name, len(w.hosts))
 	for i, n := range w.set.Names() {
 		known[w.hosts[i]] = discovery.Name{Addresses: n.Addresses, Until: n.Until}
 	}
-	answer, some := w.resolved(known)
-	if w.set.Fails(some) {
+	answer, hasEndpoints := w.resolve(known)
+	if w.set.Fails(hasEndpoints) {
 		w.receiver.Fail(errors.New(flaws))
 		return nil
 	}
 	w.log(flaws)
 	answer.Names = known
 	err := w.receiver.Update(answer)
-	w.again = err != nil
+	w.force = err != nil
 	return err
 }
 
-func (w *strictWatch) log(flaws string) {
-	if flaws != "" && flaws != w.logged {
+func (w *strictSubscription) log(flaws string) {
+	if flaws != "" && flaws != w.lastLogged {
 		logger.Warningf("cluster %q: %s; the other names are used", w.cluster.Name, printable.Text(flaws))
 	}
-	w.logged = flaws
+	w.lastLogged = flaws
 }
 
-func (s *strict) recall(known map[string]discovery.Name) []names.Name {
+func (s *strictSource) initialNames(known map[string]discovery.Name) []names.Name {
 	list := make([]names.Name, len(s.hosts))
 	for i, host := range s.hosts {
 		list[i] = names.Name{Addresses: known[host].Addresses, Held: names.Held{Until: known[host].Until}}
@@ -231,13 +233,13 @@ func addressesIn(endpoints []resolver.Endpoint) []string {
 	return addresses
 }
 
-// resolved replaces the names in the cluster by their addresses. An address that several names have
-// belongs to the first of them. If an endpoint has additional addresses, they are added to the
+// resolve replaces each host name in the cluster by its addresses. An address that several names
+// have is used only for the first of them. The additional addresses of an endpoint are added to the
 // first address of its name.
-func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Answer, some bool) {
+func (s *strictSource) resolve(names map[string]discovery.Name) (answer discovery.Answer, hasEndpoints bool) {
 	answer = s.cluster.answerWith(s.explain)
 	answer.Identity, answer.Empty = "", false
-	taken := s.addresses()
+	used := s.literalAddresses()
 	answer.Priorities = slices.Clone(answer.Priorities)
 	for i, p := range answer.Priorities {
 		localities := slices.Clone(p.Localities)
@@ -246,26 +248,26 @@ func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Ans
 			for _, e := range l.Endpoints {
 				host := hostOf(e)
 				if host == "" {
-					list, some = append(list, e), true
+					list, hasEndpoints = append(list, e), true
 					continue
 				}
 				for _, address := range names[host].Addresses {
 					address, problem := topology.CanonicalAddress(address)
-					if problem == "" && taken.take(address) {
-						list, some = append(list, at(e, address, taken)), true
+					if problem == "" && used.add(address) {
+						list, hasEndpoints = append(list, withAddress(e, address, used)), true
 					}
 				}
 			}
-			localities[j].Endpoints = fit(list)
+			localities[j].Endpoints = limitWeights(list)
 		}
 		answer.Priorities[i].Localities = localities
 	}
-	return answer, some
+	return answer, hasEndpoints
 }
 
-type addresses map[string]bool
+type addressSet map[string]bool
 
-func (t addresses) take(address string) bool {
+func (t addressSet) add(address string) bool {
 	if t[address] {
 		return false
 	}
@@ -273,14 +275,14 @@ func (t addresses) take(address string) bool {
 	return true
 }
 
-func (s *strict) addresses() addresses {
-	taken := make(addresses)
+func (s *strictSource) literalAddresses() addressSet {
+	taken := make(addressSet)
 	for _, p := range s.cluster.answer.Priorities {
 		for _, l := range p.Localities {
 			for _, e := range l.Endpoints {
 				if hostOf(e) == "" {
 					for _, address := range e.Addresses {
-						taken.take(address)
+						taken.add(address)
 					}
 				}
 			}
@@ -289,22 +291,22 @@ func (s *strict) addresses() addresses {
 	return taken
 }
 
-// at returns a copy of the endpoint with another first address. It keeps only those additional
-// addresses that are not taken yet.
-func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoint {
+// withAddress returns a copy of the endpoint with another first address. It omits additional
+// addresses that are in taken, and adds the others to taken.
+func withAddress(e discovery.Endpoint, address string, taken addressSet) discovery.Endpoint {
 	addresses := []string{address}
-	for _, more := range e.Addresses[1:] {
-		if taken.take(more) {
-			addresses = append(addresses, more)
+	for _, additional := range e.Addresses[1:] {
+		if taken.add(additional) {
+			addresses = append(addresses, additional)
 		}
 	}
 	e.Addresses = addresses
 	return e
 }
 
-// fit scales down the weights of a locality whose sum exceeds the limit. This can happen because
-// each address of a name has the name's weight.
-func fit(list []discovery.Endpoint) []discovery.Endpoint {
+// limitWeights scales down the weights of a locality if their sum exceeds the limit. This can
+// happen because each address of a name has the name's weight.
+func limitWeights(list []discovery.Endpoint) []discovery.Endpoint {
 	var sum uint64
 	for _, e := range list {
 		sum += uint64(max(e.Weight, 1))
@@ -312,59 +314,59 @@ func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	if sum <= math.MaxUint32 {
 		return list
 	}
-	by := sum/(math.MaxUint32-uint64(len(list))) + 1 // with this divisor, no weight becomes 0
+	divisor := sum/(math.MaxUint32-uint64(len(list))) + 1 // leaves room to raise each weight to at least 1
 	for i := range list {
-		list[i].Weight = uint32(max(uint64(list[i].Weight)/by, 1))
+		list[i].Weight = uint32(max(uint64(list[i].Weight)/divisor, 1))
 	}
 	return list
 }
 
-// These constants determine the minimum time between two answers. Many names may be resolved within
-// seconds, and building an answer takes time for each of them.
+// These constants determine the minimum time between two answers. A cluster may have many names
+// whose lookups end within seconds, and each answer costs CPU time for every name.
 const (
-	fewNames  = 16
-	pauseEach = 100 * time.Microsecond // for each name; building an answer takes about a thirtieth of this
+	fewNames     = 16                     // answers for at most fewNames names are not delayed
+	pausePerName = 100 * time.Microsecond // for each name; to build an answer takes about a thirtieth of this
 )
 
 type pacing struct {
-	told     time.Time
-	soon     serial.Timer
-	refusals int
+	lastUpdate time.Time
+	timer      serial.Timer
+	rejections int
 }
 
-func (p *pacing) begin() {
-	p.told = time.Now()
-	p.soon.Stop()
+func (p *pacing) recordUpdate() {
+	p.lastUpdate = time.Now()
+	p.timer.Stop()
 }
 
-// changed passes on the current answer, at once or after a pause.
-func (w *strictWatch) changed() error {
+// publish sends the current answer, at once or after the minimum time since the last one.
+func (w *strictSubscription) publish() error {
 	if !w.ready() {
 		return nil
 	}
-	if n := len(w.hosts); n > fewNames && !w.told.IsZero() {
-		if wait := time.Until(w.told.Add(time.Duration(n) * pauseEach)); wait > 0 {
-			w.later(wait)
+	if n := len(w.hosts); n > fewNames && !w.lastUpdate.IsZero() {
+		if wait := time.Until(w.lastUpdate.Add(time.Duration(n) * pausePerName)); wait > 0 {
+			w.publishAfter(wait)
 			return nil
 		}
 	}
-	return w.tell()
+	return w.publishNow()
 }
 
-// later passes on the answer after the wait. If the channel rejects it, later tries again, because
-// there is no caller that could receive the error.
-func (w *strictWatch) later(wait time.Duration) {
-	if w.soon.Runs() {
+// publishAfter sends the answer after the wait. If the channel rejects it, publishAfter tries
+// again, because no caller can receive the error.
+func (w *strictSubscription) publishAfter(wait time.Duration) {
+	if w.timer.Runs() {
 		return
 	}
-	w.soon.Start(&w.events, wait, func() {
+	w.timer.Start(&w.events, wait, func() {
 		switch {
 		case !w.ready():
-		case w.tell() == nil:
-			w.refusals = 0
+		case w.publishNow() == nil:
+			w.rejections = 0
 		default:
-			w.later(xnet.Backoff(w.refusals, rand.Float64()))
-			w.refusals++
+			w.publishAfter(xnet.Backoff(w.rejections, rand.Float64()))
+			w.rejections++
 		}
 	})
 }
