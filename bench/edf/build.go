@@ -25,10 +25,10 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	for range counts {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		took := timed(build)
+		elapsed := timed(build)
 		runtime.ReadMemStats(&after)
 		samples = append(samples, buildCost{
-			ns:    float64(took.Nanoseconds()) / n,
+			ns:    float64(elapsed.Nanoseconds()) / n,
 			bytes: float64(after.TotalAlloc-before.TotalAlloc) / n,
 		})
 	}

@@ -24,19 +24,19 @@ type contestant struct {
 // contestants returns the pickers to compare. The first one is the baseline, a single atomic add.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
-		floor(),
-		next("edf.Next", entries(weights, false)),
-		next("edf.Next, random start", entries(weights, true)),
+		atomicAdd(),
+		schedulerPicks("edf.Next", entries(weights, false)),
+		schedulerPicks("edf.Next, random start", entries(weights, true)),
 		generatedTree(weights),
 		textbookEDF(weights),
 		randomWRR(weights),
 		roundRobin(weights),
 		weightedRoundRobin(weights),
-		watchedTree(weights),
+		debugTree(weights),
 	}
 }
 
-func floor() contestant {
+func atomicAdd() contestant {
 	var counter atomic.Uint64
 	return contestant{name: "floor", loop: func(n int) {
 		for range n {
@@ -56,7 +56,7 @@ func entries(weights []uint32, randomStart bool) []edf.Entry {
 	return entries
 }
 
-func next(name string, entries []edf.Entry) contestant {
+func schedulerPicks(name string, entries []edf.Entry) contestant {
 	s := edf.New(entries)
 	return contestant{name: name, loop: func(n int) {
 		for range n {

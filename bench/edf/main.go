@@ -3,9 +3,9 @@
 //
 //	go run ./bench/edf
 //
-// Times of different machines or runs are not comparable. Compare the ratios to the floor, which is
-// the time of one atomic add on a shared counter, measured alternately with the pickers. The machine
-// should be otherwise idle.
+// Times of different machines or runs are not comparable. Compare the ratios to the floor, which
+// is the time of one atomic add on a shared counter, measured alternately with the pickers. The
+// machine should be otherwise idle.
 package main
 
 import (

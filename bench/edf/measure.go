@@ -32,24 +32,24 @@ func measureRow(d distribution, n, counts int, span time.Duration) rowResult {
 		var floor cell
 		for i, c := range all {
 			runtime.GC()
-			now := measure(c, span)
+			sample := measure(c, span)
 			if i == 0 {
-				floor = now
+				floor = sample
 			}
-			now.serialRatio = now.serial / floor.serial
-			now.parallelRatio = now.parallel / floor.parallel
-			samples[i] = append(samples[i], now)
+			sample.serialRatio = sample.serial / floor.serial
+			sample.parallelRatio = sample.parallel / floor.parallel
+			samples[i] = append(samples[i], sample)
 		}
 	}
 	row := rowResult{weights: d.name, endpoints: n}
 	for i, c := range all {
-		of := func(f func(cell) float64) float64 { return medianOf(samples[i], f) }
+		median := func(f func(cell) float64) float64 { return medianOf(samples[i], f) }
 		row.cells = append(row.cells, cell{
 			name:          c.name,
-			serial:        of(func(c cell) float64 { return c.serial }),
-			parallel:      of(func(c cell) float64 { return c.parallel }),
-			serialRatio:   of(func(c cell) float64 { return c.serialRatio }),
-			parallelRatio: of(func(c cell) float64 { return c.parallelRatio }),
+			serial:        median(func(c cell) float64 { return c.serial }),
+			parallel:      median(func(c cell) float64 { return c.parallel }),
+			serialRatio:   median(func(c cell) float64 { return c.serialRatio }),
+			parallelRatio: median(func(c cell) float64 { return c.parallelRatio }),
 			allocs:        fewestAllocs(samples[i]),
 		})
 		if c.close != nil {

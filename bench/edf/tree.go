@@ -110,15 +110,15 @@ func generatedTree(weights []uint32) contestant {
 
 // debugTree returns the contestant of generatedTree, but as in a program that imports package
 // debug: the end of each call is counted.
-func watchedTree(weights []uint32) contestant {
+func debugTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
 	stop := t.policy.(shell.Watchable).Watch()
-	counts := func() bool {
+	isWatched := func() bool {
 		result, err := t.cc.State().Picker.Pick(balancer.PickInfo{})
 		return err == nil && result.Done != nil
 	}
-	for !counts() {
+	for !isWatched() {
 		runtime.Gosched()
 	}
 	p := t.cc.State().Picker

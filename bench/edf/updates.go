@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-type work struct {
+type cost struct {
 	took          time.Duration
 	allocs, bytes uint64
 }
 
 // costOf runs f counts times and returns the median of each cost. prepare creates the argument of
 // f, and done releases it. Their cost is not measured.
-func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
-	var samples []work
+func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) cost {
+	var samples []cost
 	for range counts {
-		with := prepare()
+		argument := prepare()
 		runtime.GC()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		took := timed(func() { f(with) })
+		took := timed(func() { f(argument) })
 		runtime.ReadMemStats(&after)
-		done(with)
-		samples = append(samples, work{took, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc})
+		done(argument)
+		samples = append(samples, cost{took, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc})
 	}
-	return work{
-		took:   time.Duration(medianOf(samples, func(w work) float64 { return float64(w.took) })),
-		allocs: uint64(medianOf(samples, func(w work) float64 { return float64(w.allocs) })),
-		bytes:  uint64(medianOf(samples, func(w work) float64 { return float64(w.bytes) })),
+	return cost{
+		took:   time.Duration(medianOf(samples, func(w cost) float64 { return float64(w.took) })),
+		allocs: uint64(medianOf(samples, func(w cost) float64 { return float64(w.allocs) })),
+		bytes:  uint64(medianOf(samples, func(w cost) float64 { return float64(w.bytes) })),
 	}
 }
 
-func (w work) String() string {
+func (w cost) String() string {
 	return fmt.Sprintf("%.1f ms, %d allocs, %.1f MB", float64(w.took.Microseconds())/1000, w.allocs, float64(w.bytes)/1e6)
 }
 
@@ -51,7 +51,7 @@ cluster, and parses the configuration.
 		weights := distributions[1].weights(n)
 		cluster := answerOf(weights)
 		slices.Reverse(weights)
-		turned := answerOf(weights)
+		reversed := answerOf(weights)
 
 		up := func() *tree {
 			t := newTree()
@@ -59,7 +59,7 @@ cluster, and parses the configuration.
 			return t
 		}
 		probe := newTree()
-		first, second := probe.stateOf(cluster), probe.stateOf(turned)
+		first, second := probe.stateOf(cluster), probe.stateOf(reversed)
 		probe.close()
 		fmt.Printf("| %d | %v | %v | %v | %v |\n", n,
 			costOf(counts, newTree, func(t *tree) { t.bringUp(first) }, (*tree).close),

@@ -28,7 +28,7 @@ type contestant struct {
 const baseline = "grpc-go round_robin"
 
 // zeroOptions disables features that grpc-go does not have, such as standbys.
-var bare = understudy.Options{}
+var zeroOptions = understudy.Options{}
 
 var standby = understudy.Options{WarmStandby: 1, FastFailover: true}
 
@@ -41,10 +41,10 @@ func recommended() understudy.Options {
 func contestants() []contestant {
 	return []contestant{
 		{"file:", 2, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-			return understudy.NewClient("file://"+l.file, bare, opts...)
+			return understudy.NewClient("file://"+l.file, zeroOptions, opts...)
 		}},
 		{"failover:", 2, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-			return understudy.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), bare, opts...)
+			return understudy.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), zeroOptions, opts...)
 		}},
 		{"file: with a standby", 4, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			return understudy.NewClient("file://"+l.file, standby, opts...)
@@ -58,23 +58,23 @@ func contestants() []contestant {
 		{"failover: as recommended", 4, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			return understudy.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), recommended(), opts...)
 		}},
-		{"grpc-go pick_first", 1, stock("pick_first", fixed)},
-		{"grpc-go pick_first, DNS", 1, stock("pick_first", looksUp)},
-		{baseline, 4, stock("round_robin", fixed)},
-		{baseline + ", DNS", 4, stock("round_robin", looksUp)},
-		{baseline + ", told of the second tier when asked", 2, stock("round_robin", switching)},
+		{"grpc-go pick_first", 1, stock("pick_first", fixedList)},
+		{"grpc-go pick_first, DNS", 1, stock("pick_first", resolvedByDNS)},
+		{baseline, 4, stock("round_robin", fixedList)},
+		{baseline + ", DNS", 4, stock("round_robin", resolvedByDNS)},
+		{baseline + ", told of the second tier when asked", 2, stock("round_robin", switchedOnRequest)},
 	}
 }
 
-func stock(policy string, by func(*lab) (string, resolver.Builder)) func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error) {
+func stock(policy string, targetFor func(*lab) (string, resolver.Builder)) func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-		target, r := by(l)
+		target, r := targetFor(l)
 		config := fmt.Sprintf(`{"loadBalancingConfig": [{%q: {}}]}`, policy)
 		return grpc.NewClient(target, append(opts, grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(config))...)
 	}
 }
 
-func fixed(l *lab) (string, resolver.Builder) {
+func fixedList(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("fixed")
 	r.InitialState(stateOf(append(l.first.addresses(), l.second.addresses()...)))
 	return "fixed:///both", r
@@ -82,7 +82,7 @@ func fixed(l *lab) (string, resolver.Builder) {
 
 // switchedOnRequest returns a target whose resolver sends the addresses of the first group. When
 // gRPC requests re-resolution, it immediately sends the addresses of the second group.
-func switching(l *lab) (string, resolver.Builder) {
+func switchedOnRequest(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))
 	var once sync.Once
@@ -92,7 +92,7 @@ func switching(l *lab) (string, resolver.Builder) {
 	return "told:///tiers", r
 }
 
-func looksUp(l *lab) (string, resolver.Builder) {
+func resolvedByDNS(l *lab) (string, resolver.Builder) {
 	return l.dnsTarget("both", l.first.port), resolver.Get("dns")
 }
 
@@ -111,7 +111,7 @@ type lab struct {
 
 func startLab() (*lab, error) {
 	l := &lab{dns: dnstest.Start()}
-	err := l.fill()
+	err := l.start()
 	if err != nil {
 		l.close()
 		return nil, err
@@ -119,7 +119,7 @@ func startLab() (*lab, error) {
 	return l, nil
 }
 
-func (l *lab) fill() (err error) {
+func (l *lab) start() (err error) {
 	if l.first, err = startTier("first", "0", "127.0.0.1", "127.0.0.2"); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (l *lab) dnsTarget(name, port string) string {
 	return fmt.Sprintf("dns://%s/%s.test:%s", l.dns.Address(), name, port)
 }
 
-func (l *lab) asked() int {
+func (l *lab) lookups() int {
 	n := 0
 	for _, name := range []string{"first.test", "second.test", "both.test"} {
 		n += l.dns.Asked(name, "A")

@@ -77,14 +77,14 @@ func printTable(all []contestant, results [][]result, channels int) {
 	fmt.Println("| | until every channel answers | times " + baseline + " | shortest to longest run | until half do | CPU | calls per channel | lookups per channel |")
 	fmt.Println("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
 	for i, c := range all {
-		every := func(r result) time.Duration { return r.all }
-		at := medianOf(results[i], every)
+		untilAll := func(r result) time.Duration { return r.all }
+		median := medianOf(results[i], untilAll)
 		ratio := "-"
 		if floor > 0 {
-			ratio = fmt.Sprintf("%.2f", float64(at)/float64(floor))
+			ratio = fmt.Sprintf("%.2f", float64(median)/float64(floor))
 		}
 		slices.SortFunc(results[i], func(a, b result) int { return cmp.Compare(a.all, b.all) })
-		fmt.Printf("| %s | %s | %s | %s–%s | %s | %s | %.1f | %.1f |\n", c.name, ms(at), ratio,
+		fmt.Printf("| %s | %s | %s | %s–%s | %s | %s | %.1f | %.1f |\n", c.name, ms(median), ratio,
 			ms(results[i][0].all), ms(results[i][len(results[i])-1].all),
 			ms(medianOf(results[i], func(r result) time.Duration { return r.median })),
 			ms(medianOf(results[i], func(r result) time.Duration { return r.cpu })),

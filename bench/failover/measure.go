@@ -18,12 +18,12 @@ type result struct {
 	lookups     int
 }
 
-const settled = 2 * time.Minute
+const runTimeout = 2 * time.Minute
 
 // run opens channels, waits for their connections, and kills the first group of backends. It
 // measures the time until the second group has answered a call on each channel.
 func run(c contestant, channels int, during func(func())) (result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), settled)
+	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
 	l, err := startLab()
 	if err != nil {
@@ -47,12 +47,12 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	}
 	var r result
 	during(func() {
-		start, busy, asked := time.Now(), cpuTime(), l.asked()
+		start, busy, asked := time.Now(), cpuTime(), l.lookups()
 		l.first.kill()
 		var after []answer
 		if after, err = answers(ctx, conns, l.second.name); err == nil {
 			r = summary(start, after)
-			r.cpu, r.lookups = cpuTime()-busy, l.asked()-asked
+			r.cpu, r.lookups = cpuTime()-busy, l.lookups()-asked
 		}
 	})
 	return r, err
@@ -95,8 +95,8 @@ type answer struct {
 	attempts int
 }
 
-// answers makes calls on all channels concurrently. On each channel, it stops when the named group
-// of backends answers, or when any group answers if name is "".
+// answers makes calls on all channels concurrently. On each channel, it stops when the named
+// group of backends answers, or when any group answers if name is "".
 func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answer, error) {
 	all := make([]answer, len(conns))
 	var wg sync.WaitGroup
@@ -104,7 +104,7 @@ func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answ
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				all[i].attempts++
-				if by, err := callName(ctx, cc); err == nil && (name == "" || by == name) {
+				if group, err := callName(ctx, cc); err == nil && (name == "" || group == name) {
 					all[i].at = time.Now()
 					return
 				}
@@ -119,23 +119,23 @@ func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answ
 }
 
 type counter struct {
-	mu   sync.Mutex
-	open int
-	news chan struct{}
+	mu      sync.Mutex
+	open    int
+	changed chan struct{}
 }
 
-func newCounter() *counter { return &counter{news: make(chan struct{})} }
+func newCounter() *counter { return &counter{changed: make(chan struct{})} }
 
 func (c *counter) await(ctx context.Context, n int) error {
 	for {
 		c.mu.Lock()
-		open, news := c.open, c.news
+		open, changed := c.open, c.changed
 		c.mu.Unlock()
 		if open == n {
 			return nil
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-ctx.Done():
 			return fmt.Errorf("%d connections are open, want %d", open, n)
 		}
@@ -151,8 +151,8 @@ func (c *counter) HandleConn(_ context.Context, s stats.ConnStats) {
 	case *stats.ConnEnd:
 		c.open--
 	}
-	close(c.news)
-	c.news = make(chan struct{})
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 func (c *counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }

@@ -67,7 +67,7 @@ func polylines(t *testing.T, path string) (lines int) {
 }
 
 // The page and the plots in docs/fleet must match the recording in tiers.csv.
-func TestTiersPageIsThatOfTheRecord(t *testing.T) {
+func TestTiersPageMatchesRecording(t *testing.T) {
 	r, err := parseRecord(recorded)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestTiersPageIsThatOfTheRecord(t *testing.T) {
 	}
 }
 
-func TestRunWritesAPageAndAPlot(t *testing.T) {
+func TestRunWritesPagesAndPlots(t *testing.T) {
 	directory := t.TempDir()
 	if err := run(directory, small); err != nil {
 		t.Fatal(err)

@@ -15,13 +15,13 @@ import (
 func main() {
 	out := flag.String("out", filepath.Join("docs", "fleet"), "the directory to write to")
 	flag.Parse()
-	if err := run(*out, published); err != nil {
+	if err := run(*out, publishedFleet); err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
 	}
 }
 
-var published = fleet{clients: 10_000, endpoints: 1000, maxWeight: 100, calls: 50}
+var publishedFleet = fleet{clients: 10_000, endpoints: 1000, maxWeight: 100, calls: 50}
 
 func run(directory string, f fleet) error {
 	results := f.simulate()

@@ -6,7 +6,7 @@ import (
 )
 
 // tableRows lists the numbers of calls per client that have a row in the tables.
-var shown = []int{1, 2, 5, 10, 20, 50}
+var tableRows = []int{1, 2, 5, 10, 20, 50}
 
 const introduction = `# A fleet's first calls
 
@@ -52,7 +52,7 @@ func table(b *strings.Builder, f fleet, results []result, cell func(r result, k 
 		fmt.Fprintf(b, " %s |", r.name)
 	}
 	b.WriteString("\n| ---: |" + strings.Repeat(" ---: |", len(results)) + "\n")
-	for _, calls := range shown {
+	for _, calls := range tableRows {
 		if calls > f.calls {
 			break
 		}

@@ -68,7 +68,7 @@ func grid(b *strings.Builder, a axes) {
 		fmt.Fprintf(b, "<path d=\"M%d %.1fH%d\" class=\"grid\"/>\n", left, a.y(o), right)
 		text(b, left-10, a.y(o)+4, "end", "ink", fmt.Sprintf("%.0f×", o))
 	}
-	for _, calls := range shown {
+	for _, calls := range tableRows {
 		if calls <= a.calls {
 			text(b, a.x(calls), bottom+22, "middle", "ink", fmt.Sprint(calls))
 		}

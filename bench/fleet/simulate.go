@@ -51,8 +51,8 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 }
 
 // randomStart returns a client whose sequence of picks starts at a random point. One endpoint,
-// drawn at random by weight, has just been picked. Of each other endpoint's interval, a random part
-// remains.
+// drawn at random by weight, has just been picked. Of each other endpoint's interval, a random
+// part remains.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {
@@ -65,15 +65,15 @@ func (f fleet) randomStart(random *rand.Rand) client {
 
 // lottery returns a client that draws each endpoint at random, by weight.
 func (f fleet) lottery(random *rand.Rand) client {
-	below := make([]int, f.endpoints)
+	cumulated := make([]int, f.endpoints)
 	sum := 0
-	for i := range below {
+	for i := range cumulated {
 		sum += int(f.weight(i))
-		below[i] = sum
+		cumulated[i] = sum
 	}
 	return func() int {
 		draw := random.IntN(sum)
-		return sort.Search(len(below), func(i int) bool { return below[i] > draw })
+		return sort.Search(len(cumulated), func(i int) bool { return cumulated[i] > draw })
 	}
 }
 
@@ -111,15 +111,15 @@ func (f fleet) summarise(load []int, calls int) (overload, worst, busy float64) 
 	multiple := func(i int) float64 {
 		return float64(load[i]) * float64(sum) / (float64(calls) * float64(f.weight(i)))
 	}
-	largest, some := 0, 0
+	largest, called := 0, 0
 	for i, n := range load {
 		if n > 0 {
-			some++
+			called++
 		}
 		if n > load[largest] {
 			largest = i
 		}
 		worst = max(worst, multiple(i))
 	}
-	return multiple(largest), worst, float64(some) / float64(len(load))
+	return multiple(largest), worst, float64(called) / float64(len(load))
 }

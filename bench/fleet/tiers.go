@@ -11,7 +11,7 @@ import (
 //go:embed tiers.csv
 var recorded string
 
-type record struct {
+type recording struct {
 	clients, backends, callMillis int
 	cost, connection              cost // the cost of a client, and of a connection to a backend
 	seconds                       [][]int
@@ -23,17 +23,17 @@ type cost struct{ bytes, goroutines int }
 // priority. A row of seconds has the calls to each backend, beginning with the backends of p0; the
 // connection attempts to each backend, in the same order; the connection attempts to the management
 // server; and the failed calls.
-func (r record) calls(priority int) (from, to int) {
+func (r recording) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }
 
-func (r record) connections(priority int) (from, to int) {
+func (r recording) connections(priority int) (from, to int) {
 	from, to = r.calls(priority)
 	return from + 2*r.backends, to + 2*r.backends
 }
 
-func (r record) control() int { return 4 * r.backends }
-func (r record) failed() int  { return 4*r.backends + 1 }
+func (r recording) control() int { return 4 * r.backends }
+func (r recording) failed() int  { return 4*r.backends + 1 }
 
 // phases lists the events of the recording, and the second at which each one occurs.
 var phases = []struct {
@@ -49,33 +49,33 @@ var phases = []struct {
 	{600, ""},
 }
 
-func parseRecord(text string) (record, error) {
+func parseRecord(text string) (recording, error) {
 	var rows [][]int
 	for line := range strings.Lines(text) {
 		var row []int
 		for cell := range strings.SplitSeq(strings.TrimSpace(line), ",") {
 			n, err := strconv.Atoi(cell)
 			if err != nil {
-				return record{}, fmt.Errorf("tiers.csv, line %d: %w", len(rows)+1, err)
+				return recording{}, fmt.Errorf("tiers.csv, line %d: %w", len(rows)+1, err)
 			}
 			row = append(row, n)
 		}
 		rows = append(rows, row)
 	}
 	if len(rows) != phases[len(phases)-1].from+1 || len(rows[0]) != 7 {
-		return record{}, fmt.Errorf("tiers.csv: %d lines, want the fleet and a line for each of %d seconds", len(rows), phases[len(phases)-1].from)
+		return recording{}, fmt.Errorf("tiers.csv: %d lines, want the fleet and a line for each of %d seconds", len(rows), phases[len(phases)-1].from)
 	}
 	h := rows[0]
-	r := record{clients: h[0], backends: h[1], callMillis: h[2], cost: cost{h[3], h[4]}, connection: cost{h[5], h[6]}, seconds: rows[1:]}
+	r := recording{clients: h[0], backends: h[1], callMillis: h[2], cost: cost{h[3], h[4]}, connection: cost{h[5], h[6]}, seconds: rows[1:]}
 	for i, s := range r.seconds {
 		if len(s) != r.failed()+1 {
-			return record{}, fmt.Errorf("tiers.csv, line %d: %d columns, want %d", i+2, len(s), r.failed()+1)
+			return recording{}, fmt.Errorf("tiers.csv, line %d: %d columns, want %d", i+2, len(s), r.failed()+1)
 		}
 	}
 	return r, nil
 }
 
-func (r record) column(c, from, to int) []int {
+func (r recording) column(c, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
 		all = append(all, s[c])
@@ -84,7 +84,7 @@ func (r record) column(c, from, to int) []int {
 }
 
 // busiest returns, for each second from from to to-1, the maximum of the columns first to end-1.
-func (r record) busiest(first, end, from, to int) []int {
+func (r recording) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
 		all = append(all, slices.Max(s[first:end]))
@@ -99,7 +99,7 @@ func steady(column []int) int {
 	return tail[len(tail)/2]
 }
 
-func tiersPage(r record) string {
+func tiersPage(r recording) string {
 	var b strings.Builder
 	base := cost{r.cost.bytes - r.backends*r.connection.bytes, r.cost.goroutines - r.backends*r.connection.goroutines}
 	fmt.Fprintf(&b, tiersText, thousands(r.clients), r.backends, float64(r.callMillis)/1000)
@@ -162,7 +162,7 @@ backends. Each connection costs %d KB and %d goroutines, and the rest %d KB and 
 MB, and about %s fit into 10 GB. Go's garbage collector lets the process grow to twice that size.
 `
 
-func tiers(r record) map[string]string {
+func tiers(r recording) map[string]string {
 	lines := func(name string, class, from, to int) (list []series) {
 		for c := from; c < to; c++ {
 			list = append(list, series{name, class, r.column(c, 0, len(r.seconds))})
@@ -170,15 +170,15 @@ func tiers(r record) map[string]string {
 		}
 		return list
 	}
-	of := func(columns func(int) (int, int)) []series {
+	bothPriorities := func(columns func(int) (int, int)) []series {
 		from0, to0 := columns(0)
 		from1, to1 := columns(1)
 		return append(lines("p0", 0, from0, to0), lines("p1", 1, from1, to1)...)
 	}
-	asked := append(of(r.connections), series{"control plane", 2, r.column(r.control(), 0, len(r.seconds))})
+	connections := append(bothPriorities(r.connections), series{"control plane", 2, r.column(r.control(), 0, len(r.seconds))})
 	return map[string]string{
 		"tiers.md":        tiersPage(r),
-		"calls.svg":       timePlot("calls per second, one line per backend", linear, of(r.calls)),
-		"connections.svg": timePlot("connections requested per second, one line per backend", logarithmic, asked),
+		"calls.svg":       timePlot("calls per second, one line per backend", linear, bothPriorities(r.calls)),
+		"connections.svg": timePlot("connections requested per second, one line per backend", logarithmic, connections),
 	}
 }

@@ -16,12 +16,12 @@ type series struct {
 // scale maps the values from 0 to most to positions from 0 to 1. grid returns the values at which
 // grid lines are drawn.
 type scale struct {
-	at   func(n, most int) float64
-	grid func(most int) []int
+	position func(n, most int) float64
+	grid     func(most int) []int
 }
 
 var linear = scale{
-	at: func(n, most int) float64 { return float64(n) / float64(most) },
+	position: func(n, most int) float64 { return float64(n) / float64(most) },
 	grid: func(most int) (lines []int) {
 		step := int(math.Pow(10, math.Floor(math.Log10(float64(most)))))
 		if most/step < 3 {
@@ -37,7 +37,7 @@ var linear = scale{
 // logarithmic is a scale for plots with both small and large values. The value 0 has no logarithm
 // and is drawn a little below 1.
 var logarithmic = scale{
-	at: func(n, most int) float64 {
+	position: func(n, most int) float64 {
 		const zero = 0.08
 		if n == 0 {
 			return 0
@@ -62,7 +62,7 @@ func timePlot(title string, s scale, lines []series) string {
 	}
 	seconds := phases[len(phases)-1].from
 	x := func(second int) float64 { return left + float64(second)/float64(seconds)*(right-left) }
-	y := func(n int) float64 { return bottom - s.at(n, most)*(bottom-top) }
+	y := func(n int) float64 { return bottom - s.position(n, most)*(bottom-top) }
 	var b strings.Builder
 	begin(&b)
 	text(&b, left, 26, "start", "ink", title)

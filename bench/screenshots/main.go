@@ -66,7 +66,7 @@ func takeAll(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.take(ctx, "debug-many.png", many, desk, `/and [\d,]+ READY more/.test(document.body.innerText) && document.body.innerText.includes("TRANSIENT FAILURE") && `+fmt.Sprintf(calm, 0))
+	return c.take(ctx, "debug-many.png", many, desk, `/and [\d,]+ READY more/.test(document.body.innerText) && document.body.innerText.includes("TRANSIENT FAILURE") && `+fmt.Sprintf(enoughCalls, 0))
 }
 
 type camera struct {
@@ -74,7 +74,7 @@ type camera struct {
 	dir     string
 }
 
-const calm = `document.getElementById("live").innerText === "live" &&
+const enoughCalls = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
 // take opens a page, waits until the JavaScript condition is true, and takes a screenshot.
@@ -128,15 +128,15 @@ func write(file string, shot []byte) error {
 
 func (c *camera) takeDemo(ctx context.Context, demo string) error {
 	debug := demo + "debug/understudy/"
-	first := `document.body.innerText.includes("Calls go to p0") && ` + fmt.Sprintf(calm, 300)
-	second := `document.body.innerText.includes("Calls go to p1") && ` + fmt.Sprintf(calm, 300)
+	first := `document.body.innerText.includes("Calls go to p0") && ` + fmt.Sprintf(enoughCalls, 300)
+	second := `document.body.innerText.includes("Calls go to p1") && ` + fmt.Sprintf(enoughCalls, 300)
 	if err := c.take(ctx, "debug-steady.png", debug, desk, first); err != nil {
 		return err
 	}
 	if err := c.press(ctx, demo, "Errors: us-east/b"); err != nil {
 		return err
 	}
-	if err := c.take(ctx, "debug-ejected.png", debug, desk, `document.querySelector(".ejected") !== null && `+fmt.Sprintf(calm, 300)); err != nil {
+	if err := c.take(ctx, "debug-ejected.png", debug, desk, `document.querySelector(".ejected") !== null && `+fmt.Sprintf(enoughCalls, 300)); err != nil {
 		return err
 	}
 	if err := c.press(ctx, demo, "Kill: p0 us-east/a, us-east/b"); err != nil {
@@ -156,15 +156,15 @@ func (c *camera) press(ctx context.Context, demo, label string) error {
 		return err
 	}
 	defer page.Close(ctx) //nolint:errcheck // the browser is closed soon
-	const said = `document.querySelector(".said").innerText`
+	const headline = `document.querySelector(".said").innerText`
 	var before string
-	if err := page.Eval(ctx, said, &before); err != nil {
+	if err := page.Eval(ctx, headline, &before); err != nil {
 		return err
 	}
 	if err := page.Activate(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
 		return err
 	}
-	return page.WaitFor(ctx, fmt.Sprintf(`%s !== %q`, said, before))
+	return page.WaitFor(ctx, fmt.Sprintf(`%s !== %q`, headline, before))
 }
 
 func startDemo(ctx context.Context) (page string, stop func(), err error) {

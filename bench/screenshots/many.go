@@ -22,11 +22,11 @@ import (
 
 const endpoints = 10_000
 
-type many struct{}
+type manyEndpoints struct{}
 
-func (many) Check(bool) error { return nil }
+func (manyEndpoints) Check(bool) error { return nil }
 
-func (many) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (manyEndpoints) Start(r *discovery.Receiver) (discovery.Started, error) {
 	var all []flat.Endpoint
 	for i := range endpoints {
 		all = append(all, flat.Endpoint{
@@ -45,7 +45,7 @@ func serveMany() (page string, err error) {
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	go server.Serve(memory) //nolint:errcheck // it serves until the program ends
 	shop := given.NewBuilder("shop", func(*discovery.Target) ([]discovery.Mechanism, error) {
-		return []discovery.Mechanism{{Source: many{}}}, nil
+		return []discovery.Mechanism{{Source: manyEndpoints{}}}, nil
 	})
 	cc, err := grpc.NewClient("shop:///payments", grpc.WithResolvers(shop), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
