@@ -9,7 +9,7 @@ import (
 
 // The management server closes a client's connection because of its age. The client must reconnect,
 // no call may fail, and later changes must reach the client.
-func TestConnectionsToServeEnd(t *testing.T) {
+func TestServeEndsOldConnections(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
 		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop") },

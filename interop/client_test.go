@@ -14,7 +14,8 @@ import (
 )
 
 // lineClient controls a client in another process: stockclient/main.go or grpcjs/client.js. For
-// each line on its stdin, the process makes this number of calls, and prints the result as a line.
+// each line on its stdin, the process makes this number of calls, and prints the result as a
+// line.
 type lineClient struct {
 	in  io.Writer
 	out *bufio.Reader

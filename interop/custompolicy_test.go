@@ -108,7 +108,7 @@ func linearCache(t *testing.T, resources ...types.Resource) cachev3.Cache {
 
 // gRPC-Go's own xDS client uses our policy. Each endpoint must get its share of the calls. The
 // client converts weights to UQ1.31 fractions, so the shares are exact only to 1e-5.
-func TestOurPolicyInAStockChannel(t *testing.T) {
+func TestOurPolicyInStockChannel(t *testing.T) {
 	weights := [][]uint32{{2, 1}, {5, 3}}          // weights of the endpoints, by locality
 	localities := []uint32{3, 1}                   // weights of the localities
 	want := []float64{0.09375, 0.15625, 0.25, 0.5} // shares of the endpoints, sorted

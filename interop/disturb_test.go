@@ -85,7 +85,7 @@ func (d *disturbedServer) disturb(t *testing.T, makeCalls func(), callUntil func
 // While the management server and its directory are disturbed, no call may fail: neither of our
 // channel, nor of gRPC-Go's xds: channel in this process, nor of a gRPC-Go client in another
 // process.
-func TestNoCallIsLost(t *testing.T) {
+func TestDisturbancesLoseNoCall(t *testing.T) {
 	d := newDisturbedServer(t)
 	address := d.server.address
 	ours, tree := dial(t, "eds://"+address+"/payments"), stockChannel(t, address, "payments")

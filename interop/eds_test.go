@@ -73,7 +73,7 @@ func managementServer(t *testing.T, cache cachev3.Cache) string {
 	return listener.Addr().String()
 }
 
-func TestOurChannelAgainstASnapshotServer(t *testing.T) {
+func TestOurChannelAgainstSnapshotServer(t *testing.T) {
 	a, b := backend(t), backend(t)
 	cache := cachev3.NewSnapshotCache(false, cachev3.IDHash{}, nil)
 	set := func(version string, cluster *endpointv3.ClusterLoadAssignment) {
@@ -101,7 +101,7 @@ func TestOurChannelAgainstASnapshotServer(t *testing.T) {
 	callUntil(t, conn, b)
 }
 
-func TestOurChannelAgainstALinearServer(t *testing.T) {
+func TestOurChannelAgainstLinearServer(t *testing.T) {
 	a, b := backend(t), backend(t)
 	cache := cachev3.NewLinearCache(resourcev3.EndpointType)
 	set := func(cluster *endpointv3.ClusterLoadAssignment) {

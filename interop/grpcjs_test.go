@@ -40,7 +40,7 @@ func TestNodeClientLosesNoCall(t *testing.T) {
 
 // The cluster lists our policy first, which gRPC for Node.js does not have. It must use the next
 // policy in the list.
-func TestNodeClientWithoutThePolicy(t *testing.T) {
+func TestNodeClientWithoutOurPolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
 	client := newNodeClient(t, p.address, "xds:///payments")

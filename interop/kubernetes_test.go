@@ -20,14 +20,14 @@ import (
 // Two replicas of "understudy serve" behind one address follow a Service, for clients outside
 // Kubernetes. The backends are replaced one by one, and a replica is killed. No call may fail. When
 // clients connect to the other replica, they must not open new connections to backends.
-func TestAFleetFollowsAService(t *testing.T) {
+func TestReplicasOfServeFollowService(t *testing.T) {
 	api := kubetest.Start(t)
 	var pods []*podServer
 	for i := range 3 {
 		pods = append(pods, newPodServer(t, api, i))
 	}
 	replicas := []*process{replica(t, api), replica(t, api)}
-	front := newBalancer(t, replicas[0].address, replicas[1].address)
+	front := newServiceProxy(t, replicas[0].address, replicas[1].address)
 	stock, ours := stockChannel(t, front.address, "web"), dial(t, "eds://"+front.address+"/web")
 	other := newStockClient(t, front.address, "xds:///web")
 	conns := []*grpc.ClientConn{stock, ours}
@@ -110,8 +110,8 @@ func opened(pods []*podServer) (n int64) {
 	return n
 }
 
-// balancer forwards connections to the replicas in turn, like a Service.
-type front struct {
+// serviceProxy forwards connections to the replicas in turn, like a Service.
+type serviceProxy struct {
 	address string
 
 	mu        sync.Mutex
@@ -122,10 +122,10 @@ type front struct {
 	conns     map[string]net.Conn // connections to replicas, by client address
 }
 
-func newBalancer(t *testing.T, replicas ...string) *front {
+func newServiceProxy(t *testing.T, replicas ...string) *serviceProxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	f := &front{address: l.Addr().String(), replicas: replicas, conns: make(map[string]net.Conn)}
+	f := &serviceProxy{address: l.Addr().String(), replicas: replicas, conns: make(map[string]net.Conn)}
 	f.changed = sync.NewCond(&f.mu)
 	t.Cleanup(func() { l.Close() })
 	go func() {
@@ -140,7 +140,7 @@ func newBalancer(t *testing.T, replicas ...string) *front {
 	return f
 }
 
-func (f *front) serve(client net.Conn) {
+func (f *serviceProxy) serve(client net.Conn) {
 	defer client.Close()
 	f.mu.Lock()
 	to := f.replicas[f.next%len(f.replicas)]
@@ -169,7 +169,7 @@ func (f *front) serve(client net.Conn) {
 
 // removeReplica removes a replica and kills it. awaited is the value that f.forwarded reaches when
 // the replica's clients have reconnected, or 0 if the replica had no connections.
-func (f *front) removeReplica(n int, kill func()) (awaited int) {
+func (f *serviceProxy) removeReplica(n int, kill func()) (awaited int) {
 	f.mu.Lock()
 	removed, used := f.replicas[n], 0
 	f.replicas = slices.Delete(slices.Clone(f.replicas), n, n+1)
@@ -187,8 +187,8 @@ func (f *front) removeReplica(n int, kill func()) (awaited int) {
 	return awaited
 }
 
-// awaitConnections waits until the balancer has forwarded count connections since its start.
-func (f *front) awaitConnections(t *testing.T, count int) {
+// awaitConnections waits until the proxy has forwarded count connections since its start.
+func (f *serviceProxy) awaitConnections(t *testing.T, count int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	end := time.Now().Add(timeout)

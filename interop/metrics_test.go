@@ -36,14 +36,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-type lan struct {
+type memoryNetwork struct {
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
 	servers   map[string]interface{ Stop() }
 	failing   map[string]bool
 }
 
-func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
+func (l *memoryNetwork) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
 	l.mu.Lock()
 	listener := l.listeners[host]
@@ -54,7 +54,7 @@ func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
 	return listener.DialContext(ctx)
 }
 
-func (l *lan) start(host string, start func(net.Listener) interface{ Stop() }) {
+func (l *memoryNetwork) start(host string, start func(net.Listener) interface{ Stop() }) {
 	listener := bufconn.Listen(1 << 16)
 	server := start(listener)
 	l.mu.Lock()
@@ -62,7 +62,7 @@ func (l *lan) start(host string, start func(net.Listener) interface{ Stop() }) {
 	l.listeners[host], l.servers[host] = listener, server
 }
 
-func (l *lan) stop(hosts ...string) {
+func (l *memoryNetwork) stop(hosts ...string) {
 	for _, host := range hosts {
 		l.mu.Lock()
 		server := l.servers[host]
@@ -73,7 +73,7 @@ func (l *lan) stop(hosts ...string) {
 	}
 }
 
-func (l *lan) backend(host string) {
+func (l *memoryNetwork) backend(host string) {
 	l.start(host, func(listener net.Listener) interface{ Stop() } {
 		server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			l.mu.Lock()
@@ -197,7 +197,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 			MeterProvider:  metric.NewMeterProvider(metric.WithReader(reader)),
 			OptionalLabels: []string{"grpc.lb.backend_service"},
 		}}
-		l := &lan{listeners: map[string]*bufconn.Listener{}, servers: map[string]interface{ Stop() }{}, failing: map[string]bool{"10.0.0.2": true}}
+		l := &memoryNetwork{listeners: map[string]*bufconn.Listener{}, servers: map[string]interface{ Stop() }{}, failing: map[string]bool{"10.0.0.2": true}}
 		override := &adsclient.Network{Dial: l.dial}
 		builder := given.Builder(eds.Scheme, given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = override })))
 		dial := func(target string) *grpc.ClientConn {

@@ -53,7 +53,7 @@ func expectShares(t *testing.T, counts map[string]int, tolerance float64, want m
 
 // A gRPC-Go program imports only our weighted_round_robin, and gets its endpoints from "understudy
 // serve". Each endpoint must get its share of the calls.
-func TestServeGivesWeightsToStockTrees(t *testing.T) {
+func TestServeSendsWeightsToStockClient(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
 	conn := stockChannel(t, p.address, "payments")
@@ -65,7 +65,7 @@ func TestServeGivesWeightsToStockTrees(t *testing.T) {
 
 // The client does not have our policy, or serve runs with --policy round_robin. Each locality must
 // get its share of the calls, and the endpoints of a locality must get equal shares.
-func TestServeToClientsWithoutThePolicy(t *testing.T) {
+func TestServeToClientsWithoutOurPolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)
 	want := map[string]float64{a: 0.375, b: 0.375, c: 0.25}

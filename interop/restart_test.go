@@ -15,7 +15,7 @@ import (
 // A server restarts without a cache while its file is broken or its volume is not mounted. It must
 // not send this to the clients, so that they keep their endpoints and no call fails. When the file
 // is valid again, changes must reach the clients.
-func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
+func TestRestartWithBrokenFileLosesNoCall(t *testing.T) {
 	for name, breakFile := range map[string]func(t *testing.T, d *disturbedServer){
 		"broken": func(t *testing.T, d *disturbedServer) {
 			must(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
@@ -58,7 +58,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 }
 
 // If the first of two management servers has no valid file, the client must use the second one.
-func TestTheServerAfterOneWithoutKnowledgeIsAsked(t *testing.T) {
+func TestFallbackFromServerWithoutClusters(t *testing.T) {
 	d := newDisturbedServer(t)
 	broken := filepath.Join(t.TempDir(), "payments.yaml")
 	must(t, os.WriteFile(broken, []byte("endpoints: ["), 0o600))

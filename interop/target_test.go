@@ -9,7 +9,7 @@ import (
 
 // "understudy serve" follows a target with two discovery mechanisms. Changes of both mechanisms
 // must reach gRPC's own xDS client and ours.
-func TestATargetAgainstServe(t *testing.T) {
+func TestServeFollowsTarget(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
 		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop") },

@@ -27,19 +27,19 @@ type driver struct {
 	reresolutions int
 }
 
-// result is the visible result of a step.
-type seen struct {
-	published []string
-	last      string
-	returned  bool
-	received  string
-	asked     int
+// stepResult is the visible result of a step.
+type stepResult struct {
+	published     []string
+	last          string
+	returned      bool
+	received      string
+	reresolutions int
 }
 
 // predict returns the expected result of each step of a schedule and of Close. In the given rows of
 // docs/differences.md, the model behaves like grpc-go. If ambiguous is true, two timers expire at
 // the same time, and the result depends on their order.
-func predict(rows map[string]bool, schedule []string) (all []seen, ambiguous bool) {
+func predict(rows map[string]bool, schedule []string) (all []stepResult, ambiguous bool) {
 	d := &driver{Model: model.New(rows), rejects: map[string]bool{}, onUpdate: map[string]string{}}
 	d.React, d.Log = d.react, d.log
 	for _, step := range schedule {
@@ -53,12 +53,12 @@ func predict(rows map[string]bool, schedule []string) (all []seen, ambiguous boo
 	return append(all, d.result(false)), d.Tie
 }
 
-func (d *driver) result(returned bool) seen {
+func (d *driver) result(returned bool) stepResult {
 	last := ""
 	if d.Last().State != "" {
 		last = publicationOf(d.Last())
 	}
-	return seen{d.published, last, returned, d.Stubs.Summary(), d.reresolutions}
+	return stepResult{d.published, last, returned, d.Stubs.Summary(), d.reresolutions}
 }
 
 // publicationOf describes a published state in the same form as side.

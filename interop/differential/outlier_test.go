@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-var five = []string{"a", "b", "c", "d", "e"}
+var fiveEndpoints = []string{"a", "b", "c", "d", "e"}
 
 // randomOutlierConfig returns a configuration for which no difference is known. The known
 // differences have their own tests. maxEjectionPercent is 100, because gRPC-Go's ejections
-// otherwise depend on the order of a map. There is at most one algorithm, because gRPC-Go counts an
-// endpoint twice if two algorithms eject it.
+// otherwise depend on the order of a map. There is at most one algorithm, because gRPC-Go counts
+// an endpoint twice if two algorithms eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))
@@ -42,11 +42,11 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 				switch what := r.IntN(8); {
 				case step == 0 || what == 0:
 					config := randomOutlierConfig(r)
-					ours.update(ourOutlierDetection, config, five)
-					theirs.update(theirOutlierDetection, config, five)
+					ours.update(ourOutlierDetection, config, fiveEndpoints)
+					theirs.update(theirOutlierDetection, config, fiveEndpoints)
 					history = append(history, config)
 				case what < 6:
-					name, ok, failed := five[r.IntN(5)], r.IntN(8), r.IntN(8)
+					name, ok, failed := fiveEndpoints[r.IntN(5)], r.IntN(8), r.IntN(8)
 					if theirs.isEjected(name) {
 						continue // a known difference: the policies count calls to ejected endpoints differently
 					}
@@ -93,9 +93,9 @@ func wantEjected(t *testing.T, what, name string, s *outlierSide, ours, theirs i
 }
 
 // gRFC A50: "Defaults to 100." In gRPC-Go, the default is 0.
-func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
+func TestDefaultEnforcementOfFailurePercentage(t *testing.T) {
 	testBoth(t, func(name string, s *outlierSide) {
-		s.update(name, `"failurePercentageEjection": {"threshold": 50, "minimumHosts": 1, "requestVolume": 5},`, five)
+		s.update(name, `"failurePercentageEjection": {"threshold": 50, "minimumHosts": 1, "requestVolume": 5},`, fiveEndpoints)
 		s.calls("a", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
@@ -105,11 +105,11 @@ func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 
 // With a maximum of 30 %, only one of five endpoints may be ejected. gRPC-Go ejects a second one,
 // because one of five is less than 30 %. With a maximum of 0 %, gRPC-Go ejects none (docs/a50.md).
-func TestTheMaximumOfEjections(t *testing.T) {
+func TestMaxEjectionPercent(t *testing.T) {
 	for percent, want := range map[int][2]int{0: {1, 0}, 10: {1, 1}, 20: {1, 1}, 30: {1, 2}, 40: {2, 2}, 100: {5, 5}} {
 		testBoth(t, func(name string, s *outlierSide) {
-			s.update(name, fmt.Sprintf(`%s "maxEjectionPercent": %d,`, halfThreshold, percent), five)
-			for _, e := range five {
+			s.update(name, fmt.Sprintf(`%s "maxEjectionPercent": %d,`, halfThreshold, percent), fiveEndpoints)
+			for _, e := range fiveEndpoints {
 				s.calls(e, 0, 10)
 			}
 			time.Sleep(11 * time.Second)
@@ -121,9 +121,9 @@ func TestTheMaximumOfEjections(t *testing.T) {
 
 // In gRFC A50, a removed endpoint is removed from the map. gRPC-Go continues to count it as
 // ejected, and therefore ejects no other endpoint.
-func TestRemovedEndpointsThatWereEjected(t *testing.T) {
+func TestRemovedEjectedEndpoints(t *testing.T) {
 	testBoth(t, func(name string, s *outlierSide) {
-		s.update(name, halfThreshold+`"maxEjectionPercent": 20,`, five)
+		s.update(name, halfThreshold+`"maxEjectionPercent": 20,`, fiveEndpoints)
 		s.calls("a", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
@@ -138,10 +138,10 @@ func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 
 // If both algorithms eject an endpoint, it must count once towards the maximum. In gRPC-Go, it
 // counts twice (docs/a50.md).
-func TestWhatBothAlgorithmsFind(t *testing.T) {
+func TestEndpointEjectedByBothAlgorithms(t *testing.T) {
 	testBoth(t, func(name string, s *outlierSide) {
 		bothAlgorithms := `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 1, "requestVolume": 20},` + halfThreshold + `"maxEjectionPercent": 40,`
-		s.update(name, bothAlgorithms, five)
+		s.update(name, bothAlgorithms, fiveEndpoints)
 		s.calls("a", 0, 20) // the success rate algorithm ejects a, because all calls to b succeed
 		s.calls("b", 20, 0)
 		s.calls("c", 0, 10)
@@ -155,9 +155,9 @@ func TestWhatBothAlgorithmsFind(t *testing.T) {
 
 // gRFC A50: "If the number of addresses is less than minimum_hosts, stop." gRPC-Go counts only the
 // addresses with enough calls.
-func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
+func TestMinimumHostsOfFailurePercentage(t *testing.T) {
 	testBoth(t, func(name string, s *outlierSide) {
-		s.update(name, strings.Replace(halfThreshold, `"minimumHosts": 1`, `"minimumHosts": 5`, 1), five)
+		s.update(name, strings.Replace(halfThreshold, `"minimumHosts": 1`, `"minimumHosts": 5`, 1), fiveEndpoints)
 		s.calls("a", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
@@ -166,18 +166,18 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 }
 
 // An endpoint must not be ejected if its failure percentage equals the threshold, or if all
-// endpoints have the same success rate. gRPC-Go ejects endpoints in both cases, because of rounding
-// errors.
-func TestRatesThatAreEqual(t *testing.T) {
+// endpoints have the same success rate. gRPC-Go ejects endpoints in both cases, because of
+// rounding errors.
+func TestEqualRates(t *testing.T) {
 	testBoth(t, func(name string, s *outlierSide) {
-		s.update(name, strings.Replace(halfThreshold, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)
+		s.update(name, strings.Replace(halfThreshold, "50", "7", 1)+`"maxEjectionPercent": 100,`, fiveEndpoints)
 		s.calls("a", 93, 7)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		wantEjected(t, "7 of 100 failed", name, s, 0, 1)
 	})
 	testBoth(t, func(name string, s *outlierSide) {
-		s.update(name, `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 3, "requestVolume": 10}, "maxEjectionPercent": 100,`, five)
+		s.update(name, `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 3, "requestVolume": 10}, "maxEjectionPercent": 100,`, fiveEndpoints)
 		for _, e := range []string{"a", "b", "c"} {
 			s.calls(e, 1, 9)
 		}

@@ -51,7 +51,7 @@ var (
 	lists    = append(values, `["a"]`, `["a","a"]`, `["b"]`, `["a","b"]`, `[1]`, `[null]`, `[""]`, `["a",null]`)
 	policies = append(values, `[{}]`, `[{"unknown_policy":{}}]`, `[{"unknown_policy":{}},{"round_robin":{}}]`, `[{"round_robin":{}},{"unknown_policy":{}}]`,
 		`[{"round_robin":{},"pick_first":{}}]`, `[{"round_robin":null}]`, `[{"round_robin":{"x":1}}]`, `[null]`, `[1]`, `[{"pick_first":{"shuffleAddressList":1}}]`)
-	wholes = []string{`null`, `[]`, `1`, ``, `{}`, `{"a":1}`, `{`}
+	wholeConfigs = []string{`null`, `[]`, `1`, ``, `{}`, `{"a":1}`, `{`}
 )
 
 // fields has, for each policy, configurations with the placeholder %s, and the values that replace
@@ -65,18 +65,18 @@ var fields = map[string]map[string][]string{
 		`{"failurePercentageEjection":{"threshold":%s},C}`: numbers, `{"failurePercentageEjection":{"enforcementPercentage":%s},C}`: numbers,
 		`{"failurePercentageEjection":{"minimumHosts":%s},C}`: numbers, `{"failurePercentageEjection":{"requestVolume":%s},C}`: numbers,
 		`{"successRateEjection":%s,C}`: values, `{"failurePercentageEjection":%s,C}`: values, `{"unknown":%s,C}`: values,
-		`{"childPolicy":%s}`: policies, `%s`: wholes,
+		`{"childPolicy":%s}`: policies, `%s`: wholeConfigs,
 	},
 	"understudy_priority": {
 		`{"children":{"a":{"config":R}},"priorities":%s}`: lists, `{"children":%s,"priorities":["a"]}`: values, `{"children":{"a":%s},"priorities":["a"]}`: values,
 		`{"children":{"a":{"config":%s}},"priorities":["a"]}`:                                policies,
-		`{"children":{"a":{"ignoreReresolutionRequests":%s,"config":R}},"priorities":["a"]}`: values, `%s`: wholes,
+		`{"children":{"a":{"ignoreReresolutionRequests":%s,"config":R}},"priorities":["a"]}`: values, `%s`: wholeConfigs,
 	},
 	"understudy_weighted_target": {
 		`{"targets":%s}`: values, `{"targets":{"a":%s}}`: values, `{"targets":{"a":{"weight":%s,"childPolicy":R}}}`: numbers,
-		`{"targets":{"a":{"weight":1,"childPolicy":%s}}}`: policies, `%s`: wholes,
+		`{"targets":{"a":{"weight":1,"childPolicy":%s}}}`: policies, `%s`: wholeConfigs,
 	},
-	pickfirst.Name: {`{"shuffleAddressList":%s}`: values, `{"unknown":%s}`: values, `%s`: wholes},
+	pickfirst.Name: {`{"shuffleAddressList":%s}`: values, `{"unknown":%s}`: values, `%s`: wholeConfigs},
 }
 
 func parse(name, config string) (written map[string]any, err error) {

@@ -12,8 +12,8 @@ import (
 
 // runSchedule runs a schedule on a policy, waits for a tick after each step, and closes the policy.
 // It returns the visible results.
-func runSchedule(t *testing.T, k kind, policy, prefix string, schedule []string) []seen {
-	var all []seen
+func runSchedule(t *testing.T, k kind, policy, prefix string, schedule []string) []stepResult {
+	var all []stepResult
 	synctest.Test(t, func(*testing.T) {
 		s := newSide(k, policy, prefix)
 		for _, step := range schedule {
@@ -30,24 +30,24 @@ func runSchedule(t *testing.T, k kind, policy, prefix string, schedule []string)
 	return all
 }
 
-func (s *side) result(returned bool) seen {
+func (s *side) result(returned bool) stepResult {
 	last := ""
 	if state := s.cc.State(); state.Picker != nil {
 		last = state.ConnectivityState.String() + " " + answers(state)
 	}
-	return seen{s.publishedInStep(), last, returned, s.received(), s.cc.ResolveNows()}
+	return stepResult{s.publishedInStep(), last, returned, s.received(), s.cc.ResolveNows()}
 }
 
-func runOurs(t *testing.T, k kind, schedule []string) []seen {
+func runOurs(t *testing.T, k kind, schedule []string) []stepResult {
 	return runSchedule(t, k, k.ours, "ours", schedule)
 }
 
-func runTheirs(t *testing.T, k kind, schedule []string) []seen {
+func runTheirs(t *testing.T, k kind, schedule []string) []stepResult {
 	return runSchedule(t, k, k.theirs, "theirs", schedule)
 }
 
 // firstDifference describes the first step whose results differ, or returns "" if there is none.
-func firstDifference(schedule []string, got, want []seen) string {
+func firstDifference(schedule []string, got, want []stepResult) string {
 	for i := range want {
 		if reflect.DeepEqual(got[i], want[i]) {
 			continue
@@ -62,7 +62,7 @@ func firstDifference(schedule []string, got, want []seen) string {
 	return ""
 }
 
-func withoutOrder(all []seen) []seen {
+func withoutOrder(all []stepResult) []stepResult {
 	for i := range all {
 		all[i].published = nil
 	}
@@ -82,7 +82,7 @@ func rowsOf(k kind) map[string]bool {
 	return rows
 }
 
-func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
+func predictKind(k kind, rows map[string]bool, schedule []string) []stepResult {
 	if k.ours == targetKind.ours {
 		return predictTargets(rows, schedule)
 	}
@@ -93,7 +93,7 @@ func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 // On the schedule of a row, our policy must behave like the model without rows, and gRPC-Go's
 // policy like the model with all rows. The model with all rows except this one must behave
 // differently from gRPC-Go's policy.
-func TestModelsHaveTheRows(t *testing.T) {
+func TestModelsImplementRows(t *testing.T) {
 	for _, r := range slices.Concat(priorityRows, targetRows) {
 		if !notModelled[r.id] {
 			t.Run(r.id, func(t *testing.T) { r.isInModel(t) })

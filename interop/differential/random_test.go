@@ -80,7 +80,7 @@ func TestRandomPriorities(t *testing.T) {
 // children have policies of the same type. The states that are published within a step are not
 // compared, because gRPC-Go updates children in the order of a map, and chooses a priority again
 // after each rejection.
-func TestRandomPrioritiesWithRefusals(t *testing.T) {
+func TestRandomPrioritiesWithRejections(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := generator{types: []string{""}, rejections: true}.schedule(rt)
 		checkPrediction(rt, "theirs", schedule, rowsOf(priorityKind), runTheirs(t, priorityKind, schedule), true)
@@ -89,14 +89,14 @@ func TestRandomPrioritiesWithRefusals(t *testing.T) {
 
 // On random schedules with rejected updates, our policy must agree with its model. All results are
 // compared, because our policy updates its children in a fixed order.
-func TestRandomPrioritiesOfAllKinds(t *testing.T) {
+func TestOurRandomPrioritiesWithRejections(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := generator{types: []string{"", ":other"}, rejections: true}.schedule(rt)
 		checkPrediction(rt, "ours", schedule, nil, runOurs(t, priorityKind, schedule), false)
 	})
 }
 
-func checkPrediction(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []seen, anyOrder bool) {
+func checkPrediction(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []stepResult, anyOrder bool) {
 	want, tie := predict(rows, schedule)
 	if anyOrder || tie {
 		want, got = withoutOrder(want), withoutOrder(got)

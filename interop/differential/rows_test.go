@@ -67,7 +67,7 @@ func runBoth(ours, theirs *side, command string) (ourResult, theirResult string)
 	return ours.execute(command), theirs.execute(command)
 }
 
-func TestDocumentHasTheseRows(t *testing.T) {
+func TestDocumentHasAllRows(t *testing.T) {
 	text, err := os.ReadFile("../../docs/differences.md")
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ var states = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// run runs a command, waits until all goroutines are blocked, and returns the visible result.
+// execute runs a command, waits until all goroutines are blocked, and returns the visible result.
 func (s *side) execute(command string) string {
 	words := strings.Fields(command)
 	result := ""

@@ -62,8 +62,8 @@ var targetRows = []row{
 }
 
 // TestShares tests the row w-shares. Our policy picks children in exact proportion to their
-// weights, and gRPC-Go's policy picks at random. In our policy, a new weight takes effect at once.
-// In gRPC-Go's policy, it takes effect at the next report of a child.
+// weights, and gRPC-Go's policy picks at random. In our policy, a new weight takes effect at
+// once. In gRPC-Go's policy, it takes effect at the next report of a child.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := newSides(targetKind)

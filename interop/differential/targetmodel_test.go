@@ -45,22 +45,22 @@ type targetModel struct {
 // predictTargets returns the expected result of each step of a schedule and of Close. In the given
 // rows of docs/differences.md, the model behaves like grpc-go. It does not predict the states that
 // are published within a step.
-func predictTargets(rows map[string]bool, schedule []string) []seen {
+func predictTargets(rows map[string]bool, schedule []string) []stepResult {
 	m := &targetModel{
 		rows:     rows,
 		rejects:  map[string]bool{},
 		onUpdate: map[string]string{},
 		children: map[string]*targetChild{},
 	}
-	var all []seen
+	var all []stepResult
 	for _, step := range schedule {
 		returned := m.applyStep(step)
-		all = append(all, seen{nil, m.last, returned, m.stubs.Summary(), m.reresolutions})
+		all = append(all, stepResult{nil, m.last, returned, m.stubs.Summary(), m.reresolutions})
 	}
 	for _, c := range m.children {
 		c.Close()
 	}
-	return append(all, seen{nil, m.last, false, m.stubs.Summary(), m.reresolutions})
+	return append(all, stepResult{nil, m.last, false, m.stubs.Summary(), m.reresolutions})
 }
 
 func (m *targetModel) applyStep(step string) (returned bool) {

@@ -344,7 +344,7 @@ func (o *observer) count() (slices, ready, all int) {
 // delay returns for how long a client could have known, at the given moment, that the endpoint at
 // ip terminates and that another endpoint is ready. It returns zero if a client could not know
 // this.
-func (o *observer) late(ip string, moment time.Time) (delay time.Duration) {
+func (o *observer) delay(ip string, moment time.Time) (longest time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	since, ok := o.ending[ip]
@@ -353,10 +353,10 @@ func (o *observer) late(ip string, moment time.Time) (delay time.Duration) {
 	}
 	for _, times := range o.ready {
 		if times[1].IsZero() || times[1].After(moment) {
-			delay = max(delay, min(moment.Sub(since), moment.Sub(times[0])))
+			longest = max(longest, min(moment.Sub(since), moment.Sub(times[0])))
 		}
 	}
-	return delay
+	return longest
 }
 
 func (o *observer) names() []string {

@@ -140,7 +140,8 @@ func (s *server) compact(t *testing.T) {
 }
 
 // api is a client of the API server for one account. The source under test uses it as its
-// transport. api then records the requests of the source, and the events that the source receives.
+// transport. api then records the requests of the source, and the events that the source
+// receives.
 type api struct {
 	base, token string
 	roots       *x509.CertPool

@@ -149,7 +149,8 @@ func (f *traffic) stop() []callResult {
 
 // At 200 calls per second, a Service of 250 endpoints in three slices is scaled, rolled, drained,
 // deleted and created again. All wait-for-ready calls must succeed. An endpoint must get no new
-// calls when the server has reported for 1 s that it terminates and that another endpoint is ready.
+// calls when the server has reported for 1 s that it terminates and that another endpoint is
+// ready.
 func TestServiceOf250(t *testing.T) {
 	c := newCluster(t, shared.api, "shop", 1)
 	observed := c.observe(t, "web")
@@ -249,7 +250,7 @@ func checkCalls(t *testing.T, calls []callResult, observed *observer) {
 			}
 			continue
 		}
-		late := observed.late(m.ip, m.began)
+		late := observed.delay(m.ip, m.began)
 		if latest = max(latest, late); late > time.Second {
 			if misdirected++; misdirected < 5 {
 				t.Errorf("%s: a call went to the terminating endpoint %s %v after another one was ready, and took %v", m.phase, m.ip, late, m.took)

@@ -72,7 +72,7 @@ func TestRights(t *testing.T) {
 
 // A missing Service and a Service without pods must cause different errors. Wait-for-ready calls
 // must succeed as soon as there are pods.
-func TestNothing(t *testing.T) {
+func TestServiceWithoutPods(t *testing.T) {
 	c := newCluster(t, shared.api, "nothing", 5)
 	client := shared.account(t, "nothing", "client")
 	shared.grant(t, "kubernetes:///web.nothing:grpc", "client")
@@ -137,7 +137,7 @@ func TestBookmark(t *testing.T) {
 // While the API server is down, the known endpoints and their connections must stay in use. When it
 // is up again, the source must resume its watch. If the server has discarded the version (status
 // 410), the source must list all slices again.
-func TestServerThatComesBack(t *testing.T) {
+func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	s, err := newServer(t.TempDir())
 	if err != nil {

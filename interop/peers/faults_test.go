@@ -19,7 +19,7 @@ import (
 // short is the timeout of calls that must end with DEADLINE_EXCEEDED.
 const short = 300 * time.Millisecond
 
-const patience = 30 * time.Second
+const longTimeout = 30 * time.Second
 
 // expectation holds the expected status codes of calls to the first priority during a fault: of
 // calls on a connection that existed before the fault, and on a fresh one.
@@ -60,16 +60,16 @@ func TestFaults(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			w := startWorld(t, dns, f.secure)
 			connected, second := dial(t, w, w.first[0]), dial(t, w, w.second[0])
-			expect(t, connected, patience, codes.OK)
+			expect(t, connected, longTimeout, codes.OK)
 			if err := f.strike(w); err != nil {
 				t.Fatal(err)
 			}
 			// Calls may fail with another code until gRPC reads from the closed connection.
-			for limit := time.Now().Add(patience); codeOf(connected, timeoutFor(want.connected)) != want.connected && time.Now().Before(limit); {
+			for limit := time.Now().Add(longTimeout); codeOf(connected, timeoutFor(want.connected)) != want.connected && time.Now().Before(limit); {
 			}
 			expect(t, connected, timeoutFor(want.connected), want.connected)
 			expect(t, dial(t, w, w.first[0]), timeoutFor(want.fresh), want.fresh)
-			expect(t, second, patience, codes.OK)
+			expect(t, second, longTimeout, codes.OK)
 		})
 	}
 }
@@ -78,7 +78,7 @@ func timeoutFor(code codes.Code) time.Duration {
 	if code == codes.DeadlineExceeded {
 		return short
 	}
-	return patience
+	return longTimeout
 }
 
 func TestNotServing(t *testing.T) {
@@ -96,27 +96,27 @@ func TestNotServing(t *testing.T) {
 
 // If one backend of the first priority hangs, the other one must answer. If the DNS name of the
 // first priority is changed to other backends, these must answer.
-func TestOthersAreWell(t *testing.T) {
+func TestOtherBackendsWork(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
 	w := startWorld(t, dns, false)
 	if err := hangOne(w); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, dial(t, w, w.first[1]), patience, codes.OK)
+	expect(t, dial(t, w, w.first[1]), longTimeout, codes.OK)
 	if err := move(w); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, dial(t, w, w.spare[0]), patience, codes.OK)
+	expect(t, dial(t, w, w.spare[0]), longTimeout, codes.OK)
 }
 
 // If only the packets from a backend are lost, the backend must receive the call.
-func TestLostOneWay(t *testing.T) {
+func TestPacketsLostInOneDirection(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
 	w := startWorld(t, dns, false)
 	cc := dial(t, w, w.first[0])
-	expect(t, cc, patience, codes.OK)
+	expect(t, cc, longTimeout, codes.OK)
 	arrived := make(chan bool, 1)
 	w.first[0].setBehavior(func(context.Context) error { arrived <- true; return nil })
 	if err := dropAnswers(w); err != nil {
@@ -125,7 +125,7 @@ func TestLostOneWay(t *testing.T) {
 	expect(t, cc, short, codes.DeadlineExceeded)
 	select {
 	case <-arrived:
-	case <-time.After(patience):
+	case <-time.After(longTimeout):
 		t.Error("the call has not arrived")
 	}
 }
@@ -142,7 +142,7 @@ func TestCrashLoops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.SetReadDeadline(time.Now().Add(patience))
+		conn.SetReadDeadline(time.Now().Add(longTimeout))
 		for buffer := make([]byte, 1<<10); err == nil; {
 			_, err = conn.Read(buffer)
 		}
@@ -166,13 +166,13 @@ func TestRestarts(t *testing.T) {
 	if err := restartAfter(0)(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, dial(t, w, w.first[0]), patience, codes.OK)
+	expect(t, dial(t, w, w.first[0]), longTimeout, codes.OK)
 
 	kill(w)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- flap(10*time.Millisecond)(ctx, w) }()
-	limit := time.Now().Add(patience)
+	limit := time.Now().Add(longTimeout)
 	for _, there := range []bool{false, true, false, true} {
 		for {
 			conn, err := w.connect(t.Context(), w.first[0].address)
@@ -183,7 +183,7 @@ func TestRestarts(t *testing.T) {
 				break
 			}
 			if time.Now().After(limit) {
-				t.Fatalf("a backend that flaps is not there (%v) in %v", there, patience)
+				t.Fatalf("a backend that flaps is not there (%v) in %v", there, longTimeout)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func expect(t *testing.T, cc *grpc.ClientConn, within time.Duration, want codes.
 
 // The test adds calls in the order in which they end. Times are in milliseconds since the fault
 // began.
-func TestJudge(t *testing.T) {
+func TestSummarize(t *testing.T) {
 	began := time.Now()
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 	struck := at(2)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// namesWide is the width of the names of faults on the left, and namesHigh the height of the names
-// of clients at the top. Each field is fieldWide by fieldHigh. All sizes are in pixels.
+// namesWide is the width of the names of faults on the left, and namesHigh the height of the
+// names of clients at the top. Each field is fieldWide by fieldHigh. All sizes are in pixels.
 const (
 	namesWide, namesHigh = 140, 52
 	fieldWide, fieldHigh = 98, 24
@@ -19,8 +19,8 @@ const style = `<style>
 </style>
 `
 
-// heat returns a heat map as an SVG image, with a field for each fault and client. The darkness of
-// a field grows with the logarithm of the median.
+// heat returns a heat map as an SVG image, with a field for each fault and client. The darkness
+// of a field grows with the logarithm of the median.
 func heat(m measure, figures map[[2]string]figure) string {
 	width, height := namesWide+fieldWide*len(contestants)+10, namesHigh+fieldHigh*len(faults)+10
 	var b strings.Builder

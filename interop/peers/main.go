@@ -1,8 +1,8 @@
-// Command peers measures how well clients handle the failure of a priority of backends. It compares
-// Understudy with policies of grpc-go and with the multi-endpoint features of
-// github.com/GoogleCloudPlatform/grpc-gcp-go. For each client, it measures the time without answers,
-// the number of lost calls, and the numbers of priority changes and of connections. It writes
-// docs/league.md.
+// Command peers measures how well clients handle the failure of a priority of backends. It
+// compares Understudy with policies of grpc-go and with the multi-endpoint features of
+// github.com/GoogleCloudPlatform/grpc-gcp-go. For each client, it measures the time without
+// answers, the number of lost calls, and the numbers of priority changes and of connections. It
+// writes docs/league.md.
 //
 // The command needs Linux, where all addresses in 127.0.0.0/8 are loopback addresses.
 package main

@@ -30,7 +30,7 @@ func sampleRecords() (all []record) {
 	return append(all, record{fault: faults[0].name, contestant: control.name})
 }
 
-func TestResultsSurviveTheFile(t *testing.T) {
+func TestSaveAndLoad(t *testing.T) {
 	all := sampleRecords()
 	all[0].first = never
 	name := filepath.Join(t.TempDir(), "league.csv")
@@ -128,7 +128,7 @@ func TestDarkness(t *testing.T) {
 	}
 }
 
-func TestQuiet(t *testing.T) {
+func TestIsUndisturbed(t *testing.T) {
 	good := result{calls: 1500, longest: 20 * time.Millisecond}
 	for what, change := range map[string]func(*result){
 		"lost": func(r *result) { r.lost = 1 }, "slow": func(r *result) { r.longest = time.Second }, "few calls": func(r *result) { r.calls = 1000 },

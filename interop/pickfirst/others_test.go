@@ -12,7 +12,7 @@ import (
 
 // With our pick_first as the child policy of other gRPC-Go policies, no call may fail, even after a
 // server has stopped.
-func TestOtherStockPolicies(t *testing.T) {
+func TestStockPoliciesOverPickFirst(t *testing.T) {
 	for policy, config := range map[string]string{
 		"weighted_round_robin":       `{}`,
 		"least_request_experimental": `{"choiceCount": 2}`,

@@ -39,7 +39,7 @@ func TestRoundRobinWithHealthCheck(t *testing.T) {
 }
 
 // If all servers are unhealthy, calls must fail. When they become healthy, calls must succeed.
-func TestRoundRobinWhereNobodyIsHealthy(t *testing.T) {
+func TestRoundRobinWithoutHealthyServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b")
 		for _, b := range backends {

@@ -4,10 +4,10 @@
 //
 //	apiserver DIR PORT [FLAG…]
 //
-// DIR contains the server's state, so that a killed server can be restarted. The server also writes
-// the files apiserver.crt (the root certificate), token (the token of an administrator) and etcd
-// (the URL of etcd) to DIR. It prints "ready" when it is ready, and exits when its standard input is
-// closed.
+// DIR contains the server's state, so that a killed server can be restarted. The server also
+// writes the files apiserver.crt (the root certificate), token (the token of an administrator)
+// and etcd (the URL of etcd) to DIR. It prints "ready" when it is ready, and exits when its
+// standard input is closed.
 package main
 
 import (
@@ -57,7 +57,7 @@ func main() {
 		os.Exit(1)
 	}
 	go func() {
-		if err := s.control(context.Background()); err != nil {
+		if err := s.runControllers(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, "apiserver:", err)
 			os.Exit(1)
 		}
@@ -71,7 +71,7 @@ type server struct{ dir, port, token string }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *server) once(name string, content func() ([]byte, error)) (string, error) {
+func (s *server) createOnce(name string, content func() ([]byte, error)) (string, error) {
 	b, err := os.ReadFile(s.file(name))
 	if !errors.Is(err, os.ErrNotExist) {
 		return string(b), err
@@ -84,14 +84,14 @@ func (s *server) once(name string, content func() ([]byte, error)) (string, erro
 
 // prepare starts etcd, writes the files of kube-apiserver, and returns its flags.
 func (s *server) prepare() (flags []string, err error) {
-	if s.token, err = s.once("token", func() ([]byte, error) { return []byte(rand.Text()), nil }); err != nil {
+	if s.token, err = s.createOnce("token", func() ([]byte, error) { return []byte(rand.Text()), nil }); err != nil {
 		return nil, err
 	}
 	tokens := func() ([]byte, error) { return []byte(s.token + `,admin,admin,"system:masters"` + "\n"), nil }
-	if _, err = s.once("tokens.csv", tokens); err != nil {
+	if _, err = s.createOnce("tokens.csv", tokens); err != nil {
 		return nil, err
 	}
-	if _, err = s.once("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
+	if _, err = s.createOnce("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
 		return nil, err
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port, because etcd must know its port in advance
@@ -127,7 +127,7 @@ func (s *server) prepare() (flags []string, err error) {
 }
 
 // runControllers waits until kube-apiserver is ready, starts the controllers, and prints "ready".
-func (s *server) control(ctx context.Context) error {
+func (s *server) runControllers(ctx context.Context) error {
 	config := &rest.Config{Host: "https://127.0.0.1:" + s.port, BearerToken: s.token, QPS: 1000, Burst: 1000,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: s.file("apiserver.crt")}}
 	var client *kubernetes.Clientset
@@ -146,26 +146,26 @@ func (s *server) control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := informers.NewSharedInformerFactory(client, 0)
-	pods, services, nodes := all.Core().V1().Pods(), all.Core().V1().Services(), all.Core().V1().Nodes()
-	sets, started := all.Apps().V1().ReplicaSets(), make(chan struct{})
-	deployments, err := deployment.NewDeploymentController(ctx, all.Apps().V1().Deployments(), sets, pods, client)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	pods, services, nodes := factory.Core().V1().Pods(), factory.Core().V1().Services(), factory.Core().V1().Nodes()
+	sets, started := factory.Apps().V1().ReplicaSets(), make(chan struct{})
+	deployments, err := deployment.NewDeploymentController(ctx, factory.Apps().V1().Deployments(), sets, pods, client)
 	if err != nil {
 		return err
 	}
 	collector, err := garbagecollector.NewGarbageCollector(ctx, client, meta,
 		restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
 		garbagecollector.DefaultIgnoredResources(),
-		informerfactory.NewInformerFactory(all, metadatainformer.NewSharedInformerFactory(meta, 0)), started)
+		informerfactory.NewInformerFactory(factory, metadatainformer.NewSharedInformerFactory(meta, 0)), started)
 	if err != nil {
 		return err
 	}
 	go deployments.Run(ctx, 5)
 	go replicaset.NewReplicaSetController(ctx, sets, pods, client, replicaset.BurstReplicas).Run(ctx, 5)
-	go endpointslice.NewController(ctx, pods, services, nodes, all.Discovery().V1().EndpointSlices(), 100, client, 0).Run(ctx, 5)
+	go endpointslice.NewController(ctx, pods, services, nodes, factory.Discovery().V1().EndpointSlices(), 100, client, 0).Run(ctx, 5)
 	go collector.Run(ctx, 20, 30*time.Second)
 	go collector.Sync(ctx, client.Discovery(), 30*time.Second)
-	all.Start(ctx.Done())
+	factory.Start(ctx.Done())
 	close(started)
 	_, err = fmt.Println("ready")
 	return err

@@ -1,6 +1,7 @@
 // Command kubernetes reproduces failures that users of other Kubernetes resolvers have reported.
 // Understudy and kuberesolver run in parallel, watch the same API server on loopback, and receive
-// the same events. After each event, the command prints which pods handle the calls of each channel.
+// the same events. After each event, the command prints which pods handle the calls of each
+// channel.
 //
 // The command needs Linux, where all addresses in 127.0.0.0/8 are loopback addresses.
 package main
