@@ -25,7 +25,7 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, cancel
 
 // A cluster that was missing is sent again, and its endpoints follow. A new watcher must not get
 // the old error before the endpoints arrive.
-func TestAbsentClusterIsBack(t *testing.T) {
+func TestReturningClusterHidesOldError(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			m, catalogue, leave := startAbsent(t)
@@ -48,7 +48,7 @@ func TestAbsentClusterIsBack(t *testing.T) {
 
 // A cluster that was missing is sent again, but its endpoints are not. Watchers must get the error
 // after the short timeout. The missing endpoints must not be logged a second time.
-func TestAbsentClusterStaysAbsent(t *testing.T) {
+func TestClusterReturnsWithoutEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, catalogue, _ := startAbsent(t)
 		warnings := logged.count(`did not send endpoints of cluster "a"`)
@@ -74,7 +74,7 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 
 // No response with clusters has arrived recently. A new watcher of missing endpoints must get the
 // known error at once.
-func TestAbsentClusterIsKnown(t *testing.T) {
+func TestAbsentClusterIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := startAbsent(t)
 		again, cancelAgain := m.watch("a")

@@ -58,10 +58,10 @@ type Watcher interface {
 	// Rejected is called when an update was rejected and the last valid resource stays in use. The
 	// error has the same form as the error of Unknown.
 	Rejected(err error)
-	// Lost is called when the server becomes unreachable, because a stream ended without a response or
-	// no response arrived in time. It is called before Unknown reports errors that the outage causes,
-	// and again when the reason changes. When the server responds again, the watcher first receives
-	// the resources of the response, and then Lost(nil).
+	// Lost is called when the server becomes unreachable, because a stream ended without a response
+	// or no response arrived in time. It is called before Unknown reports errors that the outage
+	// causes, and again when the reason changes. When the server responds again, the watcher first
+	// receives the resources of the response, and then Lost(nil).
 	Lost(*Outage)
 }
 

@@ -49,7 +49,7 @@ func frugal(s responder, longest *int) error {
 
 // A watcher cancels its subscription to a resource, and a new watcher subscribes. The server must
 // send the resource again, even if it reads so slowly that both requests are merged into one.
-func TestClusterIsWatchedAgain(t *testing.T) {
+func TestResubscribedClusterIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{}, 1)
 		reads <- struct{}{}
@@ -91,7 +91,7 @@ func (s *slowReader) Recv() (*discoveryv3.DiscoveryRequest, error) {
 
 // The client must open a new stream after about 100 cancelled subscriptions, so that the server
 // forgets them.
-func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
+func TestStreamIsRenewedAfterManyUnsubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 0
 		m := startManager(t, func(s *adstest.Stream) error { return frugal(s, &longest) })
@@ -114,7 +114,7 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 
 // A request with other names replaces a NACK that has not been sent yet. This request must contain
 // the reason of the NACK, and later requests must not.
-func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
+func TestNACKReasonSurvivesSubscriptionChange(t *testing.T) {
 	subs, boxes := ads.New(), newMailboxes()
 	box := boxes[0]
 	take := func() *ads.Request {

@@ -13,7 +13,7 @@ import (
 
 // A server ends each stream with RESOURCE_EXHAUSTED. The client must wait longer after each
 // attempt. After a stream with a response, the backoff must start again at one second.
-func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
+func TestBackoffResetsAfterResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Time
 		const answered = 12

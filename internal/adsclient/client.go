@@ -43,8 +43,8 @@ type client struct {
 	pinging pinging
 	second  secondStream
 
-	// ended is the time at which the last stream with a response ended. It is nil while a stream with
-	// a response is open, and before the first stream with a response has ended.
+	// ended is the time at which the last stream with a response ended. It is nil while a stream
+	// with a response is open, and before the first stream with a response has ended.
 	ended atomic.Pointer[time.Time]
 }
 

@@ -26,7 +26,7 @@ func expect(t *testing.T, who string, got []string, want ...string) {
 	}
 }
 
-func TestClusterThatDoesNotComeCountsAsMissing(t *testing.T) {
+func TestMissingClusterTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan struct{})
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -38,7 +38,7 @@ func TestClusterThatDoesNotComeCountsAsMissing(t *testing.T) {
 		sleep(15*time.Second - 1)
 		expect(t, "a", a.take())
 		sleep(1)
-		expect(t, "a", a.take(), `cluster "a" from passthrough:///TestClusterThatDoesNotComeCountsAsMissing: the server has no such resource`)
+		expect(t, "a", a.take(), `cluster "a" from passthrough:///TestMissingClusterTimesOut: the server has no such resource`)
 		close(late)
 		expect(t, "a", a.take(), "a:1")
 	})
@@ -121,7 +121,7 @@ func (g *gauge) RecordInt64UpDownCount(_ *estats.Int64UpDownCountHandle, n int64
 	g.value.Add(n)
 }
 
-func TestCancelledWatcherIsToldNoMore(t *testing.T) {
+func TestCancelledWatcherGetsNoUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -141,7 +141,7 @@ func TestCancelledWatcherIsToldNoMore(t *testing.T) {
 	})
 }
 
-func TestOthersDoNotShareTheStream(t *testing.T) {
+func TestDifferentIdentitiesDoNotShareStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
 		for _, identity := range []string{"x", "x", "y"} {
@@ -183,7 +183,7 @@ func TestHeard(t *testing.T) {
 	})
 }
 
-func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
+func TestResourcesSurviveLostStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var streams atomic.Int64
 		script := func(s *adstest.Stream) error {
@@ -215,7 +215,7 @@ func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 	})
 }
 
-func TestServerThatCannotBeReached(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
 		m.stop()

@@ -28,7 +28,7 @@ func unchangedServer(count int, after time.Duration) adstest.Script {
 
 // "Servers may decide to optimize by not resending resources that the client had already seen on
 // the previous stream". The client must nevertheless use such a server again after an outage.
-func TestThriftyServerIsBack(t *testing.T) {
+func TestReturningServerThatResendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": unchangedServer(1, 24*time.Hour), "second": unchangedServer(2, 24*time.Hour)})
 		a, stop := follow(true, m["first"], m["second"])
@@ -47,7 +47,7 @@ func TestThriftyServerIsBack(t *testing.T) {
 
 // After an outage, the only server does not resend the resources that the client already has. The
 // client must nevertheless report the end of the outage.
-func TestThriftyServerIsHeard(t *testing.T) {
+func TestOutageEndsWithoutResentResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, unchangedServer(1, 24*time.Hour))
 		a, stop := follow(false, m)
@@ -58,7 +58,7 @@ func TestThriftyServerIsHeard(t *testing.T) {
 		m.start()
 		sleep(reconnectTime)
 		expect(t, "a", a.take())
-		expectOutages(t, "a", a, "management server passthrough:///TestThriftyServerIsHeard cannot be reached: connection refused", "")
+		expectOutages(t, "a", a, "management server passthrough:///TestOutageEndsWithoutResentResources cannot be reached: connection refused", "")
 		if got := time.Since(Heard(m.serverConfig())); got != 0 {
 			t.Errorf("last message %v ago, want now", got)
 		}
@@ -67,7 +67,7 @@ func TestThriftyServerIsHeard(t *testing.T) {
 
 // A server ends each stream after 30 minutes, to spread its clients. This must not count as a
 // failure (gRFC A57).
-func TestThriftyServerEndsStreams(t *testing.T) {
+func TestPeriodicStreamEndIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": unchangedServer(1, 30*time.Minute), "second": unchangedServer(2, 24*time.Hour)})
 		a, stop := follow(true, m["first"], m["second"])

@@ -67,7 +67,7 @@ func (q *quietServer) set(endpoints int) {
 // A server disappears without closing its connections, and a new server takes its place. When
 // endpoints then fail, the client must receive the new server's endpoints 30 s to 40 s after the
 // last message of the old server.
-func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
+func TestSilentlyLostServerIsReplacedWhenEndpointsFail(t *testing.T) {
 	for about, failedAt := range map[string]time.Duration{"at once": 0, "later": 20 * time.Second, "much later": 4 * time.Minute} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 
 // The client must not open a second stream while no endpoint fails, or if a response arrives soon
 // after an endpoint has failed.
-func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
+func TestResponseCancelsSecondStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, serveCatalogue)
 		sleep(time.Hour)
@@ -112,7 +112,7 @@ func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 
 // A working server has no updates while an endpoint keeps failing. The client may open a second
 // stream at most once in 5 minutes. The endpoints must stay in use, and no outage may be reported.
-func TestAServerThatIsWellAndHasNothingToSay(t *testing.T) {
+func TestSecondStreamsToWorkingServerAreRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, serveCatalogue)
 		sleep(time.Hour)
@@ -150,7 +150,7 @@ func flood(s *adstest.Stream) error {
 }
 
 // No usable response arrives on a second stream. The first stream must stay in use.
-func TestASecondStreamThatIsNotAnswered(t *testing.T) {
+func TestSecondStreamWithoutResponse(t *testing.T) {
 	for about, script := range map[string]adstest.Script{
 		"silence":                          (*adstest.Stream).Drain,
 		"an error":                         func(*adstest.Stream) error { return errors.New("busy") },

@@ -26,7 +26,7 @@ const reconnectTime = 145 * time.Second
 
 // While the first server is down, the client must use the second one. When the first server is
 // reachable again, the client must return to it and disconnect from the second.
-func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
+func TestFallbackServerIsUsedDuringOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
 		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
@@ -50,7 +50,7 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 // The first server goes down after it has sent all resources. By default (gRFC A71), the client
 // must keep these resources and not use another server. With ReachabilityOnly (gRFC A95), it must
 // use the next server until the first one is reachable again.
-func TestFirstServerDiesAfterItAnswered(t *testing.T) {
+func TestFirstServerFailsAfterResponse(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
 			one, two := 1, 2
@@ -74,7 +74,7 @@ func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 
 // When the first server is reachable again, the client must return to it, even if its resources
 // have not changed.
-func TestFirstServerIsBackWithNothingNew(t *testing.T) {
+func TestReturningServerWithUnchangedResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
 		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
@@ -116,7 +116,7 @@ func TestAllServersAreDown(t *testing.T) {
 	})
 }
 
-func TestHostileFirstServers(t *testing.T) {
+func TestBrokenFirstServers(t *testing.T) {
 	for name, script := range map[string]adstest.Script{
 		"sends nothing":    (*adstest.Stream).Drain,
 		"ends each stream": func(s *adstest.Stream) error { return errors.New("full") },
@@ -150,7 +150,7 @@ func TestHostileFirstServers(t *testing.T) {
 
 // The first server responds without the cluster. The client must not use the next server instead.
 // But if the next server's endpoints are already in use, they must stay in use.
-func TestServerWithoutTheCluster(t *testing.T) {
+func TestServerWithoutCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
 		two := 2
@@ -175,7 +175,7 @@ func TestServerWithoutTheCluster(t *testing.T) {
 	})
 }
 
-func TestEachChannelDecidesForItself(t *testing.T) {
+func TestChannelsChooseServersIndependently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
 		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": func(s *adstest.Stream) error {
@@ -197,7 +197,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 	})
 }
 
-func TestFollowingEnds(t *testing.T) {
+func TestStopFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
 		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
@@ -229,7 +229,7 @@ func (b slowFollower) Changed(s Snapshot) {
 
 // Three updates arrive while the follower handles the first one. They must cause a single call of
 // Changed.
-func TestABurstBecomesOneChange(t *testing.T) {
+func TestBurstOfUpdatesIsOneChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"}
 		m := startManager(t, func(s *adstest.Stream) error {

@@ -14,7 +14,7 @@ import (
 
 // Connections and endpoints fail at random. No resource may be reported as unknown, at most one
 // stream may be in use at any time, and the final state of the resource must arrive.
-func TestHistoriesOfSecondStreams(t *testing.T) {
+func TestSecondStreamsUnderRandomFailures(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -38,7 +38,7 @@ func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logg
 // A server ends each stream after a response. The client must open a new stream every second. A
 // resource that the server does not send must count as missing after missingAfter, although no
 // stream lasts that long.
-func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
+func TestServerThatEndsStreamAfterEachResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
 			if _, err := s.Recv(); err != nil {
@@ -63,7 +63,7 @@ func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	})
 }
 
-func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
+func TestUnknownTypeIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const what = "type.googleapis.com/flood"
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -85,7 +85,7 @@ func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 }
 
 // A server fails and returns with an older version. The client must use that version.
-func TestServerThatComesAndGoes(t *testing.T) {
+func TestServerReturnsWithOlderVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")
 		m := startManager(t, func(s *adstest.Stream) error {

@@ -41,7 +41,7 @@ func servingB(s *adstest.Stream) error {
 // The first server sends the endpoints of one channel and then hangs. A channel that is created
 // later must use the next server until the first one responds again. The first channel must keep
 // its endpoints.
-func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
+func TestHangingServerIsReplacedForNewChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})
 		m := startManagers(t, map[string]adstest.Script{
@@ -77,7 +77,7 @@ func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 // A cluster is requested, and the next response does not contain it. When its timeout expires, the
 // cluster must count as absent. The response must also restart the timeout of a cluster that was
 // requested earlier and got no response until then.
-func TestServerThatSpokeIsBelieved(t *testing.T) {
+func TestMissingClusterAfterResponseIsAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})
 		m := startManagers(t, map[string]adstest.Script{

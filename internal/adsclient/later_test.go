@@ -29,7 +29,7 @@ func (m *manager) watchRetaining(t *testing.T, want string) (*retainingWatcher, 
 	return k, cancel
 }
 
-func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
+func TestWatchersShareParsedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalogue := adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))
 		m := startManager(t, catalogue.Serve)
@@ -59,7 +59,7 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 }
 
 // A resource that no watcher keeps must be freed. It must be decoded again for the next watcher.
-func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
+func TestFreedResourceIsDecodedAgain(t *testing.T) {
 	m := startManager(t, adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1")).Serve)
 	receive := func(w *channelWatcher) *Resource {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 
 // A subscription to a name that is not valid UTF-8 must fail, and must not affect other
 // subscriptions on the stream.
-func TestANameThatCannotBeSent(t *testing.T) {
+func TestInvalidUTF8Name(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
 		m := startManager(t, serveEndpoints(&one))
@@ -16,7 +16,7 @@ func TestANameThatCannotBeSent(t *testing.T) {
 		a, cancelA := m.watch("a")
 		defer cancelA()
 		expect(t, "a", a.take(), "a:1")
-		expect(t, "bad", bad.take(), `eds: no endpoints of cluster "a\xff" from passthrough:///TestANameThatCannotBeSent: its name is not UTF-8`)
+		expect(t, "bad", bad.take(), `eds: no endpoints of cluster "a\xff" from passthrough:///TestInvalidUTF8Name: its name is not UTF-8`)
 		if got := m.server.Streams(); got != 1 {
 			t.Errorf("the server saw %d streams, want one", got)
 		}

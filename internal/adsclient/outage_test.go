@@ -10,7 +10,7 @@ import (
 
 // An outage must be reported with its start, the time of the last message and its reason. It must
 // be reported again when the reason changes, and also to watchers that subscribe later.
-func TestAnOutageIsTold(t *testing.T) {
+func TestOutageIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
 		m := startManager(t, serveEndpoints(&one))
@@ -32,7 +32,7 @@ func TestAnOutageIsTold(t *testing.T) {
 		sleep(reconnectTime)
 		a.take()
 		b.take()
-		const prefix = "management server passthrough:///TestAnOutageIsTold cannot be reached: "
+		const prefix = "management server passthrough:///TestOutageIsReported cannot be reached: "
 		expectOutages(t, "a", a, prefix+"connection refused", prefix+"no route to host", "")
 		expectOutages(t, "b", b, prefix+"no route to host", "")
 		for _, o := range []*Outage{a.outages[0], a.outages[1], b.outages[0]} {
@@ -45,7 +45,7 @@ func TestAnOutageIsTold(t *testing.T) {
 
 // The follower must learn about an outage of the server in use. If that server is reachable, the
 // follower must learn about an outage of an earlier server in the list.
-func TestAnOutageOfAServerThatIsNotUsed(t *testing.T) {
+func TestOutageOfEarlierServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
 		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})

@@ -53,7 +53,7 @@ func startPingServer(t *testing.T, minTime time.Duration, pingHeaderFor func(str
 
 // The client must ping a server that sends the ping header every 30 s. It must therefore open a new
 // stream within 51 s after the connection has been cut.
-func TestServerThatAllowsPings(t *testing.T) {
+func TestServerAllowsFrequentPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPingServer(t, 9*time.Second, func(int) string { return "30s" })
 		a := new(recordingWatcher)
@@ -75,7 +75,7 @@ func TestServerThatAllowsPings(t *testing.T) {
 
 // The client must ping a server without the ping header every 5 minutes, even if the server sent
 // the header on an earlier stream.
-func TestServerThatAllowsPingsNoMore(t *testing.T) {
+func TestServerRevokesFrequentPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, _ := startPingServer(t, 5*time.Minute-time.Second, func(stream int) string {
 			if stream != 2 {

@@ -11,7 +11,7 @@ import (
 
 // A server sends a rejected version again and again. The client must send a NACK only every 5 s. It
 // must not delay other requests: the ACK of another version, and a request for other names.
-func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
+func TestRepeatedNACKIsDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 10
 		durations := make(chan [3]time.Duration, 1)
@@ -67,7 +67,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 }
 
 // If a stream ends while a NACK is delayed, this NACK must not be sent on the next stream.
-func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
+func TestDelayedNACKIsDroppedWithStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan bool, 1)
 		m := startManager(t, func(s *adstest.Stream) error {

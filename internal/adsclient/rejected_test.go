@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func TestServerIsBackWithOneRejectedResource(t *testing.T) {
+func TestReturningServerWithRejectedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := adstest.Cluster("b", "10.0.0.3:1")
 		bad.Endpoints[0].Priority = 7

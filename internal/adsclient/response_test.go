@@ -39,7 +39,7 @@ func weightless(name string) *endpointv3.ClusterLoadAssignment {
 	return c
 }
 
-func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
+func TestRejectedResourceDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var nack, ack *discoveryv3.DiscoveryRequest
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -91,7 +91,7 @@ func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
 	})
 }
 
-func TestResourceInAWrapper(t *testing.T) {
+func TestWrappedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
 			s.Recv()
@@ -100,7 +100,7 @@ func TestResourceInAWrapper(t *testing.T) {
 			}
 			return s.Drain()
 		})
-		const ttl = "TestResourceInAWrapper gives resources a time to live, which has no effect"
+		const ttl = "TestWrappedResource gives resources a time to live, which has no effect"
 		before := logged.count(ttl)
 		a, cancel := m.watch("a")
 		defer cancel()
@@ -113,7 +113,7 @@ func TestResourceInAWrapper(t *testing.T) {
 	})
 }
 
-func TestResponsesThatAreNotForUs(t *testing.T) {
+func TestUnrequestedResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		acks := 0
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -138,7 +138,7 @@ func TestResponsesThatAreNotForUs(t *testing.T) {
 	})
 }
 
-func TestSameVersionAgainIsNoNews(t *testing.T) {
+func TestUnchangedVersionIsNotDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var nonces []string
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -159,7 +159,7 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 	})
 }
 
-func TestMailboxHoldsTheLastRequest(t *testing.T) {
+func TestMailboxHoldsLatestRequest(t *testing.T) {
 	boxes := newMailboxes()
 	box := boxes[1]
 	for _, nonce := range []string{"1", "2", "3"} {

@@ -53,7 +53,7 @@ func startSecondStream(t *testing.T) (q *quietServer) {
 
 // While the client waits for a response on the second stream, an update arrives on the first one.
 // The first stream must stay in use.
-func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
+func TestUpdateOnFirstStreamCancelsSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startSecondStream(t)
 		q.set(2)
@@ -67,7 +67,7 @@ func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 
 // While the client waits for a response on the second stream, the response to a new request arrives
 // on the first one. The first stream must stay in use.
-func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
+func TestResponseOnFirstStreamCancelsSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startSecondStream(t)
 		q.catalogue.Set(adstest.EDS("c"))
@@ -80,7 +80,7 @@ func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-func TestTheEndWhileASecondStreamWaits(t *testing.T) {
+func TestCancelWhileSecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		startSecondStream(t).stop()
 		q := startQuiet(t, serveCatalogue)
@@ -93,7 +93,7 @@ func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 
 // Both streams end while the client waits for a response on the second one. The client must open a
 // new stream.
-func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
+func TestServerStopsWhileSecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startSecondStream(t)
 		q.m.stop()
@@ -108,7 +108,7 @@ func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 
 // Watchers subscribe while the client waits for a response on the second stream. Their resources
 // must be requested on that stream, too.
-func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
+func TestWatchWhileSecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q *quietServer
 		q = startQuiet(t, slowSecond(&q))
@@ -130,7 +130,7 @@ func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 
 // The first response on the second stream contains no usable resource. The client must keep the
 // resource that it has.
-func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
+func TestSecondStreamWithoutUsableResource(t *testing.T) {
 	for about, answer := range map[string]*discoveryv3.DiscoveryResponse{
 		"nothing": response("9"),
 		"another": response("9", adstest.Any(adstest.Cluster("z", "10.0.0.9:1"))),
@@ -162,7 +162,7 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 // The server allows frequent pings, but a second stream takes over before they have begun. When
 // they have begun, no further second stream may be opened, because the pings show that the server
 // is reachable.
-func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
+func TestSecondStreamWithFrequentPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPingServer(t, 9*time.Second, func(int) string { return "30s" })
 		a := new(recordingWatcher)
@@ -198,7 +198,7 @@ func (m *manager) setListener(listener *bufconn.Listener) *bufconn.Listener {
 }
 
 // The first stream ends before a second stream has taken over. The client must open a new stream.
-func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
+func TestFirstStreamEndsBeforeTakeover(t *testing.T) {
 	for about, after := range map[string]time.Duration{"due": time.Second, "waits": quietFor + quietJitter} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	}
 }
 
-func TestASecondStreamAsksOnce(t *testing.T) {
+func TestSecondStreamRequestsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests []string
 		q := startQuiet(t, func(stream int) adstest.Script {

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func TestServerThatSaysNothing(t *testing.T) {
+func TestConnectionThatNeverResponds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
 		server := m.serverConfig()
@@ -41,7 +41,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 
 // The first server responds late and does not send one of the two resources. The client must use it
 // nevertheless, and the other resource must count as missing.
-func TestSlowServerThatLacksOne(t *testing.T) {
+func TestSlowServerWithMissingResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
 			sleep(missingAfter + 5*time.Second)
@@ -86,7 +86,7 @@ func goAway(s *adstest.Stream, after time.Duration) error {
 
 // A server ends each stream after a response. It must not count as unreachable. A resource that it
 // does not send must count as missing.
-func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
+func TestServerThatEndsEachStreamIsNotUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
 			if err := s.Respond("1", "n"); err != nil {
@@ -110,7 +110,7 @@ func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 
 // A server responds on its first stream and sends nothing on the next one. It must count as
 // unreachable.
-func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
+func TestServerSilentOnNextStreamIsUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
 			if s.Number > 1 {

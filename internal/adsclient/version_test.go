@@ -37,9 +37,9 @@ func TestResourcesHaveVersions(t *testing.T) {
 	})
 }
 
-// An update of two resources is rejected. Rejected must be called for the watcher that already has
-// a valid resource, and Unknown for the watcher that has none.
-func TestARejectedResourceIsTold(t *testing.T) {
+// An update of two resources is rejected. Rejected must be called for the watcher that already
+// has a valid resource, and Unknown for the watcher that has none.
+func TestRejectedResourceIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
 			s.Recv()
@@ -56,9 +56,9 @@ func TestARejectedResourceIsTold(t *testing.T) {
 		expect(t, "a", a.take(), "a:1")
 		b, cancelB := m.watch("b")
 		defer cancelB()
-		expect(t, "b", b.take(), `no endpoints of cluster "b" from passthrough:///TestARejectedResourceIsTold: `)
+		expect(t, "b", b.take(), `no endpoints of cluster "b" from passthrough:///TestRejectedResourceIsReported: `)
 		expect(t, "a", a.take())
-		expect(t, "a", a.rejected, `eds: rejected the endpoints of cluster "a" from passthrough:///TestARejectedResourceIsTold: `)
+		expect(t, "a", a.rejected, `eds: rejected the endpoints of cluster "a" from passthrough:///TestRejectedResourceIsReported: `)
 		expect(t, "b", b.rejected)
 	})
 }

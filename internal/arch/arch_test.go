@@ -59,7 +59,7 @@ func isCore(room string) bool { return strings.HasPrefix(room, "internal/core/")
 // because they have effects, wait, or return random numbers.
 var impurePackages = []string{"context", "math/rand", "math/rand/v2", "os", "os/exec", "runtime", "sync", "sync/atomic", "syscall"}
 
-func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
+func TestCoresImportOnlyStandardLibrary(t *testing.T) {
 	found := 0
 	for _, p := range list(t, "./internal/...") {
 		if from, _ := roomOf(p.ImportPath); !isCore(from) {
@@ -154,7 +154,7 @@ func rankOf(t *testing.T, room string) int {
 
 func topDirectory(room string) string { return strings.Split(room, "/")[0] }
 
-func TestArrowsPointDown(t *testing.T) {
+func TestImportsFollowRanks(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		from, _ := roomOf(p.ImportPath)
 		for _, dep := range p.Imports {
@@ -184,11 +184,11 @@ func TestTopologyIsPure(t *testing.T) {
 	}
 }
 
-func TestTopologyKnowsNoPolicy(t *testing.T) {
+func TestTopologyDoesNotImportPolicies(t *testing.T) {
 	policies := []string{"drop", "internal/shell", "outlierdetection", "pickfirst", "priority", "weightedroundrobin", "weightedtarget"}
 	for _, p := range list(t, "./internal/topology/...", "./discovery") {
 		for _, dep := range p.Deps {
-			if to, ours := roomOf(dep); ours && slices.Contains(policies, to) {
+			if to, internal := roomOf(dep); internal && slices.Contains(policies, to) {
 				t.Errorf("%s depends on %s, which is a policy", p.ImportPath, to)
 			}
 		}
@@ -196,7 +196,7 @@ func TestTopologyKnowsNoPolicy(t *testing.T) {
 }
 
 // Package discovery must not depend on the packages that use sources, because sources import it.
-func TestTheContractOfSourcesIsALeaf(t *testing.T) {
+func TestDiscoveryDoesNotImportItsUsers(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
 			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/join", "internal/topology", "internal/resolving", "internal/live"}, to) {
@@ -208,7 +208,7 @@ func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 
 func testOnly(room string) bool { return strings.HasPrefix(room, "internal/testing/") }
 
-func TestFakesStayInTests(t *testing.T) {
+func TestFakesAreOnlyInTests(t *testing.T) {
 	for _, p := range list(t, "./...", "./cmd/understudy/...") {
 		from, _ := roomOf(p.ImportPath)
 		if testOnly(from) {
@@ -246,7 +246,7 @@ var allowedModules = []string{
 
 // Envoy's protobuf messages make up a third of a binary. Therefore, only sources that read them may
 // link them.
-func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
+func TestOnlyEnvoySourcesLinkEnvoy(t *testing.T) {
 	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
 	for _, p := range list(t, append([]string{"-deps"}, patterns...)...) {
 		if p.Module != nil && (strings.Contains(p.Module.Path, "envoyproxy") || strings.Contains(p.Module.Path, "cncf/xds")) {
@@ -256,7 +256,7 @@ func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
 }
 
 // A56: "It does not interact with the XdsClient and contains no xDS-specific code."
-func TestPriorityKnowsNoXDS(t *testing.T) {
+func TestPriorityDoesNotImportXDS(t *testing.T) {
 	for _, p := range list(t, "-deps", "./priority") {
 		if strings.Contains(p.ImportPath, "xds") || strings.Contains(p.ImportPath, "envoy") {
 			t.Errorf("priority needs %s", p.ImportPath)
@@ -264,7 +264,7 @@ func TestPriorityKnowsNoXDS(t *testing.T) {
 	}
 }
 
-func TestTheRootModuleIsLight(t *testing.T) {
+func TestRootModuleDependencies(t *testing.T) {
 	for _, p := range list(t, "-deps", ".", "./discovery/...") {
 		if p.Module != nil && !slices.Contains(allowedModules, p.Module.Path) {
 			t.Errorf("the root module needs %s, of module %s", p.ImportPath, p.Module.Path)

@@ -15,7 +15,7 @@ import (
 // TestNoSleepOutsideBubble checks that time.Sleep, and receiving from time.After, occur only in
 // functions that always run in a synctest bubble. Outside a bubble, they take real time, and no
 // duration is certain to be long enough on a busy machine.
-func TestNothingSleepsOutsideABubble(t *testing.T) {
+func TestNoSleepOutsideBubble(t *testing.T) {
 	graph := readCallGraph(t)
 	for _, u := range graph.waits {
 		if way, outside := graph.outside(u, nil); outside {
@@ -27,7 +27,7 @@ func TestNothingSleepsOutsideABubble(t *testing.T) {
 	}
 }
 
-func TestWaitsOutsideABubbleAreFound(t *testing.T) {
+func TestWaitsOutsideBubbleAreFound(t *testing.T) {
 	graph := newCallGraph()
 	file, err := parser.ParseFile(graph.positions, "testdata/bubbles.go", nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -52,8 +52,8 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 }
 
 // constructors maps some methods to the function that creates their receivers. The test looks at
-// the callers of this function instead of the callers of the method. A scenario runner calls these
-// methods through an interface, which types that are used outside bubbles also implement.
+// the callers of this function instead of the callers of the method. A scenario runner calls
+// these methods through an interface, which types that are used outside bubbles also implement.
 var constructors = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",

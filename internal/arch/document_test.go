@@ -27,7 +27,7 @@ var (
 	scenarioName = regexp.MustCompile("`([a-z0-9]+\\.txt)`: ([^;`|]+)")
 )
 
-func TestDocumentsNameWhatThereIs(t *testing.T) {
+func TestDocumentsNameExistingTests(t *testing.T) {
 	var code strings.Builder
 	for _, dir := range testedDirs {
 		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))

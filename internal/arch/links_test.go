@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 )
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksAreValid(t *testing.T) {
 	for _, problem := range brokenLinks(t, os.DirFS("../..")) {
 		t.Error(problem)
 	}

@@ -23,7 +23,7 @@ const maxSurface = 88
 // To update the golden file:
 //
 //	go test ./internal/arch -run TestSurface -update
-func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
+func TestSurface(t *testing.T) {
 	const golden = "testdata/surface.txt"
 	got := surface(t)
 	if n := len(got); n > maxSurface {
@@ -220,7 +220,7 @@ func methodsOf(t *doc.Type) (names []string) {
 
 // The types that sources use must be declared in package discovery, and not be aliases, so that go
 // doc shows their fields.
-func TestTheContractIsDeclaredInItsPackage(t *testing.T) {
+func TestContractIsDeclaredInDiscovery(t *testing.T) {
 	fields := make(map[string]int)
 	for _, typ := range loadDocs(t)["discovery"].Types {
 		if spec := typ.Decl.Specs[0].(*ast.TypeSpec); spec.Assign == token.NoPos {

@@ -55,7 +55,7 @@ var generalRows = []string{"want …"}
 // library, all other literals of three words or more, because errors are built from them. A row
 // applies to a text that contains the words in the row's first column. An ellipsis in the row
 // matches anything.
-func TestTheTroubleshootingPageHasEachText(t *testing.T) {
+func TestTroubleshootingPageHasEachText(t *testing.T) {
 	texts := productTexts(t)
 	rows := readRows(t)
 	needed := 0

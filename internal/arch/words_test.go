@@ -45,7 +45,7 @@ var retired = []struct{ pattern, use string }{
 
 var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|“[^”]*”")
 
-func TestTheGlossaryHolds(t *testing.T) {
+func TestRetiredWords(t *testing.T) {
 	var patterns []string
 	for _, r := range retired {
 		patterns = append(patterns, r.pattern)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestLoadClosesTheFile(t *testing.T) {
+func TestLoadClosesFile(t *testing.T) {
 	path := writeFile(t, small)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a garbage collection would close the file
 	open := func() int {

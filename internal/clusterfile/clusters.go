@@ -133,7 +133,7 @@ func (d *Document) ExplainEntry(e clusters.Entry) error {
 	return fmt.Errorf("%s: %w", d.path, e.Err)
 }
 
-// placeOfReference returns the position at which an aggregate refers to the cluster of an entry.
+// positionOfReference returns the position at which an aggregate refers to the cluster of an entry.
 func (d *Document) positionOfReference(e clusters.Entry) (line, column int, ok bool) {
 	i, there := d.index[e.Parent]
 	if there {

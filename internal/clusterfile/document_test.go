@@ -24,7 +24,7 @@ func rewrite(t *testing.T, path, content string) {
 	}
 }
 
-func TestLoadOfClusters(t *testing.T) {
+func TestLoadClusters(t *testing.T) {
 	path := writeFile(t, "endpoints: []\n")
 	if doc, err := Load(path); err != nil || doc.Clusters != nil || doc.Endpoints.GetClusterName() != "endpoints" {
 		t.Errorf("Load = %v, %v", doc, err)
@@ -59,7 +59,7 @@ func TestLoadOfClusters(t *testing.T) {
 
 // The load_assignment of a cluster must get the full name of the cluster as its cluster_name,
 // unless the file sets cluster_name.
-func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
+func TestMechanismsHaveClusterName(t *testing.T) {
 	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us}}\n"))
 	doc, err := Load(path)
 	if err != nil {

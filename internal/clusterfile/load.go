@@ -20,8 +20,8 @@ import (
 // MaxSize is the maximum size of a file in bytes. 16 MiB of YAML holds about 100,000 endpoints.
 const MaxSize = 16 << 20
 
-// Load reads and validates the file at path. It sets defaults, so that a control plane can serve the
-// result to clients. If the file contains a list of clusters, all of them must be valid.
+// Load reads and validates the file at path. It sets defaults, so that a control plane can serve
+// the result to clients. If the file contains a list of clusters, all of them must be valid.
 //
 // Errors contain the path. If the content is invalid, the error is an *Error. Load is safe for
 // concurrent use.

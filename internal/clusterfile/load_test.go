@@ -109,7 +109,7 @@ func TestLoadAgreesWithProtojson(t *testing.T) {
 	}
 }
 
-func TestWhatAFileMayLeaveOut(t *testing.T) {
+func TestOmittedFields(t *testing.T) {
 	cluster, err := endpointsIn(writeFile(t, `
 endpoints:
 - lb_endpoints: []
@@ -140,7 +140,7 @@ endpoints:
 	}
 }
 
-func TestWhatCannotBeRead(t *testing.T) {
+func TestUnreadableFiles(t *testing.T) {
 	dir := t.TempDir()
 	huge := filepath.Join(dir, "huge.yaml")
 	if err := os.WriteFile(huge, nil, 0o600); err != nil {
@@ -165,7 +165,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestDeepNestingIsRefused(t *testing.T) {
+func TestDeepNestingIsRejected(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("[", 100_000),
 		"endpoints:\n- metadata: {filter_metadata: {a: {b: " + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}}}",
@@ -192,7 +192,7 @@ func TestLoadFrom(t *testing.T) {
 
 // In a large file, only the lines shortly before a mistake are parsed again to find its position.
 // The position must nevertheless be correct, however many lines precede the mistake.
-func TestPositionsInALargeFile(t *testing.T) {
+func TestPositionsInLargeFile(t *testing.T) {
 	for _, mistake := range []string{
 		"cluster_name: a\nendpoints: @x\n",
 		"cluster_name: a\nendpoints:\n- locality: {zone: %a}\n",
@@ -219,7 +219,7 @@ func TestPositionsInALargeFile(t *testing.T) {
 
 // locate must return the same position after the YAML nodes of the file have been
 // garbage-collected.
-func TestPositionsAfterAGarbageCollection(t *testing.T) {
+func TestPositionsAfterGarbageCollection(t *testing.T) {
 	doc, err := Parse("x.yaml", []byte(small))
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestEditDistance(t *testing.T) {
 	}
 }
 
-func TestTheNumberOfFurtherProblems(t *testing.T) {
+func TestNumberOfFurtherProblems(t *testing.T) {
 	for more, want := range map[int]string{0: "x:1:1: bad", 1: "; and 1 more", 2: "; and 2 more"} {
 		problems := &Error{Path: "x"}
 		for range envoy.MaxProblems + more {
@@ -261,7 +261,7 @@ func TestTheNumberOfFurtherProblems(t *testing.T) {
 }
 
 // In a file of up to 16 KiB, the exact offset of the offending character must be found.
-func TestOffenderInTheLargestFile(t *testing.T) {
+func TestOffendingOffsetInLargestFile(t *testing.T) {
 	const mistake = "endpoints: @x # and more\n"
 	_, message := firstError([]byte(mistake))
 	read := len(readUntilError([]byte(mistake)))

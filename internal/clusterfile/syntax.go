@@ -47,7 +47,7 @@ var parserErrors = map[string]bool{
 	"did not find expected <document start>": true,
 }
 
-// yamlPlace returns the position and text of a YAML error.
+// yamlPosition returns the position and text of a YAML error.
 //
 // An error of the scanner contains the correct line, except for line 1. An error of the parser
 // contains the line before the enclosing block, which can be far above the mistake. yamlPosition

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
+func TestClosedChannelsDoNotReplaceIdleOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true}}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1))

@@ -25,7 +25,7 @@ func call(t *testing.T, cc *grpc.ClientConn) error {
 	return err
 }
 
-func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
+func TestPageShowsReasonOfEjection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", failCalls: true}
 		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1))
@@ -56,7 +56,7 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	})
 }
 
-func TestThePageShowsScheduledPicks(t *testing.T) {
+func TestPageShowsScheduledPicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true, "c": true}}
 		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 3), newEndpoint(0, "us-east/a", "b", 1), newEndpoint(0, "us-east/b", "c", 1))
@@ -95,7 +95,7 @@ func TestThePageShowsScheduledPicks(t *testing.T) {
 	})
 }
 
-func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
+func TestPageShowsVersionAndLastErrorOfSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true}}
 		openChannel(t, s)
@@ -121,7 +121,7 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 	})
 }
 
-func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
+func TestPageShowsLastErrorOfEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"b": true}}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1))
@@ -140,7 +140,7 @@ func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 	})
 }
 
-func TestThePageShowsThePoliciesBetween(t *testing.T) {
+func TestPageShowsIntermediatePolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true}}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1))
@@ -154,7 +154,7 @@ func TestThePageShowsThePoliciesBetween(t *testing.T) {
 	})
 }
 
-func TestThePageShowsWhatIsAwaited(t *testing.T) {
+func TestPageShowsWhatSourceWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
 		openChannel(t, s)

@@ -11,7 +11,7 @@ import (
 
 // A source calls Unconfirmed with an error. The page must show the error until the source confirms
 // its answer. A new answer also clears the error, unless Unconfirmed was called without a time.
-func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
+func TestPageShowsErrorUntilConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1))

@@ -62,7 +62,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestThePageHasNoInlineScriptOrStyle(t *testing.T) {
+func TestPageHasNoInlineScriptOrStyle(t *testing.T) {
 	page := get(t, "")
 	for _, forbidden := range []string{"style=", "<style", "onclick", "javascript:", "<script>"} {
 		if strings.Contains(page, forbidden) {
@@ -71,7 +71,7 @@ func TestThePageHasNoInlineScriptOrStyle(t *testing.T) {
 	}
 }
 
-func TestViewersAreBounded(t *testing.T) {
+func TestViewersAreLimited(t *testing.T) {
 	server := httptest.NewServer(Handler())
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())

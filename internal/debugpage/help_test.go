@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-func TestTheHelpIsTheTableOfTheDocumentation(t *testing.T) {
+func TestHelpMatchesDocumentation(t *testing.T) {
 	answer := httptest.NewRecorder()
 	debugpage.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/?help", nil))
 	if answer.Code != http.StatusOK {

@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
+func TestHostileNamesAreEscapedAndTruncated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evil := "<script>alert(1)</script>\x1b[31m\u202e\x00"
 		s := &fakeSource{}
@@ -110,7 +110,7 @@ func TestManyEndpointsAreFolded(t *testing.T) {
 	})
 }
 
-func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
+func TestStuckPolicyIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		p, state := root(t, cc, "stuck:///"+t.Name(), 2)
@@ -134,7 +134,7 @@ func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 	})
 }
 
-func TestAPolicyThatIsStuckAtOnceIsShownAsBusy(t *testing.T) {
+func TestPolicyStuckInFirstUpdateIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
 		p, state := root(t, cc, "stuck:///"+t.Name(), 2)

@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// network is an in-memory network with several management servers and one backend.
+// testNetwork is an in-memory network with several management servers and one backend.
 type testNetwork struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -120,7 +120,7 @@ func expectAge(t *testing.T, what string, at *time.Time, from, to time.Duration)
 
 // The management server becomes unreachable, and its endpoints stay in use. The page must show the
 // error, the start of the outage, and the age of the endpoints.
-func TestThePageShowsALostControlPlane(t *testing.T) {
+func TestPageShowsLostControlPlane(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newTestNetwork(t)
@@ -165,7 +165,7 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 
 // The management server becomes unreachable, and later the channel becomes idle. The page must show
 // the error before the channel becomes idle, and again when the channel is used again.
-func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
+func TestPageShowsLostControlPlaneAfterIdle(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newTestNetwork(t)
@@ -200,7 +200,7 @@ func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 
 // The channel uses its second management server, because the first one is unreachable. The page
 // must show this, but must not show the endpoints as unconfirmed.
-func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
+func TestPageShowsFallbackServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestNetwork(t)
 		p.serve(manager, adstest.Cluster("shop", backend))
@@ -228,7 +228,7 @@ func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 
 // A source fails after it has sent an answer or a list of discovery mechanisms. The page must show
 // the failure, and that the answer or list stays in use.
-func TestThePageSaysWhatStaysInUse(t *testing.T) {
+func TestPageShowsWhatStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true}}
 		openChannel(t, s)

@@ -28,7 +28,7 @@ func (s *signalingSource) Start(r *discovery.Receiver) (discovery.Started, error
 }
 
 // The page is requested while channels open and close. The race detector must not find a data race.
-func TestThePageWhileChannelsOpen(t *testing.T) {
+func TestPageWhileChannelsOpen(t *testing.T) {
 	done := make(chan struct{})
 	var viewer sync.WaitGroup
 	viewer.Go(func() {

@@ -13,7 +13,7 @@ import (
 )
 
 // A priority is READY, but its endpoints return errors. The headline must say that calls fail.
-func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
+func TestHeadlineShowsFailingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}}
 		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1))
@@ -54,7 +54,7 @@ func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	})
 }
 
-func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
+func TestNoPriorityInUseWhenCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		openChannel(t, &fakeSource{}, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(1, "eu-west", "b", 1))
 		c, page := channel(t)
@@ -70,7 +70,7 @@ func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 
 // Calls go to a priority whose endpoints are all ejected, because no other priority is usable. The
 // page must show the problem of the lower priority.
-func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
+func TestLastResortShowsLowerPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", failCalls: true}
 		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1), newEndpoint(1, "eu-west", "c", 1))
@@ -86,7 +86,7 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 
 // The page must show the reason for a failover until the higher priority is READY again. It must
 // show the time until the failover only before the failover.
-func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
+func TestReasonIsKeptWhilePriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}
 	p := shell.PriorityChild{CountsAs: core.Connecting, Failover: now.Add(5 * time.Second), Why: "connection refused by a:443"}
@@ -101,7 +101,7 @@ func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	}
 }
 
-func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
+func TestChannelsWithSameTargetHaveNumbers(t *testing.T) {
 	for _, c := range []struct {
 		twin bool
 		want string
@@ -112,7 +112,7 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	}
 }
 
-func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
+func TestHeadlineShowsDurationOfFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inUseSince, failingSince := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
 		for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {

@@ -17,7 +17,7 @@ import (
 
 // All sources fail. The page must show the error of each source. It must also show the start time
 // of the process, so that a restart of the process is visible.
-func TestSourcesThatFailAreNamed(t *testing.T) {
+func TestFailingSourcesAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &fakeSource{}, &fakeSource{}
 		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil)
@@ -40,7 +40,7 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 	})
 }
 
-func TestPrioritiesStandInTheirOrder(t *testing.T) {
+func TestPrioritiesAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last, first := &fakeSource{}, &fakeSource{} // last gets the higher priority, against the order of names
 		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))

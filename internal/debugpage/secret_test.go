@@ -54,7 +54,7 @@ var ownLog = testlog.Capture()
 
 // Secrets in a failover target must appear neither in our errors and log lines nor on the page.
 // (gRPC itself logs the target at level INFO.)
-func TestSecretsInTargetsAreToldNowhere(t *testing.T) {
+func TestSecretsInTargetsAreHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, journal := &secretResolver{}, &bytes.Buffer{}
 		const target = "failover:///vault:%2F%2Fuser:hunter22@h%2Fshop%3Ftoken=abcdef12,vault:%2F%2Fother333@h%2Fshop,b.test%3Ftoken=abcdef12"

@@ -120,7 +120,7 @@ func wantTexts(t *testing.T, page string, texts ...string) {
 	}
 }
 
-func TestThePageSaysWhichPriorityIsInUseAndWhy(t *testing.T) {
+func TestPageShowsPriorityInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"b": true, "c": true}}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(1, "eu-west", "b", 3), newEndpoint(1, "eu-west", "c", 1))
@@ -143,7 +143,7 @@ func TestThePageSaysWhichPriorityIsInUseAndWhy(t *testing.T) {
 	})
 }
 
-func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
+func TestPageShowsWhatPriorityWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"b": true}}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "hang", 1), newEndpoint(1, "eu-west", "b", 1))
@@ -162,7 +162,7 @@ func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 	})
 }
 
-func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
+func TestPageShowsWhyReadyPriorityIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true, "c": true}, query: "?minReady=0.6"}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/b", "b", 3), newEndpoint(1, "eu-west", "c", 1))
@@ -175,7 +175,7 @@ func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestThePageShowsAStandby(t *testing.T) {
+func TestPageShowsStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}, query: "?warmStandby=1"}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(1, "eu-west", "b", 1), newEndpoint(2, "eu-south", "c", 1))
@@ -184,7 +184,7 @@ func TestThePageShowsAStandby(t *testing.T) {
 	})
 }
 
-func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
+func TestChannelWithoutEndpointsIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
 		openChannel(t, s)
@@ -205,7 +205,7 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 }
 
 // An idle channel must be shown once, with its last policies. A closed channel must not be shown.
-func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
+func TestIdleChannelIsShownWithLastTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true}}
 		endpoint := newEndpoint(0, "us-east/a", "a", 1)

@@ -8,7 +8,7 @@ import (
 
 // The page must expand the priority in use and all of its localities, even a locality without a
 // READY endpoint. It must not expand other priorities. Each summary must count the READY endpoints.
-func TestThePageUnfoldsWhatIsWrong(t *testing.T) {
+func TestPageExpandsLocalitiesInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true, "c": true}}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1), newEndpoint(0, "us-east/b", "d", 1), newEndpoint(1, "eu-west", "c", 1))

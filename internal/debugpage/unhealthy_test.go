@@ -18,7 +18,7 @@ func unhealthy(e flat.Endpoint) flat.Endpoint {
 
 // The unhealthy endpoints of the first priority become healthy. Calls must use the second priority
 // until one of these endpoints is connected.
-func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
+func TestCallsStayWhileHigherPriorityConnects(t *testing.T) {
 	for _, query := range []string{"", "?failbackDelay=30s"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeSource{reachable: map[string]bool{"b": true}, query: query}
@@ -46,7 +46,7 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 
 // No endpoint can take calls. The errors of calls and the page must contain the reason. If the
 // source then fails, they must also contain the source's error.
-func TestWhyNothingCanTakeCalls(t *testing.T) {
+func TestReasonWhenNoEndpointTakesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{reachable: map[string]bool{"a": true}}
 		cc := openChannel(t, s)

@@ -115,7 +115,7 @@ func TestAccepted(t *testing.T) {
 }
 
 // "The gRPC client must in general ignore any fields it does not support" (gRFC A27).
-func TestWhatNobodyReadsIsNoted(t *testing.T) {
+func TestIgnoredFieldsAreNoted(t *testing.T) {
 	const first = "endpoints[0].lb_endpoints[0]"
 	for _, test := range []struct {
 		cluster *endpointv3.ClusterLoadAssignment
@@ -182,7 +182,7 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 
 // An unhealthy endpoint must be rejected if it is a duplicate, has weight 0, or makes the sum of
 // weights too large, as in gRPC.
-func TestUnhealthyEndpointsCount(t *testing.T) {
+func TestUnhealthyEndpointsAreValidated(t *testing.T) {
 	for _, endpoint := range []*endpointv3.LbEndpoint{lbEndpoint("10.0.0.1"), lbEndpoint("x*0"), lbEndpoint("x*4294967295")} {
 		endpoint.HealthStatus = corev3.HealthStatus_UNHEALTHY
 		c := withChange(func(c *endpointv3.ClusterLoadAssignment) {
@@ -194,7 +194,7 @@ func TestUnhealthyEndpointsCount(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreCountedAndTheFirstListed(t *testing.T) {
+func TestProblemsAreTruncated(t *testing.T) {
 	l := newLocality(0, "us")
 	for i := range 1000 {
 		l.LbEndpoints = append(l.LbEndpoints, lbEndpoint(fmt.Sprintf("10.0.%d.%d*0", i/250, i%250)))
@@ -209,7 +209,7 @@ func TestAllProblemsAreCountedAndTheFirstListed(t *testing.T) {
 	}
 }
 
-func TestARejectedUpdateLeavesTheNamesAlone(t *testing.T) {
+func TestRejectedUpdateKeepsPriorityNames(t *testing.T) {
 	var tr topology.Translator
 	translate(t, &tr, cluster(newLocality(0, "us", "a")))
 	if _, err := readAndTranslate(&tr, cluster(newLocality(0, "eu", "b*0"))); err == nil {

@@ -52,7 +52,7 @@ const (
 // "The message fields will be mapped to config fields as follows" (gRFC A50, "xDS Integration"),
 // "all other fields will be ignored, and all unsupported algorithms will be treated as disabled".
 // Missing fields must get the defaults of gRFC A50.
-func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
+func TestOutlierDetectionMapping(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` + successRate + `,"reportEmptied":true}`,
 		`{"interval":"1s","base_ejection_time":"2s","max_ejection_time":"3s","max_ejection_percent":4,
@@ -89,7 +89,7 @@ func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 
 // "If any of these requirements is violated, the Cluster resource should be NACKed" (gRFC A50, "xDS
 // Validation"). The error must list all violations.
-func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
+func TestOutlierDetectionValidation(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"interval":"-1s"}`:                   `interval: interval is -1s, want a duration that is not negative`,
 		`{"interval":"0s"}`:                    `interval: interval is 0s, want a duration of 1ms and more, such as 10s`,
@@ -118,7 +118,7 @@ func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 	}
 }
 
-func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
+func TestOutlierDetectionNotes(t *testing.T) {
 	_, notes, err := ReadOutlierDetection(outliers(t, `{"consecutive_5xx":3,"failure_percentage_threshold":50,"failure_percentage_request_volume":1,"interval":"5s","enforcing_success_rate":100}`))
 	if err != nil {
 		t.Fatal(err)
@@ -135,10 +135,10 @@ func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
 	}
 }
 
-// "The configuration for that outlier_detection policy will be based on the outlier_detection field
-// in the corresponding DiscoveryMechanism config for that priority." The channel's own settings
-// must take precedence.
-func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
+// "The configuration for that outlier_detection policy will be based on the outlier_detection
+// field in the corresponding DiscoveryMechanism config for that priority." The channel's own
+// settings must take precedence.
+func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 	read := func(text string) *topology.OutlierDetection {
 		o, _, err := ReadOutlierDetection(outliers(t, text))
 		if err != nil {

@@ -121,7 +121,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-func TestNoLocalitiesIsAccepted(t *testing.T) {
+func TestClusterWithoutLocalities(t *testing.T) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{cluster(), cluster(withWeight(0, newLocality(3, "us")))} {
 		tree := translate(t, new(topology.Translator), c)
 		if len(tree.Endpoints) != 0 || len(parse(t, tree).Priorities) != 0 {
@@ -132,7 +132,7 @@ func TestNoLocalitiesIsAccepted(t *testing.T) {
 
 // When two trees are joined, the priorities of the second must follow those of the first (gRFC
 // A37).
-func TestSeveralTreesFollowOneAnother(t *testing.T) {
+func TestJoinedTreesFollowOneAnother(t *testing.T) {
 	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
 	one := translate(t, &first, cluster(newLocality(0, "us", "10.0.0.1"), newLocality(1, "eu", "10.1.0.1")))
 	other := translate(t, &second, cluster(newLocality(0, "us", "10.0.0.1")))
@@ -144,7 +144,7 @@ func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	}
 }
 
-func TestUnhealthyEndpointsAreLeftOut(t *testing.T) {
+func TestUnhealthyEndpointsAreOmitted(t *testing.T) {
 	l := newLocality(0, "us")
 	for number, name := range corev3.HealthStatus_name {
 		e := lbEndpoint(strings.ToLower(name))
@@ -176,7 +176,7 @@ func TestLocalitiesWithoutTrafficAreNoted(t *testing.T) {
 	}
 }
 
-func TestAllAddressesOfAnEndpoint(t *testing.T) {
+func TestAdditionalAddresses(t *testing.T) {
 	lb := lbEndpoint("10.0.0.1")
 	pipe := &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: "/run/b.sock"}}}
 	lb.GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: socket("::1", 81)}, {Address: pipe}}
@@ -213,7 +213,7 @@ func TestDropsOfEveryPriority(t *testing.T) {
 }
 
 // A cluster is valid even if no endpoint gets calls. The tree must then contain the reason.
-func TestWhyATreeIsEmpty(t *testing.T) {
+func TestReasonOfEmptyTree(t *testing.T) {
 	for _, test := range []struct {
 		want    string
 		cluster *endpointv3.ClusterLoadAssignment

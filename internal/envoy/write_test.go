@@ -21,8 +21,8 @@ func checked(t *testing.T, a discovery.Answer) *topology.Checked {
 	return c
 }
 
-// locality returns a locality. Each endpoint has the form ADDRESS+ADDRESS*WEIGHT.
-func at(zone string, weight uint32, endpoints ...string) discovery.Locality {
+// discoveryLocality returns a locality. Each endpoint has the form ADDRESS+ADDRESS*WEIGHT.
+func discoveryLocality(zone string, weight uint32, endpoints ...string) discovery.Locality {
 	l := discovery.Locality{Zone: zone, Weight: weight}
 	for _, text := range endpoints {
 		var e discovery.Endpoint
@@ -52,7 +52,7 @@ func shape(a *discovery.Answer) (text string) {
 	return text + fmt.Sprint(a.Drops)
 }
 
-func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+func TestWriteAndRead(t *testing.T) {
 	complete := discovery.Endpoint{Addresses: []string{"10.0.0.1:1", "[2001:db8::1]:1"}, Hostname: "a.example.com", Node: "n1", ForZones: []string{"z"}, ForNodes: []string{"n1", "n2"}, Health: discovery.Healthy}
 	draining := discovery.Endpoint{Addresses: []string{"unix:/run/b"}, Weight: 7, Health: discovery.Draining}
 	invalid := discovery.Endpoint{Addresses: []string{"nonsense"}, Health: discovery.Unhealthy}
@@ -68,17 +68,17 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 			"r/z/s*9[ 10.0.0.1:1+[2001:db8::1]:1*1 healthy a.example.com n1[z][n1 n2] unix:/run/b*7 draining  [][] ] \n[{load 10}]",
 		},
 		"weights by the endpoints": {
-			[]discovery.Answer{{Priorities: []discovery.Priority{newPriority(at("a", 0, "10.0.0.1:1*3", "10.0.0.2:1"), at("b", 0, "10.0.0.3:1"), at("c", 0))}}},
+			[]discovery.Answer{{Priorities: []discovery.Priority{newPriority(discoveryLocality("a", 0, "10.0.0.1:1*3", "10.0.0.2:1"), discoveryLocality("b", 0, "10.0.0.3:1"), discoveryLocality("c", 0))}}},
 			"/a*4[ 10.0.0.1:1*3 unknown  [][] 10.0.0.2:1*1 unknown  [][] ] /b*1[ 10.0.0.3:1*1 unknown  [][] ] /c*1[ ] \n[]",
 		},
 		"an address twice, and a gap": {
-			[]discovery.Answer{{Priorities: []discovery.Priority{newPriority(at("a", 1, "10.0.0.1:1", "10.0.0.1:1")), newPriority(), newPriority(at("a", 1, "10.0.0.2:1+10.0.0.1:1"))}}},
+			[]discovery.Answer{{Priorities: []discovery.Priority{newPriority(discoveryLocality("a", 1, "10.0.0.1:1", "10.0.0.1:1")), newPriority(), newPriority(discoveryLocality("a", 1, "10.0.0.2:1+10.0.0.1:1"))}}},
 			"/a*1[ 10.0.0.1:1*1 unknown  [][] ] \n/*1[ ] \n/a*1[ 10.0.0.2:1*1 unknown  [][] ] \n[]",
 		},
 		"several answers": {
 			[]discovery.Answer{
 				{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "east.example.com:443"}}}, {Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}, {Addresses: []resolver.Address{{Addr: "/run/a"}}}}},
-				{Priorities: []discovery.Priority{newPriority(at("a", 1, "10.0.0.1:1", "10.0.0.2:1"))}, Drops: []discovery.Drop{{Category: "load", PerMillion: 10}}},
+				{Priorities: []discovery.Priority{newPriority(discoveryLocality("a", 1, "10.0.0.1:1", "10.0.0.2:1"))}, Drops: []discovery.Drop{{Category: "load", PerMillion: 10}}},
 			},
 			"/*3[ east.example.com:443*1 unknown  [][] 10.0.0.1:1*1 unknown  [][] unix:/run/a*1 unknown  [][] ] \n/a*1[ 10.0.0.2:1*1 unknown  [][] ] \n[]",
 		},

@@ -9,7 +9,7 @@ import (
 
 // If many files change between two calls of Wait, the Watcher must remember only a limited number
 // of these changes.
-func TestManyChangesBetweenTwoWaits(t *testing.T) {
+func TestRememberedChangesAreLimited(t *testing.T) {
 	w := NewWith(Options{PollOnly: true})
 	t.Cleanup(w.Close)
 	for i := range 2 * maxEntries {
@@ -20,7 +20,7 @@ func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	}
 }
 
-func TestAPathOfTooManyLinks(t *testing.T) {
+func TestPathWithTooManyLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

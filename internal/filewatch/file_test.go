@@ -11,7 +11,7 @@ import (
 
 // A new file must be read twice, because a write soon after the first read may not change the
 // modification time.
-func TestAFileIsReadOnceMore(t *testing.T) {
+func TestNewFileIsReadTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for about, test := range map[string]struct {
 		age       time.Duration
@@ -34,9 +34,9 @@ func TestAFileIsReadOnceMore(t *testing.T) {
 	}
 }
 
-// A file that changes while it is read must be read again at once. A file that cannot be read must
-// be read again after a backoff.
-func TestAFileThatIsNotRead(t *testing.T) {
+// A file that changes while it is read must be read again at once. A file that cannot be read
+// must be read again after a backoff.
+func TestUnsuccessfulReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	write(t, path, "1\n")
 	synctest.Test(t, func(t *testing.T) {
@@ -67,9 +67,9 @@ func TestAFileThatIsNotRead(t *testing.T) {
 }
 
 // The age of a new file is determined from its modification time and the wall clock. Afterwards,
-// the age must grow with the monotonic clock. Otherwise, a clock that is set back by an hour would
-// delay the read by an hour.
-func TestTheClockIsSetBackAfterAFileAppears(t *testing.T) {
+// the age must grow with the monotonic clock. Otherwise, a clock that is set back by an hour
+// would delay the read by an hour.
+func TestClockSetBackAfterNewFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, []byte("text\n"), 0o600))
 	info, err := os.Stat(path)

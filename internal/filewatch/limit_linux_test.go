@@ -8,7 +8,7 @@ import (
 
 // The system does not allow a notifier, because the process has too many open files. Watchers must
 // poll until the system allows it.
-func TestANotifierThatTheSystemGivesLater(t *testing.T) {
+func TestNotifierIsCreatedLater(t *testing.T) {
 	New(t.TempDir()).Close() // makes the Go runtime open its own file descriptors
 	var before syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))

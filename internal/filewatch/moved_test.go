@@ -9,7 +9,7 @@ import (
 
 // A watched directory is renamed and removed at once. fsnotify then reports an error while it holds
 // its lock. This must not cause a deadlock.
-func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
+func TestDirectoryMovedAndRemoved(t *testing.T) {
 	base := t.TempDir()
 	dir := mkdir(t, filepath.Join(base, "dir"))
 	w := newUnpolled(t, filepath.Join(dir, "a"))
@@ -22,7 +22,7 @@ func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFileThatComesWithItsDirectory(t *testing.T) {
+func TestFileInNewDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "a")
 	w := newUnpolled(t, path)
 	mkdir(t, filepath.Dir(path))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestFilesOfOneName(t *testing.T) {
+func TestFilesWithSameName(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "a")
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(filepath.Dir(two), link))

@@ -9,14 +9,14 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
+func TestOverflowIsReportedToAllWatchers(t *testing.T) {
 	one, two := newUnpolled(t, t.TempDir()), newUnpolled(t, t.TempDir())
 	system.watcher.Errors <- fsnotify.ErrEventOverflow
 	waitForNotice(t, one, "an overflow")
 	waitForNotice(t, two, "an overflow")
 }
 
-func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
+func TestUnusedDirectoryIsUnwatched(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	one, two := newUnpolled(t, path), New(path)
 	two.Close()
@@ -28,7 +28,7 @@ func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	}
 }
 
-func TestAWatchThatIsLost(t *testing.T) {
+func TestLostWatchIsRestored(t *testing.T) {
 	dir := t.TempDir()
 	w := New(filepath.Join(dir, "a"))
 	defer w.Close()
@@ -43,7 +43,7 @@ func TestAWatchThatIsLost(t *testing.T) {
 	waitForNotice(t, w, "the file comes")
 }
 
-func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
+func TestNoticeOfMoveAndWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	w := newUnpolled(t, path)
 	expect := func(what string, want Notice) {
@@ -68,7 +68,7 @@ func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
 
 // The Notice must be the kind of the last event. Events of an unknown kind are ignored, unless
 // there are no others.
-func TestANoticeOfSeveralEvents(t *testing.T) {
+func TestNoticeOfSeveralEvents(t *testing.T) {
 	for _, test := range []struct {
 		events []Notice
 		want   Notice

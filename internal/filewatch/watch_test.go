@@ -62,7 +62,7 @@ func switchLink(t *testing.T, target, link string) {
 	must(t, os.Rename(link+".new", link))
 }
 
-func TestADirectoryThatWasReplacedIsWatchedAtOnce(t *testing.T) {
+func TestReplacedDirectoryIsWatched(t *testing.T) {
 	base := t.TempDir()
 	dir := mkdir(t, filepath.Join(base, "dir"))
 	w := newUnpolled(t, dir)
@@ -82,7 +82,7 @@ func TestADirectoryThatWasReplacedIsWatchedAtOnce(t *testing.T) {
 	waitForNotice(t, w, "a file in the third directory")
 }
 
-func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
+func TestSwitchedLinkIsFollowed(t *testing.T) {
 	base := t.TempDir()
 	one, two := mkdir(t, filepath.Join(base, "one")), mkdir(t, filepath.Join(base, "two"))
 	link := filepath.Join(base, "link")
@@ -101,7 +101,7 @@ func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
 
 // The parent of a watched directory is replaced. The system sends no event for the watched
 // directory, but the change must be noticed.
-func TestAnAncestorIsReplaced(t *testing.T) {
+func TestReplacedAncestor(t *testing.T) {
 	base := t.TempDir()
 	parent := mkdir(t, filepath.Join(base, "up"))
 	dir := mkdir(t, filepath.Join(parent, "dir"))
@@ -115,7 +115,7 @@ func TestAnAncestorIsReplaced(t *testing.T) {
 	waitForNotice(t, w, "a file in the directory below the new one")
 }
 
-func TestALinkIntoAnotherDirectory(t *testing.T) {
+func TestLinkIntoAnotherDirectory(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "target")
 	write(t, target, "1")
 	link := filepath.Join(t.TempDir(), "link")
@@ -125,7 +125,7 @@ func TestALinkIntoAnotherDirectory(t *testing.T) {
 	waitForNotice(t, w, "a write to what the link leads to")
 }
 
-func TestWhatDoesNotExistYet(t *testing.T) {
+func TestMissingPath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "later", "endpoints.yaml")
 	w := newUnpolled(t, path)
 	mkdir(t, filepath.Dir(path))
@@ -156,7 +156,7 @@ func writeRepeatedly(t *testing.T, path string) (stop func()) {
 	}
 }
 
-func TestANeighbourThatIsNeverQuiet(t *testing.T) {
+func TestBusyNeighbour(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a")
 	inDirectory, inFile := newUnpolled(t, dir), newUnpolled(t, file)
@@ -175,7 +175,7 @@ func TestANeighbourThatIsNeverQuiet(t *testing.T) {
 	}
 }
 
-func TestLinksInACircleEnd(t *testing.T) {
+func TestCircularLink(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	must(t, os.Symlink("link", link))
@@ -184,7 +184,7 @@ func TestLinksInACircleEnd(t *testing.T) {
 	waitForNotice(t, w, "the link goes")
 }
 
-func TestPollingAlone(t *testing.T) {
+func TestPollOnly(t *testing.T) {
 	w := NewWith(Options{PollOnly: true}, t.TempDir())
 	defer w.Close()
 	for range 3 {

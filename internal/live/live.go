@@ -258,10 +258,10 @@ func (c *Channel) view() View {
 	if c.root == nil {
 		v.Tree = c.tree
 	}
-	ask := c.sources
+	sources := c.sources
 	c.mu.Unlock()
-	if ask != nil {
-		v.Sources = ask()
+	if sources != nil {
+		v.Sources = sources()
 	}
 	return v
 }

@@ -24,43 +24,43 @@ func targets() []string {
 	return names
 }
 
-func want(t *testing.T, expectTargets ...string) {
+func expectTargets(t *testing.T, want ...string) {
 	t.Helper()
-	if got := targets(); !slices.Equal(got, expectTargets) {
-		t.Errorf("recorded targets: %q, want %q", got, expectTargets)
+	if got := targets(); !slices.Equal(got, want) {
+		t.Errorf("recorded targets: %q, want %q", got, want)
 	}
 }
 
-// A channel must be recorded while it has sources or a root policy, and for up to an hour while it
-// is idle.
-func TestHowLongAChannelIsKnown(t *testing.T) {
+// A channel must be recorded while it has sources or a root policy, and for up to an hour while
+// it is idle.
+func TestChannelIsRecordedUntilGone(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
 		noSources := func() []Source { return nil }
 		owner := new(int)
 		a := New("a", noSources)
-		want(t, "a")
+		expectTargets(t, "a")
 		a.Attach("root", owner)
 		a.Stop()
-		want(t, "a")
+		expectTargets(t, "a")
 		a.Retire("tree")
 		if v := Channels()[0]; v.Tree != "tree" || v.Root != nil || v.Closed.IsZero() {
 			t.Errorf("a closed channel is %+v", v)
 		}
 		b := New("b", noSources)
-		want(t, "a", "b")
+		expectTargets(t, "a", "b")
 		b.Attach("root", owner)
-		want(t, "b")
+		expectTargets(t, "b")
 		b.Stop()
 		b.Retire("tree")
 		time.Sleep(time.Hour + time.Second)
-		want(t)
+		expectTargets(t)
 		New("c", noSources).Stop()
-		want(t)
+		expectTargets(t)
 	})
 }
 
-func TestFewIdleChannelsAreKnown(t *testing.T) {
+func TestIdleChannelsAreLimited(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
 		old := New("old", nil)
@@ -76,11 +76,11 @@ func TestFewIdleChannelsAreKnown(t *testing.T) {
 			t.Errorf("recorded targets: %q, want the last %d", got, maxIdle)
 		}
 		time.Sleep(idleRetention + time.Second)
-		want(t)
+		expectTargets(t)
 	})
 }
 
-func TestTheLastEventsAreKept(t *testing.T) {
+func TestLastEventsAreKept(t *testing.T) {
 	c := New("c", nil)
 	c.Attach("root", nil)
 	for i := range 250 {
@@ -98,7 +98,7 @@ func TestTheLastEventsAreKept(t *testing.T) {
 	disabled.Stop()
 }
 
-func TestAPageKeepsWhatItWasTold(t *testing.T) {
+func TestStopDoesNotChangeEarlierView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sources := []Source{{Name: "a", Error: "down"}}
 		c := New("a", func() []Source { return sources })

@@ -7,7 +7,7 @@ import (
 
 // Opening or closing a channel must not lock all other channels. Otherwise, closing n channels
 // would take quadratic time.
-func TestNoChannelLooksAtTheOthers(t *testing.T) {
+func TestOpenAndCloseDoNotLockOtherChannels(t *testing.T) {
 	noSources := func() []Source { return nil }
 	other := New("other", noSources)
 	other.Attach("root", new(int))

@@ -55,7 +55,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestNothingUnprintableIsLeft(t *testing.T) {
+func TestResultIsPrintable(t *testing.T) {
 	isControl := func(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	err := quick.Check(func(s string, raw []byte) bool {
 		s += "\x1b\u202e\u2028\U000E0041" + string(raw)

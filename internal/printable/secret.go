@@ -41,7 +41,7 @@ func HideText(text string) string {
 	if !mayContainSecret(text) {
 		return text
 	}
-	return (&hider{}).text(text)
+	return (&hider{}).hideText(text)
 }
 
 // HideIn hides the target's passwords and tokens in a text such as an error.
@@ -103,7 +103,7 @@ func (h *hider) hideTarget(u url.URL) url.URL {
 		return u
 	}
 	u.Opaque = h.hideOpaque(u)
-	if after := h.path(u.Path); after != u.Path {
+	if after := h.hidePath(u.Path); after != u.Path {
 		u.Path, u.RawPath = after, ""
 	}
 	return u
@@ -119,7 +119,7 @@ func (h *hider) hideList(escaped string) string {
 		text, err := url.PathUnescape(entry)
 		if err != nil {
 			text = h.hideUnparsed(entry)
-		} else if after := h.text(text); after == text {
+		} else if after := h.hideText(text); after == text {
 			continue
 		} else {
 			text = after
@@ -129,21 +129,21 @@ func (h *hider) hideList(escaped string) string {
 	return strings.Join(entries, ",")
 }
 
-func (h *hider) text(hideText string) string {
+func (h *hider) hideText(text string) string {
 	prefix := ""
-	u, err := url.Parse(hideText)
+	u, err := url.Parse(text)
 	if err != nil { // an entry without a scheme, which package failover reads as a DNS name
 		prefix = "dns:///"
-		u, err = url.Parse(prefix + hideText)
+		u, err = url.Parse(prefix + text)
 	}
 	if err != nil {
-		return h.hideUnparsed(hideText)
+		return h.hideUnparsed(text)
 	}
 	inner := &hider{}
 	after := inner.hideTarget(*u)
 	h.secrets = append(h.secrets, inner.secrets...)
 	if !inner.changed {
-		return hideText
+		return text
 	}
 	h.changed = true
 	return strings.TrimPrefix(after.String(), prefix)
@@ -180,8 +180,8 @@ func (h *hider) hideOpaque(u url.URL) string {
 
 // hidePath hides passwords in the path of a target. A target with too many slashes, such as
 // consul:///user:secret@host, contains a password in its path.
-func (h *hider) path(hidePath string) string {
-	segments := strings.Split(hidePath, "/")
+func (h *hider) hidePath(path string) string {
+	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		end := strings.LastIndex(s, "@")
 		if end < 0 {

@@ -25,7 +25,7 @@ var targets = map[string]string{
 	"failover:///u:hun%252Fter22@h,b":                                                     "failover:///u:xxxxx@h,b",
 }
 
-func TestTargets(t *testing.T) {
+func TestHideTarget(t *testing.T) {
 	for text, want := range targets {
 		u, err := url.Parse(text)
 		if err != nil {
@@ -46,7 +46,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-func TestIn(t *testing.T) {
+func TestHideIn(t *testing.T) {
 	u, err := url.Parse("failover:///x:%2F%2Fu:p%2540ss%2520word@h%2Fs%3Ftoken=abcdef12%26dc=east,b.test:443")
 	if err != nil {
 		t.Fatal(err)

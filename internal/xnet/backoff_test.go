@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestDelayGrowsToItsLimit(t *testing.T) {
+func TestBackoff(t *testing.T) {
 	for _, c := range []struct {
 		attempt      int
 		random       float64

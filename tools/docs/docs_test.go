@@ -28,7 +28,7 @@ func followText(t *testing.T, text string, env ...string) (dir string, err error
 	return dir, w.follow(t.Context(), p).err
 }
 
-func TestPagesThatHold(t *testing.T) {
+func TestValidPages(t *testing.T) {
 	for name, text := range map[string]string{
 		"output of both streams": "'''sh\necho a; echo b >&2\n'''\nThis prints:\n'''text\na\nb\n'''\n",
 		"one shell":              "'''sh\nmkdir x\ncd x\nname=value\n'''\n'''sh\necho $name $(basename $PWD)\n'''\n'''text\nvalue x\n'''\n",
@@ -54,7 +54,7 @@ func TestPagesThatHold(t *testing.T) {
 	}
 }
 
-func TestPagesThatDoNotHold(t *testing.T) {
+func TestInvalidPages(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"wrong output":         {"'''sh\nseq 1 3\n'''\n'''text\n1\n5\n3\n'''\n", "page.md:1: the output is not the one at line 4\n    seq 1 3\n    ----\n    1\n  - 5\n  + 2\n    3\n"},
 		"output missing":       {"'''sh\ntrue\n'''\n'''text\na\n'''\n", "  - a\n"},
@@ -116,7 +116,7 @@ func TestBackgroundCommandsAreKilled(t *testing.T) {
 	}
 }
 
-func TestAStoppedPage(t *testing.T) {
+func TestCanceledPage(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &environment{dir: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}}
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -126,7 +126,7 @@ func TestAStoppedPage(t *testing.T) {
 	}
 }
 
-func TestAPortInUse(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:50199")
 	if err != nil {
 		t.Fatal(err)

@@ -178,14 +178,14 @@ func reduceArrows(all map[int][]int) map[int][]int {
 	reaches = func(from, to int) bool {
 		return slices.ContainsFunc(all[from], func(next int) bool { return next == to || reaches(next, to) })
 	}
-	fewer := make(map[int][]int)
+	remaining := make(map[int][]int)
 	for from, targets := range all {
 		for _, to := range targets {
 			if !slices.ContainsFunc(targets, func(other int) bool { return other != to && reaches(other, to) }) {
-				fewer[from] = append(fewer[from], to)
+				remaining[from] = append(remaining[from], to)
 			}
 		}
-		slices.Sort(fewer[from])
+		slices.Sort(remaining[from])
 	}
-	return fewer
+	return remaining
 }
