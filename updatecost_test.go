@@ -116,8 +116,8 @@ func manyEndpoints(n, turn int, identity string) *discovery.Answer {
 	return &discovery.Answer{Service: "bench", Identity: identity, Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// An answer makes few allocations, even if the weights of all endpoints change. If its content is
-// unchanged, no update is sent.
+// Processing an answer takes few allocations, even if the weights of all endpoints change. If the
+// content is unchanged, the channel gets no update.
 func TestAllocationsPerAnswer(t *testing.T) {
 	const n = 10_000
 	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")

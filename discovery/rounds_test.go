@@ -155,8 +155,8 @@ func TestRefreshClosedDuringRestart(t *testing.T) {
 	})
 }
 
-// The channel is closed, and the interval ends, while a call of ResolveNow is running. Neither
-// ResolveNow nor Start may be called again.
+// The refresh interval ends, and the channel is closed, before a call to ResolveNow has returned.
+// Neither ResolveNow nor Start may be called again.
 func TestRefreshIntervalEndsDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &countingSource{blockResolveNow: make(chan struct{})}

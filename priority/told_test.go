@@ -69,8 +69,8 @@ func TestTheApplicationIsToldThePriorityInUse(t *testing.T) {
 	})
 }
 
-// An error of a call has at most eight reasons, each with at most 250 bytes of the child's error
-// (docs/limits.md).
+// The error of a failed call lists the reasons of at most eight priorities. Each reason contains at
+// most 250 bytes of the child's error (docs/limits.md).
 func TestTheReasonsInAnErrorAreLimited(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	b, p, update := stubs(cc, nil)

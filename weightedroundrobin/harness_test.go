@@ -83,8 +83,8 @@ func (h *harness) updateWith(config string, state resolver.State) error {
 	return err
 }
 
-// report makes endpoints report a state. Before READY, it reports CONNECTING; after READY, it
-// reports the health.
+// report makes subchannels report a state. A subchannel that becomes READY first reports CONNECTING,
+// and then, after READY, that its endpoint is healthy.
 func (h *harness) report(state connectivity.State, names ...string) {
 	h.t.Helper()
 	for _, name := range names {

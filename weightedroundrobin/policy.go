@@ -167,14 +167,14 @@ func (p *policy) State() balancer.State {
 	case core.TransientFailure:
 		return p.failure()
 	case core.Idle:
-		// Calls wait, because IDLE children are made to connect.
+		// Calls wait, because the policy makes its IDLE children connect.
 		return balancer.State{ConnectivityState: connectivity.Idle, Picker: shell.Queue}
 	}
 	return shell.Connecting()
 }
 
-// failure returns the state to publish when all children have failed. The error of calls contains
-// the error of one child and the number of failed endpoints.
+// failure returns the state to publish when all children have failed. Calls then
+// fail with the error of one child. If there are several, it also says how many endpoints failed.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {

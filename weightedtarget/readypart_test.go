@@ -14,8 +14,8 @@ type halfReadyPicker struct{ balancer.Picker }
 
 func (halfReadyPicker) ReadyShare() float64 { return 0.5 }
 
-// The READY share of a target must be the share of its endpoints that are READY. Retained targets
-// must not count.
+// The policy's READY share must be the average of its targets' READY shares, by weight. Retained
+// targets must not count, nor targets that are connecting for the first time.
 func TestReadyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

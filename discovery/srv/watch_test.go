@@ -66,8 +66,8 @@ func (r *receiver) Fail(error) {
 	r.failures++
 }
 
-// runSource runs a source in a synctest bubble for the time d. If resolveNow is set, it requests a
-// re-resolution every 100 ms.
+// runSource runs a source in a synctest bubble for a duration of d. If resolveNow is set, it calls
+// ResolveNow every 100 ms.
 func runSource(t *testing.T, n *nameServer, every time.Duration, resolveNow bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

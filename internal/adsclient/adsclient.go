@@ -103,8 +103,8 @@ func Heard(server Server) time.Time {
 	return time.Now()
 }
 
-// EndpointsFailed is called when connections to endpoints from the server fail. If the server's
-// stream is silent, the client then opens a second stream.
+// EndpointsFailed reports that connections to endpoints in the server's responses have failed. If
+// the server's stream is silent, the client then opens a second stream.
 func EndpointsFailed(server Server) {
 	if c := clients.find(server); c != nil {
 		c.endpointsFailed()

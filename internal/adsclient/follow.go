@@ -39,8 +39,8 @@ type Follower interface {
 	// resource stays in use.
 	Rejected(error)
 	// Lost is called when the server in use, or a server before it in Target.Servers, becomes
-	// unreachable, and again when the reason changes. Outage.Heard is set only for an outage of the
-	// server in use: the snapshot is then unconfirmed. Lost(nil) is called when the outage ends.
+	// unreachable, and again when the reason changes. Outage.Heard is set only if the server in use is
+	// unreachable. Then nothing confirms the snapshot. Lost(nil) is called when the outage ends.
 	Lost(*Outage)
 }
 

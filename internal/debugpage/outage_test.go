@@ -84,8 +84,8 @@ func TestLastResortShowsLowerPriorities(t *testing.T) {
 	})
 }
 
-// The page must show the reason for a failover until the higher priority is READY again. It must
-// show the time until the failover only before the failover.
+// After a failover, the page must show the reason for it while the higher priority reconnects.
+// Before the failover, it must show the time that is left until the failover.
 func TestReasonIsKeptWhilePriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}

@@ -32,7 +32,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The picks must be those of A34's priority queue with exact numbers (docs/scenarios.md, W5).
+// The picks must be the same as those of the priority queue in gRFC A34, computed with rational
+// numbers instead of doubles (docs/scenarios.md, W5).
 func TestFollowsA34(t *testing.T) {
 	forRandomSets(t, 300, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := randomCount(r, len(weights))

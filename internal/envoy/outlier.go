@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ReadOutlierDetection converts a cluster's outlier_detection by the mapping of gRFC A50 ("xDS
+// ReadOutlierDetection converts a cluster's outlier_detection as specified in gRFC A50 ("xDS
 // Integration"). It also sets ReportEmptied, so that understudy_priority can use another priority
 // when all endpoints of a priority are ejected. The notes describe ignored fields. The error is an
 // *Invalid (gRFC A50, "xDS Validation").

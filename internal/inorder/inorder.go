@@ -27,8 +27,9 @@ func (s *Search) Find(n int, matches func(i int) bool) int {
 			return i
 		}
 	}
-	// Each search without success has advanced next by one, because the searched element may have
-	// replaced an element of the list. If it was inserted instead, later elements are before next.
+	// Each unsuccessful search has advanced next by one, as if the element that was not found had
+	// replaced an element here. If it was added instead, next is too far ahead. Therefore also search
+	// before next.
 	for i := min(s.next, n) - 1; i >= max(0, s.next-s.misses); i-- {
 		if matches(i) {
 			s.next, s.misses = i+1, 0

@@ -26,7 +26,7 @@ func Parse[T any](policy string, raw json.RawMessage, to *T) error {
 	return nil
 }
 
-// Error is an error of Parse.
+// Error is the type of the errors that Parse returns.
 type Error struct {
 	policy string
 	err    error

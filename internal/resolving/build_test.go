@@ -84,16 +84,17 @@ func init() {
 	})
 }
 
-// saying is a source that gives an answer or a failure when it starts, or cannot be started.
-type saying struct {
+// stubSource is a source that sends its answer when it starts. If fails is set, it sends a failure
+// instead. Start returns err.
+type stubSource struct {
 	answer discovery.Answer
 	fails  bool
 	err    error
 }
 
-func (*saying) Check(bool) error { return nil }
+func (*stubSource) Check(bool) error { return nil }
 
-func (s *saying) Start(r *discovery.Receiver) (discovery.Started, error) {
+func (s *stubSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	switch {
 	case s.fails:
 		r.Fail(errors.New("down"))
@@ -154,7 +155,7 @@ func TestTheServerNamesOfEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test.mechanism.Source = &saying{answer: hostname("10.0.0.1:1", "host")}
+				test.mechanism.Source = &stubSource{answer: hostname("10.0.0.1:1", "host")}
 				if got := mustBuild(t, "built:///names", uniquePrefix, test.opts, test.mechanism).last(); got != test.want {
 					t.Errorf("the channel got %q, want %q", got, test.want)
 				}
@@ -178,7 +179,7 @@ func TestWhichPreferenceApplies(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			given := uniquePrefix
 			given.Prefer, given.Zone = test.option, "a"
-			c := mustBuild(t, "built:///prefer", given, resolver.BuildOptions{}, discovery.Mechanism{Prefer: test.mechanism, Source: &saying{answer: answer}})
+			c := mustBuild(t, "built:///prefer", given, resolver.BuildOptions{}, discovery.Mechanism{Prefer: test.mechanism, Source: &stubSource{answer: answer}})
 			groups := 1
 			if test.option == "zone" || test.option == "" && test.mechanism != "" {
 				groups = 2
@@ -193,7 +194,7 @@ func TestWhichPreferenceApplies(t *testing.T) {
 // A mechanism's outlier detection has an effect only in a list that a source sends.
 func TestOutlierDetectionOfAWholeTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mechanism := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &saying{answer: hostname("10.0.0.1:1", "")}}
+		mechanism := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &stubSource{answer: hostname("10.0.0.1:1", "")}}
 		c := mustBuild(t, "built:///outliers", uniquePrefix, resolver.BuildOptions{}, mechanism)
 		if c.last() == "nothing" || strings.Contains(c.config(), "77s") {
 			t.Errorf("the configuration is %s", c.config())
@@ -203,7 +204,7 @@ func TestOutlierDetectionOfAWholeTarget(t *testing.T) {
 
 func TestTargetsThatCannotBeBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good := discovery.Mechanism{Source: &saying{answer: hostname("10.0.0.1:1", "")}}
+		good := discovery.Mechanism{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}}
 		for want, test := range map[string]struct {
 			target    string
 			opts      resolver.BuildOptions
@@ -211,7 +212,7 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 		}{
 			"built: the load-balancing policy comes with the endpoints": {"built:///a", resolver.BuildOptions{DisableServiceConfig: true}, good},
 			`has the unknown parameter "nosuch"`:                        {"built:///a?nosuch=1", resolver.BuildOptions{}, good},
-			"built: no good":                                            {"built:///a", resolver.BuildOptions{}, discovery.Mechanism{Source: &saying{err: errors.New("no good")}}},
+			"built: no good":                                            {"built:///a", resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{err: errors.New("no good")}}},
 		} {
 			c, r, err := build(t, test.target, uniquePrefix, test.opts, test.mechanism)
 			if err == nil || !strings.Contains(err.Error(), want) || r != nil || c.last() != "nothing" {
@@ -227,7 +228,7 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 // A source may keep the ClientConn. It leads to the channel until the channel is closed.
 func TestTheClientConnOfATarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, r, err := build(t, "built:///conn", uniquePrefix, resolver.BuildOptions{}, discovery.Mechanism{Source: &saying{}})
+		c, r, err := build(t, "built:///conn", uniquePrefix, resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +246,7 @@ func TestTheClientConnOfATarget(t *testing.T) {
 func TestUpdatesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &lbtest.Recorder{}
-		mustBuild(t, "built:///counted", uniquePrefix, resolver.BuildOptions{MetricsRecorder: recorder}, discovery.Mechanism{Source: &saying{answer: hostname("10.0.0.1:1", "")}})
+		mustBuild(t, "built:///counted", uniquePrefix, resolver.BuildOptions{MetricsRecorder: recorder}, discovery.Mechanism{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}})
 		if got := fmt.Sprint(recorder.Counts()); got != "map[understudy.source.updates built:///counted built accepted:1]" {
 			t.Errorf("counted %s, want one accepted update", got)
 		}
@@ -268,8 +269,8 @@ func TestWhoSharesAnAnswer(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			first := strings.Replace(test.target, "else", "shared3", 1)
-			mustBuild(t, first, test.first, resolver.BuildOptions{}, discovery.Mechanism{Source: &saying{answer: hostname("10.0.0.1:1", "")}})
-			got := mustBuild(t, test.target, test.second, resolver.BuildOptions{}, discovery.Mechanism{Source: &saying{fails: true}}).last()
+			mustBuild(t, first, test.first, resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}})
+			got := mustBuild(t, test.target, test.second, resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{fails: true}}).last()
 			if (got != "nothing") != test.shared {
 				t.Errorf("%s: the second channel got %s, shared = %v", name, got, test.shared)
 			}
@@ -282,7 +283,7 @@ func TestANoteIsLoggedOnce(t *testing.T) {
 		logged.Take()
 		given := uniquePrefix
 		given.Prefer = "zone"
-		built.mechanisms = []discovery.Mechanism{{Source: &saying{answer: hostname("10.0.0.1:1", "")}}}
+		built.mechanisms = []discovery.Mechanism{{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}}}
 		b := options.BuilderFor("built", given)
 		for range 2 {
 			r, err := b.Build(resolver.Target{URL: url.URL{Scheme: "built", Path: "/note"}}, &channel{}, resolver.BuildOptions{})
@@ -298,7 +299,7 @@ func TestANoteIsLoggedOnce(t *testing.T) {
 }
 
 func TestAuthorityAndSettings(t *testing.T) {
-	built.mechanisms = []discovery.Mechanism{{Source: &saying{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &saying{}}}
+	built.mechanisms = []discovery.Mechanism{{Source: &stubSource{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &stubSource{}}}
 	built.mechanisms[0].Name = "first"
 	if got, err := resolving.Authority("built:///x"); got != "auth" || err != nil {
 		t.Errorf("Authority = %q, %v; want auth", got, err)

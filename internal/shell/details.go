@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// Priority is the type of Snapshot.Details in package priority.
+// Priority is what package priority stores in Snapshot.Details.
 type Priority struct {
 	InUse string
 	Since time.Time
@@ -18,7 +18,7 @@ type Priority struct {
 	Unused []string
 }
 
-// PriorityChild is the type of ChildSnapshot.Details in package priority.
+// PriorityChild is what package priority stores in ChildSnapshot.Details.
 type PriorityChild struct {
 	CountsAs priority.State
 	Since    time.Time
@@ -35,7 +35,7 @@ type PriorityChild struct {
 	Standby                          bool // connected before it is needed, in case a higher priority fails
 }
 
-// OutlierDetection is the type of Snapshot.Details in package outlierdetection.
+// OutlierDetection is what package outlierdetection stores in Snapshot.Details.
 type OutlierDetection struct {
 	Tier    Condition
 	Ejected []Ejected
@@ -48,25 +48,25 @@ type Ejected struct {
 	Until time.Time // the ejection ends at the first interval after this time
 }
 
-// WeightedTarget is the type of Snapshot.Details in package weightedtarget.
+// WeightedTarget is what package weightedtarget stores in Snapshot.Details.
 type WeightedTarget struct {
 	// Scheduled returns the number of calls that were assigned to each child since watching of the
 	// policy began. It may be called at any time and does not block.
 	Scheduled func() []uint64
 }
 
-// Target is the type of ChildSnapshot.Details in package weightedtarget.
+// Target is what package weightedtarget stores in ChildSnapshot.Details.
 type Target struct {
 	Weight   uint32               // 0 if the child is no longer configured or has no share
 	CountsAs weightedtarget.State // the state that the policy assumes for the child, which may differ from the reported state
 }
 
-// WeightedRoundRobin is the type of Snapshot.Details in package weightedroundrobin.
+// WeightedRoundRobin is what package weightedroundrobin stores in Snapshot.Details.
 type WeightedRoundRobin struct {
 	Scheduled func() []uint64
 }
 
-// Endpoint is the type of ChildSnapshot.Details in package weightedroundrobin.
+// Endpoint is what package weightedroundrobin stores in ChildSnapshot.Details.
 type Endpoint struct {
 	Addresses []resolver.Address // must not be modified
 	Weight    uint32             // configured weight, without slow start

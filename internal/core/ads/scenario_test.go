@@ -20,7 +20,7 @@ import (
 //	await                          the server responds after it was unreachable
 //	again                          the server is about to respond after it was silent
 //	fire NAME                      the resource's newest timer fires
-//	fire-old NAME                  the timer before that fires, although it was stopped
+//	fire-old NAME                  the resource's second-newest timer fires, although it was stopped
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/conversations", func(t *testing.T, path string) {
 		s := &scenario{subs: New(), timers: make(map[string][]Timer)}

@@ -16,8 +16,8 @@ func Shuffle(weights []uint32, random []float64) []int {
 	keys := make([]float64, len(weights))
 	order := make([]int, len(weights))
 	for i, w := range weights {
-		// Sorting by log(u)/w gives the same order as by u^(1/w). For large weights, u^(1/w) is close to
-		// 1, where the logarithm is more precise.
+		// The key is log(u)/w, the logarithm of u^(1/w), so the order is the same. For large weights,
+		// u^(1/w) is close to 1, where the logarithm is more precise.
 		keys[i] = math.Log(random[i]) / float64(max(w, 1))
 		order[i] = i
 	}

@@ -91,7 +91,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"b READY", "READY a 75 b 25"},
 		{"a READY 0.3333", "READY a 100; keep b"},
 		{"a READY 0.6667", "READY a 75 b 25; take b"},
-		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3 and 1/3: only b has spare capacity
+		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0 for a, 2/3 for b and 1/3 for c, and L is 1/3, so only b has spare capacity
 		{"a CONNECTING", "READY b 100"},                // after a failure, a child in CONNECTING counts as failed
 		{"b READY 0.5", "READY b 100; create c"},
 		{"c READY", "READY b 50 c 50"},

@@ -9,8 +9,8 @@ import "slices"
 // emptied nor half-open.
 func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && !c.tooFewReady }
 
-// belowMinReady reports whether the child is small in the terms of docs/tiers.md: it would be good
-// if more of its endpoints were READY.
+// belowMinReady reports whether the child is what docs/tiers.md calls small: it is READY with
+// too few READY endpoints (MinReady), and is neither emptied nor half-open.
 func (c *child) belowMinReady() bool { return c.ready() && c.reported.Condition == "" && c.tooFewReady }
 
 // failing reports whether the child is READY, and emptied or half-open.
@@ -18,7 +18,7 @@ func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" 
 
 func (c *child) ready() bool { return c.connectivityState() == Ready }
 
-// degraded reports whether the child is poor in the terms of docs/tiers.md: it is belowMinReady or
+// degraded reports whether the child is what docs/tiers.md calls poor: it is belowMinReady or
 // failing, or it is IDLE or CONNECTING and was degraded when it was last READY, or has had all of
 // its endpoints ejected since.
 func (c *child) degraded() bool {

@@ -209,8 +209,9 @@ func (t *choice) leavesWorkingPriority(chosen int) bool {
 	return child.connectivityState() == Connecting && !child.mustConnectFirst && !child.degraded() && (inUse.good() || inUse.belowMinReady())
 }
 
-// waitTarget returns the priority that calls go to or wait for: the chosen priority or, if a
-// candidate exists and the chosen priority cannot take calls, the candidate.
+// waitTarget returns the priority that calls go to or wait for. This is the candidate if there is
+// one, and the chosen priority is not the previous one and cannot take calls. Otherwise it is the
+// chosen priority.
 func (t *choice) waitTarget(candidate, chosen int) int {
 	c := t.children[t.config.Priorities[chosen]]
 	if candidate != none && chosen != t.previous && !c.ready() && !c.degraded() {

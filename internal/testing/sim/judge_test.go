@@ -86,8 +86,8 @@ func TestAvoidableFailuresBreakRule(t *testing.T) {
 	})
 }
 
-// Failed calls break no rule while calls to all priorities fail, and until the channel can know
-// that another priority works again.
+// Failed calls break no rule while all priorities fail. They also break no rule until the channel
+// has had enough time to notice that another priority works again.
 func TestUnavoidableFailuresBreakNoRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudgeHarness(t)

@@ -27,7 +27,7 @@ type settings struct {
 	// outlierDetection is "true", "false", or "" if the configuration of the clusters applies.
 	outlierDetection string
 
-	// pickFirst makes one endpoint of each locality get all calls of the locality.
+	// pickFirst means that all calls to a locality go to a single endpoint.
 	pickFirst bool
 
 	warmStandby  int

@@ -130,8 +130,8 @@ func TestControlsSetWeights(t *testing.T) {
 	}
 }
 
-// The server accepts forms only from its own page and under a host name of this machine, so that no
-// other site can press the buttons.
+// No other web site can press the buttons. The server rejects forms that pages of other origins
+// send, and requests whose Host header is neither localhost nor a loopback address.
 func TestControlsRejectOtherSites(t *testing.T) {
 	ctl, server := newTestController(t)
 	kill := url.Values{"do": {"kill"}, "to": {"priority 0"}}

@@ -227,9 +227,10 @@ func (f *followedTargets) origins() map[origin]bool {
 	return all
 }
 
-// addClusters adds the targets' clusters to found. A cluster that is not known yet is nil. failing
+// addClusters adds an entry for each target to found. The entry is nil while the target has never
+// answered. known has the clusters that are already served, including those from the cache. failing
 // is the number of targets with a problem. unknown means that some target has never answered and is
-// not in the cache.
+// not in known.
 func (f *followedTargets) addClusters(found map[origin]*clusterConfig, known map[origin]string) (failing int, unknown bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

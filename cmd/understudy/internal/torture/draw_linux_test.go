@@ -75,7 +75,10 @@ type fault struct {
 	faultKind
 	start, duration time.Duration
 	subjects        []string
-	fraction        float64 // fraction of a file that is written; other faults use it to choose a variant
+	// fraction is a random number in [0, 1). The fault "half written" writes this fraction of a file.
+	// The faults "times shifted" and "disk full" have two variants. A fraction below 0.5 selects one
+	// of them, and any other fraction selects the other.
+	fraction float64
 }
 
 func (f fault) String() string {

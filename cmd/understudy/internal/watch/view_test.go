@@ -76,8 +76,8 @@ func renderText(lines []line, columns int) []byte {
 	return b.Bytes()
 }
 
-// The golden files contain the view in a wide, a narrow and a low terminal, with many endpoints,
-// and without a page.
+// The golden files contain the view in terminals with many or few columns and rows, with many
+// endpoints, and without a page.
 func TestView(t *testing.T) {
 	many := failoverPage()
 	used := many.Channels[0].Tree.Children[1]

@@ -29,7 +29,8 @@ type Options struct {
 	// Target is a gRPC target, or the URL of a debug page.
 	Target string
 	Dial   Dial
-	// Rate is the number of calls of Health/Check per second, or 0 for no calls.
+	// Rate is how often the watch calls grpc.health.v1.Health/Check, in calls per second. If it is 0,
+	// the watch makes no calls.
 	Rate    float64
 	Service string        // service name in the requests of these calls
 	Timeout time.Duration // timeout of each of these calls
