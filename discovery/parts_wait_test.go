@@ -18,8 +18,8 @@ import (
 // own.
 func TestEachListHasFullTimeout(t *testing.T) {
 	for name, step := range map[string]func(l *listLab, a *fakeSource){
-		"taken back":         func(l *listLab, a *fakeSource) { l.sendList("a", a) },
-		"waited for in vain": func(*listLab, *fakeSource) {},
+		"taken back":      func(l *listLab, a *fakeSource) { l.sendList("a", a) },
+		"answers nothing": func(*listLab, *fakeSource) {},
 		"answered, and taken back": func(l *listLab, a *fakeSource) {
 			l.listSource.sendAddresses("10.0.0.1:1")
 			l.cc.take()

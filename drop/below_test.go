@@ -21,7 +21,7 @@ import (
 const all = `[{"category": "all", "requestsPerMillion": 1000000}]`
 
 // The debug page shows the categories and the child.
-func TestWhatTheDebugPageShows(t *testing.T) {
+func TestDebugPage(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		watched := h.policy.(shell.Watchable)
 		defer watched.Watch()()
@@ -45,7 +45,7 @@ func TestWhatTheDebugPageShows(t *testing.T) {
 	})
 }
 
-func TestExitIdleReachesTheChild(t *testing.T) {
+func TestExitIdleReachesChild(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
 		h.policy.ExitIdle()
@@ -58,7 +58,7 @@ func TestExitIdleReachesTheChild(t *testing.T) {
 
 // The metric names the priority and the cluster. They change with an update. An update that changes
 // neither them nor the categories must publish nothing.
-func TestTheLabelsOfDroppedCalls(t *testing.T) {
+func TestLabelsOfDroppedCalls(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		c, err := parseConfig(fmt.Appendf(nil, `{"dropCategories": %s, "childPolicy": [{%q: {"id": "child"}}]}`, all, h.builder.PolicyName))
 		if err != nil {
@@ -97,7 +97,7 @@ func TestNothingIsDroppedByZero(t *testing.T) {
 	}
 }
 
-func TestTheMetricIsExportedByDefault(t *testing.T) {
+func TestMetricIsExportedByDefault(t *testing.T) {
 	if !estats.DefaultMetrics.Metrics()["understudy.drop.dropped"] {
 		t.Error("understudy.drop.dropped is not a default metric, as docs/metrics.md says")
 	}

@@ -16,7 +16,7 @@ import (
 
 // The debug page shows the priorities, since when they have their states, why they failed, and what
 // happened.
-func TestWhatTheDebugPageShows(t *testing.T) {
+func TestDebugPage(t *testing.T) {
 	live.Enable()
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

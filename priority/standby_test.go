@@ -42,7 +42,7 @@ func standby(t *testing.T, many int) (*lbtest.StubBuilder, balancer.Balancer) {
 
 // A standby with many endpoints gets 20 of them, at least one in each locality, and none that is
 // only a reserve. It gets all of them when it comes into use, and 20 again after childRetention.
-func TestALargeStandbyConnectsToFewEndpoints(t *testing.T) {
+func TestLargeStandbyConnectsToFewEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, p := standby(t, 28)
 		defer p.Close()
@@ -66,7 +66,7 @@ func TestALargeStandbyConnectsToFewEndpoints(t *testing.T) {
 	})
 }
 
-func TestASmallStandbyConnectsToAllEndpoints(t *testing.T) {
+func TestSmallStandbyConnectsToAllEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, p := standby(t, 18)
 		defer p.Close()

@@ -41,7 +41,7 @@ func (h *harness) page() string {
 }
 
 // The debug page shows the endpoints and the calls that each got while the page was open.
-func TestWhatTheDebugPageShows(t *testing.T) {
+func TestDebugPage(t *testing.T) {
 	run(t, func(h *harness) {
 		want := func(want string) {
 			h.t.Helper()
@@ -88,7 +88,7 @@ func (r *reporters) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, m
 
 // After the policies of a channel are closed, nothing of them may be left: neither the reporter at
 // the recorder nor what the policies of the channel share.
-func TestNothingIsLeftAfterClose(t *testing.T) {
+func TestCloseReleasesEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &reporters{}
 		shared := func() bool {
@@ -119,7 +119,7 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 }
 
 // If all endpoints have failed, the error of a call says how many there are.
-func TestTheErrorOfACallCountsTheEndpoints(t *testing.T) {
+func TestErrorOfCallCountsEndpoints(t *testing.T) {
 	for list, want := range map[string]string{"a": "a is down", "a b": "all 2 endpoints failed, one of them with: ", "a b c": "all 3 endpoints failed, one of them with: "} {
 		run(t, func(h *harness) {
 			h.update("", list)
@@ -133,7 +133,7 @@ func TestTheErrorOfACallCountsTheEndpoints(t *testing.T) {
 
 // A child always gets its current endpoint, also if only the weight changed before. An endpoint
 // that is listed twice, with other attributes, is the first one.
-func TestAChildGetsItsCurrentEndpoint(t *testing.T) {
+func TestChildGetsItsCurrentEndpoint(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_current")
 	runWith(t, builder, func(h *harness) {
 		addresses := endpoint("a").Addresses
@@ -174,7 +174,7 @@ func TestAChildGetsItsCurrentEndpoint(t *testing.T) {
 }
 
 // A client connects to the first endpoint first or, with "random", to a random one.
-func TestWhichEndpointIsConnectedFirst(t *testing.T) {
+func TestFirstConnectedEndpoint(t *testing.T) {
 	for config, most := range map[string]int{"": 1, `{"startPoint": "spec"}`: 1, `{"startPoint": "random"}`: 3} {
 		first := make(map[string]bool)
 		for range 50 {

@@ -8,7 +8,7 @@ import (
 
 // The search finds an endpoint with one address if the address is the same in memory, even if the
 // weight has changed.
-func TestTheSearchFindsUnchangedEndpoints(t *testing.T) {
+func TestSearchFindsUnchangedEndpoints(t *testing.T) {
 	known := endpoints("a:1 b c:3")
 	known = append(known, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "d"}, {Addr: "e"}}}, resolver.Endpoint{Addresses: []resolver.Address{{Addr: "f"}}})
 	var previous []*child

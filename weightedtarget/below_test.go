@@ -43,7 +43,7 @@ func (h *harness) pick(calls int) {
 
 // The debug page shows the targets and the calls that each got while the page was open. A target
 // that was removed and added again is a new one.
-func TestWhatTheDebugPageShows(t *testing.T) {
+func TestDebugPage(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
 			t.Helper()
@@ -77,7 +77,7 @@ func TestWhatTheDebugPageShows(t *testing.T) {
 }
 
 // A target that gets no share of the calls has no weight on the debug page.
-func TestTheDebugPageShowsTheSharesOfZones(t *testing.T) {
+func TestDebugPageShowsSharesOfZones(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.updateBalanced(t, "a=3 b=2 c=1")
 		h.report("a", connectivity.Ready)
@@ -92,7 +92,7 @@ func TestTheDebugPageShowsTheSharesOfZones(t *testing.T) {
 	})
 }
 
-func TestATargetIsALocalityInMetrics(t *testing.T) {
+func TestTargetIsLocalityInMetrics(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
 		for _, name := range []string{"a", "b"} {
@@ -114,7 +114,7 @@ func (p proven) UnprovenShare() float64 { return p.unproven }
 
 // If calls are balanced between zones, the READY share is that of the capacity. Only the capacity
 // that was not READY before counts as lost while a target reconnects.
-func TestReadyPartOfZones(t *testing.T) {
+func TestReadyShareOfZones(t *testing.T) {
 	for _, test := range []struct {
 		what, targets, states string
 		ready, unproven       float64

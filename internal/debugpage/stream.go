@@ -11,7 +11,7 @@ const (
 	maxViewers        = 32
 	minInterval       = time.Second
 	maxStreamDuration = 5 * time.Minute  // the browser then reconnects
-	writeTimeout      = 10 * time.Second // a viewer that reads nothing for so long is disconnected
+	writeTimeout      = 10 * time.Second // the server disconnects a viewer that reads nothing for this time
 )
 
 type viewers struct{ n atomic.Int64 }

@@ -18,7 +18,7 @@ import (
 
 // The source of an idle channel fails when the channel is used again. The last answer is used. If
 // the source then gives the same answer, the channel gets nothing new.
-func TestTheLastAnswerIsUsed(t *testing.T) {
+func TestLastAnswerIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &listening{}
 		config := configOf(t.Name(), "", s)
@@ -127,7 +127,7 @@ func TestSourcesThatCannotBeCompared(t *testing.T) {
 
 // A follower gets each change: answers, failures of sources that have answered, and why there is
 // nothing.
-func TestWhatAFollowerGets(t *testing.T) {
+func TestFollowerUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
 		var news []string
@@ -160,7 +160,7 @@ func TestWhatAFollowerGets(t *testing.T) {
 }
 
 // The debug page shows each source, and how many priorities and endpoints it has.
-func TestWhatTheDebugPageShows(t *testing.T) {
+func TestDebugPage(t *testing.T) {
 	live.Enable()
 	resolved := discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}, {Addresses: []resolver.Address{{Addr: "10.0.0.2:1"}}}}}
 	two := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1", Priority: 1}, flat.Endpoint{Address: "10.0.0.3:1", Priority: 1})

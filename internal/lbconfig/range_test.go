@@ -125,7 +125,7 @@ func TestRanges(t *testing.T) {
 }
 
 // An error quotes at most 80 characters of the given value.
-func TestErrorsQuoteTheBeginning(t *testing.T) {
+func TestErrorsQuoteBeginning(t *testing.T) {
 	for given, want := range map[string]string{
 		"":                       "nothing given",
 		strings.Repeat("ä", 80):  strings.Repeat("ä", 80) + " given",
@@ -139,7 +139,7 @@ func TestErrorsQuoteTheBeginning(t *testing.T) {
 }
 
 // New configurations must have the same defaults as parsed ones.
-func TestNewConfigurationsHaveTheDefaults(t *testing.T) {
+func TestNewConfigurationsHaveDefaults(t *testing.T) {
 	sameDefaults(t, `{}`, NewPriority())
 	sameDefaults(t, `{}`, NewWeightedRoundRobin())
 	sameDefaults(t, `{}`, NewSuccessRateEjection())

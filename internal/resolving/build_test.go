@@ -139,7 +139,7 @@ func hostname(address, name string) discovery.Answer {
 
 // Endpoints of a named mechanism are verified against its authority or, if that is trusted, against
 // their own names. If the credentials contain a name, it is used instead.
-func TestTheServerNamesOfEndpoints(t *testing.T) {
+func TestServerNamesOfEndpoints(t *testing.T) {
 	creds := resolver.BuildOptions{DialCreds: credentials.NewTLS(&tls.Config{ServerName: "x"})}
 	for name, test := range map[string]struct {
 		opts      resolver.BuildOptions
@@ -165,7 +165,7 @@ func TestTheServerNamesOfEndpoints(t *testing.T) {
 }
 
 // An option overrides what the mechanisms prefer, and "none" means no preference.
-func TestWhichPreferenceApplies(t *testing.T) {
+func TestChoiceOfPreference(t *testing.T) {
 	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})
 	answer.Priorities[0].Localities[0].Endpoints[0].ForZones = []string{"b"}
 	answer.Priorities[0].Localities[1].Endpoints[0].ForZones = []string{"a"}
@@ -192,7 +192,7 @@ func TestWhichPreferenceApplies(t *testing.T) {
 }
 
 // A mechanism's outlier detection has an effect only in a list that a source sends.
-func TestOutlierDetectionOfAWholeTarget(t *testing.T) {
+func TestOutlierDetectionOfWholeTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mechanism := discovery.Mechanism{OutlierDetection: `{"interval": "77s", "successRateEjection": {}}`, Source: &stubSource{answer: hostname("10.0.0.1:1", "")}}
 		c := mustBuild(t, "built:///outliers", uniquePrefix, resolver.BuildOptions{}, mechanism)
@@ -226,7 +226,7 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 }
 
 // A source may keep the ClientConn. It leads to the channel until the channel is closed.
-func TestTheClientConnOfATarget(t *testing.T) {
+func TestClientConnOfTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, r, err := build(t, "built:///conn", uniquePrefix, resolver.BuildOptions{}, discovery.Mechanism{Source: &stubSource{}})
 		if err != nil {
@@ -255,7 +255,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 
 // Channels with the same target and options share the last good answer while they are idle. If a
 // program sets options of sources, its channels share it only with each other.
-func TestWhoSharesAnAnswer(t *testing.T) {
+func TestSharedAnswers(t *testing.T) {
 	plain, other := options.Program{}, options.Program{Authority: "other"}
 	for name, test := range map[string]struct {
 		first, second options.Program
@@ -278,7 +278,7 @@ func TestWhoSharesAnAnswer(t *testing.T) {
 	}
 }
 
-func TestANoteIsLoggedOnce(t *testing.T) {
+func TestNoteIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.Take()
 		given := uniquePrefix

@@ -50,7 +50,7 @@ type recorder struct {
 }
 
 // The seed must be the same for all resolvers of a channel, and differ between channels.
-func TestTheSeedOfAChannel(t *testing.T) {
+func TestSeedOfChannel(t *testing.T) {
 	one, two := &recorder{}, &recorder{}
 	for name, test := range map[string]struct {
 		first, second estats.MetricsRecorder
@@ -75,7 +75,7 @@ type teller struct {
 
 func (t *teller) Location() location.Location { return t.at }
 
-func TestTheLocationOfTheClient(t *testing.T) {
+func TestLocationOfClient(t *testing.T) {
 	const unknown = "prefer=zone has no effect: the location of this client is unknown"
 	knowing, ignorant := &teller{at: location.Location{Zone: "s"}}, &teller{}
 	for name, test := range map[string]struct {
@@ -123,7 +123,7 @@ func TestTheLocationOfTheClient(t *testing.T) {
 	}
 }
 
-func TestAClosedConn(t *testing.T) {
+func TestClosedConn(t *testing.T) {
 	c := newConn(closedConn{})
 	c.close()
 	if err := c.UpdateState(resolver.State{}); !errors.Is(err, errClosed) || c.ParseServiceConfig("{}") == nil {

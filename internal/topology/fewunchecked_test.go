@@ -7,7 +7,7 @@ import (
 )
 
 // Only the endpoints that were not in the last answer are checked again.
-func TestWhichEndpointsAreUnchecked(t *testing.T) {
+func TestUncheckedEndpoints(t *testing.T) {
 	of := func(priorities, localities, endpoints int) *Answer {
 		a := &Answer{Priorities: make([]Priority, priorities)}
 		for i := range a.Priorities {

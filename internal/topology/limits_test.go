@@ -14,7 +14,7 @@ import (
 )
 
 // A value at a limit is accepted, and the next one is refused.
-func TestAnswersAtTheLimits(t *testing.T) {
+func TestAnswersAtLimits(t *testing.T) {
 	for want, lines := range map[string][]string{
 		"a; b":  {"0 us weight=4294967294: a", "0 eu: b"},
 		"c; d":  {"0 us: c*4294967294 d"},
@@ -31,7 +31,7 @@ func TestAnswersAtTheLimits(t *testing.T) {
 	}
 }
 
-func TestTheLongestHosts(t *testing.T) {
+func TestLongestHosts(t *testing.T) {
 	label := strings.Repeat("a", 63)
 	longest := label + "." + label + "." + label + "." + label[:61] // 253 bytes
 	for host, valid := range map[string]bool{
@@ -49,7 +49,7 @@ func TestTheLongestHosts(t *testing.T) {
 }
 
 // The size of an answer grows with each text in it.
-func TestALongerTextIsLarger(t *testing.T) {
+func TestLongerTextIsLarger(t *testing.T) {
 	size := func(text string) map[string]int {
 		of := func(change func(*discovery.Answer, *discovery.Locality, *discovery.Endpoint)) int {
 			a := answerOf(t, "0 us: a")
@@ -86,7 +86,7 @@ func TestALongerTextIsLarger(t *testing.T) {
 }
 
 // The configuration of outlier detection comes from the options or, without one, from the cluster.
-func TestWhichOutlierDetectionIsUsed(t *testing.T) {
+func TestChoiceOfOutlierDetection(t *testing.T) {
 	cluster, err := topology.ParseOutlierDetection(`{"interval": "7s", "successRateEjection": {}}`)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestWhichOutlierDetectionIsUsed(t *testing.T) {
 }
 
 // If a priority was split into near groups, the configuration says which groups belong together.
-func TestTheGroupsOfAPriorityBelongTogether(t *testing.T) {
+func TestGroupsOfPriorityBelongTogether(t *testing.T) {
 	near := topology.Near{Prefer: "zone", Place: location.Location{Region: "us", Zone: "a"}}
 	for want, lines := range map[string][]string{
 		`"sourcePriorities":[0,0,1]`:   {"0 us/a: x", "0 us/b: y", "1 us/a: z"},
@@ -141,7 +141,7 @@ func TestTheGroupsOfAPriorityBelongTogether(t *testing.T) {
 	}
 }
 
-func TestTheSeedOfASubset(t *testing.T) {
+func TestSeedOfSubset(t *testing.T) {
 	subset := func(channel uint64, seed int) string {
 		tree := topology.Join(topology.Settings{Subset: 5, ChannelSeed: channel, SubsetSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: plain(upTo(100)...)}}))
 		var addresses []string
@@ -180,7 +180,7 @@ func TestTreesShareAddresses(t *testing.T) {
 }
 
 // If no endpoint can take calls, the tree says why.
-func TestATreeSaysWhyItIsOfNoUse(t *testing.T) {
+func TestUselessTreeHasReason(t *testing.T) {
 	for want, line := range map[string]string{"": "0 us: a b!", "no endpoint can take calls: 1 unhealthy": "0 us: b!"} {
 		tree, err := new(topology.Translator).Translate(answerOf(t, line))
 		if err != nil || tree.Why != want {

@@ -47,7 +47,7 @@ func TestClientCertificateIsRequired(t *testing.T) {
 	defer conn.Close()
 	// With TLS 1.3, the client learns only from its first read that the server has refused it.
 	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
-		t.Errorf("a client without a certificate is told %v", err)
+		t.Errorf("a client without a certificate received %v", err)
 	}
 }
 

@@ -80,7 +80,7 @@ func start(t *testing.T, config *ChannelConfig) (*recording, *Channel) {
 	return cc, c
 }
 
-func TestTheNamesOfPriorities(t *testing.T) {
+func TestNamesOfPriorities(t *testing.T) {
 	for _, test := range []struct {
 		mechanism string
 		n         int
@@ -103,7 +103,7 @@ func TestTheNamesOfPriorities(t *testing.T) {
 
 // The channel gets the user's service config with ours, and the log says how many endpoints there
 // are. Without a priority, the channel gets the reason.
-func TestWhatTheChannelGets(t *testing.T) {
+func TestChannelUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
 		config := configOf(nil, "", s)
@@ -127,17 +127,17 @@ func TestWhatTheChannelGets(t *testing.T) {
 			t.Errorf("logged %q, want the number of endpoints", got)
 		}
 		if cc.info().Empty != "" {
-			t.Errorf("the channel is told that there is no priority: %s", cc.info().Empty)
+			t.Errorf("the channel received the error %s although there is a priority", cc.info().Empty)
 		}
 		_ = s.Update(discovery.Answer{Empty: true, Why: "nothing is selected"})
 		if got := cc.last(); got != "" || cc.info().Empty != "x:///y: nothing is selected" {
-			t.Errorf("the channel got %q, and is told %q", got, cc.info().Empty)
+			t.Errorf("the channel received the state %q and the report %q", got, cc.info().Empty)
 		}
 	})
 }
 
 // A mechanism that cannot be started counts as one priority without endpoints. The others are used.
-func TestAMechanismThatCannotBeStarted(t *testing.T) {
+func TestMechanismThatCannotBeStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := &source{}
 		cc, c := start(t, several(discovery.Mechanism{Name: "bad", Source: &source{err: errors.New("no")}}, discovery.Mechanism{Name: "good", Source: good}))
@@ -147,14 +147,14 @@ func TestAMechanismThatCannotBeStarted(t *testing.T) {
 			t.Errorf("the channel got %q and %s, want the priorities bad and good", got, cc.json)
 		}
 		if got := cc.info(); got.Failures["bad"] != "x: bad: no" || got.Names["bad"] != "bad" || got.Names["good/child0"] != "good: priority 0" {
-			t.Errorf("the channel is told %v, %v", got.Names, got.Failures)
+			t.Errorf("the channel received the names %v and the failures %v", got.Names, got.Failures)
 		}
 	})
 }
 
 // The settings of the channel decide which endpoints are preferred. The log names the zones that
 // the source does not know.
-func TestThePreferenceOfTheChannel(t *testing.T) {
+func TestPreferenceOfChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		coreAnswer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})
 		for settings, want := range map[topology.Settings]string{
@@ -264,7 +264,7 @@ func (s *listening) Start(r *discovery.Receiver) (discovery.Started, error) {
 
 // A failed connection makes the source of its endpoint look again, or tells it of the failure if
 // the policy ignores requests for re-resolution.
-func TestWhatASourceIsTold(t *testing.T) {
+func TestSourceReceivesLocationAndRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := &listening{}, &listening{}
 		cc, c := start(t, several(discovery.Mechanism{Name: "one", Source: one}, discovery.Mechanism{Name: "two", Source: two}))

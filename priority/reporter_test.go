@@ -22,7 +22,7 @@ import (
 
 // The application receives the priority in use, the time and the reason, or why there is none. Its
 // logger gets a record of each change.
-func TestTheApplicationIsToldThePriorityInUse(t *testing.T) {
+func TestApplicationReceivesPriorityInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		var records bytes.Buffer
@@ -71,7 +71,7 @@ func TestTheApplicationIsToldThePriorityInUse(t *testing.T) {
 
 // The error of a failed call lists the reasons of at most eight priorities. Each reason contains at
 // most 250 bytes of the child's error (docs/limits.md).
-func TestTheReasonsInAnErrorAreLimited(t *testing.T) {
+func TestReasonsInErrorAreLimited(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	b, p, update := stubs(cc, nil)
 	defer p.Close()
@@ -101,7 +101,7 @@ func (emptied) Tier() shell.Tier {
 }
 
 // Calls to all endpoints of the child in use fail. The log says with which status.
-func TestTheLogSaysHowCallsFail(t *testing.T) {
+func TestLogOfFailingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, p, update := stubs(&lbtest.ClientConn{}, nil)
 		defer p.Close()
