@@ -154,8 +154,10 @@ func (g *Following) notify() {
 	case shown != g.used || g.views[shown].changed:
 		if shown != g.used {
 			g.log(shown)
+			g.used = shown
+			g.notifyOutage() // before the snapshot, which must not look confirmed by all servers
 		}
-		g.used, g.lastReason = shown, ""
+		g.lastReason = ""
 		g.follower.Changed(g.views[shown].snapshot())
 	}
 	g.changed = false

@@ -69,6 +69,33 @@ func TestOutageOfEarlierServer(t *testing.T) {
 	})
 }
 
+// A program that reads a target once, as understudy explain does, uses the first snapshot. So the
+// follower must learn about the outage of an earlier server before it gets the snapshot of a later
+// one.
+func TestOutageIsReportedBeforeSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := 1
+		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&one)})
+		m["first"].stop()
+		var reported []int
+		f := countingFollower{recordingFollower{new(recordingWatcher)}, &reported}
+		target := Target{Cluster: "a", Needs: needs("a"), Servers: []Server{m["first"].serverConfig(), m["second"].serverConfig()}}
+		defer Follow(target, f, nil).Stop()
+		synctest.Wait()
+		if len(reported) != 1 || reported[0] != 1 {
+			t.Errorf("the snapshots followed %v outages, want one snapshot after one outage", reported)
+		}
+	})
+}
+
+// countingFollower records how many outages were reported before each snapshot.
+type countingFollower struct {
+	recordingFollower
+	reported *[]int
+}
+
+func (f countingFollower) Changed(Snapshot) { *f.reported = append(*f.reported, len(f.outages)) }
+
 func expectOutages(t *testing.T, who string, n *recordingWatcher, want ...string) {
 	t.Helper()
 	var got []string
