@@ -33,7 +33,7 @@ func (s *subConn) Picker() balancer.Picker {
 	case above != nil:
 		return above
 	}
-	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
+	return &shell.Fixed{SubConn: s.SubConn}
 }
 
 func (s *subConn) addDone(result *balancer.PickResult, info balancer.PickInfo) {

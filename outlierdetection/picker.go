@@ -54,10 +54,6 @@ func (c *countingPicker) Tier() shell.Tier {
 	return shell.TierOf(c.above)
 }
 
-type fixed struct{ result balancer.PickResult }
-
-func (f *fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) { return f.result, nil }
-
 // reporting is the child's picker with a Tier for the parent.
 type reporting struct {
 	balancer.Picker

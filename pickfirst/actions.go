@@ -63,7 +63,7 @@ func (p *policy) publishReady(s *subchannel) {
 	if counted, ok := s.conn.(shell.Counted); ok {
 		picker = counted.Picker()
 	} else {
-		picker = &readyPicker{balancer.PickResult{SubConn: s.conn}}
+		picker = &shell.Fixed{SubConn: s.conn}
 	}
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }

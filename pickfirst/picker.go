@@ -15,12 +15,6 @@ var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 // would also end wait-for-ready calls.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
-type readyPicker struct{ result balancer.PickResult }
-
-func (r *readyPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
-	return r.result, nil
-}
-
 // idlePicker makes calls wait. The first call makes the policy connect.
 type idlePicker struct {
 	policy *policy

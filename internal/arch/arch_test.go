@@ -88,6 +88,7 @@ var rank = map[string]int{
 	"hierarchy": 1,
 
 	"internal/shell":    2,
+	"internal/weighted": 3,
 	"internal/lbconfig": 1,
 
 	"pickfirst": 3,

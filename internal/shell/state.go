@@ -23,6 +23,15 @@ func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
+// Fixed is a picker that returns SubConn for every call. A policy that knows this can keep SubConn
+// and omit the call of Pick.
+type Fixed struct{ SubConn balancer.SubConn }
+
+// Pick returns SubConn.
+func (f *Fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{SubConn: f.SubConn}, nil
+}
+
 // Failing returns a picker that makes calls fail with err. err must not contain a status, because a
 // status error would also fail calls that wait for ready.
 func Failing(err error) balancer.Picker { return &failingPicker{err} }

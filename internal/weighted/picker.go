@@ -15,6 +15,7 @@ import (
 type Picker struct {
 	scheduler     *edf.Scheduler // nil if there is a single child
 	pickers       []balancer.Picker
+	leaves        fixedLeaves
 	positions     []*Position
 	picksBefore   uint64 // if there is a single child: the result of PicksOf for it when this picker was created
 	hasPicked     atomic.Bool
@@ -48,14 +49,21 @@ func New(pickers []balancer.Picker, weights []uint32, positions []*Position) *Pi
 	p := &Picker{pickers: pickers, positions: positions, readyShare: 1}
 	if len(pickers) > 1 {
 		p.scheduler = edf.New(schedule(weights, positions))
+		p.leaves = fixedLeavesOf(p.scheduler, pickers)
 	} else {
 		p.picksBefore = PicksOf(pickers[0])
+		if child, ok := pickers[0].(*Picker); ok {
+			p.leaves = child.leaves
+		}
 	}
 	return p
 }
 
 // Pick passes the call to the picker of the next child.
 func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	if p.leaves.scheduler != nil {
+		return balancer.PickResult{SubConn: p.leaves.subConns[p.leaves.scheduler.Next()]}, nil
+	}
 	if p.scheduler != nil {
 		return p.pickers[p.scheduler.Next()].Pick(info)
 	}
@@ -146,7 +154,7 @@ func (p *Picker) Lefts() []edf.Left {
 func (p *Picker) Save() {
 	switch {
 	case p.scheduler == nil:
-		if p.hasPicked.Load() {
+		if p.hasPicked.Load() || p.Picks() > 0 {
 			*p.positions[0] = Position{left: edf.Full}
 		}
 	case p.scheduler.Begun(): // before the first pick, no position has changed

@@ -1,0 +1,31 @@
+package weighted
+
+import (
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/shell"
+)
+
+// fixedLeaves makes picks cheaper if every child has a fixed subchannel. A pick then reads the
+// schedule and one subchannel. It does not read the child's picker, and it skips pickers that have
+// a single child. scheduler is nil if a child's picker is not fixed.
+type fixedLeaves struct {
+	scheduler *edf.Scheduler
+	subConns  []balancer.SubConn
+}
+
+func fixedLeavesOf(scheduler *edf.Scheduler, pickers []balancer.Picker) fixedLeaves {
+	if _, ok := pickers[0].(*shell.Fixed); !ok {
+		return fixedLeaves{}
+	}
+	subConns := make([]balancer.SubConn, len(pickers))
+	for i, picker := range pickers {
+		fixed, ok := picker.(*shell.Fixed)
+		if !ok {
+			return fixedLeaves{}
+		}
+		subConns[i] = fixed.SubConn
+	}
+	return fixedLeaves{scheduler, subConns}
+}
