@@ -114,6 +114,11 @@ func (s *Store) Put(key any, content Said, at time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.put(key, content, at)
+}
+
+// put implements Put. The caller must hold mu.
+func (s *Store) put(key any, content Said, at time.Time) {
 	if s.entries == nil {
 		s.entries = make(map[any]*list.Element)
 	}
@@ -150,6 +155,11 @@ func (s *Store) overLimit() bool { return s.bytes > maxBytes || len(s.entries) >
 func (s *Store) Confirm(key any, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.confirm(key, at)
+}
+
+// confirm implements Confirm. The caller must hold mu.
+func (s *Store) confirm(key any, at time.Time) {
 	if e, ok := s.entries[key]; ok && !at.Before(e.Value.(*entry).confirmed) {
 		e.Value.(*entry).confirmed = at
 		s.order.MoveToFront(e)
@@ -160,7 +170,11 @@ func (s *Store) Confirm(key any, at time.Time) {
 // there is space, Renew stores content again. The Names of content may be newer than those of the
 // stored answer.
 func (s *Store) Renew(key any, content Said, at time.Time) {
+	if key == nil {
+		return
+	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.makeRoom(at)
 	e, found := s.entries[key]
 	if found {
@@ -174,11 +188,10 @@ func (s *Store) Renew(key any, content Said, at time.Time) {
 		s.bytes += old.content.size()
 	}
 	fits := len(s.entries) < maxEntries && s.bytes+content.size() <= maxBytes
-	s.mu.Unlock()
 	if !found && fits {
-		s.Put(key, content, at)
+		s.put(key, content, at)
 	} else {
-		s.Confirm(key, at)
+		s.confirm(key, at)
 	}
 }
 

@@ -71,6 +71,7 @@ func TestAnswersExpire(t *testing.T) {
 	var s Store
 	start := time.Unix(0, 0)
 	s.Put(nil, contentOfSize(minSize), start)
+	s.Renew(nil, contentOfSize(minSize), start)
 	s.Put(0, contentOfSize(minSize), start)
 	s.Put(1, contentOfSize(minSize), start)
 	s.Confirm(1, start.Add(30*time.Minute))
