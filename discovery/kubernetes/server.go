@@ -135,7 +135,7 @@ func (h *apiClient) readFiles() error {
 	if h.podTransport == nil || !bytes.Equal(ca, h.ca) {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(ca) {
-			return fmt.Errorf("%s/ca.crt holds no certificate", defaultAccountDir)
+			return fmt.Errorf("%s/ca.crt holds no certificate", cmp.Or(h.accountDir, defaultAccountDir))
 		}
 		h.close()
 		h.podTransport = &http.Transport{
