@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
@@ -198,7 +199,8 @@ func TestMechanismErrors(t *testing.T) {
 	})
 }
 
-// Requests for re-resolution must reach only the sources that have a ResolveNow.
+// Requests for re-resolution must reach the sources that have a ResolveNow. The policies must ignore
+// the requests for the endpoints of other sources.
 func TestMechanismReresolution(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newListLab(t)
@@ -212,6 +214,10 @@ func TestMechanismReresolution(t *testing.T) {
 			if _, after, _ := strings.Cut(config, `"ignoreReresolutionRequests":`); !strings.HasPrefix(after, ignores) {
 				t.Errorf("%s ignores re-resolution: not %s, in %s", child, ignores, l.cc.config())
 			}
+			stateattr.ResolveNow(l.cc.lastState)(child, ignores == "true")
+		}
+		if synctest.Wait(); resolveNows != "b" {
+			t.Errorf("the requests reach the sources %q, want b", resolveNows)
 		}
 	})
 }
