@@ -89,7 +89,7 @@ func firstError(t *testing.T, b resolver.Builder, target string, refusal error) 
 	case err := <-cc.errors:
 		return err
 	case <-time.After(eventTimeout):
-		t.Fatal("no error within 30 s")
+		t.Fatalf("no error within %v", eventTimeout)
 		return nil
 	}
 }
