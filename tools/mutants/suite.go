@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +26,7 @@ func suitesOf(patterns []string) ([]*suite, error) {
 	for _, pattern := range patterns {
 		out, err := runIn("..", nil, maxTimeout, "go", "list", "-f", "{{.Dir}} {{.TestImports}} {{.XTestImports}}", pattern)
 		if err != nil {
-			return nil, errors.New(out)
+			return nil, fmt.Errorf("go list %s: %w\n%s", pattern, err, out)
 		}
 		for line := range strings.Lines(out) {
 			s := &suite{flags: []string{"-test.failfast"}}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
 	"os"
@@ -62,7 +61,7 @@ func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 			return p, nil
 		}
 		if !markUncompiled(out, copies) {
-			return nil, errors.New(out)
+			return nil, fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	}
 }
@@ -199,7 +198,7 @@ func (p *program) test(s *suite) (string, error) {
 	}
 	test := filepath.Join(p.scratch, strconv.Itoa(len(p.tests))+".test")
 	if out, err := p.run(s.dir, "test", "-c", "-vet=off", "-o", test, "."); err != nil {
-		return "", errors.New(out)
+		return "", fmt.Errorf("go test -c in %s: %w\n%s", s.dir, err, out)
 	}
 	if _, err := os.Stat(test); err != nil {
 		test = "" //nolint:nilerr // go builds no binary for a package without tests
