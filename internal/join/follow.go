@@ -2,6 +2,7 @@ package join
 
 import (
 	"slices"
+	"strings"
 
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/topology"
@@ -18,7 +19,8 @@ type Found struct {
 // News is the information that a channel with the same target would have at a given time.
 type News struct {
 	// Found contains the mechanisms that have answered or failed, in priority order. Until a mechanism
-	// has answered, Found is empty, and Why contains the failures or what the target waits for.
+	// has answered, Found is empty, and Why contains the failures or what the target waits for. After
+	// that, Why contains the present problems of sources whose last answers were lists of mechanisms.
 	Found   []Found
 	Why     string
 	Waiting []string // the names of the mechanisms that have neither answered nor failed
@@ -60,8 +62,14 @@ func (f *follower) handle(m core.Message) error {
 // problems of all sources to the last message, because later messages do not contain them.
 func (f *follower) notify() {
 	troubles := make(map[string]string)
-	var waiting []string
+	var waiting, lists []string
 	for _, s := range f.core.Statuses() {
+		if s.Listed {
+			if s.Trouble.Text != "" {
+				lists = append(lists, strings.TrimPrefix(s.Name+": ", ": ")+s.Trouble.Text)
+			}
+			continue
+		}
 		troubles[s.Name] = s.Trouble.Text
 		if s.Phase == core.Outstanding {
 			waiting = append(waiting, s.Name)
@@ -72,6 +80,11 @@ func (f *follower) notify() {
 		if current := troubles[found.Name]; found.Answer != nil && current != found.Trouble {
 			found.Trouble, f.changed = current, true
 		}
+	}
+	if len(f.last.Found) > 0 {
+		text := strings.Join(lists, "; ")
+		f.changed = f.changed || text != f.last.Why
+		f.last.Why = text
 	}
 	if f.changed {
 		f.changed = false

@@ -64,7 +64,7 @@ func follow(t *testing.T, target string) (take func() string, stop func()) {
 	stop, err := resolving.Follow(target, options.Program{}, func(n join.News) {
 		mu.Lock()
 		defer mu.Unlock()
-		line := n.Why
+		line := n.Why + " "
 		for _, f := range n.Found {
 			line += f.Name + "="
 			if f.Answer != nil {
@@ -117,6 +117,26 @@ func TestFollow(t *testing.T) {
 		east.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
 		_ = inner.Update(answerOf("10.0.0.4:1"))
 		expect(t, take, "3s: manual:///east/inner=10.0.0.4:1 manual:///west=10.0.0.2:1 (gone)")
+	})
+}
+
+// A source that has sent a list can still fail, or lose its server.
+func TestFollowReportsProblemsOfList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		take, _ := follow(t, "failover:///manual:///east,manual:///west")
+		east, inner := manualSources["east"], new(manualSource)
+		east.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
+		east.Unconfirmed(errors.New("server lost"), time.Now())
+		expect(t, take, "")
+		_ = manualSources["west"].Update(answerOf("10.0.0.2:1"))
+		_ = inner.Update(answerOf("10.0.0.1:1"))
+		const found = "manual:///east/inner=10.0.0.1:1 manual:///west=10.0.0.2:1"
+		expect(t, take, "0s: manual:///east: server lost "+found)
+		east.Unconfirmed(nil, time.Time{})
+		expect(t, take, "0s: "+found)
+		manualSources["west"].Fail(errors.New("gone"))
+		east.Fail(errors.New("invalid list"))
+		expect(t, take, "0s: "+found+" (gone)\n0s: manual:///east: invalid list "+found+" (gone)")
 	})
 }
 

@@ -46,6 +46,9 @@ func resolveTarget(ctx context.Context, opts Options) (*explanation, topology.Se
 		return nil, topology.Settings{}, err
 	}
 	s := &explanation{name: name}
+	if news.Why != "" {
+		s.notes = append(s.notes, news.Why)
+	}
 	for _, mechanism := range news.Found {
 		if err := s.add(mechanism); err != nil {
 			return nil, topology.Settings{}, err

@@ -1,0 +1,41 @@
+package explain
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+)
+
+// scriptedSource is a source whose reports are sent inside Start.
+type scriptedSource func(*discovery.Receiver)
+
+func (scriptedSource) Check(bool) error { return nil }
+
+func (s scriptedSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	s(r)
+	return discovery.Started{}, nil
+}
+
+func init() {
+	discovery.Register("outage", func(*discovery.Target) ([]discovery.Mechanism, error) {
+		inner := scriptedSource(func(r *discovery.Receiver) { _ = r.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.1:443"})) })
+		return []discovery.Mechanism{{Source: scriptedSource(func(r *discovery.Receiver) {
+			r.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
+			r.Unconfirmed(errors.New("the server cannot be reached"), time.Now())
+		})}}, nil
+	})
+}
+
+// If a source that has sent a list of mechanisms has a problem, the result must have a note.
+func TestProblemOfListIsNoted(t *testing.T) {
+	var out bytes.Buffer
+	err := Run(t.Context(), Options{File: "outage:///shop", Out: &out})
+	if err != nil || !strings.Contains(out.String(), "note: the server cannot be reached\n") || !strings.Contains(out.String(), "10.0.0.1:443") {
+		t.Errorf("%v\n%s\nwant the endpoint, and a note about the server", err, &out)
+	}
+}
