@@ -154,8 +154,9 @@ func (g *Following) notify() {
 	case shown != g.used || g.views[shown].changed:
 		if shown != g.used {
 			g.log(shown)
-			g.used = shown
-			g.notifyOutage() // before the snapshot, which must not look confirmed by all servers
+			if g.used = shown; g.outageInUse() == nil {
+				g.notifyOutage() // before the snapshot, which must not look confirmed by the earlier servers
+			}
 		}
 		g.lastReason = ""
 		g.follower.Changed(g.views[shown].snapshot())
@@ -201,16 +202,22 @@ func (g *Following) noSnapshotError() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
+// outageInUse returns the outage of the server in use, or nil. A partial outage does not count.
+func (g *Following) outageInUse() *Outage {
+	outage := g.views[g.used].outage()
+	if outage != nil && outage.partial {
+		return nil
+	}
+	return outage
+}
+
 // notifyOutage reports a changed outage to the follower. It reports the outage of the server in
 // use or, if that server is reachable, the outage of the first unreachable server before it.
 func (g *Following) notifyOutage() {
 	if g.used < 0 || g.used >= len(g.views) {
 		return
 	}
-	outage := g.views[g.used].outage()
-	if outage != nil && outage.partial {
-		outage = nil
-	}
+	outage := g.outageInUse()
 	for i := 0; outage == nil && i < g.used; i++ {
 		outage = g.views[i].outage()
 	}

@@ -88,6 +88,27 @@ func TestOutageIsReportedBeforeSnapshot(t *testing.T) {
 	})
 }
 
+// If the server in use is unreachable, the snapshot comes first, because a new snapshot looks
+// confirmed.
+func TestOutageIsReportedAfterSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := 1
+		m := startManager(t, serveEndpoints(&one))
+		_, stop := follow(false, m)
+		defer stop()
+		synctest.Wait()
+		m.stop()
+		sleep(time.Minute)
+		var reported []int
+		f := countingFollower{recordingFollower{new(recordingWatcher)}, &reported}
+		defer Follow(Target{Cluster: "a", Needs: needs("a"), Servers: []Server{m.serverConfig()}}, f, nil).Stop()
+		synctest.Wait()
+		if len(reported) != 1 || reported[0] != 0 || len(f.outages) != 1 {
+			t.Errorf("the snapshots followed %v outages of %d, want one snapshot before one outage", reported, len(f.outages))
+		}
+	})
+}
+
 // countingFollower records how many outages were reported before each snapshot.
 type countingFollower struct {
 	recordingFollower
