@@ -23,17 +23,22 @@ type clusterSource struct {
 }
 
 func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	h := &clusterWatch{source: s.source, receiver: r, endpointWatches: make(map[*endpointsWatch]bool), lastNotes: make(map[string]string), openWatch: new(atomic.Pointer[clusterWatch])}
-	h.openWatch.Store(h)
-	h.mechanismMaker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
-		return &clusterEndpoints{owner: h.openWatch, source: s.source, server: h.mechanismMaker.Scope, service: service}, nil
-	}}
-	w, err := s.follow(r, h.needs, h.handleSnapshot)
+	h := s.newWatch(r)
+	w, err := s.follow(r.With(discovery.Hooks{Unconfirmed: h.unconfirmed}), h.needs, h.handleSnapshot)
 	if err != nil {
 		return discovery.Started{}, err
 	}
 	h.watch.Store(w)
 	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
+}
+
+func (s clusterSource) newWatch(r *discovery.Receiver) *clusterWatch {
+	h := &clusterWatch{source: s.source, receiver: r, endpointWatches: make(map[*endpointsWatch]bool), lastNotes: make(map[string]string), openWatch: new(atomic.Pointer[clusterWatch])}
+	h.openWatch.Store(h)
+	h.mechanismMaker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
+		return &clusterEndpoints{owner: h.openWatch, source: s.source, server: h.mechanismMaker.Scope, service: service}, nil
+	}}
+	return h
 }
 
 // clusterWatch receives the resources of a target with CDS. It passes the list of discovery
@@ -96,6 +101,12 @@ func (h *clusterWatch) handleSnapshot(s adsclient.Snapshot) {
 			h.delayTimer.Start(&h.events, maxDelay, func() { h.send(*h.pendingSnapshot) })
 		}
 	})
+}
+
+// unconfirmed reports an outage after the snapshots that arrived before it. In the opposite order,
+// their list would end the outage (see discovery.Receiver).
+func (h *clusterWatch) unconfirmed(err error, since time.Time) {
+	h.events.Run(func() { h.receiver.Unconfirmed(err, since) })
 }
 
 // isIncomplete reports whether a requested resource is missing from s.

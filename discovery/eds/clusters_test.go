@@ -1,6 +1,7 @@
 package eds
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
@@ -169,6 +172,26 @@ func TestSlowCluster(t *testing.T) {
 		catalogue.Set(adstest.EDS("slow"), adstest.Cluster("slow", "10.1.0.2:1"))
 		s.expect(`10.1.0.1:1 good/child0, 10.1.0.2:1 slow/child0 of ["good/child0","slow/child0"]`)
 	})
+}
+
+// If the server becomes unreachable before its last list was passed on, the outage must still be
+// reported after the list. Otherwise, the list would end the outage.
+func TestOutageIsReportedAfterList(t *testing.T) {
+	var reports []string
+	r := new(discovery.Receiver).With(discovery.Hooks{
+		Parts:       func([]discovery.Mechanism) { reports = append(reports, "list") },
+		Unconfirmed: func(err error, _ time.Time) { reports = append(reports, err.Error()) },
+	})
+	h := clusterSource{source: source{cluster: "shop"}}.newWatch(r)
+	w := &watch{receiver: r.With(discovery.Hooks{Unconfirmed: h.unconfirmed}), onSnapshot: h.handleSnapshot}
+	needs := h.needs(map[string]adsclient.State{"shop": stateOf(t, adstest.EDS("shop"))})
+	h.events.Run(func() { // a busy watch handles the snapshot later
+		w.Changed(adsclient.Snapshot{For: needs.For})
+		w.Lost(&adsclient.Outage{Err: errors.New("outage"), Heard: time.Now()})
+	})
+	if got := strings.Join(reports, ", "); got != "list, outage" {
+		t.Errorf("the reports are %s, want the list before the outage", got)
+	}
 }
 
 func TestMissingClusters(t *testing.T) {
