@@ -87,7 +87,7 @@ func TestPriorityChangedWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{start: time.Now()}
 		m.newChannel("failover:///tier:///a0", understudy.Options{PriorityChanged: l.priorityChanged})
-		l.wantLines(t, "-1 none TRANSIENT_FAILURE since 0s: failover: no part has an address: tier:///a0: no such host")
+		l.wantLines(t, "-1 none TRANSIENT_FAILURE since 0s: failover: no entry has an address: tier:///a0: no such host")
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
@@ -41,10 +41,10 @@ func zones(text string) (all []flat.Endpoint) {
 	return all
 }
 
-func (m *memoryNetwork) newNearChannel(text string, dial []grpc.DialOption, options ...given.Option) (*grpc.ClientConn, *toldtest.Source) {
+func (m *memoryNetwork) newNearChannel(text string, dial []grpc.DialOption, options ...given.Option) (*grpc.ClientConn, *scripttest.Source) {
 	m.t.Helper()
-	s := &toldtest.Source{}
-	cc := toldtest.Open(m.t, "x", []discovery.Mechanism{{Source: s}}, options, append(m.dialOptions(), dial...)...)
+	s := &scripttest.Source{}
+	cc := scripttest.Open(m.t, "x", []discovery.Mechanism{{Source: s}}, options, append(m.dialOptions(), dial...)...)
 	if err := s.Receiver.Update(flat.Answer(zones(text)...)); err != nil {
 		m.t.Fatal(err)
 	}
@@ -83,11 +83,11 @@ func TestBalanceOverManyCalls(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(t)
 				cc, _ := m.newNearChannel(test.zones, nil, given.Set("Prefer", "balance"), given.Set("Zone", test.zone), given.Set("ZoneCallers", test.callers))
-				parts := m.shares(cc, 100_000)
+				shares := m.shares(cc, 100_000)
 				for i, want := range strings.Fields(test.expected) {
 					var percent float64
 					fmt.Sscan(want, &percent)
-					if got := parts['a'+byte(i)]; math.Abs(got-percent) > 0.1 {
+					if got := shares['a'+byte(i)]; math.Abs(got-percent) > 0.1 {
 						t.Errorf("zone %c has %.2f %% of the calls of zone %s, want %v", 'a'+i, got, test.zone, percent)
 					}
 				}
@@ -155,9 +155,9 @@ func TestZoneMinEndpoints(t *testing.T) {
 			cc, _ := m.newNearChannel("r/a: a0 a1; r/b: b0 b1; s/c: c0", nil,
 				given.Set("Prefer", "zone"), given.Set("Zone", "a"), given.Set("Region", "r"), given.Set("ZoneMinEndpoints", minimum))
 			got := ""
-			parts := m.shares(cc, 100)
+			shares := m.shares(cc, 100)
 			for _, zone := range []byte("abc") {
-				if parts[zone] > 0 {
+				if shares[zone] > 0 {
 					got += string(zone)
 				}
 			}

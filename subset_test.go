@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 func (m *memoryNetwork) connectedAddresses(all []string) []string {
@@ -110,8 +110,8 @@ func TestSubsetKeepsLocalityShares(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		m, s := newMemory(t), &toldtest.Source{}
-		cc := toldtest.Open(t, "x", []discovery.Mechanism{{Source: s}}, []given.Option{given.Set("Subset", 5)}, m.dialOptions()...)
+		m, s := newMemory(t), &scripttest.Source{}
+		cc := scripttest.Open(t, "x", []discovery.Mechanism{{Source: s}}, []given.Option{given.Set("Subset", 5)}, m.dialOptions()...)
 		if err := s.Receiver.Update(flat.Answer(all...)); err != nil {
 			t.Fatal(err)
 		}

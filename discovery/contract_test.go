@@ -121,7 +121,7 @@ func TestCallErrorsIncludeTrying(t *testing.T) {
 		a.Trying("looking up a.test")
 		b.Fail(errors.New("no such host"))
 		time.Sleep(11 * time.Second)
-		if got, want := cc.take(), "error x: no part has an address: a: no answer yet: looking up a.test; b: no such host"; got != want {
+		if got, want := cc.take(), "error x: no entry has an address: a: no answer yet: looking up a.test; b: no such host"; got != want {
 			t.Errorf("channel saw %q, want %q", got, want)
 		}
 	})

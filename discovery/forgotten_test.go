@@ -52,7 +52,7 @@ func (s listOnce) Start(r *discovery.Receiver) (discovery.Started, error) {
 		return discovery.Started{}, nil
 	}
 	*s.sent = true
-	r.Parts([]discovery.Mechanism{{Name: "a", Source: discovery.FromResolver(s.builder, target("asking:///a"), s.target.ClientConn, s.target.BuildOptions)}})
+	r.Mechanisms([]discovery.Mechanism{{Name: "a", Source: discovery.FromResolver(s.builder, target("asking:///a"), s.target.ClientConn, s.target.BuildOptions)}})
 	return discovery.Started{}, nil
 }
 

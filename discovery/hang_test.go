@@ -104,7 +104,7 @@ func TestListSourceHangs(t *testing.T) {
 		listSource := &fakeSource{}
 		b := newSourceBuilder(listSource)
 		r := build(t, b, cc)
-		listSource.Parts([]discovery.Mechanism{{Name: "a", Source: hanging}, {Name: "b", Source: quick}})
+		listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: hanging}, {Name: "b", Source: quick}})
 		hanging.sendAddresses("10.0.0.1:1")
 		quick.sendAddresses("10.0.0.2:1")
 		r.Close()

@@ -62,7 +62,7 @@ func TestStartErrorFailsOneMechanism(t *testing.T) {
 	}
 	r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: failing}, {Name: "b", Source: failing}}), cc)
 	defer r.Close()
-	if got, want := cc.take(), "error x: no part has an address: a: no such thing; b: no such thing"; got != want {
+	if got, want := cc.take(), "error x: no entry has an address: a: no such thing; b: no such thing"; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
 }

@@ -39,7 +39,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 	wantCount("b", "refused", func() { b.Update(discovery.Answer{}) })
 	wantCount("a", "refused", func() { a.sendAddresses("10.0.0.1") })
 	wantCount("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &clusterfile.Error{})) })
-	wantCount("b", "accepted", func() { b.Parts([]discovery.Mechanism{{Name: "c", Source: &fakeSource{}}}) })
+	wantCount("b", "accepted", func() { b.Mechanisms([]discovery.Mechanism{{Name: "c", Source: &fakeSource{}}}) })
 	wantCount("a", "refused", func() { a.Rejected(errors.New("bad")) })
 	r.Close()
 	wantCount("a", "", func() { a.sendAddresses("10.0.0.3:1"); a.Fail(errors.New("closed")) })

@@ -11,12 +11,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Parts returns the discovery mechanisms of inner, a target nested in t, such as an entry of a
+// Mechanisms returns the discovery mechanisms of inner, a target nested in t, such as an entry of a
 // failover target. The builder must come from Register or from a source of this module. If it is
-// nil, Parts uses the builder registered for inner's scheme. The options of t also apply to inner,
-// except those of policies, which apply to the whole target. Each mechanism has its own authority,
-// regardless of t's.
-func (t *Target) Parts(builder resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
+// nil, Mechanisms uses the builder registered for inner's scheme. The options of t also apply to
+// inner, except those of policies, which apply to the whole target. Each mechanism has its own
+// authority, regardless of t's.
+func (t *Target) Mechanisms(builder resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
 	if builder == nil {
 		builder = resolver.Get(inner.URL.Scheme)
 	}
@@ -26,7 +26,7 @@ func (t *Target) Parts(builder resolver.Builder, inner resolver.Target) ([]Mecha
 	}
 	nestedReader := registered.Reader().(*reader)
 	nestedTarget := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions, readOptions: t.readOptions}
-	nestedTarget.options.Program, nestedTarget.scope = nestedOptions(nestedReader.program, t.options.Program), options.Part
+	nestedTarget.options.Program, nestedTarget.scope = nestedOptions(nestedReader.program, t.options.Program), options.Entry
 	read, mechanisms, err := nestedReader.read(nestedTarget)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func TestOptionsOfNestedTarget(t *testing.T) {
 			if _, err := t.Refresh(discovery.Refresh{RemoveAfter: 2}); err != nil {
 				return nil, err
 			}
-			return t.Parts(b, target(strings.TrimSuffix("in:///name?"+test.nestedQuery, "?")))
+			return t.Mechanisms(b, target(strings.TrimSuffix("in:///name?"+test.nestedQuery, "?")))
 		}, test.outer...)
 		text := strings.TrimSuffix("x:///list?"+test.query, "?")
 		if err := list.Check(target(text), false); err != nil || result != test.want {
@@ -69,14 +69,14 @@ func TestNestedTargetCannotSetPolicyOptions(t *testing.T) {
 	cc := &channel{}
 	list := func(nestedTarget string) given.Resolvers {
 		return given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
-			return t.Parts(inner, target(nestedTarget))
+			return t.Mechanisms(inner, target(nestedTarget))
 		}, given.Set("FailoverTimeout", 2*time.Second))
 	}
 	if err := list("in:///name?failoverTimeout=1s").Check(target("x:///y"), false); err == nil || !strings.Contains(err.Error(), "one of the whole channel") {
 		t.Errorf("a setting in the query of a mechanism: %v", err)
 	}
 	r, err := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
-		mechanisms, err := t.Parts(inner, target("in:///name"))
+		mechanisms, err := t.Mechanisms(inner, target("in:///name"))
 		mechanisms[0].Source = &fakeSource{onStart: func(s *fakeSource) { _ = s.sendAddresses("10.0.0.1:1") }}
 		return mechanisms, err
 	}, given.Set("FailoverTimeout", 2*time.Second)).Build(target("x:///y"), cc, resolver.BuildOptions{})

@@ -142,7 +142,7 @@ func TestAuthority(t *testing.T) {
 	}
 	s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
 	cc := &channel{}
-	r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
+	r := build(t, newBuilder([]discovery.Mechanism{{Name: "a", Source: s, Authority: "mechanism"}}, given.Set("Authority", "option")), cc)
 	defer r.Close()
 	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
@@ -174,11 +174,11 @@ func TestSourceOptions(t *testing.T) {
 func TestInvalidMechanisms(t *testing.T) {
 	s := &fakeSource{}
 	for want, mechanisms := range map[string][]discovery.Mechanism{
-		"the target has no parts":                                          {},
-		"part 1 has no source":                                             {{Name: "a"}},
-		`part 2 has the name "a", want one that no other part has`:         {{Name: "a", Source: s}, {Name: "a", Source: s}},
-		`part 1 has the name "", want one that no other part has`:          {{Source: s}, {Name: "a", Source: s}},
-		"in the service config, which this channel disables (grpc.WithDis": {{Source: s}},
+		"the source has no mechanisms, want at least one":                    {},
+		"mechanism 1 has no source":                                          {{Name: "a"}},
+		`mechanism 2 has the name "a", want one that no other mechanism has`: {{Name: "a", Source: s}, {Name: "a", Source: s}},
+		`mechanism 1 has the name "", want one that no other mechanism has`:  {{Source: s}, {Name: "a", Source: s}},
+		"in the service config, which this channel disables (grpc.WithDis":   {{Source: s}},
 	} {
 		opts := resolver.BuildOptions{DisableServiceConfig: strings.Contains(want, "disables")}
 		if _, err := newBuilder(mechanisms).Build(target("x:///y"), &channel{}, opts); err == nil || !strings.Contains(err.Error(), want) {

@@ -41,7 +41,7 @@ func TestMechanismOutlierDetection(t *testing.T) {
 	l := newListLab(t)
 	a, b := &fakeSource{}, &fakeSource{}
 	sendList := func(ofA, ofB string) {
-		l.listSource.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: ofA}, {Name: "b", Source: b, OutlierDetection: ofB}})
+		l.listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: ofA}, {Name: "b", Source: b, OutlierDetection: ofB}})
 	}
 	sendList(outlierDetectionJSON(t, 1), "")
 	b.sendAddresses("10.0.0.2:1")
@@ -69,7 +69,7 @@ func TestMechanismOutlierDetection(t *testing.T) {
 	// Mechanism a gets another source and another outlier detection. The old endpoints must stay in
 	// use until the new source answers. The new outlier detection must apply immediately.
 	next := &fakeSource{}
-	l.listSource.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outlierDetectionJSON(t, 4)}})
+	l.listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outlierDetectionJSON(t, 4)}})
 	next.Fail(errors.New("no answer"))
 	l.wantUpdates(`state 10.0.0.1:1["a/child0" "/"]`)
 	want("a/child0 4s")
@@ -83,7 +83,7 @@ func TestMechanismOutlierDetectionWithPickFirst(t *testing.T) {
 	a := &fakeSource{}
 	logged.Take()
 	for seconds := range int64(2) {
-		l.listSource.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: outlierDetectionJSON(t, seconds+1)}})
+		l.listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: outlierDetectionJSON(t, seconds+1)}})
 	}
 	a.sendAddresses("10.0.0.1:1")
 	if l.intervals() != "a/child0 10s" {
@@ -102,7 +102,7 @@ func TestTargetOverridesMechanismOutlierDetection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		listSource.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: outlierDetectionJSON(t, 1)}})
+		listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: outlierDetectionJSON(t, 1)}})
 		a.sendAddresses("10.0.0.1:1")
 		if !strings.Contains(cc.config(), want) {
 			t.Errorf("%q: config %s has no %s", query, cc.config(), want)
@@ -116,19 +116,19 @@ func TestTargetOverridesMechanismOutlierDetection(t *testing.T) {
 func TestMechanismOutlierDetectionJSON(t *testing.T) {
 	l := newListLab(t)
 	a := &fakeSource{}
-	l.listSource.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: `{"interval": "7s", "failurePercentageEjection": {}}`}})
+	l.listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: `{"interval": "7s", "failurePercentageEjection": {}}`}})
 	a.sendAddresses("10.0.0.1:1")
 	l.wantUpdates(`state 10.0.0.1:1["a/child0" "/"]`)
 	if got, want := l.intervals(), "a/child0 7s"; got != want {
 		t.Errorf("intervals %s, want %s", got, want)
 	}
 	for text, want := range map[string]string{
-		"null":                        `x: part "a": understudy_outlier_detection: "null" given, want a JSON object`,
-		`{"maxEjectionPercent": 101}`: `x: part "a": understudy_outlier_detection: maxEjectionPercent: 101 given, want 0 to 100`,
-		`{"interval": "x"}`:           `x: part "a": understudy_outlier_detection: interval: `,
+		"null":                        `x: mechanism "a": understudy_outlier_detection: "null" given, want a JSON object`,
+		`{"maxEjectionPercent": 101}`: `x: mechanism "a": understudy_outlier_detection: maxEjectionPercent: 101 given, want 0 to 100`,
+		`{"interval": "x"}`:           `x: mechanism "a": understudy_outlier_detection: interval: `,
 	} {
 		before := logged.Count(want)
-		l.listSource.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: text}})
+		l.listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: text}})
 		if logged.Count(want) != before+1 {
 			t.Errorf("%s is not logged as %s", text, want)
 		}

@@ -56,7 +56,7 @@ func TestUntrustedTextIsEscaped(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		s.Parts([]discovery.Mechanism{{Name: hostileName, Source: mechanism}})
+		s.Mechanisms([]discovery.Mechanism{{Name: hostileName, Source: mechanism}})
 		mechanism.Fail(errors.New("lookup " + hostileName + " of u:hunter22@h"))
 		_ = mechanism.sendAddresses("10.0.0.1:1")
 		mechanism.Fail(errors.New("stream\r\nof " + hostileName))

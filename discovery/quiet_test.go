@@ -51,16 +51,16 @@ func TestMechanismConfirmsAnswerUntilReplaced(t *testing.T) {
 				listSource, mechanism := &fakeSource{}, &fakeSource{}
 				b, cc := newSourceBuilder(listSource), &channel{}
 				r := build(t, b, cc)
-				listSource.Parts([]discovery.Mechanism{{Name: "a", Source: mechanism}})
+				listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: mechanism}})
 				mechanism.sendAddresses("10.0.0.1:1")
 				<-time.After(age)
-				listSource.Parts([]discovery.Mechanism{{Name: "a", Source: failingSource{}}})
+				listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: failingSource{}}})
 				<-time.After(40 * time.Minute)
 				r.Close()
 				cc.take()
 				for _, want := range []string{`state 10.0.0.1:1["a/child0" "/"]`, "error x: a: bad cluster"} {
 					r := build(t, b, cc)
-					listSource.Parts([]discovery.Mechanism{{Name: "a", Source: failingSource{}}})
+					listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: failingSource{}}})
 					r.Close()
 					if got := cc.take(); got != want {
 						t.Errorf("channel saw %q, want %q", got, want)
@@ -132,7 +132,7 @@ type nestingSource struct{ inner discovery.Source }
 func (nestingSource) Check(bool) error { return nil }
 
 func (n nestingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	r.Parts([]discovery.Mechanism{{Name: "inner", Source: n.inner}})
+	r.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: n.inner}})
 	return discovery.Started{}, nil
 }
 
@@ -143,6 +143,6 @@ func TestNestedListIsRefused(t *testing.T) {
 		l := newListLab(t)
 		inner := &fakeSource{onStart: func(*fakeSource) { t.Error("the inner source is started") }}
 		l.sendList("a", nestingSource{inner})
-		l.wantUpdates("error x: a: it is a part and gives a list of parts: want these in the list that it is in")
+		l.wantUpdates("error x: a: it sends a list although it is in a list: want its entries in the list that it is in")
 	})
 }

@@ -139,7 +139,7 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 		err = t.checkQuery()
 	}
 	if err == nil {
-		err = checkParts(mechanisms)
+		err = checkMechanisms(mechanisms)
 	}
 	return &t, mechanisms, err
 }

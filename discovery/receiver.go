@@ -27,7 +27,7 @@ type Hooks struct {
 	Unconfirmed func(err error, since time.Time)
 	Rejected    func(error)
 	Trying      func(text string)
-	Parts       func([]Mechanism)
+	Mechanisms  func([]Mechanism)
 	Remembered  func() map[string]Name
 }
 
@@ -111,26 +111,27 @@ func (r *Receiver) Trying(text string) {
 	}
 }
 
-// Parts replaces the source's answer with a list of discovery mechanisms, which must not be empty.
-// The priorities of the first mechanism are followed by those of the second, and so on. The source
-// keeps running, and may send another list or an answer at any time. Each mechanism has a name, its
-// own errors, and its own last answer. A mechanism of the same name in a later list inherits that
-// answer; if the Sources of both mechanisms are equal (==), the source is not restarted. Endpoints
-// are verified like those of the source that sent the list; Authority and TrustNames are ignored.
-// Lists do not nest: if the source of a mechanism sends a list, that counts as a failure.
+// Mechanisms replaces the source's answer with a list of discovery mechanisms, which must not be
+// empty. The priorities of the first mechanism are followed by those of the second, and so on. The
+// source keeps running, and may send another list or an answer at any time. Each mechanism has a
+// name, its own errors, and its own last answer. A mechanism of the same name in a later list
+// inherits that answer; if the Sources of both mechanisms are equal (==), the source is not
+// restarted. Endpoints are verified like those of the source that sent the list; Authority and
+// TrustNames are ignored. Lists do not nest: if the source of a mechanism sends a list, that counts
+// as a failure.
 //
 // The previous endpoints stay in use until one mechanism of the new list has answered, and either
 // the other mechanisms have answered or failed, or the failover timeout has expired.
-func (r *Receiver) Parts(parts []Mechanism) {
-	err := checkParts(parts)
-	if err == nil && parts[0].Name == "" {
+func (r *Receiver) Mechanisms(list []Mechanism) {
+	err := checkMechanisms(list)
+	if err == nil && list[0].Name == "" {
 		err = errNoName
 	}
 	switch {
 	case err != nil:
 		r.Fail(err)
-	case r.hooks.Parts != nil:
-		r.hooks.Parts(parts)
+	case r.hooks.Mechanisms != nil:
+		r.hooks.Mechanisms(list)
 	}
 }
 

@@ -21,7 +21,7 @@ func callAllMethods(r *discovery.Receiver, text string) {
 	r.Rejected(errors.New(text))
 	_ = r.Update(flat.Answer(flat.Endpoint{Address: "10.9.9.9:1"}))
 	r.Confirm()
-	r.Parts([]discovery.Mechanism{{Name: "late", Source: &fakeSource{onStart: func(*fakeSource) { panic("a part is started after Close") }}}})
+	r.Mechanisms([]discovery.Mechanism{{Name: "late", Source: &fakeSource{onStart: func(*fakeSource) { panic("a mechanism is started after Close") }}}})
 	_ = r.Remembered()
 }
 

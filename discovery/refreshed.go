@@ -141,7 +141,7 @@ type round struct {
 
 func (w *refreshing) newRound(number int64) *Receiver {
 	r := round{w, number}
-	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.sendMechanisms})
+	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Mechanisms: r.sendMechanisms})
 }
 
 // update passes an answer to the receiver. Before that, it adds the addresses that the answer lacks
@@ -173,7 +173,7 @@ func (r round) fail(err error) { r.forward(true, func() { r.receiver.Fail(err) }
 func (r round) confirm() { r.forward(false, r.receiver.Confirm) }
 
 func (r round) sendMechanisms(mechanisms []Mechanism) {
-	r.forward(false, func() { r.receiver.Parts(mechanisms) })
+	r.forward(false, func() { r.receiver.Mechanisms(mechanisms) })
 }
 
 func (r round) forward(failed bool, report func()) {

@@ -25,7 +25,7 @@ func TestListMetricsHaveOneLabel(t *testing.T) {
 		const n = 10_000
 		for i := range n {
 			mechanism := &fakeSource{}
-			listSource.Parts([]discovery.Mechanism{{Name: fmt.Sprint("cluster", i), Source: mechanism}})
+			listSource.Mechanisms([]discovery.Mechanism{{Name: fmt.Sprint("cluster", i), Source: mechanism}})
 			mechanism.sendAddresses("10.0.0.1:1")
 			mechanism.Fail(errors.New("gone"))
 		}

@@ -166,8 +166,8 @@ func (g *group) receiver(first *Receiver) *Receiver {
 			g.record(func(s *reports) { s.answer(func(r *Receiver) error { return r.Update(a) }) })
 			return nil
 		},
-		Parts: func(mechanisms []Mechanism) {
-			g.record(func(s *reports) { s.answer(func(r *Receiver) error { r.Parts(mechanisms); return nil }) })
+		Mechanisms: func(mechanisms []Mechanism) {
+			g.record(func(s *reports) { s.answer(func(r *Receiver) error { r.Mechanisms(mechanisms); return nil }) })
 		},
 		Fail:    func(err error) { g.record(func(s *reports) { s.failCount, s.failErr = s.failCount+1, err }) },
 		Confirm: func() { g.record((*reports).confirm) },

@@ -93,8 +93,8 @@ type Mechanism struct {
 	Prefer string
 	// OutlierDetection is the configuration of understudy_outlier_detection for the mechanism: a
 	// JSON object with the fields of gRFC A50 except childPolicy, or "" for none. It is used only
-	// in a list that a source passes to Receiver.Parts, and only if the channel does not configure
-	// outlier detection itself.
+	// in a list that a source passes to Receiver.Mechanisms, and only if the channel does not
+	// configure outlier detection itself.
 	OutlierDetection string
 
 	// authorityFromOption is set if Authority comes from an option of a nested target instead of

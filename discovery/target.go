@@ -96,7 +96,7 @@ func (t *Target) checkQuery() error {
 			continue
 		}
 		if slices.Contains(options.Names(options.Channel), name) {
-			return t.errorf("has the parameter %q, which is one of the whole channel: want it after the last part", name)
+			return t.errorf("has the parameter %q, which is one of the whole channel: want it after the last entry", name)
 		}
 		return t.errorf("has the unknown parameter %s (in a name, ? is %%3F), want one of %s", printable.Quote(name), t.parameterNames())
 	}
@@ -109,19 +109,19 @@ func (t *Target) parameterNames() string {
 	return strings.Join(all, ", ")
 }
 
-var errNoName = errors.New("part 1 has no name, want one")
+var errNoName = errors.New("mechanism 1 has no name, want one")
 
-func checkParts(mechanisms []Mechanism) error {
+func checkMechanisms(mechanisms []Mechanism) error {
 	if len(mechanisms) == 0 {
-		return errors.New("the target has no parts")
+		return errors.New("the source has no mechanisms, want at least one")
 	}
 	names := make(map[string]bool)
 	for i, p := range mechanisms {
 		if p.Source == nil {
-			return fmt.Errorf("part %d has no source", i+1)
+			return fmt.Errorf("mechanism %d has no source", i+1)
 		}
 		if names[p.Name] || p.Name == "" && len(mechanisms) > 1 {
-			return fmt.Errorf("part %d has the name %q, want one that no other part has", i+1, p.Name)
+			return fmt.Errorf("mechanism %d has the name %q, want one that no other mechanism has", i+1, p.Name)
 		}
 		names[p.Name] = true
 	}

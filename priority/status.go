@@ -40,12 +40,12 @@ func (p *policy) updateStatus(child string) {
 		status.unhealthySince, status.wasHealthy = now, true
 	}
 	status.healthy = healthy
-	if live.On() {
+	if live.Enabled() {
 		status.lastFailure = p.currentProblem(child, state, status.lastFailure)
 	}
 	if status.state != state {
 		status.state, status.since = state, now
-		if !live.On() {
+		if !live.Enabled() {
 			return
 		}
 		text := fmt.Sprintf("%s is %v", p.title(child), state)

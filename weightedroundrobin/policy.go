@@ -205,9 +205,9 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 		pickers[0] = &weighted.Counting{Picker: pickers[0]}
 	}
 	picker := weighted.New(pickers, weights, positions)
-	ready, unproven, failed := p.core.Parts()
-	picker.SetParts(ready, unproven)
-	picker.SetFailedPart(failed)
+	ready, unproven, failed := p.core.Shares()
+	picker.SetReadyShares(ready, unproven)
+	picker.SetFailedShare(failed)
 	if p.watched {
 		p.scheduled.Use(picker, children)
 	}

@@ -103,7 +103,7 @@ func TestTargetIsLocalityInMetrics(t *testing.T) {
 	})
 }
 
-// proven is the picker of a READY child of which parts are READY and unproven.
+// proven is the picker of a READY child with the given READY and unproven shares.
 type proven struct {
 	balancer.Picker
 	ready, unproven float64

@@ -96,7 +96,7 @@ func (p *policy) newChild(name string) *child {
 			if state.ConnectivityState == connectivity.Ready {
 				tier := shell.TierOf(state.Picker)
 				c.notReadyShare = 1 - tier.ReadyShare
-				p.core.SetFailedPart(name, tier.FailedShare)
+				p.core.SetFailedShare(name, tier.FailedShare)
 			}
 		}
 		if !p.Updating() { // otherwise, End rebalances once for the whole update
@@ -139,7 +139,7 @@ func (p *policy) State() balancer.State {
 	}
 	picker := p.pickerOf(names)
 	if aggregate == core.Ready {
-		picker.SetParts(p.readyShares(names))
+		picker.SetReadyShares(p.readyShares(names))
 		p.picker = picker // only a published picker may change the positions of children
 		if p.watched {
 			p.scheduled.Use(picker, names)

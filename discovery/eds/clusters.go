@@ -132,9 +132,9 @@ func (h *clusterWatch) send(s adsclient.Snapshot) {
 	h.lastSnapshot.Store(&s)
 	h.mechanismMaker.Scope = s.Server
 	g := s.For.(*cds.Graph)
-	list := h.mechanismMaker.Parts(g, nil)
+	list := h.mechanismMaker.Mechanisms(g, nil)
 	h.logNotes(g)
-	h.receiver.Parts(list)
+	h.receiver.Mechanisms(list)
 	for p := range h.endpointWatches {
 		if p.server == s.Server {
 			p.handleState(s.Endpoints[p.service])

@@ -179,7 +179,7 @@ func TestSlowCluster(t *testing.T) {
 func TestOutageIsReportedAfterList(t *testing.T) {
 	var reports []string
 	r := new(discovery.Receiver).With(discovery.Hooks{
-		Parts:       func([]discovery.Mechanism) { reports = append(reports, "list") },
+		Mechanisms:  func([]discovery.Mechanism) { reports = append(reports, "list") },
 		Unconfirmed: func(err error, _ time.Time) { reports = append(reports, err.Error()) },
 	})
 	h := clusterSource{source: source{cluster: "shop"}}.newWatch(r)
@@ -187,7 +187,7 @@ func TestOutageIsReportedAfterList(t *testing.T) {
 	needs := h.needs(map[string]adsclient.State{"shop": stateOf(t, adstest.EDS("shop"))})
 	h.events.Run(func() { // a busy watch handles the snapshot later
 		w.Changed(adsclient.Snapshot{For: needs.For})
-		w.Lost(&adsclient.Outage{Err: errors.New("outage"), Heard: time.Now()})
+		w.Lost(&adsclient.Outage{Err: errors.New("outage"), LastMessage: time.Now()})
 	})
 	if got := strings.Join(reports, ", "); got != "list, outage" {
 		t.Errorf("the reports are %s, want the list before the outage", got)
@@ -204,7 +204,7 @@ func TestMissingClusters(t *testing.T) {
 		}
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.EDS("b")).Serve)
 		time.Sleep(20 * time.Second)
-		if got := s.updates(); !strings.HasPrefix(got, `error eds: no part has an address: a: no endpoints of cluster "a" from dns`) && !strings.Contains(got, `a: eds: no endpoints of cluster "a"`) || !strings.Contains(got, `b: eds: no endpoints of cluster "b"`) {
+		if got := s.updates(); !strings.HasPrefix(got, `error eds: no entry has an address: a: no endpoints of cluster "a" from dns`) && !strings.Contains(got, `a: eds: no endpoints of cluster "a"`) || !strings.Contains(got, `b: eds: no endpoints of cluster "b"`) {
 			t.Errorf("channel saw %s, want the errors of both clusters", got)
 		}
 	})

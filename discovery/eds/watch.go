@@ -45,7 +45,7 @@ func (w *watch) Lost(o *adsclient.Outage) {
 // date.
 func (w *watch) reportOutage() {
 	if w.outage != nil {
-		w.receiver.Unconfirmed(w.outage.Err, w.outage.Heard)
+		w.receiver.Unconfirmed(w.outage.Err, w.outage.LastMessage)
 	}
 }
 
@@ -62,7 +62,7 @@ func sendState(r *discovery.Receiver, s adsclient.State) {
 
 func (w *watch) confirmed() time.Time {
 	if following := w.following.Load(); following != nil {
-		return following.Heard()
+		return following.LastMessage()
 	}
 	return time.Time{}
 }

@@ -61,10 +61,10 @@ func TestServerNames(t *testing.T) {
 		}
 		a, b := f.resolvers["a"].opts, f.resolvers["b"].opts
 		if got := a.Authority + " " + b.Authority; got != test.resolverAuthorities {
-			t.Errorf("%s: parts' authorities are %q, want %q", test.name, got, test.resolverAuthorities)
+			t.Errorf("%s: the mechanisms' authorities are %q, want %q", test.name, got, test.resolverAuthorities)
 		}
 		if !a.DisableServiceConfig || !b.DisableServiceConfig {
-			t.Errorf("%s: parts' resolvers may send service configs", test.name)
+			t.Errorf("%s: the mechanisms' resolvers may send service configs", test.name)
 		}
 		r.Close()
 	}

@@ -116,7 +116,7 @@ func TestEndpointAttributes(t *testing.T) {
 	}
 	sent := cc.lastState.Endpoints[0]
 	if sent.Attributes.Value(key{}) != "kept" || sent.Addresses[0].ServerName != "a" || sent.Addresses[1].ServerName != "a" {
-		t.Errorf("sent %v, want the endpoint's attribute and the part's server name", sent)
+		t.Errorf("sent %v, want the endpoint's attribute and the mechanism's server name", sent)
 	}
 	if stateattr.ResolveNow(cc.lastState) == nil {
 		t.Error("the state has no ResolveNow function")

@@ -57,13 +57,13 @@ func TestIdleChannel(t *testing.T) {
 // target.
 func TestFirstCallReportsInvalidTarget(t *testing.T) {
 	for target, want := range map[string]string{
-		"failover:///":                                        "failover: target has no parts",
+		"failover:///":                                        "failover: target has no entries",
 		"failover:us:443":                                     "with three slashes",
 		"failover://us:443,eu:443":                            "with three slashes",
-		"failover:///us:443,,eu:443":                          `failover: part 2, "": it is empty`,
+		"failover:///us:443,,eu:443":                          `failover: entry 2, "": it is empty`,
 		"failover:///us:443,nosuch:///eu":                     `no resolver is registered for scheme "nosuch"`,
 		"failover:///unix://host/a":                           `failover: "unix://host/a": invalid (non-empty) authority`,
-		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": "failover: target has 10000 parts; want at most 64",
+		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": "failover: target has 10000 entries; want at most 64",
 	} {
 		_, err := call(t.Context(), dial(t, target, plaintext))
 		if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
@@ -87,7 +87,7 @@ func TestCallErrorsWithoutAddresses(t *testing.T) {
 	n.set("eu", errors.New("refused"))
 	conn := dial(t, "failover:///lab:///us,lab:///eu", plaintext, grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n)))))
 	_, err := call(t.Context(), conn)
-	want := "failover: no part has an address: lab:///us: no such host; lab:///eu: refused"
+	want := "failover: no entry has an address: lab:///us: no such host; lab:///eu: refused"
 	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
 		t.Errorf("call = %v, want Unavailable with %q", err, want)
 	}

@@ -39,17 +39,17 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 	}
 	text := strings.TrimPrefix(l.URL.EscapedPath(), "/")
 	if text == "" {
-		return nil, fmt.Errorf("target has no parts; want the form %s", targetForm)
+		return nil, fmt.Errorf("target has no entries; want the form %s", targetForm)
 	}
 	if n := strings.Count(text, ",") + 1; n > maxEntries {
-		return nil, fmt.Errorf("target has %d parts; want at most %d", n, maxEntries)
+		return nil, fmt.Errorf("target has %d entries; want at most %d", n, maxEntries)
 	}
 	var mechanisms []discovery.Mechanism
 	names := make(map[string]bool)
 	for i, escaped := range strings.Split(text, ",") {
 		found, err := l.parseEntry(escaped)
 		if err != nil {
-			return nil, fmt.Errorf("part %d, %s: %w", i+1, printable.Quote(redacted(escaped)), err)
+			return nil, fmt.Errorf("entry %d, %s: %w", i+1, printable.Quote(redacted(escaped)), err)
 		}
 		if i == 0 {
 			l.firstAuthority = found[0].Authority
@@ -60,7 +60,7 @@ func (l *listParser) parse() ([]discovery.Mechanism, error) {
 		}
 	}
 	if n := len(mechanisms); n > maxEntries {
-		return nil, fmt.Errorf("target has %d parts, those within parts counted; want at most %d", n, maxEntries)
+		return nil, fmt.Errorf("target has %d entries, including those of nested lists; want at most %d", n, maxEntries)
 	}
 	return mechanisms, nil
 }
@@ -70,13 +70,13 @@ func checkForm(u url.URL) error {
 	var problem, value string
 	switch {
 	case u.Opaque != "":
-		problem, value = "no slashes before its parts", redacted(u.Opaque)
+		problem, value = "no slashes before its entries", redacted(u.Opaque)
 	case u.Host != "":
 		problem, value = "a host", u.Host
 	case u.User != nil:
 		problem, value = "user information", "xxxxx"
 	case u.Fragment != "":
-		problem, value = "a fragment (in a part, # is written %23)", strings.TrimPrefix(printable.HideText("#"+u.Fragment), "#")
+		problem, value = "a fragment (in an entry, # is written %23)", strings.TrimPrefix(printable.HideText("#"+u.Fragment), "#")
 	default:
 		return nil
 	}

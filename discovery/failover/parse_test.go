@@ -82,34 +82,34 @@ func TestEntries(t *testing.T) {
 
 func TestInvalidTargets(t *testing.T) {
 	for target, want := range map[string]string{
-		"failover:///":                           `target has no parts; want the form failover:///us-east`,
-		"failover:":                              `target has no parts`,
-		"failover://":                            `target has no parts`,
+		"failover:///":                           `target has no entries; want the form failover:///us-east`,
+		"failover:":                              `target has no entries`,
+		"failover://":                            `target has no entries`,
 		"failover://us/eu:443":                   `has a host: "us"; want the form failover:///us-east.example.com:443,eu-west.example.com:443, with three slashes`,
 		"failover://us:443,eu:443":               `has a host: "us:443,eu:443"`,
 		"failover://user@/eu:443":                `has user information: "xxxxx"`,
-		"failover:us:443,eu:443":                 `no slashes before its parts: "us:443,eu:443"; want the form failover:///`,
+		"failover:us:443,eu:443":                 `no slashes before its entries: "us:443,eu:443"; want the form failover:///`,
 		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, refresh, region, removeAfter, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
 		"failover:///us:443?":                    `has a question mark that nothing follows (in a name, ? is %3F)`,
-		"failover:///us:443#x":                   `has a fragment (in a part, # is written %23): "x"`,
-		"failover:///us:443,":                    `part 2, "": it is empty`,
-		"failover:///us:443,,eu:443":             `part 2, "": it is empty`,
+		"failover:///us:443#x":                   `has a fragment (in an entry, # is written %23): "x"`,
+		"failover:///us:443,":                    `entry 2, "": it is empty`,
+		"failover:///us:443,,eu:443":             `entry 2, "": it is empty`,
 		"failover:///us:443, eu:443":             `begins or ends with a space`,
-		"failover:///us:443,%ff":                 `part 2, "%ff": it is not valid UTF-8`,
-		"failover:///us:443,a:b:c":               `part 2, "a:b:c": want host:port: `,
+		"failover:///us:443,%ff":                 `entry 2, "%ff": it is not valid UTF-8`,
+		"failover:///us:443,a:b:c":               `entry 2, "a:b:c": want host:port: `,
 		"failover:///us:443/eu:443":              `want host:port`,
 		"failover:///us:":                        `no port follows the colon`,
 		"failover:///dns:///":                    `no host is given`,
 		"failover:///ipv4:192.0.2.1:443":         `want host:port`,
-		"failover:///%25zz":                      `part 1, "%25zz": invalid URL escape "%zz"`,
+		"failover:///%25zz":                      `entry 1, "%25zz": invalid URL escape "%zz"`,
 		"failover:///nosuch:///x":                `no resolver is registered for scheme "nosuch"; give one by failover.WithResolvers`,
 		"failover:///xds:///x":                   `scheme "xds" is refused`,
 		"failover:///XDS:x":                      `scheme "xds" is refused`,
-		"failover:///file://x.yaml":              `part 1, "file://x.yaml": target "file://x.yaml" names the host "x.yaml"`,
-		"failover:///a:1,eds://h/x":              `part 2, "eds://h/x": target "eds://h/x" names a server without a port`,
-		"failover:///a:1,failover:%2F%2F%2Fb%2C": `part 2, "failover:%2F%2F%2Fb%2C": part 2, "": it is empty`,
+		"failover:///file://x.yaml":              `entry 1, "file://x.yaml": target "file://x.yaml" names the host "x.yaml"`,
+		"failover:///a:1,eds://h/x":              `entry 2, "eds://h/x": target "eds://h/x" names a server without a port`,
+		"failover:///a:1,failover:%2F%2F%2Fb%2C": `entry 2, "failover:%2F%2F%2Fb%2C": entry 2, "": it is empty`,
 		"failover:///a:1%3Fx=1":                  `target "dns:///a:1?x=1" has the unknown parameter "x" (in a name, ? is %3F), want one of authority, refresh, removeAfter`,
-		"failover:///a:1%3FslowStart=1s":         `has the parameter "slowStart", which is one of the whole channel: want it after the last part`,
+		"failover:///a:1%3FslowStart=1s":         `has the parameter "slowStart", which is one of the whole channel: want it after the last entry`,
 		"failover:///unix:/a%3Frefresh=1s":       `has the unknown parameter "refresh"`,
 		"failover:///file:///a%3Fx=1":            `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cluster, refresh, removeAfter`,
 		"failover:///a:1?refresh=1ms":            `refresh: 1ms given, want a duration such as 10s, of 1s and more, or 0s for none`,
@@ -117,8 +117,8 @@ func TestInvalidTargets(t *testing.T) {
 		"failover:///a:1?refresh=often":          `has a mistake: refresh: "often" given, want a duration such as 10s`,
 		"failover:///a:1?removeAfter=0":          `removeAfter: 0 given, want 1 and more`,
 		"failover:///a:1?removeAfter=x":          `has a mistake: removeAfter: "x" given, want a whole number such as 1`,
-		"failover:///" + strings.Repeat("failover:///a%2Ca,", 32) + "a": `target has 65 parts, those within parts counted; want at most 64`,
-		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1":           `target has 10000 parts; want at most 64`,
+		"failover:///" + strings.Repeat("failover:///a%2Ca,", 32) + "a": `target has 65 entries, including those of nested lists; want at most 64`,
+		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1":           `target has 10000 entries; want at most 64`,
 		"failover:///" + strings.Repeat("é", 9999) + ":b:1":             `(` + "59998" + ` bytes)`,
 	} {
 		err := check(target)
@@ -181,7 +181,7 @@ func FuzzParseTarget(f *testing.F) {
 		}
 		mechanisms, err := parseWith(fakes, u)
 		if err != nil || len(mechanisms) == 0 || len(mechanisms) > maxEntries {
-			t.Fatalf("valid, but %d parts, %v", len(mechanisms), err)
+			t.Fatalf("valid, but %d entries, %v", len(mechanisms), err)
 		}
 		names := make(map[string]bool)
 		for _, p := range mechanisms {
@@ -191,7 +191,7 @@ func FuzzParseTarget(f *testing.F) {
 			names[p.Name] = true
 			for _, c := range []byte(p.Authority) {
 				if c <= ' ' || c >= 0x7f {
-					t.Errorf("authority %q of part %q needs encoding", p.Authority, p.Name)
+					t.Errorf("authority %q of entry %q needs encoding", p.Authority, p.Name)
 				}
 			}
 		}

@@ -70,10 +70,10 @@ func (l *listParser) mechanismsOf(target resolver.Target, builder resolver.Build
 	_, isOurs := builder.(program.Builder)
 	switch {
 	case isOurs:
-		return outer.Parts(builder, target)
+		return outer.Mechanisms(builder, target)
 	case grpcSchemes[target.URL.Scheme]:
 		parse := func(t *discovery.Target) ([]discovery.Mechanism, error) { return l.resolverMechanism(t, builder) }
-		return outer.Parts(program.Make(target.URL.Scheme, parse, program.Program{}), target)
+		return outer.Mechanisms(program.Make(target.URL.Scheme, parse, program.Program{}), target)
 	}
 	return l.resolverMechanism(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
 }

@@ -128,7 +128,7 @@ func (l *fileReader) run() {
 func (l *fileReader) check(notice filewatch.Notice) {
 	switch l.file.Look(notice) {
 	case filewatch.Unfinished:
-		if err := l.file.Restless(); err != nil {
+		if err := l.file.CheckUnfinished(); err != nil {
 			logger.Warning(Scheme + ": " + err.Error())
 			if last, _ := l.read(); last == nil {
 				l.publish(&reading{err: err})

@@ -92,7 +92,7 @@ type watch struct {
 // xDS bootstrap. The source does not request the Cluster from a server, because the file defines
 // it.
 func (w *watch) eds(service string) (discovery.Source, error) {
-	mechanisms, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
+	mechanisms, err := w.target.Mechanisms(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (w *watch) sendMechanisms(doc *clusterfile.Document, cluster string) {
 		return known
 	}
 	g := cds.Resolve(cluster, lookUp)
-	w.receiver.Parts(w.maker.Parts(g, doc.ExplainEntry))
+	w.receiver.Mechanisms(w.maker.Mechanisms(g, doc.ExplainEntry))
 	if notes := doc.Notes(g.Asked); notes != nil && notes.Error() != w.lastNotes {
 		w.lastNotes = notes.Error()
 		logger.Warning(Scheme + ": " + w.lastNotes)

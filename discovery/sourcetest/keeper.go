@@ -33,11 +33,11 @@ func (k *checkingReceiver) listen() *discovery.Receiver {
 	inner := k.receiver()
 	return inner.With(discovery.Hooks{
 		Update: func(a discovery.Answer) error { return k.update(inner, a) },
-		Parts: func(mechanisms []discovery.Mechanism) {
+		Mechanisms: func(mechanisms []discovery.Mechanism) {
 			k.answersMu.Lock()
 			k.hasSentList = true
 			k.answersMu.Unlock()
-			inner.Parts(mechanisms)
+			inner.Mechanisms(mechanisms)
 			k.notify()
 		},
 		Fail: func(err error) {

@@ -10,39 +10,39 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Told is one report of a source. Exactly one field is set, except that Since accompanies Doubt.
-type Told struct {
-	Answer    *discovery.Answer
-	Parts     []discovery.Mechanism
-	Failure   error
-	Rejected  error
-	Confirmed bool
-	Doubt     error     // the error passed to Unconfirmed; for nil, an error with the text "over"
-	Since     time.Time // the time passed to Unconfirmed
-	Trying    string
+// Report is one report of a source. Exactly one field is set, except that Since accompanies Doubt.
+type Report struct {
+	Answer     *discovery.Answer
+	Mechanisms []discovery.Mechanism
+	Failure    error
+	Rejected   error
+	Confirmed  bool
+	Doubt      error     // the error passed to Unconfirmed; for nil, an error with the text "over"
+	Since      time.Time // the time passed to Unconfirmed
+	Trying     string
 }
 
 // String describes the report in one line, such as "answer 10.0.0.1:443" or "fail: no such host".
-func (t Told) String() string {
+func (r Report) String() string {
 	switch {
-	case t.Answer != nil:
-		return strings.TrimSpace("answer " + strings.Join(addresses(t.Answer), " "))
-	case t.Parts != nil:
+	case r.Answer != nil:
+		return strings.TrimSpace("answer " + strings.Join(addresses(r.Answer), " "))
+	case r.Mechanisms != nil:
 		var names []string
-		for _, p := range t.Parts {
+		for _, p := range r.Mechanisms {
 			names = append(names, p.Name)
 		}
-		return "parts " + strings.Join(names, " ")
-	case t.Failure != nil:
-		return "fail: " + t.Failure.Error()
-	case t.Rejected != nil:
-		return "rejected: " + t.Rejected.Error()
-	case t.Confirmed:
+		return "mechanisms " + strings.Join(names, " ")
+	case r.Failure != nil:
+		return "fail: " + r.Failure.Error()
+	case r.Rejected != nil:
+		return "rejected: " + r.Rejected.Error()
+	case r.Confirmed:
 		return "confirm"
-	case t.Doubt != nil:
-		return "unconfirmed: " + t.Doubt.Error()
+	case r.Doubt != nil:
+		return "unconfirmed: " + r.Doubt.Error()
 	}
-	return "trying: " + t.Trying
+	return "trying: " + r.Trying
 }
 
 // addresses returns the first address of each endpoint, followed by the health of an endpoint that
@@ -72,23 +72,23 @@ func addresses(a *discovery.Answer) (list []string) {
 
 // Record returns a receiver that records all reports, and accepts or refuses answers like a
 // channel. take returns the reports since its last call. Both may be used concurrently.
-func Record() (r *discovery.Receiver, take func() []Told) {
+func Record() (r *discovery.Receiver, take func() []Report) {
 	keep := &recorder{}
 	return keep.receiver(), keep.take
 }
 
 type recorder struct {
 	mu      sync.Mutex
-	reports []Told
+	reports []Report
 }
 
-func (r *recorder) add(t Told) {
+func (r *recorder) add(report Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reports = append(r.reports, t)
+	r.reports = append(r.reports, report)
 }
 
-func (r *recorder) take() []Told {
+func (r *recorder) take() []Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	reports := r.reports
@@ -99,20 +99,20 @@ func (r *recorder) take() []Told {
 func (r *recorder) receiver() *discovery.Receiver {
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update: func(a discovery.Answer) error {
-			r.add(Told{Answer: &a})
+			r.add(Report{Answer: &a})
 			return checkRules(&a)
 		},
-		Parts:    func(mechanisms []discovery.Mechanism) { r.add(Told{Parts: mechanisms}) },
-		Fail:     func(err error) { r.add(Told{Failure: err}) },
-		Rejected: func(err error) { r.add(Told{Rejected: err}) },
-		Confirm:  func() { r.add(Told{Confirmed: true}) },
+		Mechanisms: func(mechanisms []discovery.Mechanism) { r.add(Report{Mechanisms: mechanisms}) },
+		Fail:       func(err error) { r.add(Report{Failure: err}) },
+		Rejected:   func(err error) { r.add(Report{Rejected: err}) },
+		Confirm:    func() { r.add(Report{Confirmed: true}) },
 		Unconfirmed: func(err error, since time.Time) {
 			if err == nil {
 				err = errOver
 			}
-			r.add(Told{Doubt: err, Since: since})
+			r.add(Report{Doubt: err, Since: since})
 		},
-		Trying: func(text string) { r.add(Told{Trying: text}) },
+		Trying: func(text string) { r.add(Report{Trying: text}) },
 	})
 }
 

@@ -77,7 +77,7 @@ func checkCheck(t failer, s discovery.Source) {
 
 // startSource starts a source and returns the reports of its first minute. If Start fails, the
 // returned Started is nil.
-func startSource(t failer, s discovery.Source, r *checkingReceiver) (started *discovery.Started, first []Told) {
+func startSource(t failer, s discovery.Source, r *checkingReceiver) (started *discovery.Started, first []Report) {
 	t.Helper()
 	var result discovery.Started
 	var err error

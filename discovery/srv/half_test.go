@@ -137,12 +137,12 @@ func TestAuthorityOverridesRecordNames(t *testing.T) {
 		builder      given.Resolvers
 		target, want string
 	}{
-		"nothing pinned":       {given.Builder(srv.Scheme), plainTarget, "127.0.0.1:1/a.test"},
-		"by an option":         {given.Builder(srv.Scheme, authorityOption), plainTarget, "127.0.0.1:1"},
-		"nothing in a list":    {given.Builder(failover.Scheme), "failover:///" + srvTarget, "127.0.0.1:1/a.test"},
-		"by a list":            {given.Builder(failover.Scheme), "failover:///" + srvTarget + "?authority=pinned.test", "127.0.0.1:1"},
-		"by an option of it":   {given.Builder(failover.Scheme, authorityOption), "failover:///" + srvTarget, "127.0.0.1:1"},
-		"by the part's option": {given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(given.Builder(srv.Scheme, authorityOption)))), "failover:///" + srvTarget, "127.0.0.1:1/pinned.test"},
+		"nothing pinned":        {given.Builder(srv.Scheme), plainTarget, "127.0.0.1:1/a.test"},
+		"by an option":          {given.Builder(srv.Scheme, authorityOption), plainTarget, "127.0.0.1:1"},
+		"nothing in a list":     {given.Builder(failover.Scheme), "failover:///" + srvTarget, "127.0.0.1:1/a.test"},
+		"by a list":             {given.Builder(failover.Scheme), "failover:///" + srvTarget + "?authority=pinned.test", "127.0.0.1:1"},
+		"by an option of it":    {given.Builder(failover.Scheme, authorityOption), "failover:///" + srvTarget, "127.0.0.1:1"},
+		"by the entry's option": {given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(given.Builder(srv.Scheme, authorityOption)))), "failover:///" + srvTarget, "127.0.0.1:1/pinned.test"},
 	} {
 		c := channel{lines: make(chan string, 1000)}
 		r, err := test.builder.Build(target(test.target), c, resolver.BuildOptions{})

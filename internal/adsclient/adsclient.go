@@ -67,9 +67,9 @@ type Watcher interface {
 
 // Outage describes why a server is unreachable. It must not be modified.
 type Outage struct {
-	Err   error // a single line that names the server; wraps no other error
-	Since time.Time
-	Heard time.Time // when the server last sent a message, or zero
+	Err         error // a single line that names the server; wraps no other error
+	Since       time.Time
+	LastMessage time.Time // when the server last sent a message, or zero
 
 	partial   bool        // the server has not sent one requested resource, but is reachable
 	recovered atomic.Bool // the server has responded again, and Lost(nil) will be called next
@@ -92,9 +92,9 @@ func Watch(server Server, typ *Type, name string, w Watcher, recorder estats.Met
 	})
 }
 
-// Heard returns the time at which a server last sent a message, or the current time while its
+// LastMessage returns the time at which a server last sent a message, or the current time while its
 // stream is open. The server must be watched and must have responded before.
-func Heard(server Server) time.Time {
+func LastMessage(server Server) time.Time {
 	if c := clients.find(server); c != nil {
 		if ended := c.ended.Load(); ended != nil {
 			return *ended

@@ -92,7 +92,7 @@ func (c *client) recordOutage(reason error) {
 		o.Since = c.outage.Since
 	}
 	if ended := c.ended.Load(); ended != nil {
-		o.Heard = *ended
+		o.LastMessage = *ended
 	}
 	c.setOutage(o)
 }

@@ -167,7 +167,7 @@ func TestHeard(t *testing.T) {
 		expect(t, "at the start", n.take(), "a:1")
 		age := func(what string, least, most time.Duration) {
 			t.Helper()
-			if got := time.Since(Heard(m.serverConfig())); got < least || got > most {
+			if got := time.Since(LastMessage(m.serverConfig())); got < least || got > most {
 				t.Errorf("%s: last message %v ago, want %v to %v", what, got, least, most)
 			}
 		}

@@ -59,7 +59,7 @@ func TestOutageEndsWithoutResentResources(t *testing.T) {
 		sleep(reconnectTime)
 		expect(t, "a", a.take())
 		expectOutages(t, "a", a, "management server passthrough:///TestOutageEndsWithoutResentResources cannot be reached: connection refused", "")
-		if got := time.Since(Heard(m.serverConfig())); got != 0 {
+		if got := time.Since(LastMessage(m.serverConfig())); got != 0 {
 			t.Errorf("last message %v ago, want now", got)
 		}
 	})

@@ -39,8 +39,8 @@ type Follower interface {
 	// resource stays in use.
 	Rejected(error)
 	// Lost is called when the server in use, or a server before it in Target.Servers, becomes
-	// unreachable, and again when the reason changes. Outage.Heard is set only if the server in use is
-	// unreachable. Then nothing confirms the snapshot. Lost(nil) is called when the outage ends.
+	// unreachable, and again when the reason changes. Outage.LastMessage is set only if the server in
+	// use is unreachable. Then nothing confirms the snapshot. Lost(nil) is called when the outage ends.
 	Lost(*Outage)
 }
 
@@ -101,11 +101,11 @@ func (g *Following) Stop() {
 	})
 }
 
-// Heard returns the time at which the server in use last sent a message, or the current time while
-// its stream is open.
-func (g *Following) Heard() (heard time.Time) {
-	g.serial.Do(func() { heard = Heard(g.target.Servers[max(g.used, 0)]) })
-	return heard
+// LastMessage returns the time at which the server in use last sent a message, or the current time
+// while its stream is open.
+func (g *Following) LastMessage() (last time.Time) {
+	g.serial.Do(func() { last = LastMessage(g.target.Servers[max(g.used, 0)]) })
+	return last
 }
 
 // EndpointsFailed calls EndpointsFailed for each server with a subscription.

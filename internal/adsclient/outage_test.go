@@ -36,8 +36,8 @@ func TestOutageIsReported(t *testing.T) {
 		expectOutages(t, "a", a, prefix+"connection refused", prefix+"no route to host", "")
 		expectOutages(t, "b", b, prefix+"no route to host", "")
 		for _, o := range []*Outage{a.outages[0], a.outages[1], b.outages[0]} {
-			if !o.Heard.Equal(ended) || o.Since.Sub(ended) > time.Second {
-				t.Errorf("outage since %v, last message at %v, want both at %v", o.Since, o.Heard, ended)
+			if !o.LastMessage.Equal(ended) || o.Since.Sub(ended) > time.Second {
+				t.Errorf("outage since %v, last message at %v, want both at %v", o.Since, o.LastMessage, ended)
 			}
 		}
 	})
@@ -63,8 +63,8 @@ func TestOutageOfEarlierServer(t *testing.T) {
 		a.take()
 		first := "management server passthrough:///first cannot be reached: connection refused; passthrough:///second is used"
 		expectOutages(t, "a", a, first, "management server passthrough:///second cannot be reached: connection refused", first, "")
-		if !a.outages[0].Heard.IsZero() || a.outages[1].Heard.IsZero() {
-			t.Errorf("the outages are %+v and %+v, want Heard set only for the second server, which is in use", a.outages[0], a.outages[1])
+		if !a.outages[0].LastMessage.IsZero() || a.outages[1].LastMessage.IsZero() {
+			t.Errorf("the outages are %+v and %+v, want LastMessage set only for the second server, which is in use", a.outages[0], a.outages[1])
 		}
 	})
 }

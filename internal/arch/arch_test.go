@@ -130,12 +130,12 @@ var rank = map[string]int{
 	".": 9,
 
 	// The following packages are only for tests. Tests of any rank may import them.
-	"internal/testing":          2,
-	"internal/testing/flat":     6,
-	"internal/testing/given":    6,
-	"internal/testing/settle":   6,
-	"internal/testing/toldtest": 9, // imports package understudy to open channels
-	"internal/testing/sim":      10,
+	"internal/testing":            2,
+	"internal/testing/flat":       6,
+	"internal/testing/given":      6,
+	"internal/testing/settle":     6,
+	"internal/testing/scripttest": 9, // imports package understudy to open channels
+	"internal/testing/sim":        10,
 
 	"examples": 10,
 }

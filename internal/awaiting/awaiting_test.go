@@ -18,15 +18,15 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
-func withWaitingChannel(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
+func withWaitingChannel(t *testing.T, f func(s *scripttest.Source, cc *grpc.ClientConn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		listener := toldtest.Serve(t, health.NewServer())
-		s := &toldtest.Source{}
-		f(s, toldtest.Open(t, "x", []discovery.Mechanism{{Source: s}}, nil,
+		listener := scripttest.Serve(t, health.NewServer())
+		s := &scripttest.Source{}
+		f(s, scripttest.Open(t, "x", []discovery.Mechanism{{Source: s}}, nil,
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })))
 	})
 }
@@ -51,7 +51,7 @@ func wantError(t *testing.T, about string, err error, code codes.Code, text stri
 
 func TestErrorContainsReasonForWait(t *testing.T) {
 	const text = "while waiting for endpoints: story: no answer yet: dialling the registry"
-	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+	withWaitingChannel(t, func(s *scripttest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		for _, wait := range []bool{false, true} {
 			wantError(t, "at its deadline", <-call(context.Background(), cc, time.Second, wait), codes.DeadlineExceeded, "context deadline exceeded "+text)
@@ -71,7 +71,7 @@ func TestErrorContainsReasonForWait(t *testing.T) {
 
 // Waiting calls must continue when the first endpoint arrives, and fail when the source fails.
 func TestWaitingCallsContinue(t *testing.T) {
-	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+	withWaitingChannel(t, func(s *scripttest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
 		waitForReady, failFast := call(context.Background(), cc, time.Hour, true), call(context.Background(), cc, time.Hour, false)
@@ -89,7 +89,7 @@ func TestWaitingCallsContinue(t *testing.T) {
 			t.Errorf("the waiting call ended with %v after an answer", err)
 		}
 	})
-	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+	withWaitingChannel(t, func(s *scripttest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
 		over := call(context.Background(), cc, time.Hour, false)
@@ -105,7 +105,7 @@ func TestWaitingCallsContinue(t *testing.T) {
 }
 
 func TestWaitingCallsEndWithChannel(t *testing.T) {
-	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+	withWaitingChannel(t, func(s *scripttest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
 		over := call(context.Background(), cc, time.Hour, true)
@@ -120,11 +120,11 @@ func TestWaitingCallsEndWithChannel(t *testing.T) {
 // If a source answers with a list of discovery mechanisms, the errors of calls must contain what
 // these mechanisms are waiting for.
 func TestErrorContainsReasonOfListedMechanism(t *testing.T) {
-	withWaitingChannel(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
+	withWaitingChannel(t, func(s *scripttest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
-		listed := &toldtest.Source{}
-		s.Receiver.Parts([]discovery.Mechanism{{Name: "shop", Source: listed}})
+		listed := &scripttest.Source{}
+		s.Receiver.Mechanisms([]discovery.Mechanism{{Name: "shop", Source: listed}})
 		listed.Receiver.Trying("waiting for its endpoints")
 		const text = "while waiting for endpoints: story: shop: no answer yet: waiting for its endpoints"
 		wantError(t, "at its deadline", <-call(context.Background(), cc, time.Second, false), codes.DeadlineExceeded, text)

@@ -25,7 +25,7 @@ func (e *editableSource) edit(t *testing.T, names int) []*fakeLookup {
 	t.Helper()
 	e.weight++
 	name := newLookups(names)
-	e.Parts([]discovery.Mechanism{{Name: "x", Source: newStrictSource(t, e.weight, name)}})
+	e.Mechanisms([]discovery.Mechanism{{Name: "x", Source: newStrictSource(t, e.weight, name)}})
 	return name
 }
 
@@ -146,7 +146,7 @@ func TestAddressesFoundBetweenEditsAreKept(t *testing.T) {
 		slow := newLookups(1)
 		list := func(weight, names int) []*fakeLookup {
 			name := newLookups(names)
-			e.Parts([]discovery.Mechanism{{Name: "x", Source: newStrictSource(t, weight, name)}, {Name: "slow", Source: slow[0]}})
+			e.Mechanisms([]discovery.Mechanism{{Name: "x", Source: newStrictSource(t, weight, name)}, {Name: "slow", Source: slow[0]}})
 			return name
 		}
 		name = list(2, 2)

@@ -66,9 +66,9 @@ func TestMechanismsHaveClusterName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"shop.v2": "shop.v2", "prod/shop": "prod/shop", "named": "shop-us"} {
-		parts, _, err := doc.Mechanisms(name)
-		if err != nil || len(parts) != 1 || parts[0].Endpoints.GetClusterName() != want {
-			t.Errorf("Mechanisms(%s) = %v, %v, want one with the cluster_name %s", name, parts, err, want)
+		mechanisms, _, err := doc.Mechanisms(name)
+		if err != nil || len(mechanisms) != 1 || mechanisms[0].Endpoints.GetClusterName() != want {
+			t.Errorf("Mechanisms(%s) = %v, %v, want one with the cluster_name %s", name, mechanisms, err, want)
 		}
 	}
 }

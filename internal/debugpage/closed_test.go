@@ -11,7 +11,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 func TestClosedChannelsDoNotReplaceIdleOnes(t *testing.T) {
@@ -21,8 +21,8 @@ func TestClosedChannelsDoNotReplaceIdleOnes(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		open := func(name string) *grpc.ClientConn {
-			other := &toldtest.Source{}
-			cc := toldtest.Open(t, name, []discovery.Mechanism{{Source: other}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
+			other := &scripttest.Source{}
+			cc := scripttest.Open(t, name, []discovery.Mechanism{{Source: other}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
 			other.Receiver.Update(flat.Answer(newEndpoint(0, "", "b", 1)))
 			synctest.Wait()
 			return cc

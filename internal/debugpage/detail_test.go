@@ -14,7 +14,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 func call(t *testing.T, cc *grpc.ClientConn) error {
@@ -158,8 +158,8 @@ func TestPageShowsWhatSourceWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
 		openChannel(t, s)
-		fresh := &toldtest.Source{}
-		toldtest.Open(t, "fresh", []discovery.Mechanism{{Source: fresh}}, nil)
+		fresh := &scripttest.Source{}
+		scripttest.Open(t, "fresh", []discovery.Mechanism{{Source: fresh}}, nil)
 		fresh.Receiver.Trying("dialling <the registry>")
 		c, page := channelTo(t, "story:///fresh")
 		if got := c.Sources[0]; got.State != "no answer yet" || got.Trying != "dialling <the registry>" {

@@ -245,7 +245,7 @@ func TestPageShowsWhatStaysInUse(t *testing.T) {
 		expectAge(t, "confirmed", c.Sources[0].Confirmed, 24*time.Second, 24*time.Second)
 		wantTexts(t, page, "The source has been failing for 24 s; the endpoints of version 7, confirmed 24 s ago, stay in use: shop.yaml:3:1: want a list")
 		mechanism := &fakeSource{}
-		s.Receiver.Parts([]discovery.Mechanism{{Name: "dns", Source: mechanism}})
+		s.Receiver.Mechanisms([]discovery.Mechanism{{Name: "dns", Source: mechanism}})
 		mechanism.Receiver.Update(flat.Answer(newEndpoint(0, "us-east/a", "a", 1)))
 		settle()
 		if c, _ := channel(t); len(c.Sources) != 1 || c.Sources[0].Name != "dns" || c.Sources[0].Error != "" {
@@ -258,7 +258,7 @@ func TestPageShowsWhatStaysInUse(t *testing.T) {
 			t.Errorf("the channel is %s, the sources are %+v", c.State, c.Sources)
 		}
 		wantTexts(t, page, "Source story has been failing for 5 s; the endpoints, confirmed 5 s ago, stay in use: shop.yaml: permission denied")
-		s.Receiver.Parts([]discovery.Mechanism{{Name: "dns", Source: failingSource{}}})
+		s.Receiver.Mechanisms([]discovery.Mechanism{{Name: "dns", Source: failingSource{}}})
 		time.Sleep(7 * time.Second)
 		_, page = channel(t)
 		wantTexts(t, page, "Source dns has been failing for 7 s; the endpoints, confirmed 7 s ago, stay in use: bad cluster")

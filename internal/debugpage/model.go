@@ -48,14 +48,14 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Said returns a sentence that tells where the channel's calls go, such as "Calls go to p0 us-east,
+// Headline returns a sentence about where the channel's calls go, such as "Calls go to p0 us-east,
 // 20/s."
-func (c *Channel) Said() string { return c.SaidFor("") }
+func (c *Channel) Headline() string { return c.HeadlineFor("") }
 
-// SaidFor is like Said, but the sentence also contains the duration unless it is "", as in "Calls
-// go to p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
-func (c *Channel) SaidFor(duration string) string {
-	text := c.headline()
+// HeadlineFor is like Headline, but the sentence also contains the duration unless it is "", as in
+// "Calls go to p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
+func (c *Channel) HeadlineFor(duration string) string {
+	text := c.beginning()
 	if duration != "" && !c.Idle {
 		text += " (for " + duration + ")"
 	}
@@ -65,17 +65,18 @@ func (c *Channel) SaidFor(duration string) string {
 	return text + c.ending()
 }
 
-// SaidSince returns the time at which the state that Said describes began, or nil if it is unknown.
-func (c *Channel) SaidSince() *time.Time {
+// HeadlineSince returns the time at which the state that Headline describes began, or nil if it is
+// unknown.
+func (c *Channel) HeadlineSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
 	}
 	return c.InUseSince
 }
 
-// Announced is like Said, but the sentence contains no numbers that change every second.
-func (c *Channel) Announced() string {
-	text := c.headline()
+// Announcement is like Headline, but the sentence contains no numbers that change every second.
+func (c *Channel) Announcement() string {
+	text := c.beginning()
 	if c.Failing() {
 		text += ", " + c.Recent.failures()
 	}
@@ -99,7 +100,7 @@ func (c *Channel) ending() string {
 	return "."
 }
 
-func (c *Channel) headline() string {
+func (c *Channel) beginning() string {
 	switch {
 	case c.Idle:
 		return "Idle"

@@ -9,11 +9,11 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 type signalingSource struct {
-	toldtest.Source
+	scripttest.Source
 	started chan struct{}
 }
 
@@ -43,7 +43,7 @@ func TestPageWhileChannelsOpen(t *testing.T) {
 	})
 	last := make(chan struct{}, 1)
 	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) {
-		return []discovery.Mechanism{{Name: "a", Source: &toldtest.Source{}}, {Name: "b", Source: &signalingSource{started: last}}}, nil
+		return []discovery.Mechanism{{Name: "a", Source: &scripttest.Source{}}, {Name: "b", Source: &signalingSource{started: last}}}, nil
 	})
 	for range 50 {
 		cc, err := grpc.NewClient("story:///opened", grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))

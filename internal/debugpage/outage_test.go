@@ -33,7 +33,7 @@ func TestHeadlineShowsFailingCalls(t *testing.T) {
 		s.failCalls = true
 		call(50)
 		if c, _ := channel(t); !c.Failing() {
-			t.Errorf("after 2.5 s the page says: %s", c.Said())
+			t.Errorf("after 2.5 s the page says: %s", c.Headline())
 		}
 		call(300)
 		c, page = channel(t)

@@ -49,7 +49,7 @@ function patch(old, now) {
 	drop(null);
 }
 
-const headlines = () => [...main.querySelectorAll("article")].slice(0, 5).map((a) => a.dataset.said).join(" ");
+const headlines = () => [...main.querySelectorAll("article")].slice(0, 5).map((a) => a.dataset.announcement).join(" ");
 
 let said = headlines();
 main.querySelectorAll("details").forEach((d) => unfolded.set(d, d.open));

@@ -23,13 +23,13 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 // fakeSource is a source that the test controls. It also simulates a network in which only the
 // hosts in reachable accept connections.
 type fakeSource struct {
-	toldtest.Source
+	scripttest.Source
 	server    *bufconn.Listener
 	mu        sync.Mutex
 	reachable map[string]bool
@@ -60,13 +60,13 @@ func (s *fakeSource) dial(ctx context.Context, address string) (net.Conn, error)
 
 func openChannel(t *testing.T, s *fakeSource, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	t.Helper()
-	s.server = toldtest.Serve(t, health.NewServer(), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	s.server = scripttest.Serve(t, health.NewServer(), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if s.failCalls {
 			return nil, status.Error(codes.Unavailable, "sick")
 		}
 		return handle(ctx, req)
 	}))
-	cc := toldtest.Open(t, t.Name()+s.query, []discovery.Mechanism{{Source: s}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
+	cc := scripttest.Open(t, t.Name()+s.query, []discovery.Mechanism{{Source: s}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
 	if len(endpoints) > 0 {
 		s.Receiver.Update(flat.Answer(endpoints...))
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 type healthServer struct {
@@ -32,7 +32,7 @@ func (a *healthServer) Check(context.Context, *healthpb.HealthCheckRequest) (*he
 func serveErrors(t *testing.T) (*healthServer, *bufconn.Listener) {
 	t.Helper()
 	answers := &healthServer{}
-	return answers, toldtest.Serve(t, answers)
+	return answers, scripttest.Serve(t, answers)
 }
 
 // If backends answer with errors, the log reports failing calls and not failing connections.

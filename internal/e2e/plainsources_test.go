@@ -57,10 +57,10 @@ var sourceErrors = map[string]func(*testing.T) []error{
 		b := given.Builder(file.Scheme, given.Set("ServiceConfig", `{"methodConfig":[]}`))
 		return wantError(t, "go away", b, "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
-	"failover: a part's resolver fails": func(t *testing.T) []error {
+	"failover: an entry's resolver fails": func(t *testing.T) []error {
 		return wantError(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(failingResolver{}))), "failover:///theirs:a,theirs:b", nil)
 	},
-	"failover: a part's resolver cannot be built": func(t *testing.T) []error {
+	"failover: an entry's resolver cannot be built": func(t *testing.T) []error {
 		return wantError(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(failingResolver{errFinal}))), "failover:///theirs:a", nil)
 	},
 	"failover: the channel refuses the service config": func(t *testing.T) []error {

@@ -26,12 +26,12 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 // story has a source that the test controls, and a network in memory.
 type story struct {
-	toldtest.Source
+	scripttest.Source
 	unhealthy *bufconn.Listener
 	health    *health.Server
 	listeners map[string]*bufconn.Listener
@@ -79,7 +79,7 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	t.Helper()
 	s := &story{health: health.NewServer()}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	s.unhealthy = toldtest.Serve(t, s.health)
+	s.unhealthy = scripttest.Serve(t, s.health)
 	withoutTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
@@ -88,7 +88,7 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	}
 	options = append(options, given.Set("ServiceConfig", `{"healthCheckConfig": {"serviceName": ""}}`), given.Set("FailoverTimeout", 8*time.Second),
 		given.Set("Logger", slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
-	return s, toldtest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
+	return s, scripttest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
 // endpointAt returns an endpoint. The last number of its address determines what dial does: 1

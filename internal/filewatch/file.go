@@ -17,7 +17,7 @@ const (
 	// reliableAge is the age from which on a modification time can be relied on: a later write would
 	// have changed it.
 	reliableAge = time.Minute
-	// unfinishedLimit is how long a file may stay Unfinished before Restless returns an error.
+	// unfinishedLimit is how long a file may stay Unfinished before CheckUnfinished returns an error.
 	unfinishedLimit = 10 * time.Second
 )
 
@@ -44,7 +44,7 @@ type File struct {
 	due             time.Time // when to read the file; zero if it need not be read
 	readTwice       bool      // the modification time may hide a change
 	attempts        int
-	unfinishedSince time.Time // when the file became Unfinished, or zero; Restless adds an hour to limit its errors
+	unfinishedSince time.Time // when the file became Unfinished, or zero; CheckUnfinished adds an hour to limit its errors
 }
 
 // NewFile returns a File for path, which need not exist. The first call of Look returns Due, or
@@ -113,9 +113,9 @@ func (f *File) Read() bool {
 	return true
 }
 
-// Restless must be called while the file is Unfinished. It returns an error if this takes longer
-// than unfinishedLimit, but at most once an hour.
-func (f *File) Restless() error {
+// CheckUnfinished returns an error if the file has been Unfinished for longer than unfinishedLimit,
+// but at most once an hour. It must be called while the file is Unfinished.
+func (f *File) CheckUnfinished() error {
 	now := time.Now()
 	if f.unfinishedSince.IsZero() {
 		f.unfinishedSince = now

@@ -8,35 +8,36 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Found is the state of one discovery mechanism that has answered or failed.
-type Found struct {
+// MechanismState is the state of one discovery mechanism that has answered or failed.
+type MechanismState struct {
 	Name             string
 	Answer           *topology.Checked
 	OutlierDetection string
 	Trouble          string
 }
 
-// News is the information that a channel with the same target would have at a given time.
-type News struct {
-	// Found contains the mechanisms that have answered or failed, in priority order. Until a mechanism
-	// has answered, Found is empty, and Why contains the failures or what the target waits for. After
-	// that, Why contains the present problems of sources whose last answers were lists of mechanisms.
-	Found   []Found
-	Why     string
-	Waiting []string // the names of the mechanisms that have neither answered nor failed
+// State is the information that a channel with the same target would have at a given time.
+type State struct {
+	// Mechanisms contains the mechanisms that have answered or failed, in priority order. Until a
+	// mechanism has answered, Mechanisms is empty, and Why contains the failures or what the target
+	// waits for. After that, Why contains the present problems of sources whose last answers were lists
+	// of mechanisms.
+	Mechanisms []MechanismState
+	Why        string
+	Waiting    []string // the names of the mechanisms that have neither answered nor failed
 }
 
 type follower struct {
 	Join
-	news    func(News)
-	last    News
+	onState func(State)
+	last    State
 	changed bool
 }
 
-// Follow runs the mechanisms of a target without a channel. Until Close, it calls news after each
-// change. The calls do not overlap. news may call Close, and must not block.
-func Follow(config Config, news func(News)) (*Join, error) {
-	f := &follower{news: news}
+// Follow runs the mechanisms of a target without a channel. Until Close, it calls onState after
+// each change. The calls do not overlap. onState may call Close, and must not block.
+func Follow(config Config, onState func(State)) (*Join, error) {
+	f := &follower{onState: onState}
 	f.config, f.consumer, f.afterBatch = config, f, f.notify
 	return &f.Join, f.start()
 }
@@ -44,17 +45,17 @@ func Follow(config Config, news func(News)) (*Join, error) {
 func (*follower) close() {}
 
 func (f *follower) handle(m core.Message) error {
-	var n News
+	var state State
 	for i := range m.List {
 		s := &m.List[i]
-		found := Found{Name: s.Name, OutlierDetection: s.OutlierDetection, Trouble: s.Trouble}
-		found.Answer, _ = s.Answer.Content.(*topology.Checked)
-		n.Found = append(n.Found, found)
+		mechanism := MechanismState{Name: s.Name, OutlierDetection: s.OutlierDetection, Trouble: s.Trouble}
+		mechanism.Answer, _ = s.Answer.Content.(*topology.Checked)
+		state.Mechanisms = append(state.Mechanisms, mechanism)
 	}
 	if m.Kind != core.Send {
-		n.Why = f.line(m.Name, m.Text)
+		state.Why = f.line(m.Name, m.Text)
 	}
-	f.last, f.changed = n, true
+	f.last, f.changed = state, true
 	return nil
 }
 
@@ -75,19 +76,19 @@ func (f *follower) notify() {
 			waiting = append(waiting, s.Name)
 		}
 	}
-	for i := range f.last.Found {
-		found := &f.last.Found[i]
-		if current := troubles[found.Name]; found.Answer != nil && current != found.Trouble {
-			found.Trouble, f.changed = current, true
+	for i := range f.last.Mechanisms {
+		mechanism := &f.last.Mechanisms[i]
+		if current := troubles[mechanism.Name]; mechanism.Answer != nil && current != mechanism.Trouble {
+			mechanism.Trouble, f.changed = current, true
 		}
 	}
-	if len(f.last.Found) > 0 {
+	if len(f.last.Mechanisms) > 0 {
 		text := strings.Join(lists, "; ")
 		f.changed = f.changed || text != f.last.Why
 		f.last.Why = text
 	}
 	if f.changed {
 		f.changed = false
-		f.news(News{slices.Clone(f.last.Found), f.last.Why, waiting})
+		f.onState(State{slices.Clone(f.last.Mechanisms), f.last.Why, waiting})
 	}
 }

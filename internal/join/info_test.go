@@ -62,9 +62,9 @@ func (c *recording) info() *stateattr.Channel {
 }
 
 // several returns the configuration of a channel with several mechanisms.
-func several(parts ...discovery.Mechanism) *ChannelConfig {
+func several(mechanisms ...discovery.Mechanism) *ChannelConfig {
 	c := &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y"}}
-	for _, p := range parts {
+	for _, p := range mechanisms {
 		c.Mechanisms = append(c.Mechanisms, Mechanism{Mechanism: p})
 	}
 	return c
@@ -219,9 +219,9 @@ func TestReportsAreCounted(t *testing.T) {
 			_ = s.Update(answerOf(1))
 			synctest.Wait()
 			s.Rejected(errors.New("no good"))
-			s.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}, {Name: "removed", Source: removed}})
+			s.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: inner}, {Name: "removed", Source: removed}})
 			synctest.Wait()
-			s.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
+			s.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: inner}})
 			_ = inner.Update(answerOf(2))
 			synctest.Wait()
 			removed.Fail(errors.New("gone"))

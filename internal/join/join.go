@@ -245,8 +245,8 @@ func (j *Join) execute(actions []core.Action) {
 			delete(j.timers, a.Timer)
 		case core.Keep:
 			stored := storedOf(a.Answer)
-			for _, p := range a.Parts {
-				stored.Parts = append(stored.Parts, p.Given.(*Mechanism).Mechanism)
+			for _, p := range a.List {
+				stored.List = append(stored.List, p.Given.(*Mechanism).Mechanism)
 			}
 			lastgood.Process.Put(s.Key, stored, a.At)
 		case core.Confirm:
@@ -319,8 +319,8 @@ func (j *Join) stored(id core.ID) (core.Kept, bool) {
 	if stored.Answer != nil {
 		k.Answer = coreAnswer(stored.Answer, stored.Answer.Version, stored.Names)
 	}
-	for i := range stored.Parts {
-		k.Parts = append(k.Parts, coreMechanism(&stored.Parts[i], nil))
+	for i := range stored.List {
+		k.List = append(k.List, coreMechanism(&stored.List[i], nil))
 	}
 	return k, isStored
 }
@@ -329,19 +329,19 @@ func coreAnswer(c *topology.Checked, version string, names lastgood.Names) core.
 	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
 }
 
-func storedOf(a core.Answer) (s lastgood.Said) {
-	s.Answer, _ = a.Content.(*topology.Checked)
-	s.Names, _ = a.Names.(lastgood.Names)
-	return s
+func storedOf(a core.Answer) (c lastgood.Content) {
+	c.Answer, _ = a.Content.(*topology.Checked)
+	c.Names, _ = a.Names.(lastgood.Names)
+	return c
 }
 
-// confirm records that the answer in said was valid at the given time. If said contains no answer,
-// confirm records this for the stored answer.
-func confirm(key any, stored lastgood.Said, at time.Time) {
-	if stored.Answer == nil {
+// confirm records that the answer in content was valid at the given time. If content has no answer,
+// confirm records this for the answer that is stored under the key.
+func confirm(key any, content lastgood.Content, at time.Time) {
+	if content.Answer == nil {
 		lastgood.Process.Confirm(key, at)
 	} else {
-		lastgood.Process.Renew(key, stored, at)
+		lastgood.Process.Renew(key, content, at)
 	}
 }
 

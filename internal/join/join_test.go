@@ -65,7 +65,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 			for _, name := range strings.Fields(names) {
 				list = append(list, discovery.Mechanism{Name: name, Source: &source{}})
 			}
-			whole.Parts(list)
+			whole.Mechanisms(list)
 		}
 		synctest.Wait()
 		if n := lastgood.Process.AtWork() - before; n < 3 {

@@ -66,7 +66,7 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		_, c := start(t, configOf(t.Name(), "", parent))
 		defer c.Close()
 		list := []discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}
-		parent.Parts(list)
+		parent.Mechanisms(list)
 		synctest.Wait()
 		coreAnswer := answerOf(1)
 		coreAnswer.Names = map[string]discovery.Name{"host": {Addresses: []string{"10.0.0.1"}}}
@@ -79,15 +79,15 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		if _, age, hasAnswer := lastgood.Process.Get(t.Name(), time.Now()); !hasAnswer || age != time.Minute {
 			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", hasAnswer, age)
 		}
-		parent.Parts(list[:1])
+		parent.Mechanisms(list[:1])
 		synctest.Wait()
-		parent.Parts(list)
+		parent.Mechanisms(list)
 		synctest.Wait()
 		if got := fmt.Sprint(a.starts, b.starts); got != "1 2" {
 			t.Errorf("the sources were started %s times, want 1 2", got)
 		}
 		other := &source{}
-		parent.Parts([]discovery.Mechanism{{Name: "a", Source: other}})
+		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: other}})
 		synctest.Wait()
 		if got := other.Remembered(); time.Since(got["host"].Until) != 0 {
 			t.Errorf("the new source of a remembers %v, want the lookup that is in use", got)
@@ -119,7 +119,7 @@ func TestSourcesThatCannotBeCompared(t *testing.T) {
 		_, c := start(t, configOf(nil, "", parent))
 		defer c.Close()
 		for range 2 {
-			parent.Parts([]discovery.Mechanism{{Name: "a", Source: uncomparable{}}})
+			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: uncomparable{}}})
 			synctest.Wait()
 		}
 	})
@@ -130,13 +130,13 @@ func TestSourcesThatCannotBeCompared(t *testing.T) {
 func TestFollowerUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		var news []string
-		j, err := Follow(configOf(nil, "m", s).Config, func(n News) {
-			text := n.Why
-			for _, f := range n.Found {
+		var states []string
+		j, err := Follow(configOf(nil, "m", s).Config, func(state State) {
+			text := state.Why
+			for _, f := range state.Mechanisms {
 				text += fmt.Sprintf("%s %d endpoints (%s)", f.Name, f.Answer.Endpoints, f.Trouble)
 			}
-			news = append(news, text)
+			states = append(states, text)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -152,8 +152,8 @@ func TestFollowerUpdate(t *testing.T) {
 		_ = s.Update(answerOf(2))
 		synctest.Wait()
 		j.Close()
-		want := "x: no part has an address: m: no such host; m 2 endpoints (); m 2 endpoints (down); m 2 endpoints ()"
-		if got := strings.Join(news, "; "); got != want {
+		want := "x: no entry has an address: m: no such host; m 2 endpoints (); m 2 endpoints (down); m 2 endpoints ()"
+		if got := strings.Join(states, "; "); got != want {
 			t.Errorf("the follower got %q, want %q", got, want)
 		}
 	})
@@ -189,7 +189,7 @@ func TestDebugPage(t *testing.T) {
 		want(" answered 2 3 ")
 		_ = s.Update(resolved)
 		want(" answered 1 2 ")
-		s.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
+		s.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: inner}})
 		want(" answered 1 2 ")
 		_ = inner.Update(two)
 		want("inner answered 2 3 ")

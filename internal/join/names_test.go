@@ -28,7 +28,7 @@ func TestNamesOfChildrenDiffer(t *testing.T) {
 			parent, sources := &source{}, [2]*source{{}, {}}
 			cc, c := start(t, configOf(nil, "", parent))
 			defer c.Close()
-			parent.Parts([]discovery.Mechanism{{Name: test.first, Source: sources[0]}, {Name: test.second, Source: sources[1]}})
+			parent.Mechanisms([]discovery.Mechanism{{Name: test.first, Source: sources[0]}, {Name: test.second, Source: sources[1]}})
 			synctest.Wait()
 			for i, s := range sources {
 				_ = s.Update(test.answers[i])

@@ -75,7 +75,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, accepts) }))
 }
 
-func (s *slot) confirm(stored lastgood.Said) {
+func (s *slot) confirm(stored lastgood.Content) {
 	at := time.Now()
 	if s.started != nil && s.started.Confirmed != nil {
 		at = s.started.Confirmed()
@@ -125,7 +125,7 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 			}
 			r.enqueueEvent(func(now time.Time) []core.Action { return j.core.Trying(now, s.id, text) })
 		},
-		Parts: r.replace,
+		Mechanisms: r.replace,
 		Remembered: func() map[string]discovery.Name {
 			if r.isClosed() {
 				return nil
@@ -232,14 +232,14 @@ func (j *Join) answered(s *slot, a core.Answer) {
 	j.execute(j.core.Answered(time.Now(), s.id, a))
 }
 
-func (r *receiver) replace(parts []discovery.Mechanism) {
+func (r *receiver) replace(mechanisms []discovery.Mechanism) {
 	var list []core.Mechanism
-	for i := range parts {
-		if _, err := topology.ParseOutlierDetection(parts[i].OutlierDetection); err != nil {
-			r.fail(fmt.Errorf("part %q: %w", parts[i].Name, err), resultFailed)
+	for i := range mechanisms {
+		if _, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection); err != nil {
+			r.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err), resultFailed)
 			return
 		}
-		list = append(list, coreMechanism(&parts[i], nil))
+		list = append(list, coreMechanism(&mechanisms[i], nil))
 	}
 	r.enqueueEvent(func(now time.Time) []core.Action { return r.join.core.Replaced(now, r.slot.id, list) })
 }

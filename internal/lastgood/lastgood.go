@@ -21,32 +21,32 @@ const (
 	maxBytes   = 64 << 20
 )
 
-// Said is the last content that a source sent: an answer or a list of discovery mechanisms. It must
+// Content is the last content from a source: an answer or a list of discovery mechanisms. It must
 // not be modified.
-type Said struct {
+type Content struct {
 	Answer *topology.Checked
-	Parts  []discovery.Mechanism
+	List   []discovery.Mechanism
 	Names  Names // results of the lookups behind the answer; ignored by equal
 }
 
-// equal reports whether s and other are certainly the same answer. They may be the same even if it
+// equal reports whether c and other are certainly the same answer. They may be the same even if it
 // returns false.
-func (s Said) equal(other Said) bool {
-	if s.Answer == nil || other.Answer == nil {
-		return s.Answer == other.Answer
+func (c Content) equal(other Content) bool {
+	if c.Answer == nil || other.Answer == nil {
+		return c.Answer == other.Answer
 	}
-	return topology.Equal(s.Answer.Answer, other.Answer.Answer)
+	return topology.Equal(c.Answer.Answer, other.Answer.Answer)
 }
 
-// size returns the approximate size of s in bytes, including the sources that report a size. The
+// size returns the approximate size of c in bytes, including the sources that report a size. The
 // size of a value never changes.
-func (s Said) size() int {
+func (c Content) size() int {
 	const mechanismSize = 100
-	n := mechanismSize*len(s.Parts) + s.Names.size()
-	if s.Answer != nil {
-		n += s.Answer.Size
+	n := mechanismSize*len(c.List) + c.Names.size()
+	if c.Answer != nil {
+		n += c.Answer.Size
 	}
-	for _, p := range s.Parts {
+	for _, p := range c.List {
 		if sized, ok := p.Source.(interface{ Size() int }); ok {
 			n += sized.Size()
 		}
@@ -69,7 +69,7 @@ type Store struct {
 
 type entry struct {
 	key       any
-	content   Said
+	content   Content
 	confirmed time.Time
 }
 
@@ -108,7 +108,7 @@ func (s *Store) AtWork() int {
 
 // Put stores an answer with the time of its confirmation. The previous answer is removed, even if
 // the new one is too large for the store.
-func (s *Store) Put(key any, content Said, at time.Time) {
+func (s *Store) Put(key any, content Content, at time.Time) {
 	if key == nil {
 		return
 	}
@@ -118,7 +118,7 @@ func (s *Store) Put(key any, content Said, at time.Time) {
 }
 
 // put implements Put. The caller must hold mu.
-func (s *Store) put(key any, content Said, at time.Time) {
+func (s *Store) put(key any, content Content, at time.Time) {
 	if s.entries == nil {
 		s.entries = make(map[any]*list.Element)
 	}
@@ -169,7 +169,7 @@ func (s *Store) confirm(key any, at time.Time) {
 // Renew confirms the answer under key, like Confirm. If the store has no answer under key, and
 // there is space, Renew stores content again. The Names of content may be newer than those of the
 // stored answer.
-func (s *Store) Renew(key any, content Said, at time.Time) {
+func (s *Store) Renew(key any, content Content, at time.Time) {
 	if key == nil {
 		return
 	}
@@ -196,18 +196,18 @@ func (s *Store) Renew(key any, content Said, at time.Time) {
 }
 
 // Get returns the answer under key, and the time since its last confirmation.
-func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
+func (s *Store) Get(key any, now time.Time) (Content, time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries[key]
 	if !ok {
-		return Said{}, 0, false
+		return Content{}, 0, false
 	}
 	if expired(e, now) {
 		if s.running[key] == 0 { // a running source may still confirm the answer
 			s.remove(e)
 		}
-		return Said{}, 0, false
+		return Content{}, 0, false
 	}
 	stored := e.Value.(*entry)
 	return stored.content, now.Sub(stored.confirmed), true

@@ -12,11 +12,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-func contentOf(a *discovery.Answer) Said {
-	return Said{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
+func contentOf(a *discovery.Answer) Content {
+	return Content{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
 }
 
-func contentOfSize(bytes int) Said {
+func contentOfSize(bytes int) Content {
 	return contentOf(&discovery.Answer{Why: strings.Repeat("x", bytes-minSize)})
 }
 
@@ -188,16 +188,16 @@ func TestRenewNeedsSpace(t *testing.T) {
 }
 
 func TestEqual(t *testing.T) {
-	parts := Said{Parts: make([]discovery.Mechanism, 1)}
+	list := Content{List: make([]discovery.Mechanism, 1)}
 	for _, test := range []struct {
-		one, two Said
+		one, two Content
 		want     bool
 	}{
 		{contentOfSize(minSize), contentOfSize(minSize), true},
 		{contentOfSize(minSize), contentOfSize(minSize + 1), false},
-		{parts, contentOfSize(minSize), false},
-		{contentOfSize(minSize), parts, false},
-		{parts, parts, true},
+		{list, contentOfSize(minSize), false},
+		{contentOfSize(minSize), list, false},
+		{list, list, true},
 	} {
 		if got := test.one.equal(test.two); got != test.want {
 			t.Errorf("%v and %v: equal = %v, want %v", test.one, test.two, got, test.want)
@@ -215,7 +215,7 @@ func TestSize(t *testing.T) {
 	if got, want := content.size(), minSize+7+(100+2)+(20+8)+(20+3)+(100+1); got != want {
 		t.Errorf("an answer with names has %d bytes, want %d", got, want)
 	}
-	content = Said{Parts: []discovery.Mechanism{{}, {Source: sized{}}}}
+	content = Content{List: []discovery.Mechanism{{}, {Source: sized{}}}}
 	if got, want := content.size(), 2*100+5000; got != want {
 		t.Errorf("two mechanisms have %d bytes, want %d", got, want)
 	}

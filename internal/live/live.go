@@ -22,8 +22,8 @@ var enabled atomic.Bool
 // Enable enables recording for channels that are created later.
 func Enable() { enabled.Store(true) }
 
-// On reports whether Enable was called.
-func On() bool { return enabled.Load() }
+// Enabled reports whether Enable was called.
+func Enabled() bool { return enabled.Load() }
 
 // Source is the state of one source of a channel.
 type Source struct {
@@ -77,7 +77,7 @@ var registry struct {
 // sources returns the state of the sources. It must return quickly, and may be nil. New returns nil
 // if recording is disabled.
 func New(target string, sources func() []Source) *Channel {
-	if !On() {
+	if !Enabled() {
 		return nil
 	}
 	c := &Channel{Target: target, Made: time.Now(), sources: sources}

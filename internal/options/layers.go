@@ -121,7 +121,7 @@ func (g *ChannelOptions) Set(name, text string, place Scope) (known bool, err er
 func (o Option) allowedIn(place Scope) bool {
 	switch place {
 	case Channel:
-		return o.Place == Channel || o.Place == Part
+		return o.Place == Channel || o.Place == Entry
 	default:
 		return o.Place == place
 	}

@@ -105,7 +105,7 @@ type Scope int
 // The values of Scope.
 const (
 	Channel      Scope = iota // in the query of the whole target
-	Part                      // also in the query of one entry of a failover target
+	Entry                     // also in the query of one entry of a failover target
 	LookedUpName              // in the query of a name that is looked up repeatedly
 	FieldOnly                 // only in Options, and not in a target
 )
@@ -137,7 +137,7 @@ const day = 24 * 3600
 
 var table = []Option{
 	{
-		Name: "authority", Field: "Authority", Kind: Text, Place: Part,
+		Name: "authority", Field: "Authority", Kind: Text, Place: Entry,
 		Default: "the name in the target ([targets](targets.md#targets))",
 		Range:   "a name, optionally with a port", Source: "gRPC",
 	},

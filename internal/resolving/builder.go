@@ -70,7 +70,7 @@ func (b *builder) Reader() any { return b.reader }
 // invalid, or if the channel disables service configs.
 func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if opts.DisableServiceConfig {
-		return nil, b.Prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is part of another)"), target)
+		return nil, b.Prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is an entry of another)"), target)
 	}
 	conn := newConn(cc)
 	mechanisms, given, err := b.readMechanisms(discovery.Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts})
@@ -126,7 +126,7 @@ func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mech
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range mechanisms {
 		m := join.Mechanism{Mechanism: p, Key: storeKey{b.identity, key, p.Name}, TrustNames: p.TrustNames && !credsHaveName}
-		m.OutlierDetection = "" // has no effect outside of lists (Receiver.Parts)
+		m.OutlierDetection = "" // has no effect outside of lists (Receiver.Mechanisms)
 		if p.Name != "" && !credsHaveName {
 			m.ServerName = p.Authority
 		}

@@ -18,7 +18,7 @@ import (
 // with each new state that a channel would have, one call at a time. onState may call stop. The
 // target has the scheme of a registered source, or is a list without the prefix failover:///.
 // Parameters for policies have no effect.
-func Follow(target string, given options.Program, onState func(join.News)) (stop func(), err error) {
+func Follow(target string, given options.Program, onState func(join.State)) (stop func(), err error) {
 	b, parsed, err := parseTarget(target, given)
 	if err != nil {
 		return nil, err

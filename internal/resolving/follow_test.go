@@ -61,11 +61,11 @@ func follow(t *testing.T, target string) (take func() string, stop func()) {
 	var mu sync.Mutex
 	var lines []string
 	start := time.Now()
-	stop, err := resolving.Follow(target, options.Program{}, func(n join.News) {
+	stop, err := resolving.Follow(target, options.Program{}, func(state join.State) {
 		mu.Lock()
 		defer mu.Unlock()
-		line := n.Why + " "
-		for _, f := range n.Found {
+		line := state.Why + " "
+		for _, f := range state.Mechanisms {
 			line += f.Name + "="
 			if f.Answer != nil {
 				line += f.Answer.Priorities[0].Localities[0].Endpoints[0].Addresses[0]
@@ -94,7 +94,7 @@ func follow(t *testing.T, target string) (take func() string, stop func()) {
 func expect(t *testing.T, take func() string, want string) {
 	t.Helper()
 	if got := take(); got != want {
-		t.Errorf("got news %q, want %q", got, want)
+		t.Errorf("got states %q, want %q", got, want)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestFollow(t *testing.T) {
 		_ = east.Update(answerOf("10.0.0.3:1"))
 		expect(t, take, "3s: manual:///east=10.0.0.3:1 manual:///west=10.0.0.2:1 (gone)")
 		inner := new(manualSource)
-		east.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
+		east.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: inner}})
 		_ = inner.Update(answerOf("10.0.0.4:1"))
 		expect(t, take, "3s: manual:///east/inner=10.0.0.4:1 manual:///west=10.0.0.2:1 (gone)")
 	})
@@ -125,7 +125,7 @@ func TestFollowReportsProblemsOfList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, _ := follow(t, "failover:///manual:///east,manual:///west")
 		east, inner := manualSources["east"], new(manualSource)
-		east.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
+		east.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: inner}})
 		east.Unconfirmed(errors.New("server lost"), time.Now())
 		expect(t, take, "")
 		_ = manualSources["west"].Update(answerOf("10.0.0.2:1"))
@@ -167,7 +167,7 @@ func TestFollowStops(t *testing.T) {
 		clear(manualSources)
 		var n atomic.Int32
 		targetCount++
-		stop, err := resolving.Follow(fmt.Sprintf("manual://%d/west", targetCount), options.Program{}, func(join.News) { n.Add(1); stop() })
+		stop, err := resolving.Follow(fmt.Sprintf("manual://%d/west", targetCount), options.Program{}, func(join.State) { n.Add(1); stop() })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestFollowStops(t *testing.T) {
 		_ = manualSources["west"].Update(answerOf("10.0.0.2:1"))
 		settle.Wait()
 		if n.Load() != 1 || manualSources["west"].openCount.Load() != 0 {
-			t.Errorf("%d news after a stop inside the first, %d sources open", n.Load()-1, manualSources["west"].openCount.Load())
+			t.Errorf("%d states after a stop inside the first, %d sources open", n.Load()-1, manualSources["west"].openCount.Load())
 		}
 	})
 }
@@ -187,7 +187,7 @@ func TestFollowInvalidTarget(t *testing.T) {
 		"manual:///%zz":                  "does not parse",
 		"nosuch:///east":                 `no resolver is registered for scheme "nosuch"`,
 	} {
-		if _, err := resolving.Follow(target, options.Program{}, func(join.News) {}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := resolving.Follow(target, options.Program{}, func(join.State) {}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Follow(%s) = %v, want %q", target, err, want)
 		}
 	}

@@ -167,7 +167,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 // recordChange sets *since to the present time if a state changes, and if the debug page is
 // enabled.
 func recordChange(since *int64, before, now connectivity.State) {
-	if live.On() && (before != now || *since == 0) {
+	if live.Enabled() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()
 	}
 }
@@ -178,7 +178,7 @@ type failureRecord struct {
 }
 
 func recordFailure(last **failureRecord, state balancer.State) {
-	if live.On() && state.ConnectivityState == connectivity.TransientFailure {
+	if live.Enabled() && state.ConnectivityState == connectivity.TransientFailure {
 		*last = &failureRecord{FailureOf(state.Picker), time.Now()}
 	}
 }

@@ -46,7 +46,7 @@ func (s *Shell) begin() {
 
 // attach shows the policy on the debug page if it is the topmost policy of a channel.
 func (s *Shell) attach(channel *stateattr.Channel) {
-	if !live.On() || s.live != nil {
+	if !live.Enabled() || s.live != nil {
 		return
 	}
 	entry, _ := channel.Live.(*live.Channel)

@@ -35,13 +35,15 @@ func (p *Picker) UnprovenShare() float64 { return p.unprovenShare }
 // FailedShare returns the share of the weight that has failed (see shell.Tier).
 func (p *Picker) FailedShare() float64 { return p.failedShare }
 
-// SetFailedPart sets the result of FailedShare, which is 0 by default. It must be called before the
-// first pick.
-func (p *Picker) SetFailedPart(part float64) { p.failedShare = part }
+// SetFailedShare sets the result of FailedShare, which is 0 by default. It must be called before
+// the first pick.
+func (p *Picker) SetFailedShare(share float64) { p.failedShare = share }
 
-// SetParts sets the results of ReadyShare and UnprovenShare, which are 1 and 0 by default. It must
-// be called before the first pick.
-func (p *Picker) SetParts(ready, unproven float64) { p.readyShare, p.unprovenShare = ready, unproven }
+// SetReadyShares sets the results of ReadyShare and UnprovenShare, which are 1 and 0 by default. It
+// must be called before the first pick.
+func (p *Picker) SetReadyShares(ready, unproven float64) {
+	p.readyShare, p.unprovenShare = ready, unproven
+}
 
 // New returns a picker of children, of which there must be at least one. positions contains
 // pointers to the positions of the children, which Save updates. The picker keeps the slices.

@@ -16,7 +16,7 @@ type Action struct {
 
 	Text   string        // one line, for Warn, Say and Show
 	Answer Answer        // for Start, Keep, Confirm, ConfirmLast and Accept
-	Parts  []Mechanism   // for Keep: the list to store instead of Answer
+	List   []Mechanism   // for Keep: the list to store instead of Answer
 	At     time.Time     // for Keep and Confirm: when the answer was valid; for Start: the present time if Answer is valid, otherwise zero
 	Timer  Timer         // for StartTimer and StopTimer
 	After  time.Duration // for StartTimer: when the timer fires; for ShowRecovered: how long the problem lasted

@@ -60,7 +60,7 @@ type Answer struct {
 // Kept is the stored answer or list of a mechanism, which may be used after the channel was idle.
 type Kept struct {
 	Answer Answer
-	Parts  []Mechanism
+	List   []Mechanism
 	// Confirmed is the time at which the answer or list was last known to be valid.
 	Confirmed time.Time
 }
@@ -344,8 +344,8 @@ func (c *Core) useStored(m *mechanism, reason string) bool {
 	m.failure = Trouble{reason, c.now, k.Confirmed}
 	age := c.now.Sub(k.Confirmed).Round(time.Second)
 	c.addAction(Action{Kind: Warn, ID: m.id, Text: reason + "; the endpoints that were confirmed " + age.String() + " ago are used"})
-	if k.Parts != nil {
-		c.setList(m, k.Parts)
+	if k.List != nil {
+		c.setList(m, k.List)
 		m.answerOrigin = stored
 		return true
 	}

@@ -126,7 +126,7 @@ func noAnswerText(list []*mechanism) string {
 	if more := len(list) - maxCauses; more > 0 {
 		causes = append(causes, "and "+strconv.Itoa(more)+" more")
 	}
-	return "no part has an address: " + strings.Join(causes, "; ")
+	return "no entry has an address: " + strings.Join(causes, "; ")
 }
 
 // awaitMessage returns an Await message about the first mechanism whose first answer is overdue. If

@@ -92,8 +92,8 @@ func (o *oracle) failed(now time.Time, m *modelMechanism, why string) {
 	switch {
 	case m.phase == Answered:
 		m.trouble, m.inherited = why, false
-	case isStored && k.Parts != nil:
-		o.setList(now, m, k.Parts)
+	case isStored && k.List != nil:
+		o.setList(now, m, k.List)
 		m.trouble, m.fromStore = why, true
 	case isStored:
 		m.endSilence()
@@ -111,7 +111,7 @@ func (o *oracle) answeredWithList(now time.Time, m *modelMechanism, list []Mecha
 	}
 	o.setList(now, m, list)
 	m.trouble, m.fromStore = "", false
-	o.kept[m.name] = Kept{Parts: list}
+	o.kept[m.name] = Kept{List: list}
 }
 
 func (o *oracle) setList(now time.Time, m *modelMechanism, list []Mechanism) {
@@ -184,7 +184,7 @@ func (o *oracle) applyTimers(now time.Time) {
 				changed = true
 				limit := Hush
 				if m.parent != nil && m.parent.fromStore {
-					limit = HushOfPart
+					limit = HushOfMechanism
 				}
 				m.storedAnswerDue = time.Time{}
 				o.failed(now, m, "nothing was heard for "+limit.String())
@@ -276,7 +276,7 @@ func expectedNoAnswerText(inUse []*modelMechanism) string {
 		}
 		all = append(all, m.name+": "+why)
 	}
-	return "no part has an address: " + strings.Join(all, "; ")
+	return "no entry has an address: " + strings.Join(all, "; ")
 }
 
 type comparison struct {
@@ -328,7 +328,7 @@ func (r *comparison) execute(actions []Action) {
 			}
 			delete(r.timers, a.Timer)
 		case Keep:
-			r.kept[r.names[a.ID]] = Kept{Answer: a.Answer, Parts: a.Parts}
+			r.kept[r.names[a.ID]] = Kept{Answer: a.Answer, List: a.List}
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (s *stage) runEvent(words []string) {
 		age, _ := time.ParseDuration(args[len(args)-1])
 		k := Kept{Confirmed: now.Add(-age)}
 		if strings.Contains(args[1], "=") {
-			k.Parts = mechanismsOf(args[1 : len(args)-1])
+			k.List = mechanismsOf(args[1 : len(args)-1])
 		} else {
 			k.Answer = Answer{Content: args[1]}
 		}
@@ -209,8 +209,8 @@ func (s *stage) execute(actions []Action) {
 			}
 			delete(s.timers, a.Timer)
 		case Keep:
-			s.printf("  keep %s %s", name, contents(a.Answer, a.Parts))
-			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.Parts, a.At}
+			s.printf("  keep %s %s", name, contents(a.Answer, a.List))
+			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.List, a.At}
 		case Confirm:
 			s.printf("  confirm %s%s, %v ago", name, withAnswer(a.Answer), s.now.Sub(a.At))
 		case ConfirmLast:
@@ -269,12 +269,12 @@ func withAnswer(a Answer) string {
 	return "=" + contents(a, nil)
 }
 
-func contents(a Answer, parts []Mechanism) string {
-	if parts == nil {
+func contents(a Answer, list []Mechanism) string {
+	if list == nil {
 		return fmt.Sprint(a.Content)
 	}
 	var names []string
-	for _, p := range parts {
+	for _, p := range list {
 		names = append(names, p.Name)
 	}
 	return "[" + strings.Join(names, " ") + "]"

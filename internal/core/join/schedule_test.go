@@ -38,7 +38,7 @@ func runSchedule(seed uint64) (failure string, log []string) {
 			o.kept[name] = Kept{Answer: Answer{Content: "K" + name}}
 		case 1:
 			if !strings.Contains(name, "/") {
-				o.kept[name] = Kept{Parts: drawList(random, 1+maxMechanisms)}
+				o.kept[name] = Kept{List: drawList(random, 1+maxMechanisms)}
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (r *comparison) startPending(rnd *rand.Rand) {
 		case mustFail:
 			r.oracle.failed(r.now, m, "not started")
 		case m.phase == Outstanding && kept && m.parent != nil && m.parent.fromStore:
-			m.storedAnswerDue = r.now.Add(HushOfPart)
+			m.storedAnswerDue = r.now.Add(HushOfMechanism)
 		case m.phase == Outstanding && kept:
 			m.storedAnswerDue = r.now.Add(Hush)
 		}

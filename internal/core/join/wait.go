@@ -31,9 +31,10 @@ const (
 	// Hush is the limit of ForStored. It is much shorter than gRPC's limit of 20 s for a connection
 	// attempt, because calls can use the stored answer and should not wait for a server that hangs.
 	Hush = 2 * time.Second
-	// HushOfPart is the limit of ForStored for a mechanism in a stored list. It is short, because
-	// calls have already waited for the source of the list (see Hush). It suffices for a DNS lookup.
-	HushOfPart = 200 * time.Millisecond
+	// HushOfMechanism is the limit of ForStored for a mechanism in a stored list. It is short,
+	// because calls have already waited for the source of the list (see Hush). It suffices for a DNS
+	// lookup.
+	HushOfMechanism = 200 * time.Millisecond
 	// CallsSayAfter is the limit of ForCalls.
 	CallsSayAfter = 200 * time.Millisecond
 	// LogSaysAfter is the limit of ForLog.
@@ -47,7 +48,7 @@ func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	case w == ForLog:
 		return LogSaysAfter - CallsSayAfter
 	case w == ForStored && m.parent != nil && m.parent.answerOrigin == stored:
-		return HushOfPart
+		return HushOfMechanism
 	case w == ForStored:
 		return Hush
 	}

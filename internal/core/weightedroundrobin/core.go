@@ -194,8 +194,8 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.errorChild == nil || c.errorChild.state != TransientFailure {
 			c.errorChild = child
 		}
-		// The result of Parts changes when a child fails for the first time. A later failure is published
-		// only if all children have failed, because the error of calls may then change.
+		// The result of Shares changes when a child fails for the first time. A later failure is
+		// published only if all children have failed, because the error of calls may then change.
 		c.outdated = c.outdated || c.published == TransientFailure || !child.failed
 		child.failed = true
 	}
@@ -213,14 +213,14 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Unproven records whether an endpoint must answer a call before Parts counts it as READY. Outlier
+// Unproven records whether an endpoint must answer a call before Shares counts it as READY. Outlier
 // detection requires this after an ejection (docs/a50.md).
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	c.outdated = c.outdated || child.unproven != unproven
 	child.unproven = unproven
 }
 
-// Parts returns three shares of the weight of endpoints. At least one endpoint must be READY.
+// Shares returns three shares of the weight of endpoints. At least one endpoint must be READY.
 //
 // The shares ready and unproven are fractions of the weight of the endpoints that are READY or have
 // failed. unproven is the share of the READY endpoints that are unproven, and ready is the share of
@@ -230,7 +230,7 @@ func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 // the READY share would decrease whenever endpoints are added or reconnect. An unproven endpoint
 // that reconnects counts as failed, because a lost connection does not show that the endpoint has
 // recovered.
-func (c *Core[T]) Parts() (ready, unproven, failed float64) {
+func (c *Core[T]) Shares() (ready, unproven, failed float64) {
 	var readyWeight, unprovenWeight, failedWeight uint64
 	for _, child := range c.order {
 		switch {

@@ -51,8 +51,8 @@ func (c *Core) SetBalance(b *Balance) {
 	}
 }
 
-// SetFailedPart records the failed share of a READY child's weight, from 0 to 1.
-func (c *Core) SetFailedPart(name string, share float64) {
+// SetFailedShare records the failed share of a READY child's weight, from 0 to 1.
+func (c *Core) SetFailedShare(name string, share float64) {
 	if child, ok := c.children[name]; ok {
 		child.failedShare = share
 	}
@@ -78,8 +78,8 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// remainingCapacity returns the part of a child's capacity that has not failed. For a child that
-// does not exist, this is the whole capacity.
+// remainingCapacity returns a child's capacity without its failed share. For a child that does not
+// exist, this is the whole capacity.
 func (c *Core) remainingCapacity(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
 	case child == nil:

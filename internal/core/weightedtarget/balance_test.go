@@ -59,7 +59,7 @@ func (c *zoneTest) report(text string) {
 	fmt.Sscan(text, &name, &state, &failed)
 	c.Report(name, stateNames[state])
 	if state == "READY" {
-		c.SetFailedPart(name, failed)
+		c.SetFailedShare(name, failed)
 	}
 	c.record(c.Rebalance())
 	if c.Stale() {

@@ -37,6 +37,6 @@ func Receiver(r *discovery.Receiver) *discovery.Receiver {
 		Unconfirmed: func(err error, since time.Time) { defer Wait(); r.Unconfirmed(err, since) },
 		Rejected:    func(err error) { defer Wait(); r.Rejected(err) },
 		Trying:      func(text string) { defer Wait(); r.Trying(text) },
-		Parts:       func(parts []discovery.Mechanism) { defer Wait(); r.Parts(parts) },
+		Mechanisms:  func(list []discovery.Mechanism) { defer Wait(); r.Mechanisms(list) },
 	})
 }

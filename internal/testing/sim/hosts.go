@@ -33,11 +33,11 @@ func newHosts(w *World, truth EndpointSet, first int) *hosts {
 }
 
 func (h *hosts) Target() string {
-	parts := make([]string, len(h.addresses))
-	for i := range parts {
-		parts[i] = url.PathEscape("dns:///h" + strconv.Itoa(h.firstIndex+i) + ":50051")
+	entries := make([]string, len(h.addresses))
+	for i := range entries {
+		entries[i] = url.PathEscape("dns:///h" + strconv.Itoa(h.firstIndex+i) + ":50051")
 	}
-	return fmt.Sprintf("failover:///%s?refresh=%s", strings.Join(parts, ","), h.refresh)
+	return fmt.Sprintf("failover:///%s?refresh=%s", strings.Join(entries, ","), h.refresh)
 }
 
 func (h *hosts) Options() []given.Option {

@@ -77,8 +77,8 @@ const (
 )
 
 // bounds are the marks with code of their own. They do not include limits that an hour cannot
-// reach, and limits that cannot be observed from outside: the longest ejection, HushOfPart and the
-// waits within one source.
+// reach, and limits that cannot be observed from outside: the longest ejection, HushOfMechanism and
+// the waits within one source.
 var bounds = []mark{
 	{markHealed, "conclude"},
 	{markSurvivor, "judgeSurvivor"},

@@ -64,11 +64,11 @@ func (n *names) entryName(i int) string { return "p" + strconv.Itoa(n.firstIndex
 func (n *names) KeepsEmptyPriorities() bool { return true }
 
 func (n *names) Target() string {
-	parts := make([]string, n.count)
-	for i := range parts {
-		parts[i] = url.PathEscape("sim:///" + n.entryName(i))
+	entries := make([]string, n.count)
+	for i := range entries {
+		entries[i] = url.PathEscape("sim:///" + n.entryName(i))
 	}
-	return "failover:///" + strings.Join(parts, ",")
+	return "failover:///" + strings.Join(entries, ",")
 }
 
 func (n *names) Options() []given.Option {

@@ -103,13 +103,13 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 // because its viewers must not be able to disturb the program.
 func (p *page) withControls(body []byte) ([]byte, error) {
 	var buffer bytes.Buffer
-	err := p.controller.withGroups(func(groups []*group, said string) error {
+	err := p.controller.withGroups(func(groups []*group, lastAction string) error {
 		return controls.Execute(&buffer, struct {
-			Groups []*group
-			Verbs  []action
-			Said   string
-			Most   int
-		}{groups, pageActions, said, maxWeight})
+			Groups     []*group
+			Verbs      []action
+			LastAction string
+			Most       int
+		}{groups, pageActions, lastAction, maxWeight})
 	})
 	if err != nil {
 		return nil, err

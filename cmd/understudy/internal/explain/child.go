@@ -189,7 +189,7 @@ func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Actio
 		}
 		core.Report(a.Child, weightedtarget.Ready)
 		_, failed := l.readyShares()
-		core.SetFailedPart(a.Child, failed)
+		core.SetFailedShare(a.Child, failed)
 	}
 }
 

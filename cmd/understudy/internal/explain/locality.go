@@ -136,7 +136,7 @@ func (l *locality) readyShares() (ready, failed float64) {
 	if l.pickFirst {
 		return 1, 0
 	}
-	ready, _, failed = l.core.Parts()
+	ready, _, failed = l.core.Shares()
 	return ready, failed
 }
 

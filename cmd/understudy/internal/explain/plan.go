@@ -68,7 +68,7 @@ func newPlan(mechanisms []clusterfile.Mechanism, settings topology.Settings) (pl
 func treeOf(i int, mechanism clusterfile.Mechanism, settings topology.Settings, isAggregate bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if isAggregate {
-		name = fmt.Sprint("part", i)
+		name = fmt.Sprint("mechanism", i)
 	}
 	if mechanism.Endpoints == nil {
 		target := topology.Target{Name: name + "/"}

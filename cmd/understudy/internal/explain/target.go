@@ -41,20 +41,20 @@ func resolveTarget(ctx context.Context, opts Options) (*explanation, topology.Se
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	news, err := await(ctx, target, options.Program{Sources: sources})
+	state, err := await(ctx, target, options.Program{Sources: sources})
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
 	s := &explanation{name: name}
-	if news.Why != "" {
-		s.notes = append(s.notes, news.Why)
+	if state.Why != "" {
+		s.notes = append(s.notes, state.Why)
 	}
-	for _, mechanism := range news.Found {
+	for _, mechanism := range state.Mechanisms {
 		if err := s.add(mechanism); err != nil {
 			return nil, topology.Settings{}, err
 		}
 	}
-	for _, name := range news.Waiting {
+	for _, name := range state.Waiting {
 		s.notes = append(s.notes, fmt.Sprintf("%s: no answer within %v", name, maxWait))
 	}
 	return s, topology.Settings(settings), nil
@@ -62,65 +62,65 @@ func resolveTarget(ctx context.Context, opts Options) (*explanation, topology.Se
 
 // await follows a target until each discovery mechanism has answered or failed, but no longer than
 // maxWait. It returns the latest state of the mechanisms.
-func await(ctx context.Context, target string, program options.Program) (last join.News, err error) {
-	news := make(chan join.News, 1)
-	stop, err := resolving.Follow(target, program, func(n join.News) {
+func await(ctx context.Context, target string, program options.Program) (last join.State, err error) {
+	states := make(chan join.State, 1)
+	stop, err := resolving.Follow(target, program, func(state join.State) {
 		select {
-		case <-news: // discard an older value that was not received
+		case <-states: // discard an older value that was not received
 		default:
 		}
-		news <- n
+		states <- state
 	})
 	if err != nil {
-		return join.News{}, err
+		return join.State{}, err
 	}
 	defer stop()
 	timeout := time.NewTimer(maxWait)
 	defer timeout.Stop()
 	for waiting := true; waiting; {
 		select {
-		case last = <-news:
+		case last = <-states:
 			waiting = len(last.Waiting) > 0
 		case <-timeout.C:
 			waiting = false
 		case <-ctx.Done():
-			return join.News{}, ctx.Err()
+			return join.State{}, ctx.Err()
 		}
 	}
 	switch {
-	case len(last.Found) > 0:
+	case len(last.Mechanisms) > 0:
 		return last, nil
 	case last.Why == "":
 		last.Why = fmt.Sprintf("%s: nothing was heard for %v", resolving.Shown(target), maxWait)
 	}
-	return join.News{}, fmt.Errorf("%w: %s", ErrNoAnswer, last.Why)
+	return join.State{}, fmt.Errorf("%w: %s", ErrNoAnswer, last.Why)
 }
 
-func (s *explanation) add(answer join.Found) error {
-	mechanism := clusterfile.Mechanism{Cluster: answer.Name}
+func (s *explanation) add(state join.MechanismState) error {
+	mechanism := clusterfile.Mechanism{Cluster: state.Name}
 	if mechanism.Cluster == "" {
 		mechanism.Cluster = s.name
 	}
-	prefix := strings.TrimPrefix(answer.Name+": ", ": ")
-	if answer.Answer == nil {
-		mechanism.Err = errors.New(prefix + answer.Trouble)
+	prefix := strings.TrimPrefix(state.Name+": ", ": ")
+	if state.Answer == nil {
+		mechanism.Err = errors.New(prefix + state.Trouble)
 		s.mechanisms = append(s.mechanisms, mechanism)
 		return nil
 	}
-	if answer.Trouble != "" {
-		s.notes = append(s.notes, prefix+answer.Trouble)
+	if state.Trouble != "" {
+		s.notes = append(s.notes, prefix+state.Trouble)
 	}
-	for _, note := range answer.Answer.Notes {
+	for _, note := range state.Answer.Notes {
 		s.notes = append(s.notes, prefix+note)
 	}
-	if answer.OutlierDetection != "" {
-		o, err := topology.ParseOutlierDetection(answer.OutlierDetection)
+	if state.OutlierDetection != "" {
+		o, err := topology.ParseOutlierDetection(state.OutlierDetection)
 		if err != nil {
 			return err
 		}
 		mechanism.OutlierDetection = o
 	}
-	mechanism.Endpoints = envoy.Write(mechanism.Cluster, answer.Answer)
+	mechanism.Endpoints = envoy.Write(mechanism.Cluster, state.Answer)
 	s.mechanisms = append(s.mechanisms, mechanism)
 	return nil
 }

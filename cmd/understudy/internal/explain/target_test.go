@@ -25,7 +25,7 @@ func init() {
 	discovery.Register("outage", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		inner := scriptedSource(func(r *discovery.Receiver) { _ = r.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.1:443"})) })
 		return []discovery.Mechanism{{Source: scriptedSource(func(r *discovery.Receiver) {
-			r.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
+			r.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: inner}})
 			r.Unconfirmed(errors.New("the server cannot be reached"), time.Now())
 		})}}, nil
 	})

@@ -156,7 +156,7 @@ func (f *files) load(path string) (c content, known bool) {
 	}
 	state := file.Look(f.notice(path))
 	if state == filewatch.Unfinished {
-		if err := file.Restless(); err != nil {
+		if err := file.CheckUnfinished(); err != nil {
 			f.log.Warn("not read yet", "error", err.Error())
 		}
 	}

@@ -73,7 +73,7 @@ func (f *followedTargets) start(text string) (err error) {
 		return fmt.Errorf("cluster %.100q is given twice; want another name for one of the targets, as in NAME=TARGET", t.name)
 	}
 	f.list = append(f.list, t)
-	stop, err := resolving.Follow(target, f.program, func(n join.News) { f.receive(t, n) })
+	stop, err := resolving.Follow(target, f.program, func(state join.State) { f.receive(t, state) })
 	t.stop = stop
 	return err
 }
@@ -94,13 +94,13 @@ func splitFrom(text string) (name, target string, err error) {
 	return name, target, nil
 }
 
-func (f *followedTargets) receive(t *followedTarget, n join.News) {
+func (f *followedTargets) receive(t *followedTarget, state join.State) {
 	var answers []*topology.Checked
 	var problems, notes []string
-	if n.Why != "" {
-		problems = append(problems, n.Why)
+	if state.Why != "" {
+		problems = append(problems, state.Why)
 	}
-	for _, mechanism := range n.Found {
+	for _, mechanism := range state.Mechanisms {
 		if mechanism.Trouble != "" {
 			problems = append(problems, strings.TrimPrefix(mechanism.Name+": ", ": ")+mechanism.Trouble)
 		}
@@ -120,7 +120,7 @@ func (f *followedTargets) receive(t *followedTarget, n join.News) {
 	if cluster != nil {
 		t.pending = cluster
 	}
-	switch complete := len(n.Waiting) == 0 || t.cluster != nil; {
+	switch complete := len(state.Waiting) == 0 || t.cluster != nil; {
 	case t.pending == nil:
 	case complete:
 		t.cluster, t.pending = t.pending, nil
@@ -128,7 +128,7 @@ func (f *followedTargets) receive(t *followedTarget, n join.News) {
 		t.firstAnswerTimer = time.AfterFunc(mechanismTimeout, func() { f.stopWaiting(t) })
 	}
 	f.logChanges(t, strings.Join(problems, "; "), strings.Join(notes, "; "))
-	t.waiting = len(n.Waiting) > 0
+	t.waiting = len(state.Waiting) > 0
 	f.mu.Unlock()
 	f.notify()
 }
@@ -191,9 +191,9 @@ func (f *followedTargets) stopWaiting(t *followedTarget) {
 
 // ignoredSettings describes the settings of an answer that are ignored: its outlier detection, and
 // its drops if an earlier mechanism has answered. A cluster has only one set of drops.
-func ignoredSettings(mechanism join.Found, earlierAnswers int) (notes []string) {
+func ignoredSettings(mechanism join.MechanismState, earlierAnswers int) (notes []string) {
 	if earlierAnswers > 0 && len(mechanism.Answer.Drops) > 0 {
-		notes = append(notes, mechanism.Name+": its drops have no effect, because they are not those of the first part")
+		notes = append(notes, mechanism.Name+": its drops have no effect, because they are not those of the first mechanism")
 	}
 	if mechanism.OutlierDetection != "" {
 		notes = append(notes, mechanism.Name+": its outlier_detection has no effect")

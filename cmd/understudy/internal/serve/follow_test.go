@@ -31,7 +31,7 @@ func TestFrom(t *testing.T) {
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
 	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
 	if notes, _ := l.wait(t, "not all of the target is served")["notes"].(string); !strings.Contains(notes, "west.yaml: its drops have no effect") {
-		t.Errorf("the log says %q, want that the drops of the second part have no effect", notes)
+		t.Errorf("the log says %q, want that the drops of the second mechanism have no effect", notes)
 	}
 	l.waitForEndpoints(t, 3)
 	next := requestEndpoints(t, openStream(t, s, nil), "shop")
@@ -46,7 +46,7 @@ func TestFrom(t *testing.T) {
 	if problem, _ := l.wait(t, "target fails, what it led to before is still served")["error"].(string); !strings.Contains(problem, "east.yaml:3:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
-	expectServed(t, s, "with a broken part", map[string]int{"a": 1, "shop": 4})
+	expectServed(t, s, "with a broken entry", map[string]int{"a": 1, "shop": 4})
 	write(t, filepath.Join(dir, "east.yaml"), endpoints("1"))
 	if got := next(); got != 3 {
 		t.Errorf("%d endpoints once it is mended, want 3", got)
@@ -68,7 +68,7 @@ func TestFromTargetWithoutAnswer(t *testing.T) {
 	if got := len(receive(t, stream).GetResources()); got != 1 {
 		t.Errorf("%d clusters, want the one that is there now", got)
 	}
-	expectServed(t, s, "with a part that is there", map[string]int{"a": 1, "shop": 1})
+	expectServed(t, s, "with an entry that is there", map[string]int{"a": 1, "shop": 1})
 }
 
 func TestFromSurvivesRestart(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFromRejectsInvalidTargets(t *testing.T) {
 		{"file:///a?nosuch=1", `unknown parameter "nosuch"`},
 		{"=127.0.0.1:5", "has no name; want NAME=TARGET"},
 		{"xdstp:=127.0.0.1:5", "want host:port"},
-		{"", "target has no parts"},
+		{"", "target has no entries"},
 	} {
 		_, err := Start(context.Background(), Options{Listen: "127.0.0.1:0", From: []string{test.from}})
 		if err == nil || !strings.Contains(err.Error(), "--from: ") || !strings.Contains(err.Error(), test.want) {

@@ -106,7 +106,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 				events = append(events, Event{Time: e.Time, Kind: kindEvent, Channel: c.ID, Target: sanitize(c.Target), Text: sanitize(e.Text)})
 			}
 		}
-		if status := strings.Join([]string{c.State, c.InUse, c.Said(), staleSources(c)}, "\n"); status != tracked.status {
+		if status := strings.Join([]string{c.State, c.InUse, c.Headline(), staleSources(c)}, "\n"); status != tracked.status {
 			tracked.status = status
 			events = append(events, statusOf(c, page.Time))
 		}
@@ -133,7 +133,7 @@ func staleSources(c *debugpage.Channel) (names string) {
 
 func statusOf(c *debugpage.Channel, now time.Time) Event {
 	e := Event{
-		Time: now, Kind: kindStatus, Channel: c.ID, Target: sanitize(c.Target), Text: sanitize(c.Said()),
+		Time: now, Kind: kindStatus, Channel: c.ID, Target: sanitize(c.Target), Text: sanitize(c.Headline()),
 		State: sanitize(c.State), InUse: sanitize(c.InUse), Tree: c.Tree, channel: c,
 	}
 	for _, reason := range c.Why {

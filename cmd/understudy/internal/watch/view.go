@@ -99,7 +99,7 @@ func (p *renderer) headline(c *debugpage.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(toneStrong, truncate(c.Label(), max(minColumns, p.columns-state.cells()-2)))
 	p.lines = append(p.lines, append(name.padTo(p.columns-state.cells()), state...))
-	since := c.SaidSince()
+	since := c.HeadlineSince()
 	duration, t := "", stateTone(c.State)
 	if since != nil {
 		duration = ago(since, p.page.Time)
@@ -107,7 +107,7 @@ func (p *renderer) headline(c *debugpage.Channel) {
 	if c.Failing() {
 		t = toneBad
 	}
-	p.text(t, "", c.SaidFor(duration), 3)
+	p.text(t, "", c.HeadlineFor(duration), 3)
 	for _, reason := range c.Reasons() {
 		p.text(tonePlain, "  ", reason, 3)
 	}

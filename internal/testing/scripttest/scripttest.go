@@ -1,6 +1,6 @@
-// Package toldtest has a source whose answers a test sends, and helpers that open channels and
+// Package scripttest has a source whose answers a test sends, and helpers that open channels and
 // start servers. It works only in a synctest bubble. For tests only.
-package toldtest
+package scripttest
 
 import (
 	"testing"

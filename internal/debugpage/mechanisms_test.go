@@ -12,7 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 // All sources fail. The page must show the error of each source. It must also show the start time
@@ -20,7 +20,7 @@ import (
 func TestFailingSourcesAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &fakeSource{}, &fakeSource{}
-		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil)
+		scripttest.Open(t, t.Name(), []discovery.Mechanism{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil)
 		a.Receiver.Fail(errors.New("no such host"))
 		synctest.Wait()
 		if c, page := channel(t); c.State != "CONNECTING" || len(c.Why) != 1 {
@@ -43,7 +43,7 @@ func TestFailingSourcesAreNamed(t *testing.T) {
 func TestPrioritiesAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last, first := &fakeSource{}, &fakeSource{} // last gets the higher priority, against the order of names
-		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
+		scripttest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
 		for _, s := range []*fakeSource{last, first} {
 			s.Receiver.Update(flat.Answer(newEndpoint(0, "us-east", "x", 1)))
 		}

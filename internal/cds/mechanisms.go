@@ -24,7 +24,7 @@ type Maker struct {
 	// the endpoints of two servers are not mixed.
 	Scope int
 
-	previous map[string]discovery.Source // the sources that the last call of Parts used, by key
+	previous map[string]discovery.Source // the sources that the last call of Mechanisms used, by key
 	current  map[string]discovery.Source // the sources that the current call uses, by key
 }
 
@@ -64,9 +64,9 @@ func Resolve(first string, lookup func(name string) Known) *Graph {
 	return g
 }
 
-// Parts returns the discovery mechanisms of a resolved cluster. There is at least one. explain
+// Mechanisms returns the discovery mechanisms of a resolved cluster. There is at least one. explain
 // returns the error of an entry with more details, and may be nil.
-func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (mechanisms []discovery.Mechanism) {
+func (m *Maker) Mechanisms(g *Graph, explain func(clusters.Entry) error) (mechanisms []discovery.Mechanism) {
 	m.current = make(map[string]discovery.Source)
 	for _, e := range g.List {
 		mechanism := discovery.Mechanism{Name: e.Name, Source: m.source(e, g.Known[e.Name], explain)}
@@ -142,7 +142,7 @@ func (o *comparableSource) Size() int {
 // reported as having no effect.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Parts(nil, resolver.Target{URL: u}) // creates sources, but does not start them
+		_, _ = t.Mechanisms(nil, resolver.Target{URL: u}) // creates sources, but does not start them
 	}
 }
 
@@ -151,7 +151,7 @@ func Reach(t *discovery.Target) {
 func (m *Maker) dns(host string) discovery.Source {
 	return m.reuse("dns "+host, func() (discovery.Source, error) {
 		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
-		mechanisms, err := m.Target.Parts(nil, resolver.Target{URL: url.URL{
+		mechanisms, err := m.Target.Mechanisms(nil, resolver.Target{URL: url.URL{
 			Scheme: failover.Scheme, Path: "/dns:///" + host, RawPath: "/" + list,
 		}})
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-const errNestedList = "it is a part and gives a list of parts: want these in the list that it is in"
+const errNestedList = "it sends a list although it is in a list: want its entries in the list that it is in"
 
 // Replaced is called when a source has answered with a list of mechanisms. The list must not be
 // empty, and its names must be distinct. It replaces the source's previous answer or list. If an
@@ -25,7 +25,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	c.confirmAnswer(m)
 	c.setList(m, list)
 	m.answerOrigin = ownSource
-	c.addAction(Action{Kind: Keep, ID: id, Parts: list, At: c.now})
+	c.addAction(Action{Kind: Keep, ID: id, List: list, At: c.now})
 	c.addAction(Action{Kind: Accept, ID: id})
 	return c.takeActions()
 }

@@ -106,7 +106,7 @@ func TestMechanismReplacedWhileItAnswers(t *testing.T) {
 		l := newListLab(t)
 		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
 		source := &waitingSource{sleep: func() { time.Sleep(time.Second) }}
-		l.listSource.raw.Parts([]discovery.Mechanism{{Name: "a", Source: source}})
+		l.listSource.raw.Mechanisms([]discovery.Mechanism{{Name: "a", Source: source}})
 		time.Sleep(2 * time.Second)
 		_ = l.listSource.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))
 		time.Sleep(90 * time.Second)

@@ -7,7 +7,7 @@ import (
 
 // The READY share must not depend on an endpoint that is CONNECTING, unless the endpoint has failed
 // and has not been READY since.
-func TestReadyPart(t *testing.T) {
+func TestReadyShare(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
 	var children []*Child[int]
@@ -36,7 +36,7 @@ func TestReadyPart(t *testing.T) {
 	} {
 		core.Reported(children[step.child], step.state, time.Time{})
 		core.Publish(time.Time{})
-		if ready, unproven, _ := core.Parts(); ready != step.want || unproven != 0 {
+		if ready, unproven, _ := core.Shares(); ready != step.want || unproven != 0 {
 			t.Errorf("after %d reported %v: %v is READY, %v unproven, want %v and 0", step.child, step.state, ready, unproven, step.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestFailureIsPublishedOnce(t *testing.T) {
 }
 
 // An endpoint that is unproven after an ejection counts as failed while it is not READY.
-func TestUnprovenPart(t *testing.T) {
+func TestUnprovenShare(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
 	var children []*Child[int]
@@ -75,26 +75,26 @@ func TestUnprovenPart(t *testing.T) {
 	core.Endpoints()
 	core.End()
 	core.Publish(time.Time{})
-	checkParts := func(ready, unproven float64) {
+	checkShares := func(ready, unproven float64) {
 		t.Helper()
 		if _, due := core.Due(); !due {
 			t.Error("the state is not due to be published")
 		}
 		core.Publish(time.Time{})
-		if gotReady, gotUnproven, _ := core.Parts(); gotReady != ready || gotUnproven != unproven {
+		if gotReady, gotUnproven, _ := core.Shares(); gotReady != ready || gotUnproven != unproven {
 			t.Errorf("%v is READY, %v unproven, want %v and %v", gotReady, gotUnproven, ready, unproven)
 		}
 	}
 	core.Unproven(children[1], true)
-	checkParts(0.625, 0.375)
+	checkShares(0.625, 0.375)
 	core.Reported(children[2], TransientFailure, time.Time{})
-	checkParts(0.125, 0.375)
+	checkShares(0.125, 0.375)
 	core.Reported(children[1], Connecting, time.Time{})
-	checkParts(0.125, 0)
+	checkShares(0.125, 0)
 	core.Reported(children[1], Ready, time.Time{})
-	checkParts(0.125, 0.375)
+	checkShares(0.125, 0.375)
 	core.Unproven(children[1], false)
-	checkParts(0.5, 0)
+	checkShares(0.5, 0)
 	core.Unproven(children[1], false)
 	if _, due := core.Due(); due {
 		t.Error("an unchanged state is due to be published")

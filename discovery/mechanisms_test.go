@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// listLab is a channel whose source sends lists of discovery mechanisms (Receiver.Parts).
+// listLab is a channel whose source sends lists of discovery mechanisms (Receiver.Mechanisms).
 type listLab struct {
 	t          *testing.T
 	cc         *channel
@@ -33,7 +33,7 @@ func (l *listLab) sendList(namesAndSources ...any) {
 	for i := 0; i < len(namesAndSources); i += 2 {
 		list = append(list, discovery.Mechanism{Name: namesAndSources[i].(string), Source: namesAndSources[i+1].(discovery.Source), Authority: "not counted"})
 	}
-	l.listSource.Parts(list)
+	l.listSource.Mechanisms(list)
 }
 
 func (l *listLab) wantUpdates(want string) {
@@ -184,16 +184,16 @@ func TestMechanismErrors(t *testing.T) {
 		a, b := &fakeSource{}, &fakeSource{startError: "cannot start"}
 		l.sendList("a", a, "b", b)
 		a.Fail(errors.New("no such cluster"))
-		l.wantUpdates("error x: no part has an address: a: no such cluster; b: cannot start")
+		l.wantUpdates("error x: no entry has an address: a: no such cluster; b: cannot start")
 		c := &fakeSource{}
 		l.sendList("c", c)
 		c.Fail(errors.New("nor that"))
 		l.wantUpdates("error x: c: nor that")
-		before := logged.Count("x: part 1 has no name")
-		l.listSource.Parts(nil)
-		l.listSource.Parts([]discovery.Mechanism{{Source: c}})
+		before := logged.Count("x: mechanism 1 has no name")
+		l.listSource.Mechanisms(nil)
+		l.listSource.Mechanisms([]discovery.Mechanism{{Source: c}})
 		l.wantUpdates("")
-		if got := logged.Count("x: part 1 has no name") - before; got != 1 {
+		if got := logged.Count("x: mechanism 1 has no name") - before; got != 1 {
 			t.Errorf("a list with a mistake is logged %d times, want once", got)
 		}
 	})
@@ -226,7 +226,7 @@ func TestMechanismReresolution(t *testing.T) {
 // the channel must close both sources.
 func TestMechanismListInStart(t *testing.T) {
 	a := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
-	listSource := &fakeSource{onStart: func(s *fakeSource) { s.Parts([]discovery.Mechanism{{Name: "a", Source: a}}) }}
+	listSource := &fakeSource{onStart: func(s *fakeSource) { s.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a}}) }}
 	cc := &channel{}
 	r := build(t, newSourceBuilder(listSource), cc)
 	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
@@ -237,7 +237,7 @@ func TestMechanismListInStart(t *testing.T) {
 		t.Errorf("closed %d and %d times, want once each", a.closeCount, listSource.closeCount)
 	}
 	late := &fakeSource{}
-	listSource.Parts([]discovery.Mechanism{{Name: "late", Source: late}})
+	listSource.Mechanisms([]discovery.Mechanism{{Name: "late", Source: late}})
 	if late.Receiver != nil {
 		t.Error("a source is started after Close")
 	}
@@ -252,13 +252,13 @@ func TestListFromNamedMechanism(t *testing.T) {
 		{Name: "other", Source: other, Authority: "other.example.com"},
 	}), cc)
 	defer r.Close()
-	listSource.Parts([]discovery.Mechanism{{Name: "a", Source: a, Authority: "forged"}})
+	listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a, Authority: "forged"}})
 	a.sendAddresses("10.0.0.1:1")
 	if got, want := cc.take(), `state 10.0.0.1:1/whole.example.com["whole/a/child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
 	other.sendAddresses("10.0.0.2:1")
-	listSource.Parts([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: &fakeSource{onStart: func(s *fakeSource) { s.Fail(errors.New("x")) }}}})
+	listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: &fakeSource{onStart: func(s *fakeSource) { s.Fail(errors.New("x")) }}}})
 	if got, want := cc.take(), `state 10.0.0.1:1/whole.example.com["whole/a/child0" "/"] 10.0.0.2:1/other.example.com["other/child0" "/"]`; !strings.HasSuffix(got, want) {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
@@ -272,7 +272,7 @@ func TestMechanismListAfterIdle(t *testing.T) {
 	b := newSourceBuilder(listSource)
 	cc := &channel{}
 	r := build(t, b, cc)
-	listSource.Parts([]discovery.Mechanism{{Name: "a", Source: a}})
+	listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a}})
 	a.sendAddresses("10.0.0.1:1")
 	r.Close()
 	cc.take()

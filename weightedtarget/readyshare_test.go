@@ -16,7 +16,7 @@ func (halfReadyPicker) ReadyShare() float64 { return 0.5 }
 
 // The policy's READY share must be the average of its targets' READY shares, by weight. Retained
 // targets must not count, nor targets that are connecting for the first time.
-func TestReadyPart(t *testing.T) {
+func TestReadyShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
 		defer h.policy.Close()
@@ -51,7 +51,7 @@ func TestReadyPart(t *testing.T) {
 
 // A target reconnects. The READY share must stay the same: only the weight that was not READY
 // before counts as lost.
-func TestReadyPartOfReconnectingTarget(t *testing.T) {
+func TestReadyShareOfReconnectingTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
 		defer h.policy.Close()
@@ -76,7 +76,7 @@ type unprovenPicker struct{ halfReadyPicker }
 
 func (unprovenPicker) UnprovenShare() float64 { return 0.25 }
 
-func TestUnprovenPart(t *testing.T) {
+func TestUnprovenShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
 		defer h.policy.Close()

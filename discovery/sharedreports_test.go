@@ -29,7 +29,7 @@ func startLogged(t *testing.T, s discovery.Source) *reportLog {
 		Unconfirmed: func(err error, since time.Time) { add("doubt(%v,%v)", err, since.IsZero()) },
 		Rejected:    func(err error) { add("reject(%v)", err) },
 		Trying:      func(text string) { add("try(%s)", text) },
-		Parts:       func(parts []discovery.Mechanism) { add("parts%d", len(parts)) },
+		Mechanisms:  func(list []discovery.Mechanism) { add("list%d", len(list)) },
 		Remembered:  func() map[string]discovery.Name { return map[string]discovery.Name{"a": {}} },
 	}))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestSharedSourceReports(t *testing.T) {
 			{func() { s.Unconfirmed(nil, time.Time{}) }, "doubt(<nil>,true)", "answer3"},
 			{func() { s.raw.Fail(lostErr); s.Fail(errors.New("worse")) }, "fail(worse)", "answer3 fail(worse)"},
 			{func() { s.raw.Confirm(); s.Fail(lostErr) }, "confirm fail(lost)", "answer3 fail(lost)"},
-			{func() { s.Parts([]discovery.Mechanism{{Name: "a", Source: failingSource{}}}) }, "parts1", "parts1"},
+			{func() { s.Mechanisms([]discovery.Mechanism{{Name: "a", Source: failingSource{}}}) }, "list1", "list1"},
 		} {
 			step.report()
 			if got := early.take(); got != step.early {
