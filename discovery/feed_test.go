@@ -217,7 +217,7 @@ func TestErrorNamesEmptyMechanisms(t *testing.T) {
 		if got, want := stateattr.ChannelOf(cc.lastState).Empty, "x:///y: emptied.one: "+noEndpoints+"; emptied.two: "+notDeployed; got != want {
 			t.Errorf("the reason for an empty channel is %q, want %q", got, want)
 		}
-		for _, want := range []string{"x: emptied.one: " + noEndpoints + ": no call can be made", "x: emptied.two: " + notDeployed + ": no call can be made"} {
+		for _, want := range []string{"x: emptied.one: " + noEndpoints + ": no calls can be made", "x: emptied.two: " + notDeployed + ": no calls can be made"} {
 			if logged.Count(want) != 1 {
 				t.Errorf("no line of the log has %q", want)
 			}

@@ -117,8 +117,8 @@ func TestPreferWithoutEndpointLocationIsLogged(t *testing.T) {
 	} {
 		source := &fakeSource{}
 		kind, _, _ := strings.Cut(test.prefer, "&")
-		note := "prefer=" + kind + " has no effect: the source says no " + test.lacks
-		before := logged.Count("has no effect: the source says no ")
+		note := "prefer=" + kind + " has no effect: the source gives no " + test.lacks
+		before := logged.Count("has no effect: the source gives no ")
 		r, err := newSourceBuilder(source).Build(target("x:///y?node=n&zone=a&prefer="+test.prefer), &channel{}, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestPreferWithoutEndpointLocationIsLogged(t *testing.T) {
 		if test.lacks != "" {
 			want = 1
 		}
-		if all, n := logged.Count("has no effect: the source says no ")-before, logged.Count(note)-named; all != want || want > 0 && n != 1 {
+		if all, n := logged.Count("has no effect: the source gives no ")-before, logged.Count(note)-named; all != want || want > 0 && n != 1 {
 			t.Errorf("prefer=%s of %+v: %d log lines about it, %d with %q; want %d", test.prefer, test.locality, all, n, test.lacks, want)
 		}
 	}

@@ -41,7 +41,7 @@ func TestRestartWithBrokenFileLosesNoCall(t *testing.T) {
 			breakFile(t, d)
 			d.server.kill()
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
-			d.server.wait(t, "client asks")
+			d.server.wait(t, "client request")
 			if name == "beside a good one" {
 				d.server.wait(t, "client ACK") // for the cluster in the other file
 			} else {

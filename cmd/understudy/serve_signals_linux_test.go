@@ -23,7 +23,7 @@ func TestSIGHUPReloadsFiles(t *testing.T) {
 	must(t, file.Close())
 	must(t, os.Chtimes(path, old, old))
 	must(t, s.Process.Signal(syscall.SIGHUP))
-	if problem, _ := s.awaitLog(t, "rejected, what it held before is still served")["error"].(string); !strings.Contains(problem, "port_value is 0") {
+	if problem, _ := s.awaitLog(t, "rejected, its last good content is still served")["error"].(string); !strings.Contains(problem, "port_value is 0") {
 		t.Errorf("the log says %q", problem)
 	}
 	must(t, s.Process.Signal(syscall.SIGTERM))

@@ -71,7 +71,7 @@ func TestUnreadLogDoesNotBlock(t *testing.T) {
 	if code, body := s.get(t, "/healthz"); code != 200 {
 		t.Errorf("/healthz answers %d %q", code, body)
 	}
-	if n, _ := s.awaitLog(t, "log lines were dropped, since nobody read them")["lines"].(float64); n < 1 {
+	if n, _ := s.awaitLog(t, "log lines were dropped, because nobody read them")["lines"].(float64); n < 1 {
 		t.Errorf("the log says that %v lines are missing", n)
 	}
 	s.fillLog(t)

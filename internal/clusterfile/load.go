@@ -67,7 +67,7 @@ func Read(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, Reason(err))
 	case info.IsDir():
-		return nil, fmt.Errorf("%s: is a directory, want a file of endpoints", path)
+		return nil, fmt.Errorf("%s: is a directory, want an endpoints file", path)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: is not a regular file", path)
 	case info.Size() > MaxSize:

@@ -151,7 +151,7 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none.yaml"): "none.yaml: no such file or directory",
-		dir:                             ": is a directory, want a file of endpoints",
+		dir:                             ": is a directory, want an endpoints file",
 		huge:                            "huge.yaml: has 1073741824 bytes or more, want at most 16777216 (16 MiB)",
 		os.DevNull:                      "/dev/null: is not a regular file",
 	} {

@@ -95,7 +95,7 @@ func (c *Channel) takesCalls() bool { return !c.Idle && (c.State == "READY" || c
 
 func (c *Channel) ending() string {
 	if c.Idle {
-		return ": nobody calls, and nothing is connected. Below is what it looked like last."
+		return ": there are no calls and no connections. Below is the last known state."
 	}
 	return "."
 }
@@ -115,7 +115,7 @@ func (c *Channel) beginning() string {
 	case c.State == "CONNECTING":
 		return "Calls wait"
 	}
-	return "Calls are taken"
+	return "Calls can be sent"
 }
 
 // Reasons returns a line with the problem of the priority in use, if it has one, and a line for

@@ -219,7 +219,7 @@ func TestIdleChannelIsShownWithLastTree(t *testing.T) {
 		if c.Tree.BusySince != nil {
 			t.Errorf("the idle channel is shown as busy since %v", c.Tree.BusySince)
 		}
-		wantTexts(t, page, "Idle: nobody calls", "a:443")
+		wantTexts(t, page, "Idle: there are no calls", "a:443")
 		cc.Connect()
 		synctest.Wait()
 		s.Receiver.Update(flat.Answer(endpoint))

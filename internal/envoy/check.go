@@ -139,7 +139,7 @@ func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 			continue
 		}
 		if first, ok := c.addresses[target]; ok {
-			c.problems.Add(path(), "address %s is that of endpoints[%d].lb_endpoints[%d] already", target, first.locality, first.endpoint)
+			c.problems.Add(path(), "address %s is already in endpoints[%d].lb_endpoints[%d]", target, first.locality, first.endpoint)
 			continue
 		}
 		c.addresses[target] = endpointIndex{i, j}

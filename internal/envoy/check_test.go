@@ -42,11 +42,11 @@ func TestRejected(t *testing.T) {
 		{cluster(newLocality(0, "us", "a*4294967295", "b", "c")), "endpoints[0].lb_endpoints[1].load_balancing_weight: the weights of the endpoints of this locality sum to more than 4294967295"},
 		{cluster(withWeight(4294967295, newLocality(0, "a")), newLocality(0, "b"), newLocality(0, "c")), "endpoints[1].load_balancing_weight: the weights of the localities of priority 0 sum to more than 4294967295"},
 		{cluster(newLocality(0, "us/a", "a"), newLocality(0, "us/a", "b")), `endpoints[1].locality: locality "us/a" is in priority 0 already, as endpoints[0]`},
-		{cluster(newLocality(0, "us", "a", "a")), "endpoints[0].lb_endpoints[1].endpoint.address: address a:80 is that of " + first + " already"},
-		{cluster(newLocality(0, "us", "::1"), newLocality(1, "eu", "0:0::0:1")), "endpoints[1].lb_endpoints[0].endpoint.address: address [::1]:80 is that of " + first + " already"},
+		{cluster(newLocality(0, "us", "a", "a")), "endpoints[0].lb_endpoints[1].endpoint.address: address a:80 is already in " + first},
+		{cluster(newLocality(0, "us", "::1"), newLocality(1, "eu", "0:0::0:1")), "endpoints[1].lb_endpoints[0].endpoint.address: address [::1]:80 is already in " + first},
 		{withChange(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Endpoints[0].LbEndpoints[0].GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: socket("10.0.0.1", 80)}}
-		}), first + ".endpoint.additional_addresses[0].address: address 10.0.0.1:80 is that of " + first + " already"},
+		}), first + ".endpoint.additional_addresses[0].address: address 10.0.0.1:80 is already in " + first},
 		{cluster(newLocality(1, "us", "a")), "endpoints[0].priority: priority 1 is used, but priority 0 has no locality that gets traffic"},
 		{cluster(newLocality(0, "us", "a"), newLocality(2, "eu", "b"), newLocality(2, "eu/c", "c")), "endpoints[1].priority: priority 2 is used, but priority 1 has no locality that gets traffic"},
 		{cluster(newLocality(0, "us", "a"), withWeight(0, newLocality(1, "eu", "b")), newLocality(2, "as", "c")), "endpoints[2].priority: priority 2 is used, but priority 1 has"},

@@ -191,7 +191,7 @@ func (c *Channel) logPreference(name string, s *slot, content *topology.Checked)
 	if content.Resolved != nil {
 		reason = " on endpoints without localities, such as those of DNS"
 	} else if missing := s.translator.Near.MissingFields(content.Answer); missing != "" && content.Endpoints > 0 {
-		reason = ": the source says no " + missing + " of any endpoint"
+		reason = ": the source gives no " + missing + " for any endpoint"
 	}
 	if reason != "" {
 		s.loggedPreference = true

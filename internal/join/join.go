@@ -284,7 +284,7 @@ func (j *Join) logNotes(s *slot, a core.Answer) {
 	}
 	list := c.Notes
 	if a.Why != "" {
-		list = append(slices.Clip(list), a.Why+": no call can be made")
+		list = append(slices.Clip(list), a.Why+": no calls can be made")
 	}
 	notes := strings.Join(list, "; ")
 	if notes != s.loggedNotes && notes != "" {

@@ -49,14 +49,14 @@ var lines = []line{
 	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.\d:18000: (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
 	{regexp.MustCompile(`: zoneCallers names zones that the source does not, which count as without endpoints: .*$`), (*World).zoneCallersLine},
-	{regexp.MustCompile(`: prefer=(\w+) has no effect(?:: the source says no (.*) of any endpoint| on endpoints without localities, such as those of DNS)$`), (*World).preferLine},
+	{regexp.MustCompile(`: prefer=(\w+) has no effect(?:: the source gives no (.*) for any endpoint| on endpoints without localities, such as those of DNS)$`), (*World).preferLine},
 	{regexp.MustCompile(`: outlier_detection of the cluster has no effect with pickFirst$`), (*World).pickFirstLine},
 	{regexp.MustCompile(`^(eds: cluster "sim\d"|file: /\S+): .*has no effect.*$`), (*World).uselessFieldLine},
 	{regexp.MustCompile(`^(eds: (sim\w*: eds: )?no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: cluster "sim\w*": (back to )?management server (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).noRecordsLine},
-	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no call can be made$`), (*World).noRecordsLine},
-	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no call can be made$`), (*World).emptyClusterLine},
+	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no calls can be made$`), (*World).noRecordsLine},
+	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no calls can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
 	// All channels have the options of all sources, so some options have no effect.
 	{regexp.MustCompile(`^\w+: an option of package \w+, which the program gives in Sources, has no effect: `), func(*World, []string) string { return "" }},
@@ -248,7 +248,7 @@ var lastErrorPattern = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)
 
 // duplicateAddressPattern matches the beginning of the error of a rejected resource, up to an
 // address that exists nowhere else.
-var duplicateAddressPattern = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is that of `)
+var duplicateAddressPattern = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is already in `)
 
 var addressPattern = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 

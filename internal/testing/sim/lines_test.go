@@ -27,7 +27,7 @@ func TestLogLineAboutDeletedService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kube{deleted: time.Now()}
 		w := &World{Log: newLog(), source: &mixed{entries: []mixedEntry{{Source: k, priorities: 1}}}, truth: EndpointSet{flat([]string{firstTier})}}
-		line := "failover: k8s://sim/a: Service a.sim has no pods that serve: no call can be made"
+		line := "failover: k8s://sim/a: Service a.sim has no pods that serve: no calls can be made"
 		w.checkLogLine("warning", line)
 		if broken := w.Log.Broken(); len(broken) > 0 {
 			t.Errorf("broken rules: %q, want none while the Service is deleted", broken)

@@ -67,10 +67,10 @@ func TestControlsBreakAndRestoreBackends(t *testing.T) {
 	for _, test := range []struct{ do, to, want, said string }{
 		{"kill", "priority 0", "killed killed killed serving serving", "Killed p0 us-east/a, us-east/b at "},
 		{"hang", "locality us-east/a", "hung hung killed serving serving", "Hung us-east/a at "},
-		{"fail", first, "errors hung killed serving serving", "Made to answer errors: 127.0.0.1:"},
+		{"fail", first, "errors hung killed serving serving", "Made to return errors: 127.0.0.1:"},
 		{"kill", first, "killed hung killed serving serving", "Killed 127.0.0.1:"},
 		{"restore", "priority 0", "serving serving serving serving serving", "Restored p0 us-east/a, us-east/b at "},
-		{"fail", "priority 1", "serving serving serving errors errors", "Made to answer errors: p1 eu-west/a at "},
+		{"fail", "priority 1", "serving serving serving errors errors", "Made to return errors: p1 eu-west/a at "},
 		{"restore", "priority 1", "serving serving serving serving serving", "Restored p1 eu-west/a at "},
 	} {
 		code, body, header := doRequest(t, http.MethodPost, server.URL+"/do", url.Values{"do": {test.do}, "to": {test.to}})

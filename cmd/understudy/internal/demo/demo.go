@@ -20,7 +20,7 @@ import (
 )
 
 // ErrUnexpectedResult is returned by Run if a phase did not go as expected.
-var ErrUnexpectedResult = errors.New("a phase is not as it should be")
+var ErrUnexpectedResult = errors.New("a phase did not go as expected")
 
 // The values of Options.Source.
 const (

@@ -72,7 +72,7 @@ func servePage(ctx context.Context, opts Options, page http.Handler) error {
 	stopped := context.AfterFunc(ctx, func() { server.Close() }) //nolint:errcheck // Serve returns the error
 	defer stopped()
 	fmt.Fprintf(opts.Out, "page: http://%s/\n", listener.Addr())
-	fmt.Fprintln(opts.Progress, "calls are made until you press Ctrl-C")
+	fmt.Fprintln(opts.Progress, "calls continue until you press Ctrl-C")
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -191,7 +191,7 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 		r.problem("%d of %d calls failed after the phase had settled: %v", failed, len(counted), lastErr)
 	}
 	if p.maxFailed == 0 && 1000*r.Failed > len(all) {
-		r.problem("%d of %d calls failed, although each is tried again: %v", r.Failed, len(all), r.lastError)
+		r.problem("%d of %d calls failed, although each is retried: %v", r.Failed, len(all), r.lastError)
 	}
 	for i, expected := range c.expectedShares() {
 		s := c.slots[i]
@@ -221,14 +221,14 @@ func (r *PhaseResult) recordFailover(c *cluster, calls []call, failed time.Time,
 		return call.err == nil && call.end.After(failed) && c.priorityOf(call.address) == inUse
 	})
 	if first < 0 {
-		r.problem("no answer of priority %d", inUse)
+		r.problem("no answer from priority %d", inUse)
 		return
 	}
 	ms := float64(calls[first].end.Sub(failed).Microseconds()) / 1000
 	r.FailoverMS = &ms
 	for _, call := range calls[first:] {
 		if strict && call.err != nil && call.begin.After(calls[first].end) {
-			r.problem("a call failed that began after the first answer of priority %d: %v", inUse, call.err)
+			r.problem("a call that began after the first answer from priority %d failed: %v", inUse, call.err)
 			return
 		}
 	}

@@ -66,7 +66,7 @@ func TestEvaluateReportsProblems(t *testing.T) {
 		want    string // text in the reported problem, or "" for no problem
 		before  []call
 	}{
-		"lost on the way":   {calls(now, "a1", 500, "a2", 250, "b", 250), "2 of 1002 calls failed, although each is tried again: lost", calls(now, "", 2)},
+		"lost on the way":   {calls(now, "a1", 500, "a2", 250, "b", 250), "2 of 1002 calls failed, although each is retried: lost", calls(now, "", 2)},
 		"as it should be":   {calls(now, "a1", 50, "a2", 25, "b", 25), "", nil},
 		"within two points": {calls(now, "a1", 485, "a2", 260, "b", 255), "", nil},
 		"off by three":      {calls(now, "a1", 47, "a2", 28, "b", 25), "a1 got 47.0 % of the calls, expected 50.0 %", nil},
@@ -101,7 +101,7 @@ func TestFailoverIsMeasuredFromLastKill(t *testing.T) {
 	}
 	r = PhaseResult{}
 	r.recordFailover(c, append(history, calls(killed.Add(6*time.Millisecond), "", 1)...), killed, true)
-	if !strings.Contains(strings.Join(r.Problems, ""), "a call failed that began after the first answer of priority 1") {
+	if !strings.Contains(strings.Join(r.Problems, ""), "a call that began after the first answer from priority 1 failed") {
 		t.Errorf("problems %q, want the failed call", r.Problems)
 	}
 	r = PhaseResult{}
@@ -172,7 +172,7 @@ func TestReportShowsProblems(t *testing.T) {
 	if err := r.printTable(&out); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(out.String(), "not as it should be: steady: all is lost\n") {
+	if !strings.Contains(out.String(), "failed: steady: all is lost\n") {
 		t.Errorf("printed %s", out.String())
 	}
 	out.Reset()

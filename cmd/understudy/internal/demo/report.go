@@ -64,11 +64,11 @@ func (r *Report) printTable(out io.Writer) error {
 	r.shares().Print(&w)
 	fmt.Fprintln(&w)
 	if r.OK {
-		fmt.Fprintln(&w, paint.Good("ok: every phase is as it should be"))
+		fmt.Fprintln(&w, paint.Good("ok: every phase went as expected"))
 	}
 	for _, p := range r.Phases {
 		for _, problem := range p.Problems {
-			fmt.Fprintf(&w, "%s %s: %s\n", paint.Bad("not as it should be:"), p.Name, problem)
+			fmt.Fprintf(&w, "%s %s: %s\n", paint.Bad("failed:"), p.Name, problem)
 		}
 	}
 	_, err := out.Write(w.Bytes())

@@ -27,7 +27,7 @@ type action struct {
 var pageActions = []action{
 	{"kill", "Kill", "killed", func(s *slot) error { s.kill(); return nil }},
 	{"hang", "Hang", "hung", func(s *slot) error { return s.setMode(hung) }},
-	{"fail", "Errors", "made to answer errors:", func(s *slot) error { return s.setMode(failing) }},
+	{"fail", "Errors", "made to return errors:", func(s *slot) error { return s.setMode(failing) }},
 	{"restore", "Restore", "restored", func(s *slot) error { return s.setMode(serving) }},
 }
 

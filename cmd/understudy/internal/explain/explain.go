@@ -91,7 +91,7 @@ func Run(ctx context.Context, opts Options) error {
 func resolveInput(ctx context.Context, opts Options) (explanations []*explanation, asList bool, settings topology.Settings, err error) {
 	if isTarget(opts.File) {
 		if opts.Cluster != "" {
-			return nil, false, settings, fmt.Errorf("--cluster %.100q: a target has none; want a file with a list of clusters", opts.Cluster)
+			return nil, false, settings, fmt.Errorf("--cluster %.100q: given with a target; want a file with a list of clusters", opts.Cluster)
 		}
 		s, settings, err := resolveTarget(ctx, opts)
 		return []*explanation{s}, false, settings, err

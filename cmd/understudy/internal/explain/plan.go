@@ -55,10 +55,10 @@ func newPlan(mechanisms []clusterfile.Mechanism, settings topology.Settings) (pl
 	p.tree = topology.Join(settings, trees...)
 	p.config = p.tree.Config()
 	if near := settings.Near(); !near.Place.Serves(near.Prefer) {
-		p.notes = append(p.notes, "prefer="+near.Prefer+" has no effect: nothing says where the client runs, such as --zone")
+		p.notes = append(p.notes, "prefer="+near.Prefer+" has no effect: the location of the client is unknown; set it with --zone, for example")
 	}
 	if p.tree.IsSubset() && settings.SubsetSeed == 0 {
-		p.notes = append(p.notes, fmt.Sprintf("subset=%d: each channel draws endpoints of its own, so others connect others than these; subsetSeed chooses some", settings.Subset))
+		p.notes = append(p.notes, fmt.Sprintf("subset=%d: each channel chooses its endpoints at random, so other channels may use different ones; subsetSeed fixes the choice", settings.Subset))
 	}
 	return p, nil
 }
@@ -82,14 +82,14 @@ func treeOf(i int, mechanism clusterfile.Mechanism, settings topology.Settings, 
 			return tree, nil, err
 		}
 		if answer.Why != "" {
-			notes = append(notes, answer.Why+": no call can be made")
+			notes = append(notes, answer.Why+": no calls can be made")
 		}
 		for _, note := range unusedFields {
 			notes = append(notes, note.Text)
 		}
 		translator := topology.Translator{Name: name, Near: settings.Near()}
 		if missing := translator.Near.MissingFields(&answer); missing != "" {
-			notes = append(notes, "prefer="+translator.Near.Prefer+" has no effect: the source says no "+missing+" of any endpoint")
+			notes = append(notes, "prefer="+translator.Near.Prefer+" has no effect: the source gives no "+missing+" for any endpoint")
 		}
 		if tree, err = translator.Translate(&answer); err != nil {
 			return tree, nil, err

@@ -69,7 +69,7 @@ func newResult(cluster string, mechanisms []clusterfile.Mechanism, notes []strin
 			r.Notes = append(r.Notes, mechanism.Err.Error())
 		}
 		if mechanism.OutlierDetection != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("the outlier_detection of cluster %s is not tried out", mechanism.Cluster))
+			r.Notes = append(r.Notes, fmt.Sprintf("the outlier_detection of cluster %s is not simulated", mechanism.Cluster))
 		}
 	}
 	return r

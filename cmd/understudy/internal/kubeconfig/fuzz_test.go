@@ -57,8 +57,8 @@ func FuzzPlugin(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	errs := []string{
-		"it prints no ExecCredential of " + version + " in JSON",
-		"its clientCertificateData and clientKeyData are no pair in PEM",
+		"its output is not an ExecCredential of " + version + " in JSON",
+		"its clientCertificateData and clientKeyData are not a matching pair in PEM",
 		"it prints neither a token nor a certificate",
 	}
 	f.Fuzz(func(t *testing.T, printed []byte) {

@@ -111,7 +111,7 @@ func (o Options) transport() (string, *transport, error) {
 
 func findByName[T any](list []T, nameOf func(T) string, kind, name string, paths []string) (zero T, err error) {
 	if name == "" {
-		return zero, fmt.Errorf("kubeconfig: %s: no %s is named; want one by current-context or --context", paths[0], kind)
+		return zero, fmt.Errorf("kubeconfig: %s: no %s is named; want current-context or --context", paths[0], kind)
 	}
 	i := slices.IndexFunc(list, func(x T) bool { return nameOf(x) == name })
 	if i < 0 {

@@ -168,7 +168,7 @@ func TestInvalidFiles(t *testing.T) {
 	for name, test := range map[string]struct{ text, context, want string }{
 		"no YAML":               {"a: b: c", "", path + ": yaml: "},
 		"too large":             {strings.Repeat("#", maxFile+1), "", path + ": want a regular file of at most 1048576 bytes"},
-		"no context":            {"{}", "", "no context is named; want one by current-context or --context"},
+		"no context":            {"{}", "", "no context is named; want current-context or --context"},
 		"an unknown context":    {kubeconfigText(server, "", ""), "there", `there is no context "there"`},
 		"an unknown cluster":    {"current-context: x\ncontexts: [{name: x, context: {cluster: y}}]", "", `there is no cluster "y"`},
 		"an unknown user":       {"current-context: x\ncontexts: [{name: x, context: {cluster: y, user: z}}]\nclusters: [{name: y, cluster: {server: \"https://a\"}}]", "", `there is no user "z"`},
@@ -177,11 +177,11 @@ func TestInvalidFiles(t *testing.T) {
 		"no base64":             {kubeconfigText(server, "certificate-authority-data: '%'", ""), "", "certificate-authority-data is not base64"},
 		"no certificate":        {kubeconfigText(server, "certificate-authority-data: "+encode([]byte("x")), ""), "", "certificate-authority holds no certificate, want PEM"},
 		"no such file":          {kubeconfigText(server, "certificate-authority: nowhere", ""), "", path + ": certificate-authority: stat " + dir + "/nowhere: no such file"},
-		"half a pair":           {kubeconfigText(server, "", "client-certificate-data: "+encode([]byte("secret"))), "", `user "u": client-certificate and client-key are no pair in PEM`},
+		"half a pair":           {kubeconfigText(server, "", "client-certificate-data: "+encode([]byte("secret"))), "", `user "u": client-certificate and client-key are not a matching pair in PEM`},
 		"a password":            {kubeconfigText(server, "", "username: u, password: hunter2"), "", "has a password or an auth-provider; want a certificate, a token, tokenFile or exec"},
 		"an old plugin":         {kubeconfigText(server, "", "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}"), "", `exec has apiVersion "client.authentication.k8s.io/v1alpha1", want client.authentication.k8s.io/v1 or v1beta1`},
 		"a plugin without name": {kubeconfigText(server, "", "exec: {apiVersion: "+version+"}"), "", "exec has no command"},
-		"one that asks":         {kubeconfigText(server, "", "exec: {apiVersion: "+version+", command: x, interactiveMode: Always}"), "", "interactiveMode Always, and there is nobody to ask"},
+		"one that asks":         {kubeconfigText(server, "", "exec: {apiVersion: "+version+", command: x, interactiveMode: Always}"), "", "interactiveMode Always, but understudy never prompts"},
 		"a proxy":               {kubeconfigText(server, "proxy-url: '::'", ""), "", "proxy-url does not parse"},
 	} {
 		write(t, path, test.text)
@@ -196,10 +196,10 @@ func TestPluginErrors(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		"fail":        ": exit status 1: your session is over",
 		"flood":       "it prints more than 1048576 bytes",
-		"junk secret": "it prints no ExecCredential of " + version + " in JSON",
+		"junk secret": "its output is not an ExecCredential of " + version + " in JSON",
 		`{"apiVersion":"` + version + `","kind":"ExecCredential"}`:                                                                 "it prints neither a token nor a certificate",
-		`{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential","status":{"token":"secret"}}`:                "it prints no ExecCredential of",
-		`{"apiVersion":"` + version + `","kind":"ExecCredential","status":{"clientCertificateData":"secret","clientKeyData":"x"}}`: "are no pair in PEM",
+		`{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential","status":{"token":"secret"}}`:                "its output is not an ExecCredential of",
+		`{"apiVersion":"` + version + `","kind":"ExecCredential","status":{"clientCertificateData":"secret","clientKeyData":"x"}}`: "are not a matching pair in PEM",
 	} {
 		write(t, path, kubeconfigText(s.URL, "certificate-authority-data: "+encode(caPEM(s)), execUser(behaviour)))
 		if _, err := sendRequest(t, Options{Path: path}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

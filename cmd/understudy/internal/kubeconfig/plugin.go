@@ -53,7 +53,7 @@ func (p *plugin) prepare(path string, c cluster, ca []byte) (*plugin, error) {
 	case p.Command == "":
 		return nil, errors.New("exec has no command")
 	case p.Interactive == "Always":
-		return nil, errors.New("exec has interactiveMode Always, and there is nobody to ask; want another")
+		return nil, errors.New("exec has interactiveMode Always, but understudy never prompts; want IfAvailable or Never")
 	}
 	if strings.ContainsRune(p.Command, os.PathSeparator) {
 		p.Command = resolvePath(path, p.Command)
@@ -128,14 +128,14 @@ func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	}
 	err := json.Unmarshal(text, &printed)
 	if err != nil || printed.Kind != "ExecCredential" || printed.APIVersion != p.APIVersion {
-		return nil, time.Time{}, fmt.Errorf("it prints no ExecCredential of %s in JSON", p.APIVersion)
+		return nil, time.Time{}, fmt.Errorf("its output is not an ExecCredential of %s in JSON", p.APIVersion)
 	}
 	s := printed.Status
 	c := &credentials{token: s.Token}
 	if s.Certificate != "" || s.Key != "" {
 		pair, err := tls.X509KeyPair([]byte(s.Certificate), []byte(s.Key))
 		if err != nil {
-			return nil, time.Time{}, errors.New("its clientCertificateData and clientKeyData are no pair in PEM")
+			return nil, time.Time{}, errors.New("its clientCertificateData and clientKeyData are not a matching pair in PEM")
 		}
 		c.certificate = &pair
 	}

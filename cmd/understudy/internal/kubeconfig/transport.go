@@ -55,7 +55,7 @@ func (t *transport) authenticate(userEntry namedUser, c cluster, ca []byte) erro
 	if certificate != nil || key != nil {
 		pair, err := tls.X509KeyPair(certificate, key)
 		if err != nil {
-			return fmt.Errorf("%s: user %q: client-certificate and client-key are no pair in PEM", userEntry.file, userEntry.Name)
+			return fmt.Errorf("%s: user %q: client-certificate and client-key are not a matching pair in PEM", userEntry.file, userEntry.Name)
 		}
 		t.base.TLSClientConfig.Certificates = []tls.Certificate{pair}
 	}

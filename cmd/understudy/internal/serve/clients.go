@@ -138,7 +138,7 @@ func (c *clients) recordRequest(s *clientStream, r request) (requestInfo, error)
 	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce || r.nonce != sent.nonce:
 		// The request neither accepts nor rejects a response. It is the first request, or changes
 		// the names.
-		log.Debug("client asks", "names", c.logNames(r.names))
+		log.Debug("client request", "names", c.logNames(r.names))
 	case r.errorDetail != nil:
 		c.recordNACK(s, r, log)
 		c.recordAnswer(s, r.typeURL, r.nonce, false)

@@ -39,7 +39,7 @@ type content struct {
 
 func newFiles(paths []string, log *slog.Logger, hasTargets bool) (*files, error) {
 	if len(paths) == 0 && !hasTargets {
-		return nil, errors.New("nothing to serve: want files of endpoints, or directories of them, as in: understudy serve endpoints/; or --from NAME=TARGET")
+		return nil, errors.New("nothing to serve: want endpoints files, or directories of them, as in: understudy serve endpoints/; or --from NAME=TARGET")
 	}
 	f := &files{log: log, loaded: make(map[string]content), watched: make(map[string]*filewatch.File), notice: func(string) filewatch.Notice { return filewatch.Looked }, dirInfo: make(map[string]fs.FileInfo)}
 	for _, path := range paths {
@@ -141,7 +141,7 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 	// mean that the files have been removed.
 	hadFiles := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
 	if before := f.dirInfo[path]; hadFiles && (before == nil || !os.SameFile(before, info)) {
-		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
+		return nil, fmt.Errorf("%s: is a different directory than before, and has no endpoints files", path)
 	}
 	return nil, nil
 }

@@ -207,14 +207,14 @@ func (f *followedTargets) logChanges(t *followedTarget, problem, notes string) {
 	switch {
 	case problem == t.problem:
 	case problem == "":
-		f.log.Info("target is well again", "cluster", t.name, "target", t.target)
+		f.log.Info("target has recovered", "cluster", t.name, "target", t.target)
 	case t.cluster != nil:
-		f.log.Error("target fails, what it led to before is still served", "cluster", t.name, "target", t.target, "error", problem)
+		f.log.Error("target fails, its last good endpoints are still served", "cluster", t.name, "target", t.target, "error", problem)
 	default:
-		f.log.Error("target fails, nothing of it is served", "cluster", t.name, "target", t.target, "error", problem)
+		f.log.Error("target fails, none of its endpoints are served", "cluster", t.name, "target", t.target, "error", problem)
 	}
 	if notes != t.notes && notes != "" {
-		f.log.Warn("not all of the target is served", "cluster", t.name, "target", t.target, "notes", notes)
+		f.log.Warn("some settings of the target are ignored", "cluster", t.name, "target", t.target, "notes", notes)
 	}
 	t.problem, t.notes = problem, notes
 }

@@ -30,7 +30,7 @@ func TestFrom(t *testing.T) {
 	dir := makeDir(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
 	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
-	if notes, _ := l.wait(t, "not all of the target is served")["notes"].(string); !strings.Contains(notes, "west.yaml: its drops have no effect") {
+	if notes, _ := l.wait(t, "some settings of the target are ignored")["notes"].(string); !strings.Contains(notes, "west.yaml: its drops have no effect") {
 		t.Errorf("the log says %q, want that the drops of the second mechanism have no effect", notes)
 	}
 	l.waitForEndpoints(t, 3)
@@ -43,7 +43,7 @@ func TestFrom(t *testing.T) {
 		t.Errorf("%d endpoints after an edit, want 4", got)
 	}
 	write(t, filepath.Join(dir, "east.yaml"), endpoints("0"))
-	if problem, _ := l.wait(t, "target fails, what it led to before is still served")["error"].(string); !strings.Contains(problem, "east.yaml:3:") {
+	if problem, _ := l.wait(t, "target fails, its last good endpoints are still served")["error"].(string); !strings.Contains(problem, "east.yaml:3:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
 	expectServed(t, s, "with a broken entry", map[string]int{"a": 1, "shop": 4})
@@ -51,7 +51,7 @@ func TestFrom(t *testing.T) {
 	if got := next(); got != 3 {
 		t.Errorf("%d endpoints once it is mended, want 3", got)
 	}
-	l.wait(t, "target is well again")
+	l.wait(t, "target has recovered")
 }
 
 // Until a target has answered, no response says that its cluster does not exist.
@@ -60,7 +60,7 @@ func TestFromTargetWithoutAnswer(t *testing.T) {
 	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
 	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{"shop"}, Node: &corev3.Node{Id: "me"}})
-	if problem, _ := l.wait(t, "target fails, nothing of it is served")["error"].(string); !strings.Contains(problem, "no such file") {
+	if problem, _ := l.wait(t, "target fails, none of its endpoints are served")["error"].(string); !strings.Contains(problem, "no such file") {
 		t.Errorf("the log says %q, want why", problem)
 	}
 	expectServed(t, s, "beside it", map[string]int{"a": 1})
@@ -93,7 +93,7 @@ func TestFromSurvivesRestart(t *testing.T) {
 func TestFromConflictsWithFile(t *testing.T) {
 	dir := makeDir(t, t.TempDir(), "shop.yaml")
 	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})
-	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `cluster "shop" is that of `) {
+	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `cluster "shop" is already in `) {
 		t.Errorf("the log says %q, want whose the cluster is", problem)
 	}
 	expectServed(t, s, "with two of one name", map[string]int{"shop": endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "shop"))["shop"]})

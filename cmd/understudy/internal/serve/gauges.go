@@ -31,11 +31,11 @@ func registry(o Options, p *publisher) *prometheus.Registry {
 	}
 	g := &p.gauges
 	gauge("understudy_serve_clusters", "Clusters that are served.", func() float64 { return float64(g.clusters.Load()) })
-	gauge("understudy_serve_rejected_files", "Files and directories that are rejected, and targets that fail now.", func() float64 { return float64(g.rejected.Load()) })
-	gauge("understudy_serve_last_good_load_timestamp_seconds", "When all files were looked at last and none was rejected, in Unix time; 0 for never.", func() float64 { return time.Duration(g.lastGoodLoad.Load()).Seconds() })
+	gauge("understudy_serve_rejected_files", "Files and directories that are currently rejected, and targets that currently fail.", func() float64 { return float64(g.rejected.Load()) })
+	gauge("understudy_serve_last_good_load_timestamp_seconds", "Unix time at which all files were last checked and none was rejected; 0 if never.", func() float64 { return time.Duration(g.lastGoodLoad.Load()).Seconds() })
 	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "understudy_serve_log_lines_dropped_total",
-		Help: "Lines of the log that were dropped, since it was not read or could not be written.",
+		Help: "Log lines that were dropped because the log was not read or could not be written.",
 	}, func() float64 {
 		if o.droppedLines == nil {
 			return 0

@@ -42,7 +42,7 @@ func TestReadiness(t *testing.T) {
 		t.Errorf("/readyz answers %d with a good file", code)
 	}
 	write(t, path, "endpoints: [")
-	l.wait(t, "rejected, what it held before is still served")
+	l.wait(t, "rejected, its last good content is still served")
 	if code := readyStatus(t, s); code != http.StatusOK {
 		t.Errorf("/readyz answers %d with the last good form of a file", code)
 	}
@@ -77,7 +77,7 @@ func TestFileMetrics(t *testing.T) {
 	l.wait(t, "rejected, and not served")
 	before := lastGoodLoadTime(t, s)
 	s.Reload()
-	l.wait(t, "all files are looked at, as asked")
+	l.wait(t, "all files are read again, as requested")
 	write(t, filepath.Join(dir, "c.yaml"), endpoints("1"))
 	l.wait(t, "cluster served")
 	expectMetrics(t, s, "understudy_serve_clusters 2", "understudy_serve_rejected_files 1")
@@ -85,7 +85,7 @@ func TestFileMetrics(t *testing.T) {
 		t.Errorf("the last good load was at %v, want that before a file was broken, %v", loaded, before)
 	}
 	remove(t, filepath.Join(dir, "b.yaml"))
-	l.wait(t, "rejected no longer")
+	l.wait(t, "no longer rejected")
 	expectMetrics(t, s, "understudy_serve_rejected_files 0")
 	if loaded := lastGoodLoadTime(t, s); !loaded.After(before) {
 		t.Errorf("the last good load was at %v, want after %v", loaded, before)

@@ -61,7 +61,7 @@ func TestFileWithClusterList(t *testing.T) {
 		t.Errorf("near has %d endpoints, want 1", n)
 	}
 	write(t, path, strings.Replace(aggregateFile, "LOGICAL_DNS", "ORIGINAL_DST", 1))
-	if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
+	if line := l.wait(t, "rejected, its last good content is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
 		t.Errorf("rejected with %v", line)
 	}
 	if n := len(fetchClusters(t, s, "shop", "near", "far", "backup")); n != 4 {
@@ -103,7 +103,7 @@ func TestOutlierDetectionIsServed(t *testing.T) {
 			t.Errorf("near has %d endpoints, want 1", n)
 		}
 		write(t, path, strings.Replace(withDetection, "interval: 5s", "interval: -5s", 1))
-		if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:8:46: interval is -5s, want a duration that is not negative") {
+		if line := l.wait(t, "rejected, its last good content is still served"); !strings.Contains(line["error"].(string), "shop.yaml:8:46: interval is -5s, want a duration that is not negative") {
 			t.Errorf("rejected with %v", line)
 		}
 		s.Stop()
@@ -133,7 +133,7 @@ func TestClusterInTwoFiles(t *testing.T) {
 	write(t, filepath.Join(dir, "a.yaml"), aggregateFile)
 	write(t, filepath.Join(dir, "near.yaml"), endpoints("1", "2"))
 	s, l := start(t, Options{Paths: []string{dir}})
-	if line := l.wait(t, "rejected, and not served"); !strings.Contains(line["error"].(string), `near.yaml: cluster "near" is that of `+filepath.Join(dir, "a.yaml")+" already") {
+	if line := l.wait(t, "rejected, and not served"); !strings.Contains(line["error"].(string), `near.yaml: cluster "near" is already in `+filepath.Join(dir, "a.yaml")) {
 		t.Errorf("rejected with %v", line)
 	}
 	if n := requestEndpoints(t, openStream(t, s, nil), "near")(); n != 1 {

@@ -92,7 +92,7 @@ func TestRejectedResponseIsNotSentAgain(t *testing.T) {
 			sendNACK(t, stream, first, accepted, "I do not like it", "a", "b")
 			l.wait(t, "client NACK")
 			sendNACK(t, stream, first, accepted, "nor now", "a", "b", "c")
-			l.wait(t, "client asks")
+			l.wait(t, "client request")
 			write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
 			next := receive(t, stream)
 			names := make(map[string]bool)

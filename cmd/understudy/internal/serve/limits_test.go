@@ -123,7 +123,7 @@ func TestLoggedTextsAreTruncated(t *testing.T) {
 		}
 	}
 	checkTruncated("the node id", l.wait(t, "client connected")["node"], 120)
-	checkTruncated("the names", l.wait(t, "client asks")["names"], 20*130)
+	checkTruncated("the names", l.wait(t, "client request")["names"], 20*130)
 	sendNACK(t, stream, receive(t, stream), "", strings.Repeat("n", 100_000), "a")
 	checkTruncated("the reason", l.wait(t, "client NACK")["reason"], 120)
 }

@@ -33,14 +33,14 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 func newLogQueue(out io.Writer, output, level string) *queue {
 	return newQueue(out, func(w io.Writer, dropped uint64) {
 		if log, err := newLog(output, level, w); err == nil {
-			log.Error("log lines were dropped, since nobody read them", "lines", dropped)
+			log.Error("log lines were dropped, because nobody read them", "lines", dropped)
 		}
 	})
 }
 
 func newErrorQueue(out io.Writer) *queue {
 	return newQueue(out, func(w io.Writer, dropped uint64) {
-		_, _ = fmt.Fprintf(w, "understudy: %d lines were dropped, since nobody read them\n", dropped)
+		_, _ = fmt.Fprintf(w, "understudy: %d lines were dropped, because nobody read them\n", dropped)
 	})
 }
 

@@ -84,7 +84,7 @@ func (c *clients) setMemory(s *clientStream, typeURL string, n int) {
 	}
 	for s := range conn.streams {
 		c.removeFromConnection(s)
-		_ = c.endStream(s, &limitError{"client-memory", "no other connection asks for as much, and together they ask for too much"})
+		_ = c.endStream(s, &limitError{"client-memory", "no other connection requests as much, and all connections together request too much"})
 	}
 }
 

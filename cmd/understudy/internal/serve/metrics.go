@@ -18,14 +18,14 @@ import (
 var (
 	metricClients     = prometheus.NewDesc("understudy_serve_clients", "Streams of clients that are open.", nil, nil)
 	metricSubscribers = prometheus.NewDesc("understudy_serve_subscribers", "Clients that have asked for the endpoints of the cluster.", []string{"cluster"}, nil)
-	metricLag         = prometheus.NewDesc("understudy_serve_lag_seconds", "How long the client that is furthest behind has not accepted the newest endpoints of the cluster; 0 if all have, or if they come from elsewhere.", []string{"cluster"}, nil)
+	metricLag         = prometheus.NewDesc("understudy_serve_lag_seconds", "How long the slowest client has not accepted the newest endpoints of the cluster; 0 if all clients have, or if the endpoints come from elsewhere.", []string{"cluster"}, nil)
 	metricACKs        = prometheus.NewDesc("understudy_serve_acks_total", "Responses with a resource of the cluster that a client has accepted.", []string{"cluster", "type"}, nil)
 	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
 )
 
 var (
-	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, since the client had rejected something for that reason before, or ten times within the minute.", nil, nil)
-	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they were beyond the limit.", []string{"limit"}, nil)
+	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, because the stream had just given the same reason, or ten others within the minute.", nil, nil)
+	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they exceeded the limit.", []string{"limit"}, nil)
 )
 
 func (c *clients) Describe(out chan<- *prometheus.Desc) {
@@ -94,7 +94,7 @@ func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsSer
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !p.gauges.loaded.Load() {
-			http.Error(w, "nothing good was loaded yet", http.StatusServiceUnavailable)
+			http.Error(w, "nothing valid has been loaded yet", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ok\n")

@@ -178,7 +178,7 @@ func TestNoLagWithoutEndpoints(t *testing.T) {
 		stream := openStream(t, s, nil)
 		r := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}}
 		send(t, stream, r)
-		l.wait(t, "client asks")
+		l.wait(t, "client request")
 		return stream, r
 	}
 	stream, r := ask()

@@ -112,7 +112,7 @@ func (p *publisher) restore(directory string) error {
 }
 
 func (p *publisher) nothingToServe() error {
-	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
+	return fmt.Errorf("no valid endpoints file at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
 
 // requestReload makes run read all files soon, even unchanged files.
@@ -139,7 +139,7 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 			return
 		}
 		if p.rereadAll.Swap(false) {
-			p.log.Info("all files are looked at, as asked")
+			p.log.Info("all files are read again, as requested")
 			p.files.rereadAll()
 		}
 		p.reload()
@@ -157,7 +157,7 @@ func (p *publisher) reload() map[string]error {
 	incomplete := unknown || p.hasUnknown(problems)
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
-		problem := fmt.Errorf("%s: cluster %q is that of %s already", o.path(), found[o].name(), other.path())
+		problem := fmt.Errorf("%s: cluster %q is already in %s", o.path(), found[o].name(), other.path())
 		if before := problems[o.path()]; before != nil {
 			problem = fmt.Errorf("%w; %w", before, problem)
 		}
@@ -220,7 +220,7 @@ func (p *publisher) logChanges(c changes) {
 		p.log.Info("cluster served", "cluster", name, "file", s.file.path(), "localities", len(s.cluster.endpoints.GetEndpoints()), "endpoints", s.cluster.endpointCount())
 	}
 	for _, name := range c.missing {
-		p.log.Warn("cluster has no file any more", "cluster", name, "removal_in", p.clusters.delay.String())
+		p.log.Warn("cluster no longer has a file", "cluster", name, "removal_in", p.clusters.delay.String())
 	}
 	for _, name := range c.removed {
 		p.log.Warn("cluster removed", "cluster", name)
@@ -231,7 +231,7 @@ func (p *publisher) logProblems(problems map[string]error) {
 	for _, path := range slices.Sorted(maps.Keys(p.loggedProblems)) {
 		if problems[path] == nil {
 			delete(p.loggedProblems, path)
-			p.log.Info("rejected no longer", "path", path)
+			p.log.Info("no longer rejected", "path", path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(problems)) {
@@ -242,7 +242,7 @@ func (p *publisher) logProblems(problems map[string]error) {
 		p.loggedProblems[path] = text
 		switch served := p.servedFrom(path); {
 		case len(served) > 0:
-			p.log.Error("rejected, what it held before is still served", "clusters", served, "error", text)
+			p.log.Error("rejected, its last good content is still served", "clusters", served, "error", text)
 		default:
 			p.log.Error("rejected, and not served", "error", text)
 		}

@@ -232,7 +232,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	background.Go(func() { s.publisher.run(ctx, s.watcher) })
 	background.Go(func() {
 		if err := s.metrics.run(); err != nil {
-			s.log.Error("metrics are served no longer", "error", err.Error())
+			s.log.Error("metrics are no longer served", "error", err.Error())
 		}
 	})
 	background.Go(func() {

@@ -59,7 +59,7 @@ func TestEditsArePushed(t *testing.T) {
 		t.Errorf("%d endpoints after the edit, want 2", got)
 	}
 	write(t, path, endpoints("1", "2", "70000"))
-	line := l.wait(t, "rejected, what it held before is still served")
+	line := l.wait(t, "rejected, its last good content is still served")
 	if problem, _ := line["error"].(string); !strings.Contains(problem, path+":5:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
@@ -94,7 +94,7 @@ func TestFilesAreAddedAndRemoved(t *testing.T) {
 		t.Errorf("%d endpoints of a cluster whose file has come, want 1", got)
 	}
 	write(t, filepath.Join(dir, "c.yaml"), "clusterName: a\n"+endpoints("9"))
-	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `c.yaml: cluster "a" is that of `) {
+	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `c.yaml: cluster "a" is already in `) {
 		t.Errorf("a second file of cluster a: %q", problem)
 	}
 	remove(t, filepath.Join(dir, "a.yaml"))
@@ -117,7 +117,7 @@ func TestMissingFileKeepsCluster(t *testing.T) {
 	write(t, path, "clusterName: x\n"+endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}})
 	remove(t, path)
-	l.wait(t, "rejected, what it held before is still served")
+	l.wait(t, "rejected, its last good content is still served")
 	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "x"))["x"]; got != 1 {
 		t.Errorf("%d endpoints after the file has gone, want the last good 1", got)
 	}
@@ -137,7 +137,7 @@ func TestClientsAreLogged(t *testing.T) {
 	if line := l.wait(t, "client connected"); line["node"] != "me" || line["agent"] != "test" {
 		t.Errorf("connected: %v", line)
 	}
-	if line := l.wait(t, "client asks"); line["type"] != "ClusterLoadAssignment" {
+	if line := l.wait(t, "client request"); line["type"] != "ClusterLoadAssignment" {
 		t.Errorf("asks: %v", line)
 	}
 	r := receive(t, stream)
@@ -154,7 +154,7 @@ func TestClientsAreLogged(t *testing.T) {
 		t.Errorf("NACK: %v", line)
 	}
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResourceNames: []string{"s"}})
-	if line := l.wait(t, "client asks"); line["type"] != "Secret" {
+	if line := l.wait(t, "client request"); line["type"] != "Secret" {
 		t.Errorf("asks: %v", line)
 	}
 	if err := stream.CloseSend(); err != nil {
@@ -200,10 +200,10 @@ func TestStartErrors(t *testing.T) {
 		{Options{Paths: []string{good}, Policy: "maglev"}, `policy "maglev": want understudy_weighted_round_robin or round_robin`},
 		{Options{Paths: []string{good}, RemovalDelay: -1}, "removal delay -1ns: want 0 or more"},
 		{Options{Paths: []string{good}, Cache: good}, "cache: mkdir " + good + ": not a directory"},
-		{Options{Paths: []string{t.TempDir()}, Strict: true}, "no good file of endpoints"},
+		{Options{Paths: []string{t.TempDir()}, Strict: true}, "no valid endpoints file"},
 		{Options{Paths: []string{good, bad}, Strict: true}, "bad.yaml:3:"},
 		{Options{Paths: []string{good, filepath.Join(dir, "none")}, Strict: true}, "none: no such file"},
-		{Options{Paths: []string{good, twin}, Strict: true}, `twin.yaml: cluster "good" is that of ` + good + " already"},
+		{Options{Paths: []string{good, twin}, Strict: true}, `twin.yaml: cluster "good" is already in ` + good},
 		{Options{Paths: []string{good}, Listen: "127.0.0.1"}, `address "127.0.0.1": want host:port, as in 127.0.0.1:18000`},
 		{Options{Paths: []string{good}, Metrics: listener.Addr().String()}, "metrics: listen tcp"},
 		{Options{Paths: []string{good}, Metrics: "a:b:c"}, "want host:port, or a port on loopback"},

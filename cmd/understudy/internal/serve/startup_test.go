@@ -16,7 +16,7 @@ func TestStartSkipsInvalidFiles(t *testing.T) {
 	write(t, filepath.Join(dir, "b.yaml"), endpoints("0"))
 	write(t, filepath.Join(dir, "c.yaml"), "clusterName: a\n"+endpoints("1"))
 	s, l := start(t, Options{Paths: []string{dir, filepath.Join(dir, "none.yaml")}})
-	for _, want := range []string{"b.yaml:3:", `c.yaml: cluster "a" is that of `, "none.yaml: no such file"} {
+	for _, want := range []string{"b.yaml:3:", `c.yaml: cluster "a" is already in `, "none.yaml: no such file"} {
 		if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, want) {
 			t.Errorf("the log says %q, want %q", problem, want)
 		}
@@ -54,7 +54,7 @@ func TestCacheSurvivesRestart(t *testing.T) {
 	next()
 
 	write(t, filepath.Join(dir, "a.yaml"), "endpoints: [")
-	l.wait(t, "rejected, what it held before is still served")
+	l.wait(t, "rejected, its last good content is still served")
 	s, l = restart(t, s, o)
 	expectServed(t, s, "with a broken file", map[string]int{"a": 2, "b": 1, "gone": 1})
 	l.wait(t, "cluster restored from the cache")
@@ -62,7 +62,7 @@ func TestCacheSurvivesRestart(t *testing.T) {
 	s.Stop()
 	remove(t, filepath.Join(dir, "gone.yaml"))
 	s, l = start(t, o)
-	l.wait(t, "cluster has no file any more") // the cluster is served until the removal delay has passed
+	l.wait(t, "cluster no longer has a file") // the cluster is served until the removal delay has passed
 	expectServed(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
 
 	s.Stop()
@@ -94,11 +94,11 @@ func TestCacheKnowsLastClusterOfFile(t *testing.T) {
 		o := Options{Paths: []string{dir}, Cache: t.TempDir(), RemovalDelay: oneHour}
 		s, l := start(t, o)
 		write(t, path, "clusterName: "+names[1]+"\n"+endpoints("1"))
-		l.wait(t, "cluster has no file any more")
+		l.wait(t, "cluster no longer has a file")
 		s.Stop()
 		write(t, path, "endpoints: [")
 		s, l = start(t, o)
-		if line := l.wait(t, "cluster has no file any more"); line["cluster"] != names[0] {
+		if line := l.wait(t, "cluster no longer has a file"); line["cluster"] != names[0] {
 			t.Errorf("cluster %v has lost its file, want %s", line["cluster"], names[0])
 		}
 		s.Stop()

@@ -118,7 +118,7 @@ func readEntry(path string, maxSize int64) (e entry, size int64, err error) {
 	}
 	e, err = parseEntry(data)
 	if err == nil && filepath.Base(path) != entryName(e.parsed.name()) {
-		err = fmt.Errorf("holds cluster %q, whose entry has another name", e.parsed.name())
+		err = fmt.Errorf("holds cluster %q, which belongs in an entry with another name", e.parsed.name())
 	}
 	return e, int64(len(data)), err
 }
@@ -156,7 +156,7 @@ func parseEntry(data []byte) (entry, error) {
 func (s *store) save(ctx context.Context, snapshot map[string]servedCluster) {
 	for _, name := range slices.Sorted(maps.Keys(snapshot)) {
 		if ctx.Err() != nil {
-			s.log.Error("the cache is not complete, since there was no time left to write it")
+			s.log.Error("the cache is incomplete, because there was no time left to write it")
 			return
 		}
 		cluster := snapshot[name]

@@ -62,9 +62,9 @@ func (k *keyring) reload() *tls.Config {
 	switch {
 	case text == before:
 	case err != nil:
-		k.log.Error("TLS files rejected, their last good form is still used", "error", text)
+		k.log.Error("TLS files rejected, the last good ones are still used", "error", text)
 	default:
-		k.log.Info("TLS files rejected no longer")
+		k.log.Info("TLS files no longer rejected")
 	}
 	return good
 }
@@ -122,7 +122,7 @@ func (o Options) credentials() (credentials.TransportCredentials, *keyring, erro
 		return loggingCredentials{credentials.NewTLS(config), o.Log}, keys, nil
 	}
 	if !o.Insecure && !xnet.IsLoopback(o.Listen) {
-		return nil, nil, fmt.Errorf("address %s is not on loopback, and whoever reaches it would read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
+		return nil, nil, fmt.Errorf("address %s is not on loopback, so anyone who reaches it could read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
 	}
 	return insecure.NewCredentials(), nil, nil
 }

@@ -73,7 +73,7 @@ func TestInvalidTLSFiles(t *testing.T) {
 		for range 3 {
 			connect("127.0.0.1")
 		}
-		l.wait(t, "TLS files rejected, their last good form is still used")
+		l.wait(t, "TLS files rejected, the last good ones are still used")
 		l.mu.Lock()
 		loggedTwice := slices.ContainsFunc(l.lines, func(line map[string]any) bool { return strings.HasPrefix(line["msg"].(string), "TLS files") })
 		l.mu.Unlock()
@@ -86,9 +86,9 @@ func TestInvalidTLSFiles(t *testing.T) {
 		must(t, os.WriteFile(a.File(), roots, 0o600))
 		a.Pair("server", "127.0.0.1", "renewed")
 		connect("renewed")
-		l.wait(t, "TLS files rejected no longer")
+		l.wait(t, "TLS files no longer rejected")
 	}
 	must(t, os.Remove(pair.Key))
 	s.Reload()
-	l.wait(t, "TLS files rejected, their last good form is still used")
+	l.wait(t, "TLS files rejected, the last good ones are still used")
 }

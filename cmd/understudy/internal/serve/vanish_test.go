@@ -58,12 +58,12 @@ func TestVanishedDirectoryKeepsClusters(t *testing.T) {
 			next := requestEndpoints(t, openStream(t, s, nil), "a")
 			next()
 			test.removeDir(dir)
-			if line := l.wait(t, "rejected, what it held before is still served"); len(line["clusters"].([]any)) != 2 {
+			if line := l.wait(t, "rejected, its last good content is still served"); len(line["clusters"].([]any)) != 2 {
 				t.Errorf("the log names %v, want a and b", line["clusters"])
 			}
 			expectServed(t, s, "without the directory", map[string]int{"a": 1, "b": 1})
 			test.restoreDir(dir)
-			if line := l.wait(t, "rejected no longer"); line["path"] != dir {
+			if line := l.wait(t, "no longer rejected"); line["path"] != dir {
 				t.Errorf("the log says %v, want that the directory is back", line)
 			}
 			write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2"))
@@ -91,12 +91,12 @@ func TestTemporarilyMissingFile(t *testing.T) {
 	next := requestEndpoints(t, openStream(t, s, nil), "a")
 	next()
 	remove(t, path)
-	if line := l.wait(t, "cluster has no file any more"); line["cluster"] != "a" || line["removal_in"] != "1h0m0s" {
+	if line := l.wait(t, "cluster no longer has a file"); line["cluster"] != "a" || line["removal_in"] != "1h0m0s" {
 		t.Errorf("the log says %v, want that a is removed in an hour", line)
 	}
 	expectServed(t, s, "without the file", map[string]int{"a": 1, "b": 1})
 	write(t, path, "endpoints: [") // the file exists again, but is invalid
-	l.wait(t, "rejected, what it held before is still served")
+	l.wait(t, "rejected, its last good content is still served")
 	expectServed(t, s, "with a broken file", map[string]int{"a": 1, "b": 1})
 	write(t, path, "clusterName: a\n"+endpoints("1", "2"))
 	if got := next(); got != 2 {
@@ -104,7 +104,7 @@ func TestTemporarilyMissingFile(t *testing.T) {
 	}
 	rename(t, path, filepath.Join(dir, "another.yaml"))
 	remove(t, filepath.Join(dir, "b.yaml"))
-	l.wait(t, "cluster has no file any more") // the line about b, after which both files have been read
+	l.wait(t, "cluster no longer has a file") // the line about b, after which both files have been read
 	expectServed(t, s, "after the rename", map[string]int{"a": 2, "b": 1})
 	write(t, filepath.Join(dir, "another.yaml"), "clusterName: a\n"+endpoints("1", "2", "3"))
 	if got := next(); got != 3 {
@@ -116,7 +116,7 @@ func TestUnreadableFileKeepsCluster(t *testing.T) {
 	dir := makeDir(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})
 	symlink(t, "nowhere", filepath.Join(dir, "a.yaml"))
-	l.wait(t, "rejected, what it held before is still served")
+	l.wait(t, "rejected, its last good content is still served")
 	expectServed(t, s, "with a link to nowhere", map[string]int{"a": 1})
 }
 
@@ -129,7 +129,7 @@ func TestFilesSwapClusters(t *testing.T) {
 	next := requestEndpoints(t, openStream(t, s, nil), "x")
 	next()
 	write(t, a, "clusterName: y\n"+endpoints("3"))
-	l.wait(t, "rejected, what it held before is still served") // make sure that the server has read a before b changes
+	l.wait(t, "rejected, its last good content is still served") // make sure that the server has read a before b changes
 	expectServed(t, s, "halfway", map[string]int{"x": 1, "y": 2})
 	write(t, b, "clusterName: x\n"+endpoints("3", "4", "5", "6"))
 	if got := next(); got != 4 {

@@ -105,7 +105,7 @@ func (t *prober) render(columns int, now time.Time) (lines []line) {
 	defer t.mu.Unlock()
 	text := fmt.Sprintf("Calls of Health/Check, %g/s: %d answered, %d failed, %d in flight", t.rate, t.counts.Answered, t.counts.Failed, t.counts.InFlight)
 	if t.counts.NotSent > 0 {
-		text += fmt.Sprintf(", %d not sent as too many wait", t.counts.NotSent)
+		text += fmt.Sprintf(", %d not sent because too many are in flight", t.counts.NotSent)
 	}
 	if t.lastAnswer != "" {
 		text += "; last answer: " + t.lastAnswer

@@ -92,7 +92,7 @@ func (o *Options) validate(output string, flags *pflag.FlagSet) (err error) {
 	if isPage(o.Target) {
 		flags.Visit(func(f *pflag.Flag) {
 			if slices.Contains(targetFlags, f.Name) {
-				err = fmt.Errorf("--%s is given for the URL of a page, want it with a target only", f.Name)
+				err = fmt.Errorf("--%s is given with the URL of a page, want it only with a target", f.Name)
 			}
 		})
 		return err
@@ -105,9 +105,9 @@ func (o *Options) validate(output string, flags *pflag.FlagSet) (err error) {
 	case o.For < 0:
 		return fmt.Errorf("--for %v: want a duration such as 10s", o.For)
 	case o.Dial.KeepAlive < 0 || o.Dial.KeepAlive > 0 && o.Dial.KeepAlive < 10*time.Second:
-		return fmt.Errorf("--keepalive %v: want 10s, which is gRPC's least, or more", o.Dial.KeepAlive)
+		return fmt.Errorf("--keepalive %v: want 10s, gRPC's minimum, or more", o.Dial.KeepAlive)
 	case o.Rate == 0 && (flags.Changed("service") || flags.Changed("timeout")):
-		return errors.New("--service or --timeout is given without --rate, want that too: no calls are made without")
+		return errors.New("--service or --timeout is given without --rate, want --rate too: without it, no calls are made")
 	}
 	return nil
 }

@@ -75,11 +75,11 @@ func (f *follower) observe(now time.Time, page *debugpage.Page, err error) (even
 		v.fetchErr = err
 	default:
 		if v.fetchErr != nil {
-			text := "reached, after " + printable.Duration(now.Sub(v.fetchErrSince))
+			text := "reached again, after " + printable.Duration(now.Sub(v.fetchErrSince))
 			events = append(events, Event{Time: now, Kind: kindBack, Text: text})
 		}
 		if v.page != nil && !page.Started.Equal(v.page.Started) {
-			events = append(events, Event{Time: now, Kind: kindRestarted, Text: "the program was started anew"})
+			events = append(events, Event{Time: now, Kind: kindRestarted, Text: "the program was restarted"})
 			f.channels = nil
 		}
 		v.page, v.fetchErr = page, nil
@@ -113,7 +113,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	}
 	for id, tracked := range known {
 		if f.channels[id] == nil {
-			events = append(events, Event{Time: page.Time, Kind: kindGone, Channel: id, Target: sanitize(tracked.target), Text: "the channel is closed, or forgotten"})
+			events = append(events, Event{Time: page.Time, Kind: kindGone, Channel: id, Target: sanitize(tracked.target), Text: "the channel was closed, or is no longer listed"})
 		}
 	}
 	f.seenPage = true
@@ -191,7 +191,7 @@ func (f *follower) finalEvents(now time.Time) []Event {
 		return nil
 	}
 	c := f.view.calls.snapshot()
-	text := fmt.Sprintf("of %d calls %d were answered and %d failed", c.Sent, c.Answered, c.Failed)
+	text := fmt.Sprintf("of %d calls, %d were answered and %d failed", c.Sent, c.Answered, c.Failed)
 	return []Event{{Time: now, Kind: kindCalls, Text: text, Calls: &c}}
 }
 

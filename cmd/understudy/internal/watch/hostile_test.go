@@ -53,17 +53,17 @@ func TestInvalidPageIsRejected(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"not found":     {http.NotFound, "answers 404 Not Found, want a page of debug.Handler"},
+		"not found":     {http.NotFound, "answers 404 Not Found, want a page from debug.Handler"},
 		"HTML":          {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, `answers with "text/html", want JSON`},
 		"other JSON":    {repeat(`{"status": "ok"}`, "", 0), "no list of channels"},
-		"no JSON":       {repeat(`hello`, "", 0), "no JSON of debug.Handler"},
-		"wrong types":   {repeat(`{"channels": 3}`, "", 0), "no JSON of debug.Handler"},
+		"no JSON":       {repeat(`hello`, "", 0), "not JSON from debug.Handler"},
+		"wrong types":   {repeat(`{"channels": 3}`, "", 0), "not JSON from debug.Handler"},
 		"endless":       {repeat(`{"channels":[{"target":"`, "x", 1<<30), "more than 8388608 bytes"},
 		"many channels": {repeat(`{"channels":[{}`, ",{}", 4<<20), "values, want at most 300000"},
 		"deep": {func(w http.ResponseWriter, _ *http.Request) {
 			setJSONType(w)
 			fmt.Fprint(w, `{"channels":[{"tree":`, strings.Repeat(`{"children":[{"below":`, 20_000))
-		}, "no JSON of debug.Handler"},
+		}, "not JSON from debug.Handler"},
 		"compressed": {func(w http.ResponseWriter, _ *http.Request) {
 			setJSONType(w)
 			w.Header().Set("Content-Encoding", "gzip")
@@ -77,10 +77,10 @@ func TestInvalidPageIsRejected(t *testing.T) {
 		}, "more than 8388608 bytes"},
 		"sent elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://192.0.2.1/latest/meta-data", http.StatusFound)
-		}, "the server sends us to http://192.0.2.1/latest/meta-data"},
+		}, "the server redirects to http://192.0.2.1/latest/meta-data"},
 		"sent in a circle": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.String(), http.StatusFound)
-		}, "the server sends us to"},
+		}, "the server redirects to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := newTestPage(t, test.handler)

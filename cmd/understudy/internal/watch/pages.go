@@ -67,18 +67,18 @@ func newRemote(target string, transport *http.Transport) (*remotePage, error) {
 	// The error must not contain the URL, because the URL may contain a password or a token.
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("the URL is wrong or has no host, want one such as http://127.0.0.1:8080/debug/understudy/")
+		return nil, errors.New("the URL is invalid or has no host, want one such as http://127.0.0.1:8080/debug/understudy/")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the query of the URL is wrong, want one such as ?channel=3", redactURL(u))
+		return nil, fmt.Errorf("%s: the query of the URL is invalid, want one such as ?channel=3", redactURL(u))
 	}
 	target = redactURL(u)
 	query.Set("format", "json")
 	u.RawQuery, u.Fragment = query.Encode(), ""
 	client := &http.Client{Transport: transport, Timeout: pageTimeout, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if first := via[0].URL; len(via) > 5 || next.URL.Host != first.Host || next.URL.Scheme != first.Scheme {
-			return fmt.Errorf("the server sends us to %s, want the page itself", redactURL(next.URL))
+			return fmt.Errorf("the server redirects to %s, want the page itself", redactURL(next.URL))
 		}
 		return nil
 	}}
@@ -109,14 +109,14 @@ func (r *remotePage) fetch(ctx context.Context) (*debugpage.Page, error) {
 	}
 	defer response.Body.Close() //nolint:errcheck // the body was read
 	if response.StatusCode != http.StatusOK {
-		err := fmt.Errorf("the server answers %s, want a page of debug.Handler", response.Status)
+		err := fmt.Errorf("the server answers %s, want a page from debug.Handler", response.Status)
 		if response.StatusCode/100 == 4 && response.StatusCode != http.StatusTooManyRequests {
 			return nil, invalidPageError{err}
 		}
 		return nil, err
 	}
 	if contentType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); contentType != "application/json" {
-		return nil, invalidPageError{fmt.Errorf("the server answers with %.40q, want JSON of debug.Handler", contentType)}
+		return nil, invalidPageError{fmt.Errorf("the server answers with %.40q, want JSON from debug.Handler", contentType)}
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxPageBytes+1))
 	if err != nil {
@@ -146,10 +146,10 @@ func parse(body []byte) (*debugpage.Page, error) {
 	}
 	var page debugpage.Page
 	if err := json.Unmarshal(body, &page); err != nil {
-		return nil, invalidPageError{fmt.Errorf("the page is no JSON of debug.Handler: %s", printable.Line(err.Error(), 200))}
+		return nil, invalidPageError{fmt.Errorf("the page is not JSON from debug.Handler: %s", printable.Line(err.Error(), 200))}
 	}
 	if page.Channels == nil {
-		return nil, invalidPageError{errors.New("the page has no list of channels, want JSON of debug.Handler")}
+		return nil, invalidPageError{errors.New("the page has no list of channels, want JSON from debug.Handler")}
 	}
 	repair(&page)
 	return &page, nil

@@ -53,7 +53,7 @@ func (t TLS) config() (*tls.Config, error) {
 
 func (t TLS) transport() (*http.Transport, error) {
 	if t.Insecure {
-		return nil, errors.New("--insecure is for targets, and a page is not asked for by it: want http:// in the URL for a page without TLS")
+		return nil, errors.New("--insecure applies only to targets: want http:// in the URL for a page without TLS")
 	}
 	config, err := t.config()
 	if err != nil {
@@ -67,7 +67,7 @@ func (t TLS) transport() (*http.Transport, error) {
 
 func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	if t.Insecure && t.isConfigured() {
-		return nil, errors.New("--insecure is given together with another option of TLS, want one of them")
+		return nil, errors.New("--insecure is given together with another TLS option, want one of them")
 	}
 	if t.Insecure {
 		return insecure.NewCredentials(), nil

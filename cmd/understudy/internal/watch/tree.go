@@ -85,7 +85,7 @@ func (p *renderer) source(s debugpage.Source) {
 	case s.Error != "":
 		t, text = toneBad, text+": "+s.Error
 	case s.LastError != "" && s.LastErrorAt != nil:
-		text += "; last wrong " + ago(s.LastErrorAt, p.page.Time) + " ago: " + s.LastError
+		text += "; last error " + ago(s.LastErrorAt, p.page.Time) + " ago: " + s.LastError
 	}
 	p.text(t, "", text, 2)
 }
@@ -97,7 +97,7 @@ func (p *renderer) policy(policy *debugpage.Policy, indent string, shownReasons 
 		return
 	}
 	if policy.BusySince != nil {
-		p.text(toneBad, indent, "Busy for "+ago(policy.BusySince, p.page.Time)+". What follows is what it looked like before.", 2)
+		p.text(toneBad, indent, "Busy for "+ago(policy.BusySince, p.page.Time)+". Below is the last known state.", 2)
 	}
 	for _, note := range policy.Notes {
 		p.text(tonePlain, indent, note, 2)

@@ -73,7 +73,7 @@ func (v *view) lines(columns int, d detail) (lines []line) {
 	case v.page == nil:
 		return lines
 	case len(v.page.Channels) == 0:
-		return append(lines, newLine(tonePlain, "There is no channel whose policies are Understudy's."))
+		return append(lines, newLine(tonePlain, "No channel uses Understudy's policies."))
 	}
 	for i, c := range v.page.Channels {
 		if i > 0 {
@@ -90,7 +90,7 @@ func (v *view) lines(columns int, d detail) (lines []line) {
 func (v *view) unreachableText() string {
 	text := fmt.Sprintf("Not reached for %s, trying again: %v.", printable.Duration(v.now.Sub(v.fetchErrSince)), v.fetchErr)
 	if v.page != nil {
-		text += " What follows is what it looked like before."
+		text += " Below is the last known state."
 	}
 	return text
 }

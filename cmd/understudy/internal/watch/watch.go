@@ -16,7 +16,7 @@ import (
 )
 
 // ErrUnavailable is returned by Run if calls could not be sent when the watch ended.
-var ErrUnavailable = errors.New("calls are not taken")
+var ErrUnavailable = errors.New("calls cannot be sent")
 
 // Failure is an error that is not caused by the arguments: the result could not be written, or the
 // page could not be reached.
@@ -151,7 +151,7 @@ func (w *watch) run(ctx context.Context) error {
 			page, err := w.fetcher.fetch(ctx)
 			if ctx.Err() != nil {
 				if err != nil && v.fetchErr == nil && time.Since(began) >= pause {
-					v.fetchErr, v.fetchErrSince = errors.New("no answer until the watch ended"), began
+					v.fetchErr, v.fetchErrSince = errors.New("no answer before the watch ended"), began
 				}
 				return w.reporter.report(v, w.follower.finalEvents(time.Now()))
 			}

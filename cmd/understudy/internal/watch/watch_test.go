@@ -60,7 +60,7 @@ func TestWatchSucceeds(t *testing.T) {
 		<-called
 	}
 	w.quit()
-	last := w.await(" calls ")
+	last := w.await(" calls, ")
 	if !strings.Contains(last, "were answered and 0 failed") || strings.Contains(last, "of 0 calls") {
 		t.Errorf("the last line is %q", last)
 	}
@@ -96,7 +96,7 @@ func TestWatchPageAcrossRestart(t *testing.T) {
 	program = &http.Server{Handler: debug.Handler()}
 	defer program.Close()
 	go program.Serve(listener)
-	w.awaitEvent(kindBack, "reached, after ")
+	w.awaitEvent(kindBack, "reached again, after ")
 	b.server.Stop()
 	w.awaitEvent(kindStatus, "No priority can take calls")
 	program.Close()
