@@ -47,7 +47,7 @@ func TestNewClientErrors(t *testing.T) {
 		{"xds:///a", options{}, "for grpc-go's xDS stack, which configures load balancing itself; write eds://server:port/cluster"},
 		{"k8s:///a", options{}, `write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`},
 		{"kubernetes:///a", options{}, `write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`},
-		{"failover:///a:1?failovrTimeout=1s", options{}, `unknown parameter "failovrTimeout" (in a name, ? is %3F), want one of authority, `},
+		{"failover:///a:1?failovrTimeout=1s", options{}, `unknown parameter "failovrTimeout" (in a name, ? is written %3F), want one of authority, `},
 		{"a:1,b:2?failoverTimeout=1", options{}, `failoverTimeout: "1" given, want a duration such as 10s`},
 		{"a:1,b:2", options{FailoverTimeout: -1}, "FailoverTimeout: -1ns given, want a duration such as 10s, of more than 0s"},
 		{"a:1,b:2", options{FailbackDelay: 25 * time.Hour}, "FailbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},

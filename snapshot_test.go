@@ -111,8 +111,8 @@ func TestSnapshotOfTree(t *testing.T) {
   drop CONNECTING since 0s
   - "" "" CONNECTING
     weighted_target CONNECTING since 0s
-    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here, {Weight:1 CountsAs:TRANSIENT_FAILURE}
-      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
+    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy, {Weight:1 CountsAs:TRANSIENT_FAILURE}
+      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy
     - "full" "" CONNECTING, {Weight:1 CountsAs:CONNECTING}
       weighted_round_robin CONNECTING since 0s
       - "a" "" CONNECTING, weight 1
@@ -125,12 +125,12 @@ func TestSnapshotOfTree(t *testing.T) {
 		a.Report(connectivity.Connecting, nil)
 		a.Report(connectivity.TransientFailure, errors.New("refused"))
 		want(`priority CONNECTING since 0s, in use p1
-- "p0" "p0 near" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here, TRANSIENT_FAILURE
-  drop TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
-  - "" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
-    weighted_target TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
-    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here, {Weight:1 CountsAs:TRANSIENT_FAILURE}
-      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
+- "p0" "p0 near" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy, TRANSIENT_FAILURE
+  drop TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy
+  - "" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy
+    weighted_target TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy
+    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy, {Weight:1 CountsAs:TRANSIENT_FAILURE}
+      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy
     - "full" "" TRANSIENT_FAILURE, last error refused, {Weight:1 CountsAs:TRANSIENT_FAILURE}
       weighted_round_robin TRANSIENT_FAILURE since 1.001s, error refused
       - "a" "" TRANSIENT_FAILURE, last error refused, weight 1

@@ -21,7 +21,7 @@ func TestBuildWithoutPackageUnderstudy(t *testing.T) {
 	options.Make = nil
 	defer func() { options.Make = makeBuilder }()
 	_, err := resolver.Get("alone").Build(target("alone:///x"), &channel{}, resolver.BuildOptions{})
-	const want = "alone: nothing builds resolvers for this source; import github.com/understudy-lb/understudy"
+	const want = "alone: no resolver is available for this source; import github.com/understudy-lb/understudy"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -142,7 +142,7 @@ func TestFailures(t *testing.T) {
 	cc, s := &channel{}, &fakeSource{}
 	r := build(t, newSourceBuilder(s), cc)
 	defer r.Close()
-	const logLine = "x: the failure of TestFailures; the endpoints from before stay in use"
+	const logLine = "x: the failure of TestFailures; the previous endpoints stay in use"
 	before := logged.Count(logLine)
 	for range 3 {
 		s.Fail(errors.New("the failure of TestFailures"))

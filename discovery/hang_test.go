@@ -25,7 +25,7 @@ func TestStoredAnswerIfSourceHangs(t *testing.T) {
 		stored := cc.take()
 		<-time.After(10 * time.Minute)
 
-		const line = "x: nothing was heard for 2s; the endpoints that were confirmed 10m2s ago are used"
+		const line = "x: no answer within 2s; the endpoints that were confirmed 10m2s ago are used"
 		before := logged.Count(line)
 		r = build(t, b, cc)
 		<-time.After(2*time.Second - 1)

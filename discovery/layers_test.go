@@ -20,11 +20,11 @@ func TestTargetOverridesProgramOption(t *testing.T) {
 		want, not string
 		note      string
 	}{
-		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, outlierDetectionOn, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},
-		{"x:///y?outlierDetection=true", given.Set("PickFirst", true), outlierDetectionOn, `understudy_pick_first`, "outlierDetection, which the target gives, switches off pickFirst,"},
-		{"x:///y?pickFirst=true", given.Set("SlowStart", time.Minute), `understudy_pick_first`, "slowStart", "pickFirst, which the target gives, switches off slowStart,"},
-		{"x:///y?failbackDelay=1m", given.Set("MaxFailbackDelay", 30*time.Second), `"failbackDelay":"60s"`, "maxFailbackDelay", "failbackDelay, which the target gives, switches off maxFailbackDelay,"},
-		{"x:///y?minReady=0.9", given.MinReady(0.6, 0.8), `"minReady":0.9}`, "minReadyRecovery", "minReady, which the target gives, switches off minReadyRecovery,"},
+		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, outlierDetectionOn, "pickFirst in the target disables outlierDetection in the program, because they exclude each other"},
+		{"x:///y?outlierDetection=true", given.Set("PickFirst", true), outlierDetectionOn, `understudy_pick_first`, "outlierDetection in the target disables pickFirst in the program"},
+		{"x:///y?pickFirst=true", given.Set("SlowStart", time.Minute), `understudy_pick_first`, "slowStart", "pickFirst in the target disables slowStart in the program"},
+		{"x:///y?failbackDelay=1m", given.Set("MaxFailbackDelay", 30*time.Second), `"failbackDelay":"60s"`, "maxFailbackDelay", "failbackDelay in the target disables maxFailbackDelay in the program"},
+		{"x:///y?minReady=0.9", given.MinReady(0.6, 0.8), `"minReady":0.9}`, "minReadyRecovery", "minReady in the target disables minReadyRecovery in the program"},
 	} {
 		s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
 		b, before := newSourceBuilder(s, test.opt), logged.Count(test.note)
@@ -49,13 +49,13 @@ func TestTargetOverridesProgramOption(t *testing.T) {
 func TestUnusedSourceOptionIsLogged(t *testing.T) {
 	type otherSource struct{}
 	build := func(opts ...given.Option) int {
-		before := logged.Count("an option of package discovery_test, which the program gives in Sources, has no effect")
+		before := logged.Count("an option of package discovery_test in Sources has no effect")
 		r, err := newSourceBuilder(&fakeSource{}, opts...).Build(target("x:///y"), &channel{}, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Close()
-		return logged.Count("an option of package discovery_test, which the program gives in Sources, has no effect") - before
+		return logged.Count("an option of package discovery_test in Sources has no effect") - before
 	}
 	unused := discovery.OwnOption(func(*otherSource) {})
 	if n := build(given.Sources(unused, unused)); n != 1 {

@@ -42,7 +42,7 @@ func (t *Target) unreadOptions() (notes []string) {
 			continue
 		}
 		if _, asked := t.readOptions.LoadOrStore(o.optionType, true); !asked {
-			notes = append(notes, fmt.Sprintf("an option of package %s, which the program gives in Sources, has no effect: the target does not use that source", path.Base(o.optionType.PkgPath())))
+			notes = append(notes, fmt.Sprintf("an option of package %s in Sources has no effect: the target does not use that source", path.Base(o.optionType.PkgPath())))
 		}
 	}
 	return notes

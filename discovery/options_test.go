@@ -79,7 +79,7 @@ func TestInvalidOptions(t *testing.T) {
 		opt   given.Option
 		want  string
 	}{
-		{"failovertimeout=1s", nil, `target "x:///y?failovertimeout=1s" has the unknown parameter "failovertimeout" (in a name, ? is %3F), ` + parameterNames},
+		{"failovertimeout=1s", nil, `target "x:///y?failovertimeout=1s" has the unknown parameter "failovertimeout" (in a name, ? is written %3F), ` + parameterNames},
 		{"failoverTimeout=1", nil, `failoverTimeout: "1" given, want a duration such as 10s`},
 		{"failoverTimeout=0s", nil, "failoverTimeout: 0s given, want a duration such as 10s, of more than 0s"},
 		{"failbackDelay=-1s", nil, "failbackDelay: -1s given, want a duration such as 10s, from 0s to 24h0m0s"},

@@ -47,7 +47,7 @@ func TestPreferWithoutLocationIsLogged(t *testing.T) {
 
 // If zoneCallers contains a zone without endpoints, this must be logged once.
 func TestZoneCallersOfUnknownZoneIsLogged(t *testing.T) {
-	const note = "zoneCallers names zones that the source does not, which count as without endpoints: "
+	const note = "zoneCallers names zones that the source does not; they count as zones without endpoints: "
 	answer := func(zone string) discovery.Answer {
 		return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{
 			Zone: zone, Weight: 1, Endpoints: []discovery.Endpoint{{Addresses: []string{"10.0.0.1:1"}}},

@@ -47,7 +47,7 @@ func (r *registeredBuilder) Reader() any { return r.reader }
 
 func (r *registeredBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if options.Make == nil {
-		return nil, r.Prefixed(errors.New("nothing builds resolvers for this source; import github.com/understudy-lb/understudy"), target)
+		return nil, r.Prefixed(errors.New("no resolver is available for this source; import github.com/understudy-lb/understudy"), target)
 	}
 	return r.builder().Build(target, cc, opts)
 }

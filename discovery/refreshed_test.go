@@ -84,13 +84,13 @@ func TestRefreshAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1", "", "", "!no server", "!no server"}}
 		cc := &channel{}
-		empty, failed := logged.Count("x: its resolver answered without addresses; the endp"), logged.Count("x: no server; the endpoints from before stay in use")
+		empty, failed := logged.Count("x: its resolver returned no addresses; the prev"), logged.Count("x: no server; the previous endpoints stay in use")
 		r := refreshed(t, z, cc, 10*time.Second, 2)
 		time.Sleep(10 * time.Minute)
 		if got, want := cc.take(), `state a:1["endpoints" "/"] b:1["endpoints" "/"]`; got != want {
 			t.Errorf("channel saw %s, want %s", got, want)
 		}
-		if e, f := logged.Count("x: its resolver answered without addresses; the endp")-empty, logged.Count("x: no server; the endpoints from before stay in use")-failed; e != 1 || f != 1 {
+		if e, f := logged.Count("x: its resolver returned no addresses; the prev")-empty, logged.Count("x: no server; the previous endpoints stay in use")-failed; e != 1 || f != 1 {
 			t.Errorf("logged %d and %d times, want once each", e, f)
 		}
 		lookups := z.takeLookups()

@@ -72,7 +72,7 @@ func (t *Target) readQuery() error {
 	case err != nil:
 		return t.errorf("has a query that does not parse (%v)", err)
 	case t.URL.ForceQuery:
-		return t.errorf("has a question mark that nothing follows (in a name, ? is %%3F)")
+		return t.errorf("has nothing after its question mark (in a name, ? is written %%3F)")
 	}
 	t.query, t.readParameters = query, make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(query)) {
@@ -80,7 +80,7 @@ func (t *Target) readQuery() error {
 			return t.errorf("must have exactly one value for %s", printable.Line(name, maxNameLength))
 		}
 		if _, err := t.options.Set(name, query.Get(name), t.scope); err != nil {
-			return t.errorf("has a mistake: %v", err)
+			return t.errorf("has an invalid parameter: %v", err)
 		}
 	}
 	t.notes, err = t.options.ResolveConflicts()
@@ -98,7 +98,7 @@ func (t *Target) checkQuery() error {
 		if slices.Contains(options.Names(options.Channel), name) {
 			return t.errorf("has the parameter %q, which is one of the whole channel: want it after the last entry", name)
 		}
-		return t.errorf("has the unknown parameter %s (in a name, ? is %%3F), want one of %s", printable.Quote(name), t.parameterNames())
+		return t.errorf("has the unknown parameter %s (in a name, ? is written %%3F), want one of %s", printable.Quote(name), t.parameterNames())
 	}
 	return nil
 }

@@ -58,9 +58,9 @@ func TestLogNamesPriority(t *testing.T) {
 		}
 		logged.wantLast(t, ": priority p0 us-east/a: calls to all of its endpoints fail with INTERNAL")
 		time.Sleep(2 * config.Interval)
-		logged.wantLast(t, ": priority p0 us-east/a: a few calls show whether its endpoints are well again")
+		logged.wantLast(t, ": priority p0 us-east/a: a few calls probe whether its endpoints have recovered")
 		h.end("a", doneInfo(codes.OK, true, true))
 		time.Sleep(2 * config.Interval)
-		logged.wantLast(t, ": priority p0 us-east/a: not all of its endpoints are ejected any more")
+		logged.wantLast(t, ": priority p0 us-east/a: some of its endpoints are no longer ejected")
 	})
 }

@@ -170,9 +170,9 @@ func (p *policy) logText() string {
 			text += " with " + p.codes
 		}
 	case core.HalfOpen:
-		text += "a few calls show whether its endpoints are well again"
+		text += "a few calls probe whether its endpoints have recovered"
 	default:
-		text += "not all of its endpoints are ejected any more"
+		text += "some of its endpoints are no longer ejected"
 	}
 	return text
 }

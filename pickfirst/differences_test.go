@@ -47,7 +47,7 @@ func TestDifferencesInFixedSchedules(t *testing.T) {
 				s := resolver.State{Endpoints: make([]resolver.Endpoint, 1)}
 				return r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: s})
 			},
-			"[publish TRANSIENT_FAILURE: no addresses: the resolver gave none, or none whose path leads here], error",
+			"[publish TRANSIENT_FAILURE: no addresses: the resolver returned none, or none with a path to this policy], error",
 			"[publish CONNECTING], no error",
 		}, {
 			"first update has a foreign configuration",

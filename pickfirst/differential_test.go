@@ -175,7 +175,7 @@ func compareErrors(a, b string, differences map[string]int) error {
 		return nil
 	case a == "the server is not healthy: unwell" && b == "pickfirst: health check failure: unwell":
 		return nil
-	case a == "no addresses: the resolver gave none, or none whose path leads here" && b == "name resolver error: produced zero addresses":
+	case a == "no addresses: the resolver returned none, or none with a path to this policy" && b == "name resolver error: produced zero addresses":
 		return nil
 	}
 	return fmt.Errorf("calls fail with %q, in grpc-go with %q", a, b)

@@ -90,7 +90,7 @@ func TestEmptyListIsError(t *testing.T) {
 		if !errors.Is(err, balancer.ErrBadResolverState) {
 			t.Errorf("%s: error %v, want ErrBadResolverState", name, err)
 		}
-		wantState(t, cc, connectivity.TransientFailure, "fail: no addresses: the resolver gave none, or none whose path leads here")
+		wantState(t, cc, connectivity.TransientFailure, "fail: no addresses: the resolver returned none, or none with a path to this policy")
 	}
 }
 

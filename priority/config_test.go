@@ -83,7 +83,7 @@ func TestParseConfigNamesTheField(t *testing.T) {
 		`{"children": {"a": {"config": [{"priority_test_stub": {}}], "ignoreReresolutionRequests": "yes"}}}`: `children["a"].ignoreReresolutionRequests: "yes" given, want true or false`,
 		`{` + one + `, "priorities": "a"}`:                                                                   `priorities: "a" given, want a JSON list`,
 		`{` + one + `, "priorities": ["a", "b"]}`:                                                            `priorities[1]: "b" given, which is not in children`,
-		`{` + one + `, "priorities": ["a", "a"]}`:                                                            `priorities[1]: "a" given again, is priorities[0] already`,
+		`{` + one + `, "priorities": ["a", "a"]}`:                                                            `priorities[1]: "a" given, which is already priorities[0]`,
 		`{` + one + `, "priorities": [""]}`:                                                                  `priorities[0]: an empty name given`,
 		`{"failoverTimeout": 10}`:                                                                            `failoverTimeout: 10 given, want a duration such as "10s"`,
 		`{"failoverTimeout": "soon"}`:                                                                        `failoverTimeout: "soon" given`,

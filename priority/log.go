@@ -128,7 +128,7 @@ func (p *policy) logAvailability() {
 	case !failed && !unusableSince.IsZero() && usable(states[p.published.ConnectivityState]):
 		duration := time.Since(*unusableSince)
 		*unusableSince = time.Time{}
-		p.log("recovered", fmt.Sprintf("%s takes calls again, after %s without any", p.title(p.chosen), printable.Duration(duration)),
+		p.log("recovered", fmt.Sprintf("%s takes calls again, after %s without a usable priority", p.title(p.chosen), printable.Duration(duration)),
 			slog.String("to", p.title(p.chosen)), slog.Duration("after", duration))
 	}
 }
@@ -160,9 +160,9 @@ func (p *policy) problem(child string) string {
 	state, exists := p.core.State(child)
 	switch {
 	case !slices.Contains(p.config.Priorities, child):
-		return p.title(child) + " is not configured any more"
+		return p.title(child) + " is no longer configured"
 	case !exists:
-		return p.title(child) + " is not wanted any more"
+		return p.title(child) + " is no longer needed"
 	case state == core.TransientFailure:
 		return p.reasonOf(child).String()
 	case p.isBypassed(child):

@@ -109,7 +109,7 @@ func TestFailoversAreLoggedAndCounted(t *testing.T) {
 		r.Advance(10 * time.Second)
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 10 s: p0: did not connect within 10 s, last error: refused`)
 		r.Update(update("p2"))
-		wantLog(t, `WARNING lbtest:///target: move from p1 to p0 p2, which is CONNECTING, after 0 ms: p1 is not configured any more`)
+		wantLog(t, `WARNING lbtest:///target: move from p1 to p0 p2, which is CONNECTING, after 0 ms: p1 is no longer configured`)
 		r.Update(update())
 		r.Update(update("p2"))
 		wantLog(t)
@@ -138,7 +138,7 @@ func TestRefusedUpdatesAreLogged(t *testing.T) {
 		r.Report("p0", idle)
 		synctest.Wait()
 		r.Update(update("p0"))
-		wantLog(t, `WARNING lbtest:///target: p0 takes calls again, after 0 ms without any`,
+		wantLog(t, `WARNING lbtest:///target: p0 takes calls again, after 0 ms without a usable priority`,
 			`WARNING child "p0" refused its update and stays IDLE: bad`)
 	})
 }

@@ -69,7 +69,7 @@ func (p *policy) poorReason(child string) string {
 	case tier.Condition == core.HalfOpen && p.chosen == child:
 		return "calls to all of its endpoints failed" + p.failureCodes(child) + ", and no other priority is better"
 	case tier.Condition == core.HalfOpen:
-		return "calls to all of its endpoints failed" + p.failureCodes(child) + ", and a few of them show whether that is over"
+		return "calls to all of its endpoints failed" + p.failureCodes(child) + ", and a few calls probe whether they have recovered"
 	}
 	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyShare, 100*p.config.MinReady)
 }

@@ -161,8 +161,8 @@ func TestWarningsAreLoggedOnce(t *testing.T) {
 	})
 	want := []string{
 		`weighted_round_robin: endpoint "a" is given twice; its weights are added`,
-		`weighted_round_robin: an endpoint without an address is left out`,
-		`weighted_round_robin: the weights of 3 endpoints sum to 4294967298, past 4294967295; they are scaled down`,
+		`weighted_round_robin: an endpoint without an address is ignored`,
+		`weighted_round_robin: the weights of 3 endpoints sum to 4294967298, more than 4294967295, and are scaled down`,
 	}
 	if !slices.Equal(r.warnings, want) {
 		t.Errorf("logged %q\nwant %q", r.warnings, want)

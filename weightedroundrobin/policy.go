@@ -35,7 +35,7 @@ type policy struct {
 	logged     struct{ duplicate, noAddress, largeWeights bool }
 }
 
-var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here")
+var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy")
 
 // spec describes the policy for package shell. leaf builds the policies of the endpoints. Their
 // Close must shut down all of their subchannels.
@@ -82,7 +82,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 		c.Attached.Remove()
 	}
 	if sum > math.MaxUint32 {
-		p.LogOnce(&p.logged.largeWeights, "the weights of %d endpoints sum to %d, past %d; they are scaled down", len(p.core.Order()), sum, uint32(math.MaxUint32))
+		p.LogOnce(&p.logged.largeWeights, "the weights of %d endpoints sum to %d, more than %d, and are scaled down", len(p.core.Order()), sum, uint32(math.MaxUint32))
 	}
 	if len(p.core.Order()) == 0 {
 		p.Refuse(balancer.ErrBadResolverState)
@@ -107,7 +107,7 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 		}
 		key, ok := p.keyOf(endpoint)
 		if !ok {
-			p.LogOnce(&p.logged.noAddress, "an endpoint without an address is left out")
+			p.LogOnce(&p.logged.noAddress, "an endpoint without an address is ignored")
 			continue
 		}
 		weight := weightOf(endpoint)

@@ -82,7 +82,7 @@ func TestFirstReadyIsPublishedImmediately(t *testing.T) {
 }
 
 func TestNoEndpoints(t *testing.T) {
-	const want = "fail: weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here"
+	const want = "fail: weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy"
 	for _, before := range []string{"", "a b"} {
 		run(t, func(h *harness) {
 			if before != "" {

@@ -40,7 +40,7 @@ func TestServersInOrder(t *testing.T) {
 	m.isUp.Store(true)
 	c.awaitCallTo(m.firstBackend)
 	c.wantAllCallsTo(m.firstBackend, 10)
-	if logged.Count(m.second, "is used, in place of dns:///"+m.first) != 1 || logged.Count(m.first, "back to management server") != 1 {
+	if logged.Count(m.second, "is used instead of dns:///"+m.first) != 1 || logged.Count(m.first, "back to management server") != 1 {
 		t.Error("the log does not name both servers at each change")
 	}
 }

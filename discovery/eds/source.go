@@ -168,7 +168,7 @@ func readResource(m proto.Message) (any, error) {
 	case *clusterv3.Cluster:
 		return cds.Read(m)
 	default:
-		return nil, fmt.Errorf("a %T is not expected", m)
+		return nil, fmt.Errorf("unexpected type %T", m)
 	}
 }
 

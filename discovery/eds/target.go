@@ -29,9 +29,9 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 	case u.Opaque != "":
 		return nil, "", invalid("lacks the slashes after the scheme")
 	case u.User != nil:
-		return nil, "", invalid("holds a user")
+		return nil, "", invalid("has user information")
 	case u.Fragment != "":
-		return nil, "", invalid("holds a fragment (a # in a cluster's name is %%23)")
+		return nil, "", invalid("has a fragment (in a cluster's name, # is written %%23)")
 	case clusterOf(target) == "":
 		return nil, "", invalid("names no cluster")
 	case !utf8.ValidString(clusterOf(target)):

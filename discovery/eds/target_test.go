@@ -55,12 +55,12 @@ func TestInvalidTargets(t *testing.T) {
 		"eds://a,b:1/payments":                   "without a port",
 		"eds://a:1,,b:1/payments":                "without a port",
 		"eds://a:1,b:1,a:1/payments":             "names the server a:1 twice",
-		"eds://user:pw@h:1/payments":             "holds a user",
+		"eds://user:pw@h:1/payments":             "has user information",
 		"eds://h:1/pay%FFments":                  "names a cluster that is not UTF-8",
 		"eds://h:1/" + strings.Repeat("x", 5000): "names a cluster of 5000 bytes",
-		"eds://h:1/payments#fragment":            "holds a fragment (a # in a cluster's name is %23)",
-		"eds://h:1/xdstp://a/b":                  `"xdstp://a/b" is a name of xdstp:, which is not supported`,
-		"eds:///xdstp:a?cds=true":                "a name of xdstp:",
+		"eds://h:1/payments#fragment":            "has a fragment (in a cluster's name, # is written %23)",
+		"eds://h:1/xdstp://a/b":                  `"xdstp://a/b" is an xdstp: name, which is not supported`,
+		"eds:///xdstp:a?cds=true":                "an xdstp: name",
 	} {
 		u, err := url.Parse(text)
 		if err != nil {
@@ -78,8 +78,8 @@ func TestInvalidTargets(t *testing.T) {
 
 func TestInvalidQueries(t *testing.T) {
 	for text, want := range map[string]string{
-		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cds, failbackDelay, failbackJitter, failoverTimeout, fallbackOnReachabilityOnly, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
-		"eds://h:1/payments?":                             "has a question mark that nothing follows (in a name, ? is %3F)",
+		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, cds, failbackDelay, failbackJitter, failoverTimeout, fallbackOnReachabilityOnly, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
+		"eds://h:1/payments?":                             "has nothing after its question mark (in a name, ? is written %3F)",
 		"eds://h:1/payments?fallbackOnReachabilityOnly=a": `"a" given, want true or false`,
 		"eds://user:pw@h:1/payments?pickFirst=2":          `pickFirst: "2" given, want true or false`,
 	} {

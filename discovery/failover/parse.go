@@ -226,7 +226,7 @@ func redacted(escaped string) string {
 // which may contain a password.
 func parseError(text string, err error) error {
 	if strings.Contains(text, "@") {
-		return errors.New("it does not parse (why is not shown, because a password may stand in it)")
+		return errors.New("it does not parse (the reason is not shown, because it may contain a password)")
 	}
 	return cause(err)
 }

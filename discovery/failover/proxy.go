@@ -58,7 +58,7 @@ func (s source) route() (routing, error) {
 	case err != nil:
 		return routing{}, err
 	case !channelUsesProxy && entryUsesProxy:
-		logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole target for one host, whose end NO_PROXY lists", s.entry.name)
+		logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole list for one host name, whose end matches NO_PROXY", s.entry.name)
 	case entryUsesProxy && !s.options.localDNS:
 		return routing{address: address, byProxy: true}, nil
 	case !entryUsesProxy && channelUsesProxy:

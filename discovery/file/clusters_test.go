@@ -74,7 +74,7 @@ func TestInvalidCluster(t *testing.T) {
 		"outliers":  {"all", []string{aggregate("all", "b, good"), static("b", "10.0.0.2") + "  outlier_detection: {interval: 1s, max_ejection_percent: 101}\n", static("good", "10.0.0.1")}, `PATH:11:59: max_ejection_percent is 101, want 0 to 100`},
 		"no server": {"all", []string{aggregate("all", "b, good"), "- {name: b, type: EDS}\n", static("good", "10.0.0.1")}, `file: b: the target names no server, and neither does an xDS bootstrap`},
 		"address":   {"all", []string{aggregate("all", "b, good"), static("b", "10.0.0.999"), static("good", "10.0.0.1")}, `PATH:10:`},
-		"depth":     {name(1), nestedClusters, `cluster "` + name(17) + `" is number 17 on its way, want at most 16: c`},
+		"depth":     {name(1), nestedClusters, `cluster "` + name(17) + `" is at depth 17, want at most 16: c`},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Setenv("GRPC_XDS_BOOTSTRAP", "")
@@ -96,8 +96,8 @@ func TestInvalidClusterList(t *testing.T) {
 		"clusters: {}\n":                       ":1:11: want a list, got a mapping",
 		"clusters:\n- {name: a, typ: EDS}\n":   `:2:13: unknown field "typ", did you mean type?`,
 		"clusters:\n- {name: a, type: EDSS}\n": ":2:19: type: want one of STATIC, ",
-		"clusters:\n- {name: a, type: EDS}\n- {name: a, type: EDS}\n":             `:3:10: cluster "a" is given on line 2 already`,
-		"clusters:\n- {name: a, type: EDS}\nendpoints: []\n":                      `:3:1: "endpoints" stands beside clusters`,
+		"clusters:\n- {name: a, type: EDS}\n- {name: a, type: EDS}\n":             `:3:10: cluster "a" is already given on line 2`,
+		"clusters:\n- {name: a, type: EDS}\nendpoints: []\n":                      `:3:1: "endpoints" is given together with clusters`,
 		"clusters:\n- name: a\n  cluster_type: {name: x, typed_config: {a: 1}}\n": `typed_config: want a message with its type, such as {"@type": type.googleapis.com/envoy`,
 	} {
 		path := newPath(t)
@@ -108,7 +108,7 @@ func TestInvalidClusterList(t *testing.T) {
 	}
 	path := newPath(t)
 	write(t, path, "cluster_name: x\n"+onePort(1))
-	if got, want := watchCluster(t, path, "y").nextError(t), `holds the endpoints of cluster "x", and not of "y"`; !strings.Contains(got, want) {
+	if got, want := watchCluster(t, path, "y").nextError(t), `holds the endpoints of cluster "x", not of "y"`; !strings.Contains(got, want) {
 		t.Errorf("%s, want %q", got, want)
 	}
 	if got := watchCluster(t, path, "x").next(t); got != stateOf(1) {

@@ -99,7 +99,7 @@ func TestConstantlyChangingFile(t *testing.T) {
 			}
 			sleep(100 * time.Millisecond)
 		}
-		if got, want := c.nextError(t), "file: "+path+": has been written to for 10s: want it to stand still, or to be replaced by rename"; got != want || len(c.errors) > 0 {
+		if got, want := c.nextError(t), "file: "+path+": has been changing for 10s: want the changes to stop, or a replacement by rename"; got != want || len(c.errors) > 0 {
 			t.Errorf("error = %s, and %d more, want %s", got, len(c.errors), want)
 		}
 		sleep(3 * time.Second)

@@ -129,8 +129,8 @@ func TestBuildErrors(t *testing.T) {
 		opts    resolver.BuildOptions
 		want    string
 	}{
-		{"file:endpoints.yaml", given.Builder(Scheme), noOptions, `target "file:endpoints.yaml" has a relative path (an absolute one has three slashes before it), want file:///path/to/endpoints.yaml`},
-		{"file://etc/endpoints.yaml", given.Builder(Scheme), noOptions, `names the host "etc" (three slashes come before a path), want file:///`},
+		{"file:endpoints.yaml", given.Builder(Scheme), noOptions, `target "file:endpoints.yaml" has a relative path (write three slashes before an absolute path), want file:///path/to/endpoints.yaml`},
+		{"file://etc/endpoints.yaml", given.Builder(Scheme), noOptions, `names the host "etc" (write three slashes before a path), want file:///`},
 		{"file://localhost/endpoints.yaml", given.Builder(Scheme), noOptions, `names the host "localhost"`},
 		{"file:///a#b", given.Builder(Scheme), noOptions, `has a fragment, "b"`},
 		{"file:///", given.Builder(Scheme), noOptions, "has no path"},

@@ -49,11 +49,11 @@ func pathOf(target resolver.Target) (string, error) {
 	var problem string
 	switch {
 	case u.Opaque != "":
-		problem = "has a relative path (an absolute one has three slashes before it)"
+		problem = "has a relative path (write three slashes before an absolute path)"
 	case u.Host != "" || u.User != nil:
-		problem = fmt.Sprintf("names the host %s (three slashes come before a path)", printable.Quote(u.Host))
+		problem = fmt.Sprintf("names the host %s (write three slashes before a path)", printable.Quote(u.Host))
 	case u.Fragment != "":
-		problem = fmt.Sprintf("has a fragment, %s (in a path, # is %%23)", printable.Quote(u.Fragment))
+		problem = fmt.Sprintf("has a fragment, %s (in a path, # is written %%23)", printable.Quote(u.Fragment))
 	case u.Path == "" || u.Path == "/":
 		problem = "has no path"
 	default:

@@ -44,7 +44,7 @@ func TestEditWhileFilesCannotBeOpened(t *testing.T) {
 			write(t, path+".new", onePort(2))
 			restore := limitFiles(t)
 			rename(t, path+".new", path)
-			const text = ": too many open files; the endpoints from before stay in use"
+			const text = ": too many open files; the previous endpoints stay in use"
 			logged.Wait(t, testTimeout, path+text)
 			sleep(outage)
 			if n := logged.Count(path + text); n != 1 {

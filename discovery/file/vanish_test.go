@@ -36,10 +36,10 @@ func TestClusterFileDisappears(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	logged.Wait(t, testTimeout, path+": no such file or directory; the endpoints from before stay in use")
+	logged.Wait(t, testTimeout, path+": no such file or directory; the previous endpoints stay in use")
 	rename(t, path+".away", path)
 	write(t, path, content[:len(content)/2])
-	logged.Wait(t, testTimeout, path+":", "; the endpoints from before stay in use")
+	logged.Wait(t, testTimeout, path+":", "; the previous endpoints stay in use")
 	replace(t, path, content)
 	replace(t, path, strings.Replace(content, "[a, b, c]", "[a, c, b]", 1))
 	const reorderedState = `10.0.0.1:1["a/child0" "/"] 10.1.0.1:443["c" "/"] 10.2.0.1:1["b/child0" "/"]`

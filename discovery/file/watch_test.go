@@ -94,7 +94,7 @@ func TestFileCreatedLater(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
 	}
-	logged.Wait(t, testTimeout, path+": no such file or directory; the endpoints from before stay in use")
+	logged.Wait(t, testTimeout, path+": no such file or directory; the previous endpoints stay in use")
 	mkdir(t, filepath.Dir(path))
 	write(t, path, onePort(2))
 	channel.expect(t, 2)
@@ -113,7 +113,7 @@ func TestInvalidEditIsLoggedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	replace(t, path, onePort(1)+"  priority: 1\n")
-	logged.Wait(t, testTimeout, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
+	logged.Wait(t, testTimeout, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the previous endpoints stay in use")
 	replace(t, path, onePort(1))
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)

@@ -38,7 +38,7 @@ func TestSliceBeyondLimits(t *testing.T) {
 		"another type":         {strings.Replace(sliceEvent("MODIFIED", "b", "10.0.0.9"), `"endpoints":[`, `"endpoints":7,"x":[`, 1), "7 given, want an array", false},
 		"an object of no type": {`{"type":"MODIFIED","object":[1]}` + "\n", "it has a JSON array for object", false},
 		"more than 8 MiB":      {sliceEvent("MODIFIED", "b", `{"addresses":["`+strings.Repeat("1", maxEvent)+`"]}`), "more than 8 MiB", false},
-		"a new slice":          {sliceEvent("ADDED", "x", manyEndpoints(1001)), `slice "x" is left out: it has more than 1000 endpoints`, false},
+		"a new slice":          {sliceEvent("ADDED", "x", manyEndpoints(1001)), `slice "x" is ignored: it has more than 1000 endpoints`, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestInitialSliceBeyondLimits(t *testing.T) {
 			}
 			l, stop := startSource(t, s, query{})
 			time.Sleep(time.Second)
-			if a := l.answer(); formatEndpoints(a) != "0/10.0.0.2:80=healthy" || !strings.Contains(strings.Join(a.Notes, "\n"), `slice "a" is left out: it has more than 1000 endpoints`) {
+			if a := l.answer(); formatEndpoints(a) != "0/10.0.0.2:80=healthy" || !strings.Contains(strings.Join(a.Notes, "\n"), `slice "a" is ignored: it has more than 1000 endpoints`) {
 				t.Errorf("the answer is %s, with the notes %q", formatEndpoints(a), a.Notes)
 			}
 			stop()

@@ -101,7 +101,7 @@ func TestLongTexts(t *testing.T) {
 			t.Errorf("%s of 300,000 bytes is accepted", what)
 		}
 		for _, note := range k.snapshot().notes {
-			if len(note) > 400 || !strings.Contains(note, "a text of more than 253 bytes") {
+			if len(note) > 400 || !strings.Contains(note, "a string of more than 253 bytes") {
 				t.Errorf("%s: the note is %.500s", what, note)
 			}
 		}

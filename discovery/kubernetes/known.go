@@ -58,7 +58,7 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	case size > maxEndpoints || len(sl.Ports) > maxPorts:
 		problem = fmt.Errorf("it has more than %d endpoints or %d ports", maxEndpoints, maxPorts)
 	case sl.hasLongText():
-		problem = fmt.Errorf("it has a text of more than %d bytes", maxText)
+		problem = fmt.Errorf("it has a string of more than %d bytes", maxText)
 	case before == nil && len(c.slices) >= maxSlices:
 		problem = fmt.Errorf("there are more than %d slices", maxSlices)
 	case c.endpoints+size > maxTotalEndpoints:
@@ -68,9 +68,9 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 		c.add(name, sl)
 		return
 	}
-	text := fmt.Sprintf("slice %s is left out: %v", printable.Quote(printable.Line(name, 100)), problem)
+	text := fmt.Sprintf("slice %s is ignored: %v", printable.Quote(printable.Line(name, 100)), problem)
 	if last != nil && name != "" && len(c.slices) < maxSlices && c.endpoints+len(last.Endpoints) <= maxTotalEndpoints {
-		text = fmt.Sprintf("slice %s counts as it was before: %v", printable.Quote(printable.Line(name, 100)), problem)
+		text = fmt.Sprintf("slice %s is used in its previous version: %v", printable.Quote(printable.Line(name, 100)), problem)
 		c.add(name, last)
 	}
 	if len(c.problems) < maxNotes {

@@ -46,7 +46,7 @@ func (s server) check() error {
 	case s.transport == nil && s.host != "":
 		return errors.New("WithTransport: no transport given")
 	case s.transport == nil && (os.Getenv("KUBERNETES_SERVICE_HOST") == "" || os.Getenv("KUBERNETES_SERVICE_PORT") == ""):
-		return errors.New("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; want WithTransport elsewhere")
+		return errors.New("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; want WithTransport outside a cluster")
 	}
 	return nil
 }

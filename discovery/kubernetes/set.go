@@ -89,7 +89,7 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 		return discovery.Answer{}, discovery.Mistake(s.portErr)
 	}
 	if n, err := strconv.Atoi(q.port); err == nil && len(s.listedPorts) > 0 && !s.hasPort(n) {
-		s.note("port %d is none of the pods' (%s); a target has the pod's port, not the Service's", n, s.ports())
+		s.note("port %d is not a port of the pods (%s); want the pod's port, not the Service's", n, s.ports())
 	}
 	return s.build(), nil
 }
@@ -185,7 +185,7 @@ func (s *answerBuilder) portOf(sl *slice) (int, error) {
 	case found != 0:
 		return found, nil
 	case len(ports) == 0:
-		return 0, fmt.Errorf("it lists no TCP port; want the number of one in the target")
+		return 0, fmt.Errorf("it lists no TCP port; want a port number in the target")
 	case s.port == "":
 		return 0, fmt.Errorf("the target gives no port; want one of %s", s.ports())
 	}

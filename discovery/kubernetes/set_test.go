@@ -60,7 +60,7 @@ func TestAnswer(t *testing.T) {
 		{"the port named grpc", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"http","port":8080},{"name":"grpc","port":81}]`}, nil, "0/10.0.0.2:81=healthy"},
 		{"several ports without a default", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"a","port":1},{"name":"b","port":2}]`}, nil, "want one of a:1, b:2"},
 		{"headless, with a port number", "7", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "0/10.0.0.2:7=healthy"},
-		{"headless, without a port", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "want the number of one"},
+		{"headless, without a port", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "want a port number"},
 		{"no slice", "", nil, nil, "ExternalName"},
 		{"a deleted slice", "", nil, []string{endpoints(`{"addresses":["10.0.0.1"]}`)}, "0/10.0.0.1:80=healthy"},
 		{"an existing slice overrides a deleted one", "", []string{endpoints(`{"addresses":["10.0.0.1"],"conditions":{"ready":false}}`)}, []string{endpoints(`{"addresses":["10.0.0.1"]}`)}, "0/10.0.0.1:80=unhealthy"},

@@ -77,7 +77,7 @@ func parse(target resolver.Target) (query, string, error) {
 		return query{}, "", fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), reason, targetForm)
 	}
 	if u.Opaque != "" || u.User != nil || u.Fragment != "" {
-		return invalid("lacks the slashes, or holds a user or a fragment")
+		return invalid("lacks the slashes, or has user information or a fragment")
 	}
 	var q query
 	text := strings.TrimPrefix(u.Path, "/")

@@ -75,10 +75,10 @@ var brokenSources = map[string]struct {
 	"Start fails for what Check does not say": {fake{startErr: errors.New("no such service")}, `Start fails with "no such service", for which Check(false) returns nil`},
 	"says nothing":                            {fake{start: startWith(func(*discovery.Receiver) {})}, "no report within 1m0s"},
 	"a port of 0":                             {fake{start: startWith(func(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:0")) })}, "an answer breaks the rules: endpoint 0"},
-	"empty, and not meant":                    {fake{start: startWith(func(r *discovery.Receiver) { _ = r.Update(discovery.Answer{}) })}, "an answer breaks the rules: its answer holds no endpoint"},
+	"empty, and not meant":                    {fake{start: startWith(func(r *discovery.Receiver) { _ = r.Update(discovery.Answer{}) })}, "an answer breaks the rules: its answer has no endpoints"},
 	"two lines":                               {fake{start: startWith(func(r *discovery.Receiver) { r.Fail(errors.New("a\nb")) })}, `a failure has the text "a\nb", want one line`},
-	"Confirm of nothing":                      {fake{start: startWith((*discovery.Receiver).Confirm)}, "Confirm is called before there was an answer"},
-	"doubt from the future":                   {fake{start: startWith(func(r *discovery.Receiver) { answerOnce(r); r.Unconfirmed(errors.New("x"), time.Now().Add(time.Hour)) })}, "confirmed until 1h0m0s from now"},
+	"Confirm of nothing":                      {fake{start: startWith((*discovery.Receiver).Confirm)}, "Confirm was called before the first answer"},
+	"doubt from the future":                   {fake{start: startWith(func(r *discovery.Receiver) { answerOnce(r); r.Unconfirmed(errors.New("x"), time.Now().Add(time.Hour)) })}, "a time 1h0m0s in the future"},
 	"one identity of two":                     {fake{start: startWith(sameIdentity)}, `two answers have the identity "7": [10.0.0.1:1] and [10.0.0.2:1]`},
 	"an answer that changes":                  {fake{start: startWith(sendAndModify)}, "an answer was changed after it was handed over, from [10.0.0.1:1] to [10.0.0.2:1]"},
 	"a text that moves": {fake{start: startWith(func(r *discovery.Receiver) {
@@ -113,7 +113,7 @@ var brokenSources = map[string]struct {
 	"confirmed in the future": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
 		answerOnce(r)
 		return discovery.Started{Confirmed: func() time.Time { return time.Now().Add(time.Minute) }}
-	}}, "Confirmed is 1m0s from now"},
+	}}, "Confirmed is 1m0s in the future"},
 	"goes on after Close": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
 		answerOnce(r)
 		return discovery.Started{Close: func() { time.AfterFunc(10*time.Minute, func() { answerOnce(r) }) }}
@@ -135,7 +135,7 @@ var brokenSources = map[string]struct {
 		}
 		return discovery.Started{}
 	}}, "only one of two channels has an answer: the first true, the second false"},
-	"two channels that are one": {fake{start: failOtherChannel()}, "once the first channel is closed the second one fails: it is closed"},
+	"two channels that are one": {fake{start: failOtherChannel()}, "after the first channel is closed, the second one fails: it is closed"},
 	"started once": {fake{start: func(r *discovery.Receiver, n int) discovery.Started {
 		if n == 1 {
 			answerOnce(r)
@@ -143,7 +143,7 @@ var brokenSources = map[string]struct {
 			r.Fail(errors.New("it was closed"))
 		}
 		return discovery.Started{}
-	}}, "it has an answer when it is first started: true; and when it is started again: false"},
+	}}, "the source has an answer after the first start: true; after the second start: false"},
 }
 
 func sameIdentity(r *discovery.Receiver) {

@@ -47,13 +47,13 @@ func (k *checkingReceiver) listen() *discovery.Receiver {
 		},
 		Confirm: func() {
 			if !k.answered() {
-				k.t.Errorf("Confirm is called before there was an answer")
+				k.t.Errorf("Confirm was called before the first answer")
 			}
 			inner.Confirm()
 		},
 		Unconfirmed: func(err error, since time.Time) {
 			if since.After(time.Now()) {
-				k.t.Errorf("Unconfirmed says that the answer was confirmed until %v from now", time.Until(since))
+				k.t.Errorf("Unconfirmed was called with a time %v in the future", time.Until(since))
 			}
 			inner.Unconfirmed(err, since)
 		},

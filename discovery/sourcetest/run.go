@@ -70,7 +70,7 @@ func checkCheck(t failer, s discovery.Source) {
 			goroutines.Wait()
 		})
 		if texts[0] != texts[1] {
-			t.Errorf("Check(%v) says %q and then %q", read, texts[0], texts[1])
+			t.Errorf("Check(%v) returns %q and then %q", read, texts[0], texts[1])
 		}
 	}
 }
@@ -137,7 +137,7 @@ func checkLife(t failer, s discovery.Source) {
 	if started.Confirmed != nil {
 		checkReturnsAtOnce(t, "Confirmed", func() {
 			if confirmed := started.Confirmed(); confirmed.After(time.Now()) {
-				t.Errorf("Confirmed is %v from now", time.Until(confirmed))
+				t.Errorf("Confirmed is %v in the future", time.Until(confirmed))
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func checkLife(t failer, s discovery.Source) {
 }
 
 func checkRefusal(t failer, s discovery.Source) {
-	r := &checkingReceiver{t: t, updateErr: errors.New("the channel does not take it")}
+	r := &checkingReceiver{t: t, updateErr: errors.New("the channel rejects it")}
 	if started, _ := startSource(t, s, r); started != nil {
 		time.Sleep(10 * time.Minute)
 		closeSource(t, r, started)
@@ -172,7 +172,7 @@ func checkTwoChannels(t failer, s discovery.Source) {
 	synctest.Wait()
 	for _, report := range b.take() {
 		if report.Failure != nil && !b.failedBefore(report.Failure) {
-			t.Errorf("once the first channel is closed the second one fails: %v", report.Failure)
+			t.Errorf("after the first channel is closed, the second one fails: %v", report.Failure)
 		}
 	}
 	closeSource(t, b, second)
@@ -245,6 +245,6 @@ func checkRestart(t failer, s discovery.Source) {
 		closeSource(t, r, started)
 	}
 	if answered[0] != answered[1] {
-		t.Errorf("it has an answer when it is first started: %v; and when it is started again: %v", answered[0], answered[1])
+		t.Errorf("the source has an answer after the first start: %v; after the second start: %v", answered[0], answered[1])
 	}
 }

@@ -104,7 +104,7 @@ func TestRecordWithPort0(t *testing.T) {
 	c.expect(t, "127.0.0.2:1")
 	set(dns, "_none._tcp.shop.test", "0 0 0 a")
 	c, _ = build(t, dns, "srv://DNS/_none._tcp.shop.test.")
-	c.expect(t, "the record of a.test. has port 0")
+	c.expect(t, "the record of a.test. is ignored, because its port is 0")
 }
 
 // With dns=tcp, names must be looked up only over TCP, so that truncated UDP responses have no

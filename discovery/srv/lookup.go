@@ -133,7 +133,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	}
 	for _, r := range records {
 		if r.Port == 0 {
-			a.problems = append(a.problems, fmt.Errorf("lookup %s: the record of %s has port 0, and is left out", name, r.Target))
+			a.problems = append(a.problems, fmt.Errorf("lookup %s: the record of %s is ignored, because its port is 0", name, r.Target))
 			continue
 		}
 		a.records = append(a.records, record{r.Target, r.Port, r.Priority, r.Weight})
@@ -234,7 +234,7 @@ func (h *hostLookups) lookUp(ctx context.Context, l xnet.Resolver, all []string)
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
-			h.addProblem(fmt.Errorf("lookup %s: no time left for it and %d more", host, len(all)-i-1))
+			h.addProblem(fmt.Errorf("lookup %s: no time left for this name and %d more", host, len(all)-i-1))
 			return
 		}
 		running.Go(func() {

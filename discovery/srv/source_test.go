@@ -49,21 +49,21 @@ func TestInvalidTargets(t *testing.T) {
 	for text, want := range map[string]string{
 		"srv:shop.test":                              "lacks the slashes after the scheme",
 		"srv:///":                                    "names no service",
-		"srv://u@h/shop.test":                        "holds a user",
-		"srv:///shop.test#x":                         "holds a fragment",
-		"srv:///shop.test:443":                       "has a port or an address: ports come with the records",
+		"srv://u@h/shop.test":                        "has user information",
+		"srv:///shop.test#x":                         "has a fragment",
+		"srv:///shop.test:443":                       "has a port or an address: the ports come from the records",
 		"srv:///_http.shop.test":                     "names no service and protocol",
 		"srv:///_http._tcp":                          "names no service and protocol",
 		"srv:///a..b":                                "has an empty label",
-		"srv:///a/b":                                 `has the label "a/b", which is in no host name`,
+		"srv:///a/b":                                 `has the label "a/b", which is not allowed in a host name`,
 		"srv:///" + longLabel(64) + ".test":          "has a label of 64 bytes, more than 63",
-		"srv:///" + strings.Repeat("a.", 130) + "a":  "makes a name of 272 bytes, more than 253",
+		"srv:///" + strings.Repeat("a.", 130) + "a":  "results in a name of 272 bytes, more than 253",
 		"srv://:53/shop.test":                        "names a port without a name server",
 		"srv:///shop.test?verify=dns":                `verify: "dns" given, want target, or record to trust DNS`,
 		"srv:///shop.test?verify=record&authority=x": "both authority and verify=record are given",
 		"srv:///shop.test?refresh=1ms":               "refresh: 1ms given, want a duration such as 10s, of 1s and more",
 		"srv:///shop.test?dns=udp":                   `dns: "udp" given, want tcp, or nothing for UDP`,
-		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is %3F), want one of authority, dns, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, refresh, region, removeAfter, slowStart, subset, subsetSeed, verify, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
+		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is written %3F), want one of authority, dns, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, refresh, region, removeAfter, slowStart, subset, subsetSeed, verify, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
 	} {
 		err := given.Builder(srv.Scheme).Check(target(text), false)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "srv: ") {

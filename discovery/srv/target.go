@@ -28,13 +28,13 @@ func parse(target resolver.Target) (parsedTarget, error) {
 	case u.Opaque != "":
 		return invalid("lacks the slashes after the scheme")
 	case u.User != nil:
-		return invalid("holds a user")
+		return invalid("has user information")
 	case u.Fragment != "":
-		return invalid("holds a fragment")
+		return invalid("has a fragment")
 	case name == "":
 		return invalid("names no service")
 	case strings.ContainsAny(name, ":[]"):
-		return invalid("has a port or an address: ports come with the records")
+		return invalid("has a port or an address: the ports come from the records")
 	}
 	p := parsedTarget{record: name, host: strings.TrimSuffix(name, ".")}
 	if strings.HasPrefix(name, "_") {
@@ -69,7 +69,7 @@ func nameProblem(name string) string {
 	const maxName, maxLabel = 253, 63
 	name = strings.TrimSuffix(name, ".")
 	if len(name) > maxName {
-		return fmt.Sprintf("makes a name of %d bytes, more than %d", len(name), maxName)
+		return fmt.Sprintf("results in a name of %d bytes, more than %d", len(name), maxName)
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		switch {
@@ -78,7 +78,7 @@ func nameProblem(name string) string {
 		case len(label) > maxLabel:
 			return fmt.Sprintf("has a label of %d bytes, more than %d", len(label), maxLabel)
 		case strings.ContainsFunc(label, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/\,@"'`, r) }):
-			return fmt.Sprintf("has the label %q, which is in no host name", label)
+			return fmt.Sprintf("has the label %q, which is not allowed in a host name", label)
 		}
 	}
 	return ""

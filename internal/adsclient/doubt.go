@@ -21,7 +21,7 @@ const (
 )
 
 var (
-	errTakenOver  = errors.New("it brought nothing while endpoints failed, and another stream was answered")
+	errTakenOver  = errors.New("it was silent while endpoints failed, and a second stream got a response")
 	errNoResponse = fmt.Errorf("no answer within %v", missingAfter)
 )
 
@@ -85,7 +85,7 @@ func (c *client) openSecond() {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	a := &attempt{cancel}
 	c.second.timer, c.second.attempt, c.second.lastAttempt = nil, a, time.Now()
-	logger.Infof("eds: stream to %s brought nothing for %v while endpoints failed: opening a second one", c.server.URI, time.Since(c.second.lastResponse).Round(time.Second))
+	logger.Infof("eds: stream to %s received nothing for %v while endpoints failed: opening a second one", c.server.URI, time.Since(c.second.lastResponse).Round(time.Second))
 	go c.runSecond(ctx, a)
 }
 
@@ -113,7 +113,7 @@ func (c *client) runSecond(ctx context.Context, a *attempt) {
 		if cause := context.Cause(ctx); errors.Is(cause, errNoResponse) {
 			err = cause
 		}
-		logger.Infof("eds: second stream to %s: %s; the first stays", c.server.URI, printable.Text(printable.Brief(fmt.Sprint(err))))
+		logger.Infof("eds: second stream to %s: %s; the first one stays in use", c.server.URI, printable.Text(printable.Brief(fmt.Sprint(err))))
 	})
 	if s != nil && !tookOver {
 		s.close()

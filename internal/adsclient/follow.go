@@ -181,7 +181,7 @@ func (g *Following) log(used int) {
 	case used < g.used:
 		logger.Infof("eds: cluster %q: back to management server %s", g.target.Cluster, uri)
 	case used > 0:
-		logger.Warningf("eds: cluster %q: management server %s is used, in place of %s", g.target.Cluster, uri, g.target.Servers[0].URI)
+		logger.Warningf("eds: cluster %q: management server %s is used instead of %s", g.target.Cluster, uri, g.target.Servers[0].URI)
 	}
 }
 

@@ -31,11 +31,11 @@ func TestFallbackServerIsUsedDuringOutage(t *testing.T) {
 		one, two := 1, 2
 		m := startManagers(t, map[string]adstest.Script{"first": serveEndpoints(&one), "second": serveEndpoints(&two)})
 		m["first"].stop()
-		warnings := logged.count("management server passthrough:///second is used, in place of passthrough:///first")
+		warnings := logged.count("management server passthrough:///second is used instead of passthrough:///first")
 		a, stop := follow(false, m["first"], m["second"])
 		defer stop()
 		expect(t, "a", a.take(), "a:2")
-		if got := logged.count("management server passthrough:///second is used, in place of passthrough:///first") - warnings; got != 1 {
+		if got := logged.count("management server passthrough:///second is used instead of passthrough:///first") - warnings; got != 1 {
 			t.Errorf("the change was logged %d times, want once", got)
 		}
 		m["first"].start()

@@ -97,7 +97,7 @@ func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 		packed, wrapped = wrapper.GetResource(), wrapper.GetName()
 		if wrapper.GetTtl() != nil {
 			t.warnTTL.Do(func() {
-				logger.Warningf("eds: %s gives resources a time to live, which has no effect: the last good one stays in use", t.client.server.URI)
+				logger.Warningf("eds: %s gives resources a time to live, which has no effect: the last good resource stays in use", t.client.server.URI)
 			})
 		}
 	}

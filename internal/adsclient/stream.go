@@ -42,7 +42,7 @@ func (c *client) run() {
 	}
 }
 
-var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
+var errRenewed = errors.New("replaced, to unsubscribe from clusters that nobody watches")
 
 // replacedByClient reports whether the client itself ended the stream in order to replace it.
 func replacedByClient(err error) bool {
@@ -259,7 +259,7 @@ type pinging struct {
 	revoked  bool // the server no longer allows frequent pings
 }
 
-var errPingInterval = errors.New("renewed, to ping as often as the server allows")
+var errPingInterval = errors.New("replaced, to ping as often as the server allows")
 
 func keepaliveParams(frequent bool) keepalive.ClientParameters {
 	if frequent {

@@ -94,7 +94,7 @@ func NameProblem(name string) string {
 	case name == "":
 		return "a cluster has no name"
 	case strings.HasPrefix(name, "xdstp:"):
-		return fmt.Sprintf("%.100q is a name of xdstp:, which is not supported", name)
+		return fmt.Sprintf("%.100q is an xdstp: name, which is not supported", name)
 	}
 	return ""
 }
@@ -273,7 +273,7 @@ const weightedRoundRobin = "understudy_weighted_round_robin"
 // checkPolicy adds a problem unless the cluster uses weighted round robin: as the lb_policy
 // ROUND_ROBIN, or as an entry of load_balancing_policy (gRFC A52).
 func (r *reader) checkPolicy() {
-	const want = "want ROUND_ROBIN, which is by weight"
+	const want = "want ROUND_ROBIN, which is weighted"
 	list := r.message.GetLoadBalancingPolicy()
 	if list == nil {
 		if p := r.message.GetLbPolicy(); p != clusterv3.Cluster_ROUND_ROBIN {

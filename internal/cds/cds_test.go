@@ -105,7 +105,7 @@ func locality(policy string) string {
 func TestReadInvalidCluster(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"type":"EDS"}`:                                                           "name: a cluster has no name",
-		`{"name":"xdstp://a/b","type":"EDS"}`:                                      `name: "xdstp://a/b" is a name of xdstp:, which is not supported`,
+		`{"name":"xdstp://a/b","type":"EDS"}`:                                      `name: "xdstp://a/b" is an xdstp: name, which is not supported`,
 		`{"name":"a","type":"ORIGINAL_DST"}`:                                       "type: type ORIGINAL_DST is not supported, want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type",
 		`{"name":"a","clusterType":{"name":"envoy.clusters.redis"}}`:               `cluster_type.name: cluster_type "envoy.clusters.redis" is not supported, want STATIC`,
 		`{"name":"a","clusterType":{"name":"envoy.clusters.aggregate"}}`:           "cluster_type.typed_config: want a envoy.extensions.clusters.aggregate.v3.ClusterConfig",

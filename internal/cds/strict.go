@@ -26,7 +26,7 @@ import (
 
 var (
 	logger         = grpclog.Component("understudy")
-	errNoAddresses = errors.New("its resolver answered without addresses")
+	errNoAddresses = errors.New("its resolver returned no addresses")
 )
 
 // strictSource is the source of a STRICT_DNS cluster. Each address of a host name becomes an

@@ -221,7 +221,7 @@ func TestNoNameHasAddresses(t *testing.T) {
 		name[0].Fail(errors.New("no such host"))
 		expect(t, r, "")
 		_ = name[1].succeed()
-		expect(t, r, "error a.test:1: no such host; b.test:1: its resolver answered without addresses")
+		expect(t, r, "error a.test:1: no such host; b.test:1: its resolver returned no addresses")
 		_ = name[1].succeed("10.0.0.2:1")
 		expect(t, r, "10.0.0.2:1")
 	})

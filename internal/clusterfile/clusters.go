@@ -20,7 +20,7 @@ func (d *decoder) decodeClusters(root *yaml.Node) []*clusterv3.Cluster {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		if key.Value != "clusters" || len(list) > 0 {
-			d.add(key, "%s stands beside clusters, want nothing else in such a file", quote(key.Value))
+			d.add(key, "%s is given together with clusters, want nothing else in such a file", quote(key.Value))
 			continue
 		}
 		if !d.checkKind(value, yaml.SequenceNode) {
@@ -38,7 +38,7 @@ func (d *decoder) decodeClusters(root *yaml.Node) []*clusterv3.Cluster {
 				name = node
 			}
 			if previous := names[c.GetName()]; previous != nil {
-				d.add(name, "cluster %s is given on line %d already", quote(c.GetName()), previous.Line)
+				d.add(name, "cluster %s is already given on line %d", quote(c.GetName()), previous.Line)
 			}
 			names[c.GetName()] = name
 		}
@@ -54,7 +54,7 @@ func (d *decoder) decodeClusters(root *yaml.Node) []*clusterv3.Cluster {
 func (d *Document) Choose(requested string) (string, error) {
 	switch {
 	case d.Clusters == nil && requested != "" && requested != d.Endpoints.GetClusterName():
-		return "", fmt.Errorf("%s: holds the endpoints of cluster %s, and not of %s", d.path, quote(d.Endpoints.GetClusterName()), quote(requested))
+		return "", fmt.Errorf("%s: holds the endpoints of cluster %s, not of %s", d.path, quote(d.Endpoints.GetClusterName()), quote(requested))
 	case d.Clusters == nil || requested != "":
 		return requested, nil
 	case len(d.Clusters) == 1:

@@ -27,7 +27,7 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) {
 			continue
 		}
 		if first := keys[field.Number()]; first != nil {
-			d.add(key, "%s is given on line %d already", quote(key.Value), first.Line)
+			d.add(key, "%s is already given on line %d", quote(key.Value), first.Line)
 			continue
 		}
 		keys[field.Number()] = key
@@ -104,7 +104,7 @@ func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoref
 		}
 		name := protoreflect.ValueOfString(key.Value).MapKey()
 		if entries.Has(name) {
-			d.add(key, "%s is given already", quote(key.Value))
+			d.add(key, "%s is already given", quote(key.Value))
 			continue
 		}
 		d.message(node.Content[i+1], entries.Mutable(name).Message())

@@ -75,7 +75,7 @@ func (d *decoder) toObject(node *yaml.Node) (any, bool) {
 			return nil, false
 		}
 		if _, ok := object[key.Value]; ok {
-			d.add(key, "%s is given already", quote(key.Value))
+			d.add(key, "%s is already given", quote(key.Value))
 			return nil, false
 		}
 		v, ok := d.toJSON(node.Content[i+1])

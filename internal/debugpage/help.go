@@ -26,7 +26,7 @@ var hints = []hint{
 	{"no endpoints: …", "whether the source's list is meant to be empty"},
 	{"no answer yet: …", "what the source is waiting for, such as name servers or the management server"},
 	{"(a mistake to correct: waiting will not help)", "the target and its source's configuration, which name something that a server does not know"},
-	{"is not configured any more", "nothing is wrong: an update removed the priority"},
+	{"is no longer configured", "nothing is wrong: an update removed the priority"},
 }
 
 func serveHelp(w http.ResponseWriter) {

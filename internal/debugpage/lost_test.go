@@ -151,14 +151,14 @@ func TestPageShowsLostControlPlane(t *testing.T) {
 			if c.State != "READY" || c.InUse == "" {
 				t.Errorf("%s: the channel is %+v", target, c)
 			}
-			wantTexts(t, page, "; the endpoints"+version+", confirmed 10m0s ago, stay in use: "+s.Error, "; the endpoints from before stay in use</li>")
+			wantTexts(t, page, "; the endpoints"+version+", confirmed 10m0s ago, stay in use: "+s.Error, "; the previous endpoints stay in use</li>")
 			p.serve(manager, resources...)
 			time.Sleep(3 * time.Minute)
 			c, page = channelTo(t, target)
 			if s := c.Sources[0]; s.Error != "" || s.Confirmed != nil || s.ErrorSince != nil || strings.Contains(page, "ago, stay in use") {
 				t.Errorf("%s: after the server has returned the source is %+v", target, s)
 			}
-			wantTexts(t, page, "well again after 1")
+			wantTexts(t, page, "recovered after 1")
 		})
 	}
 }

@@ -91,7 +91,7 @@ func TestReasonIsKeptWhilePriorityConnects(t *testing.T) {
 	c := &collection{now: now}
 	p := shell.PriorityChild{CountsAs: core.Connecting, Failover: now.Add(5 * time.Second), Why: "connection refused by a:443"}
 	for inUse, want := range map[bool]string{
-		true:  "connecting, the next priority steps in in 5 s",
+		true:  "connecting, the next priority takes over in 5 s",
 		false: "connection refused by a:443, connecting",
 	} {
 		child := &Child{InUse: inUse}

@@ -170,7 +170,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 
 var ejectionNotes = map[shell.Condition]string{
 	shell.Emptied:  ", none is left: another priority is used, if there is one",
-	shell.HalfOpen: ", none is left: a few calls show whether that is over",
+	shell.HalfOpen: ", none is left: a few calls probe whether they have recovered",
 }
 
 const lastResort = ", none is left: they get the calls anyway, because no other priority is better"
@@ -194,7 +194,7 @@ func (c *collection) priority(child *Child, d shell.PriorityChild) {
 				child.Why += ", connecting"
 			}
 		case !p.Failover.IsZero():
-			child.Why = "connecting, the next priority steps in in " + printable.Duration(p.Failover.Sub(c.now))
+			child.Why = "connecting, the next priority takes over in " + printable.Duration(p.Failover.Sub(c.now))
 		case !p.Failback.IsZero():
 			child.Why = what + ", takes over in " + printable.Duration(p.Failback.Sub(c.now))
 		case !p.Deactivation.IsZero():

@@ -149,7 +149,7 @@ func TestPageShowsWhatPriorityWaitsFor(t *testing.T) {
 		openChannel(t, s, newEndpoint(0, "us-east/a", "hang", 1), newEndpoint(1, "eu-west", "b", 1))
 		_, page := channel(t)
 		wantTexts(t, page, "p1 eu-west", "not needed yet, so not connected")
-		wantTexts(t, page, "Calls wait for p0 us-east/a.", "connecting, the next priority steps in in 9 s")
+		wantTexts(t, page, "Calls wait for p0 us-east/a.", "connecting, the next priority takes over in 9 s")
 		time.Sleep(10 * time.Second)
 		settle()
 		_, page = channel(t)

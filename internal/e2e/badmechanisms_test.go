@@ -34,7 +34,7 @@ func TestFailingNamesDoNotAffectOthers(t *testing.T) {
 	dns.Set("many.test", "A", addresses...)
 	dns.SetAnswer("cut.test", "A", dnstest.Answer{Records: []string{"127.0.0.1"}, Truncated: true})
 	wantErrors := map[string]string{
-		"gone": "its resolver answered without addresses", "broken": "server misbehaving", "refused": "",
+		"gone": "its resolver returned no addresses", "broken": "server misbehaving", "refused": "",
 		"silent": "i/o timeout", "loop": "",
 	}
 	var entries []string

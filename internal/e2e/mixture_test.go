@@ -166,7 +166,7 @@ func TestFailingEntriesDoNotAffectOthers(t *testing.T) {
 	awaitName(timeoutContext(t, eventTimeout), t, cc, "good")
 	for i, want := range []string{
 		"no such host", "server misbehaving", "i/o timeout", "no such host", "",
-		"its resolver answered without addresses", "connection refused", "no such file",
+		"its resolver returned no addresses", "connection refused", "no such file",
 	} {
 		if want != "" {
 			logged.Wait(t, eventTimeout, "failover: "+entries[i]+": ", want)

@@ -64,7 +64,7 @@ func (c *checker) checkLocalities() {
 		weight, priority := uint64(locality.GetLoadBalancingWeight().GetValue()), locality.GetPriority()
 		key := priorityKey{priority, LocalityName(locality.GetLocality())}
 		if first, ok := seen[key]; ok {
-			c.problems.Add(fmt.Sprintf("endpoints[%d].locality", i), "locality %q is in priority %d already, as endpoints[%d]", key.locality, priority, first)
+			c.problems.Add(fmt.Sprintf("endpoints[%d].locality", i), "locality %q is already in priority %d, as endpoints[%d]", key.locality, priority, first)
 		} else {
 			seen[key] = i
 		}
@@ -101,7 +101,7 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	var sum uint64
 	for j, endpoint := range locality.GetLbEndpoints() {
 		if w := endpoint.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
-			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1); to give an endpoint no calls, set its health_status to DRAINING")
+			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or no weight, which counts as 1); to give an endpoint no calls, set its health_status to DRAINING")
 		}
 		before := sum
 		sum += uint64(Weight(endpoint))

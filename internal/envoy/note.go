@@ -38,7 +38,7 @@ func addNotes(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 
 func whyEmpty(cluster *endpointv3.ClusterLoadAssignment) string {
 	if n := len(cluster.GetEndpoints()); n > 0 {
-		return fmt.Sprintf("cluster %q has no locality with a weight, of %d", cluster.GetClusterName(), n)
+		return fmt.Sprintf("cluster %q has no locality with a weight (%d in total)", cluster.GetClusterName(), n)
 	}
 	return fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName())
 }

@@ -124,5 +124,5 @@ func (f *File) CheckUnfinished() error {
 		return nil
 	}
 	f.unfinishedSince = now.Add(time.Hour)
-	return fmt.Errorf("%s: has been written to for %v: want it to stand still, or to be replaced by rename", f.path, unfinishedLimit)
+	return fmt.Errorf("%s: has been changing for %v: want the changes to stop, or a replacement by rename", f.path, unfinishedLimit)
 }

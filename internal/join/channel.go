@@ -202,7 +202,7 @@ func (c *Channel) logPreference(name string, s *slot, content *topology.Checked)
 func (c *Channel) logZones(name string, n *naming, zones []string) {
 	if text := strings.Join(zones, ", "); text != n.loggedZones {
 		if n.loggedZones = text; text != "" {
-			logger.Warning(c.line(name, "zoneCallers names zones that the source does not, which count as without endpoints: "+printable.Line(text, 200)))
+			logger.Warning(c.line(name, "zoneCallers names zones that the source does not; they count as zones without endpoints: "+printable.Line(text, 200)))
 		}
 	}
 }
@@ -308,6 +308,6 @@ func nameOf(mechanism string, n int, title string) string {
 // log it themselves, and the channel uses the other priorities.
 func (j *Join) logRefusal(err error) {
 	if !errors.Is(err, balancer.ErrBadResolverState) {
-		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", j.config.Scheme, j.config.Target, err)
+		logger.Warningf("%s: %s: the channel rejects the endpoints: %v", j.config.Scheme, j.config.Target, err)
 	}
 }

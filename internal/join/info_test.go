@@ -161,7 +161,7 @@ func TestPreferenceOfChannel(t *testing.T) {
 			{}:                                       "[child0] ",
 			{Prefer: "zone", Zone: "a"}:              "[child0 child1] ",
 			{Prefer: "zone", Zone: "a", Region: "r"}: "[child0 child1] ",
-			{Prefer: "balance", Zone: "a", ZoneCallers: "a:1,b:1,q:1"}: "[child0 child1] zoneCallers names zones that the source does not, which count as without endpoints: q",
+			{Prefer: "balance", Zone: "a", ZoneCallers: "a:1,b:1,q:1"}: "[child0 child1] zoneCallers names zones that the source does not; they count as zones without endpoints: q",
 		} {
 			s := &source{}
 			config := configOf(nil, "", s)

@@ -263,7 +263,7 @@ func (j *Join) execute(actions []core.Action) {
 func (j *Join) log(s *slot, a *core.Action) {
 	text := a.Text
 	if a.Kind == core.ShowRecovered {
-		text = "well again after " + printable.Duration(a.After)
+		text = "recovered after " + printable.Duration(a.After)
 	}
 	line := j.line(s.Name, text)
 	switch a.Kind {

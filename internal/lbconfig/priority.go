@@ -71,7 +71,7 @@ func (p *Priority) check(string) error {
 			return fmt.Errorf("priorities[%d]: an empty name given, want one of children", i)
 		}
 		if j, ok := first[name]; ok {
-			return fmt.Errorf("priorities[%d]: %q given again, is priorities[%d] already", i, name, j)
+			return fmt.Errorf("priorities[%d]: %q given, which is already priorities[%d]", i, name, j)
 		}
 		if _, ok := p.Children[name]; !ok {
 			return fmt.Errorf("priorities[%d]: %q given, which is not in children", i, name)

@@ -45,7 +45,7 @@ var rangeTests = map[string][]rangeTest{
 		{`{"children": {"": {"config": ` + stub + `}}}`, "children: a child has an empty name"},
 		{`{"children": {"a": {}}}`, `children["a"].config: none given`},
 		{`{` + children + `, "priorities": ["a", ""]}`, "priorities[1]: an empty name given"},
-		{`{` + children + `, "priorities": ["a", "b", "a"]}`, `priorities[2]: "a" given again, is priorities[0] already`},
+		{`{` + children + `, "priorities": ["a", "b", "a"]}`, `priorities[2]: "a" given, which is already priorities[0]`},
 		{`{` + children + `, "priorities": ["b", "c"]}`, `priorities[1]: "c" given, which is not in children`},
 		{`{` + children + `, "priorities": ["b", "a"]}`, ""},
 		{`{"sourcePriorities": [0]}`, "sourcePriorities: [0] given, want none, or a number for each of the 0 priorities"},

@@ -18,7 +18,7 @@ func Callers(text string) (map[string]float64, error) {
 	for entry := range strings.SplitSeq(text, ",") {
 		colon := strings.LastIndexByte(entry, ':')
 		if colon < 1 {
-			return nil, fmt.Errorf("%s given, want zones and how many callers each has, as in a:2,b:1", printable.Quote(entry))
+			return nil, fmt.Errorf("%s given, want zones with their numbers of callers, such as a:2,b:1", printable.Quote(entry))
 		}
 		zone := entry[:colon]
 		if problem := Problem(zone); problem != "" {

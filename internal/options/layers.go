@@ -162,7 +162,7 @@ func (g *ChannelOptions) ResolveConflicts() (notes []string, err error) {
 				disabled, kept = o, other
 			}
 			v.FieldByName(disabled.Field).SetZero()
-			notes = append(notes, fmt.Sprintf("%s, which the target gives, switches off %s, which the program gives", kept.Name, disabled.Name))
+			notes = append(notes, fmt.Sprintf("%s in the target disables %s in the program, because they exclude each other", kept.Name, disabled.Name))
 		}
 	}
 	return notes, nil
@@ -190,7 +190,7 @@ func ParseSettings(given url.Values) (Settings, error) {
 			return Settings{}, fmt.Errorf("unknown parameter %s, want one of %s", printable.Quote(name), strings.Join(known, ", "))
 		}
 		if len(given[name]) != 1 || given[name][0] == "" {
-			return Settings{}, fmt.Errorf("not one %s given, but none or several", printable.Line(name, 100))
+			return Settings{}, fmt.Errorf("parameter %s has no value, or several; want exactly one", printable.Line(name, 100))
 		}
 		if _, err := g.Set(name, given.Get(name), Channel); err != nil {
 			return Settings{}, err

@@ -27,11 +27,11 @@ func TestParseSettings(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"minReady=2":                     "minReady: 2 given, want a number from 0 to 1",
-		"minReady=":                      "not one minReady given, but none or several",
+		"minReady=":                      "parameter minReady has no value, or several; want exactly one",
 		"slowStart=soon":                 `slowStart: "soon" given, want a duration such as 10s`,
 		"authority=a":                    `unknown parameter "authority", want one of failbackDelay, `,
 		"prefer=near":                    `prefer: "near" given, want one of zone, node, hints, balance, none`,
-		"zoneCallers=a":                  `zoneCallers: "a" given, want zones and how many callers each has, as in a:2,b:1`,
+		"zoneCallers=a":                  `zoneCallers: "a" given, want zones with their numbers of callers, such as a:2,b:1`,
 		"zone=a%0a":                      `zone: "a\n" given, want a name of at most 256 bytes, without`,
 		"zoneMinEndpoints=0":             "zoneMinEndpoints: 0 given, want 1 and more",
 		"x=1":                            `unknown parameter "x", want one of failbackDelay, `,

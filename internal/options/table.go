@@ -185,7 +185,7 @@ var table = []Option{
 	{
 		Name: "outlierDetection", Field: "OutlierDetection", Kind: Toggle,
 		ConflictsWith: "pickFirst", ConflictReason: "one pick_first over several endpoints does not notice that one of them is ejected",
-		Default: "what each [cluster](xds.md#outlier-detection) configures, otherwise `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
+		Default: "the setting of each [cluster](xds.md#outlier-detection), otherwise `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
 	},
 	{
 		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "balance", "none"},

@@ -35,7 +35,7 @@ func (h *clientLocation) Location() location.Location {
 func newClientLocation(given options.Settings, mechanisms []discovery.Mechanism, note func(string)) *clientLocation {
 	h := &clientLocation{prefer: given.Prefer}
 	h.onMissing = sync.OnceFunc(func() {
-		note(fmt.Sprintf("prefer=%s has no effect: the location of this client is unknown; set it by zone= or UNDERSTUDY_ZONE, for example", given.Prefer))
+		note(fmt.Sprintf("prefer=%s has no effect: the location of this client is unknown; set it with zone= or UNDERSTUDY_ZONE, for example", given.Prefer))
 	})
 	if given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p discovery.Mechanism) bool { return p.Prefer != "" }) {
 		return h

@@ -47,7 +47,7 @@ func CanonicalHost(host string) (canonical, problem string) {
 		return host, ipv4Problem(host)
 	}
 	if i := strings.IndexFunc(host, notInHost); i >= 0 {
-		return "", fmt.Sprintf("address %.100q has %q, which is in no host name", host, host[i:i+1])
+		return "", fmt.Sprintf("address %.100q has %q, which is not allowed in a host name", host, host[i:i+1])
 	}
 	return host, nameProblem(strings.TrimSuffix(host, "."))
 }
@@ -56,7 +56,7 @@ func CanonicalHost(host string) (canonical, problem string) {
 // forms that only some resolvers accept.
 func ipv4Problem(host string) string {
 	if _, err := netip.ParseAddr(host); err != nil {
-		return fmt.Sprintf("address %.100q is no IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
+		return fmt.Sprintf("address %.100q is not an IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
 	}
 	return ""
 }

@@ -45,8 +45,8 @@ func rank(h Health) int {
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
 
 var (
-	errNoAddresses = errors.New("its resolver answered without addresses")
-	errEmpty       = errors.New("its answer holds no endpoint, and does not say that this is meant (Answer.Empty)")
+	errNoAddresses = errors.New("its resolver returned no addresses")
+	errEmpty       = errors.New("its answer has no endpoints, and Answer.Empty is not set")
 )
 
 // CheckNotEmpty returns an error if an answer has no endpoint and is not marked as Empty. Such an

@@ -191,8 +191,8 @@ func TestUselessTreeHasReason(t *testing.T) {
 
 // An answer without endpoints is refused, unless it is marked as empty.
 func TestEmptyAnswers(t *testing.T) {
-	const none = "its answer holds no endpoint, and does not say that this is meant (Answer.Empty)"
-	const noAddresses = "its resolver answered without addresses"
+	const none = "its answer has no endpoints, and Answer.Empty is not set"
+	const noAddresses = "its resolver returned no addresses"
 	locality := func(endpoints ...discovery.Endpoint) []discovery.Priority {
 		return []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: endpoints}}}}
 	}

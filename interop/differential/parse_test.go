@@ -31,7 +31,7 @@ var parserPairs = []parserPair{
 	}},
 	{"understudy_priority", "priority_experimental", map[string]*regexp.Regexp{
 		"p-config, a child without policy": regexp.MustCompile(`config: none given|null given, want a JSON object`),
-		"p-config, given twice":            regexp.MustCompile(`given again`),
+		"p-config, given twice":            regexp.MustCompile(`which is already priorities`),
 		"p-config, no priority names it":   regexp.MustCompile(`"priorities":(null|\[\])`),
 	}},
 	{"understudy_weighted_target", "weighted_target_experimental", map[string]*regexp.Regexp{

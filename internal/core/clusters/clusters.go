@@ -95,12 +95,12 @@ func (r *resolution) visit(e Entry, path []string) (truncated bool) {
 	case cluster == nil && !isTooDeep && len(r.visited)+len(r.tooDeep) >= MaxClusters:
 		if !r.limitReached {
 			r.limitReached = true
-			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, formatPath(path, e.Name))
+			e.Err = fmt.Errorf("cluster %s and those after it are ignored: there are more than %d clusters: %s", quote(e.Name), MaxClusters, formatPath(path, e.Name))
 			r.add(e)
 		}
 		return false
 	case len(path) == MaxDepth:
-		e.Err = fmt.Errorf("cluster %s is number %d on its way, want at most %d: %s", quote(e.Name), MaxDepth+1, MaxDepth, formatPath(path, e.Name))
+		e.Err = fmt.Errorf("cluster %s is at depth %d, want at most %d: %s", quote(e.Name), MaxDepth+1, MaxDepth, formatPath(path, e.Name))
 		r.tooDeep[e.Name] = len(r.list)
 		r.list = append(r.list, e)
 		return true

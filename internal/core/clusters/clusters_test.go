@@ -79,7 +79,7 @@ func TestDepth(t *testing.T) {
 		t.Errorf("a chain of 16 clusters: list %v, want the last first", list)
 	}
 	list, lookedUp := Resolve("c1", withLeaves(chain(17)))
-	if list[0].Name != "c17" || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), "number 17 on its way, want at most 16: c1 -> c2 -> ") {
+	if list[0].Name != "c17" || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), "at depth 17, want at most 16: c1 -> c2 -> ") {
 		t.Errorf("the 17th cluster in a chain: %v, want an error with the path", list[0])
 	}
 	for i, e := range list[2:] {

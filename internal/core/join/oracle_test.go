@@ -187,7 +187,7 @@ func (o *oracle) applyTimers(now time.Time) {
 					limit = HushOfMechanism
 				}
 				m.storedAnswerDue = time.Time{}
-				o.failed(now, m, "nothing was heard for "+limit.String())
+				o.failed(now, m, "no answer within "+limit.String())
 			}
 		}
 		for _, m := range o.list {

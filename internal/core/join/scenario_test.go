@@ -216,7 +216,7 @@ func (s *stage) execute(actions []Action) {
 		case ConfirmLast:
 			s.printf("  confirm at last %s%s", name, withAnswer(a.Answer))
 		case ShowRecovered:
-			s.printf("  show %s: well again after %v", name, a.After)
+			s.printf("  show %s: recovered after %v", name, a.After)
 		case Warn, Say, Show:
 			s.printf("  %s %s: %s", kindNames[a.Kind], name, a.Text)
 		case Accept:

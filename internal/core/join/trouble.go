@@ -4,7 +4,7 @@ import "time"
 
 const (
 	lastAnswer = "; its last answer: "
-	staysInUse = "; the endpoints from before stay in use"
+	staysInUse = "; the previous endpoints stay in use"
 )
 
 // recordFailure records that the source of m has failed. If the text differs from that of the last

@@ -116,7 +116,7 @@ func (c *Core) TimerFired(now time.Time, t Timer) []Action {
 		c.useReadyLists()
 	case ForStored:
 		if m.phase == Outstanding {
-			c.useStored(m, "nothing was heard for "+m.silenceLimit.String())
+			c.useStored(m, "no answer within "+m.silenceLimit.String())
 		}
 	case ForCalls:
 		m.overdue = true

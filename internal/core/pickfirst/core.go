@@ -24,7 +24,7 @@ const ShortLived = time.Second
 var ErrShortLived = fmt.Errorf("the connection ended within %v of its handshake", ShortLived)
 
 // ErrNoAddresses is the error of calls while the list of addresses is empty.
-var ErrNoAddresses = errors.New("no addresses: the resolver gave none, or none whose path leads here")
+var ErrNoAddresses = errors.New("no addresses: the resolver returned none, or none with a path to this policy")
 
 // State is a connectivity state, either of a subchannel or of the policy.
 type State uint8

@@ -128,9 +128,9 @@ func (w *World) emptiedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m[2] {
-	case "not all of its endpoints are ejected any more":
+	case "some of its endpoints are no longer ejected":
 		w.unejectedUntil = time.Now()
-	case "a few calls show whether its endpoints are well again": // from now on, endpoints may be unejected without a log line
+	case "a few calls probe whether its endpoints have recovered": // from now on, endpoints may be unejected without a log line
 		w.unejectedUntil = time.Now().Add(maxUnrest)
 	}
 	// In the first second after the channel has opened or has received an update, connections may

@@ -44,7 +44,7 @@ func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
 	if child := c.children[to]; child != nil && !child.reportedNow() && state != child.state.String() && (state != "TRANSIENT_FAILURE" || child.state != connectivity.Connecting) {
 		return fmt.Sprintf("%q is %v", to, child.state)
 	}
-	if verb == "move" && strings.HasSuffix(reason, "is not configured any more") {
+	if verb == "move" && strings.HasSuffix(reason, "is no longer configured") {
 		return ""
 	}
 	sources, problem := c.childrenNamed(m[3], m[4])
@@ -186,7 +186,7 @@ func (s *childState) checkReason(reason string, options settings, detects bool) 
 		if mustWait || s.state != connectivity.Connecting && s.state != connectivity.Idle {
 			return fmt.Sprintf("it is %v, and fastFailover is %v", s.state, options.fastFailover)
 		}
-	case strings.HasSuffix(reason, "is "+s.state.String()), strings.HasSuffix(reason, "is not wanted any more"):
+	case strings.HasSuffix(reason, "is "+s.state.String()), strings.HasSuffix(reason, "is no longer needed"):
 	case s.state != failing:
 		return fmt.Sprintf("it is %v", s.state)
 	}

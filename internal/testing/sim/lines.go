@@ -34,21 +34,21 @@ type line struct {
 var lines = []line{
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: no priority can take calls: (.*)$`), (*World).noPriorityLine},
-	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without any$`), (*World).recoveredLine},
+	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without a usable priority$`), (*World).recoveredLine},
 	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).updateLine},
-	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver answered without addresses(; .*)?$`), (*World).emptyNameLine},
-	{regexp.MustCompile(`^failover: dns:///h(\d):50051: its resolver answered without addresses(; .*)?$`), (*World).emptyHostLine},
+	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver returned no addresses(; .*)?$`), (*World).emptyNameLine},
+	{regexp.MustCompile(`^failover: dns:///h(\d):50051: its resolver returned no addresses(; .*)?$`), (*World).emptyHostLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).storedAnswerLine},
-	{regexp.MustCompile(`^(.*); the endpoints from before stay in use$`), (*World).sourceLine},
+	{regexp.MustCompile(`^(.*); the previous endpoints stay in use$`), (*World).sourceLine},
 	{regexp.MustCompile(`^\w+: (?:.*: )?no answer yet: waiting for .*$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 (failed|ended): (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: renewed, to forget clusters that nobody watches$`), (*World).renewedLine},
-	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 brought nothing for (\S+) while endpoints failed: opening a second one$`), (*World).silentStreamLine},
-	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: it brought nothing while endpoints failed, and another stream was answered$`), (*World).silentStreamLine},
-	{regexp.MustCompile(`^eds: second stream to dns:///10\.9\.0\.\d:18000: (.*); the first stays$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: replaced, to unsubscribe from clusters that nobody watches$`), (*World).renewedLine},
+	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 received nothing for (\S+) while endpoints failed: opening a second one$`), (*World).silentStreamLine},
+	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: it was silent while endpoints failed, and a second stream got a response$`), (*World).silentStreamLine},
+	{regexp.MustCompile(`^eds: second stream to dns:///10\.9\.0\.\d:18000: (.*); the first one stays in use$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.\d:18000: (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
-	{regexp.MustCompile(`: zoneCallers names zones that the source does not, which count as without endpoints: .*$`), (*World).zoneCallersLine},
+	{regexp.MustCompile(`: zoneCallers names zones that the source does not; they count as zones without endpoints: .*$`), (*World).zoneCallersLine},
 	{regexp.MustCompile(`: prefer=(\w+) has no effect(?:: the source gives no (.*) for any endpoint| on endpoints without localities, such as those of DNS)$`), (*World).preferLine},
 	{regexp.MustCompile(`: outlier_detection of the cluster has no effect with pickFirst$`), (*World).pickFirstLine},
 	{regexp.MustCompile(`^(eds: cluster "sim\d"|file: /\S+): .*has no effect.*$`), (*World).uselessFieldLine},
@@ -59,12 +59,12 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no calls can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
 	// All channels have the options of all sources, so some options have no effect.
-	{regexp.MustCompile(`^\w+: an option of package \w+, which the program gives in Sources, has no effect: `), func(*World, []string) string { return "" }},
+	{regexp.MustCompile(`^\w+: an option of package \w+ in Sources has no effect: `), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).missingSliceLine},
 	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},
 	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate)$`), (*World).ejectedLine},
-	{regexp.MustCompile(`^outlier_detection: (\S+): (?:priority .*: )?(not all of its endpoints are ejected any more|calls to all of its endpoints fail|a few calls show whether its endpoints are well again)(?: with [A-Z_, ]+)?$`), (*World).emptiedLine},
+	{regexp.MustCompile(`^outlier_detection: (\S+): (?:priority .*: )?(some of its endpoints are no longer ejected|calls to all of its endpoints fail|a few calls probe whether its endpoints have recovered)(?: with [A-Z_, ]+)?$`), (*World).emptiedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.checkErrorText(m[1]) }},
 }
 
@@ -111,7 +111,7 @@ func (w *World) storedAnswerLine(m []string) string {
 	w.mu.Lock()
 	last, changed := w.lastReceived, w.sourceChangedAt
 	w.mu.Unlock()
-	if strings.Contains(m[1], "nothing was heard") && time.Since(changed) < maxFileSettleTime {
+	if strings.Contains(m[1], "no answer within") && time.Since(changed) < maxFileSettleTime {
 		return "" // a new channel may assume that the file is incomplete
 	}
 	if n := sourceOf[*names](w); n != nil && n.everEmpty() {

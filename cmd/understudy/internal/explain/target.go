@@ -91,7 +91,7 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 	case len(last.Mechanisms) > 0:
 		return last, nil
 	case last.Why == "":
-		last.Why = fmt.Sprintf("%s: nothing was heard for %v", resolving.Shown(target), maxWait)
+		last.Why = fmt.Sprintf("%s: no answer within %v", resolving.Shown(target), maxWait)
 	}
 	return join.State{}, fmt.Errorf("%w: %s", ErrNoAnswer, last.Why)
 }

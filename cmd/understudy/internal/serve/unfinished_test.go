@@ -75,7 +75,7 @@ func TestConstantlyWrittenFile(t *testing.T) {
 			time.Sleep(900 * time.Millisecond) // a file that does not change for a second is read
 		}
 		for _, line := range log.lines {
-			if line["msg"] != "not read yet" || !strings.Contains(line["error"].(string), "has been written to for 10s") {
+			if line["msg"] != "not read yet" || !strings.Contains(line["error"].(string), "has been changing for 10s") {
 				t.Errorf("the log says %v", line)
 			}
 		}

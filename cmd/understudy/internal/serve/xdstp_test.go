@@ -21,12 +21,12 @@ func TestXdstpNamesAreRejected(t *testing.T) {
 	kept := fmt.Sprintf(`{"file": %q, "cluster": {"clusterName": "xdstp:kept"}}`, filepath.Join(dir, "broken.yaml"))
 	must(t, os.WriteFile(filepath.Join(cache, entryName("xdstp:kept")), []byte(kept), 0o600))
 	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
-	if text, _ := l.wait(t, "cache entry ignored")["error"].(string); !strings.Contains(text, "a name of xdstp:") {
+	if text, _ := l.wait(t, "cache entry ignored")["error"].(string); !strings.Contains(text, "an xdstp: name") {
 		t.Errorf("the entry of the cache is ignored since %s", text)
 	}
 	for _, want := range []string{"broken.yaml:1:", "inside.yaml:1:14: ", "list.yaml:1:", "service.yaml:1:", "xdstp:file.yaml:1:"} {
 		text, _ := l.wait(t, "rejected, and not served")["error"].(string)
-		if !strings.Contains(text, want) || !strings.HasPrefix(want, "broken") && !strings.Contains(text, "a name of xdstp:") {
+		if !strings.Contains(text, want) || !strings.HasPrefix(want, "broken") && !strings.Contains(text, "an xdstp: name") {
 			t.Errorf("the log says %q, want %s and why", text, want)
 		}
 	}

@@ -65,7 +65,7 @@ func TestWatchReportsStaleSource(t *testing.T) {
 			if err := test.restoreSource(); err != nil {
 				t.Fatal(err)
 			}
-			w.awaitEvent(kindEvent, "well again after ")
+			w.awaitEvent(kindEvent, "recovered after ")
 			if e := w.awaitEvent(kindStatus, "Calls go to p0"); len(e.Sources) != 1 || e.Sources[0].Stale() {
 				t.Errorf("the event is %+v", e)
 			}
