@@ -87,12 +87,12 @@ func TestInvalidAnswers(t *testing.T) {
 	noAddress := answerOf(t, "0 us: a")
 	noAddress.Priorities[0].Localities[0].Endpoints[0].Addresses = nil
 	for want, answer := range map[string]*discovery.Answer{
-		`category "lb" drops 1000001 of a million calls`:                                          tooManyDrops,
-		`endpoint 0 of locality "us" in priority 0 has no address`:                                noAddress,
-		`priority 0 has the locality "us" twice`:                                                  answerOf(t, "0 us: a", "0 us: b"),
-		`the weights of the localities of priority 1 sum to more than 4294967295`:                 answerOf(t, "0 us: a", "1 us weight=4294967295: b", "1 eu: c"),
-		`the weights of the endpoints of locality "us" in priority 0 sum to more than 4294967295`: answerOf(t, "0 us: a*4294967295 b"),
-		`endpoint 0 of locality "us" in priority 0: address "a/b" has "/", which is not allowed in`:        answerOf(t, "0 us: a/b"),
+		`category "lb" drops 1000001 of a million calls`:                                            tooManyDrops,
+		`endpoint 0 of locality "us" in priority 0 has no address`:                                  noAddress,
+		`priority 0 has the locality "us" twice`:                                                    answerOf(t, "0 us: a", "0 us: b"),
+		`the weights of the localities of priority 1 sum to more than 4294967295`:                   answerOf(t, "0 us: a", "1 us weight=4294967295: b", "1 eu: c"),
+		`the weights of the endpoints of locality "us" in priority 0 sum to more than 4294967295`:   answerOf(t, "0 us: a*4294967295 b"),
+		`endpoint 0 of locality "us" in priority 0: address "a/b" has "/", which is not allowed in`: answerOf(t, "0 us: a/b"),
 	} {
 		if got := described(t, new(topology.Translator), answer); !strings.HasPrefix(got, "error: "+want) {
 			t.Errorf("%s, want %s", got, want)
