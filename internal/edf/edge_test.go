@@ -144,3 +144,18 @@ func TestEmptyBlockAfterPeriod(t *testing.T) {
 		}
 	}
 }
+
+// Begun must report picks, but not calls of other methods.
+func TestBegun(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		s := New(make([]Entry, n))
+		s.Lefts()
+		if s.Begun() {
+			t.Errorf("%d entries: Begun is true before the first pick", n)
+		}
+		s.Next()
+		if !s.Begun() {
+			t.Errorf("%d entries: Begun is false after a pick", n)
+		}
+	}
+}
