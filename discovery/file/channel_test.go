@@ -127,15 +127,17 @@ func TestIdleChannelAfterDirectoryIsRemoved(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
 	}
-	for state := conn.GetState(); state != connectivity.Idle; state = conn.GetState() {
-		if !conn.WaitForStateChange(ctx, state) {
-			t.Fatalf("the channel is %v, want IDLE", state)
+	confirmed := path + ": no such file or directory; the endpoints that were confirmed "
+	for logged.Count(confirmed) == 0 { // on a busy machine, the source may take more than 2 s to fail, and the reason is then another
+		for state := conn.GetState(); state != connectivity.Idle; state = conn.GetState() {
+			if !conn.WaitForStateChange(ctx, state) {
+				t.Fatalf("the channel is %v, want IDLE", state)
+			}
+		}
+		if err := check(); err != nil {
+			t.Fatalf("a call after the channel was idle: %v", err)
 		}
 	}
-	if err := check(); err != nil {
-		t.Fatalf("a call after the channel was idle: %v", err)
-	}
-	logged.Wait(t, testTimeout, path+": no such file or directory; the endpoints that were confirmed ")
 }
 
 func TestChannelWithServiceConfigDisabled(t *testing.T) {
