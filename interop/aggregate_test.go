@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // static returns a cluster of type STATIC with one endpoint, in YAML.
@@ -47,24 +49,16 @@ func writeClusters(t *testing.T, path string, list ...string) {
 	}
 }
 
-func unusedAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // understudy serve sends an aggregate cluster. With gRPC's own xDS client and with ours, calls must
 // go to the first cluster in the aggregate that has a reachable endpoint.
 func TestAggregateAgainstServe(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
 		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop?cds=true") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			near, far, backup := backend(t), backend(t), backend(t)
 			_, port, _ := net.SplitHostPort(backup)
 			path := filepath.Join(t.TempDir(), "shop.yaml")
@@ -77,9 +71,9 @@ func TestAggregateAgainstServe(t *testing.T) {
 			if got := callN(t, conn, 20); got[near] != 20 {
 				t.Errorf("20 calls were answered by %v, want the first cluster", got)
 			}
-			writeClusters(t, path, append(last, shop, static("near", unusedAddress(t)), static("far", far))...)
+			writeClusters(t, path, append(last, shop, static("near", given.Address(t)), static("far", far))...)
 			callUntil(t, conn, far)
-			writeClusters(t, path, append(last, shop, static("near", unusedAddress(t)), static("far", unusedAddress(t)))...)
+			writeClusters(t, path, append(last, shop, static("near", given.Address(t)), static("far", given.Address(t)))...)
 			callUntil(t, conn, net.JoinHostPort("127.0.0.1", port)) // the endpoint of the third cluster
 			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
 			callUntil(t, conn, near)

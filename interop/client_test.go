@@ -94,12 +94,12 @@ func (c *lineClient) traffic(t *testing.T) (stop func() int) {
 	done, total := make(chan struct{}), make(chan int)
 	go func() {
 		n := 0
-		for {
+		for tick := time.Tick(10 * pace); ; {
 			select {
 			case <-done:
 				total <- n
 				return
-			default:
+			case <-tick:
 			}
 			if _, err := c.tryCalls(20); err != nil {
 				t.Errorf("after %d calls: %v", n, err)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 const outage = 10 * time.Second
@@ -30,7 +32,7 @@ func newDisturbedServer(t *testing.T) *disturbedServer {
 	}
 	must(t, os.Mkdir(d.dir, 0o700))
 	write(t, d.file(), fileEndpoint{d.a, 0})
-	d.server = serve(t, "127.0.0.1:0", d.dir, d.flags...)
+	d.server = serve(t, given.Address(t), d.dir, d.flags...)
 	return d
 }
 
@@ -86,6 +88,7 @@ func (d *disturbedServer) disturb(t *testing.T, makeCalls func(), callUntil func
 // channel, nor of gRPC-Go's xds: channel in this process, nor of a gRPC-Go client in another
 // process.
 func TestDisturbancesLoseNoCall(t *testing.T) {
+	t.Parallel()
 	d := newDisturbedServer(t)
 	address := d.server.address
 	ours, tree := dial(t, "eds://"+address+"/payments"), stockChannel(t, address, "payments")

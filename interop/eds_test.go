@@ -21,6 +21,7 @@ import (
 )
 
 func TestOurChannelAgainstServe(t *testing.T) {
+	t.Parallel()
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
 	write(t, path, fileEndpoint{a, 3}, fileEndpoint{b, 1})
@@ -43,10 +44,11 @@ func TestOurChannelAgainstServe(t *testing.T) {
 // The management server is killed while a client makes calls. No call may fail. When the server has
 // restarted, changes must reach the client.
 func TestManagementServerIsKilled(t *testing.T) {
+	t.Parallel()
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
 	write(t, path, fileEndpoint{a, 0})
-	p := serve(t, "127.0.0.1:0", path)
+	p := serve(t, given.Address(t), path)
 	conn := dial(t, "eds://"+p.address+"/payments")
 	stop := traffic(t, conn, 4)
 	callUntil(t, conn, a)
@@ -74,6 +76,7 @@ func managementServer(t *testing.T, cache cachev3.Cache) string {
 }
 
 func TestOurChannelAgainstSnapshotServer(t *testing.T) {
+	t.Parallel()
 	a, b := backend(t), backend(t)
 	cache := cachev3.NewSnapshotCache(false, cachev3.IDHash{}, nil)
 	set := func(version string, cluster *endpointv3.ClusterLoadAssignment) {
@@ -102,6 +105,7 @@ func TestOurChannelAgainstSnapshotServer(t *testing.T) {
 }
 
 func TestOurChannelAgainstLinearServer(t *testing.T) {
+	t.Parallel()
 	a, b := backend(t), backend(t)
 	cache := cachev3.NewLinearCache(resourcev3.EndpointType)
 	set := func(cluster *endpointv3.ClusterLoadAssignment) {

@@ -167,6 +167,9 @@ func callN(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	return counts
 }
 
+// pace is the time between calls of a loop, so that a test that waits leaves the CPU to others.
+const pace = 2 * time.Millisecond
+
 // traffic makes calls on n goroutines until stop is called. The test fails if a call fails. stop
 // returns the number of calls.
 func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
@@ -176,11 +179,11 @@ func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	done := make(chan struct{})
 	for range n {
 		callers.Go(func() {
-			for {
+			for tick := time.Tick(pace); ; {
 				select {
 				case <-done:
 					return
-				default:
+				case <-tick:
 				}
 				if _, err := call(conn); err != nil {
 					t.Errorf("call %d failed: %v", calls.Load(), err)
@@ -201,7 +204,8 @@ func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 
 func callUntil(t *testing.T, conn *grpc.ClientConn, address string) {
 	t.Helper()
-	for end := time.Now().Add(timeout); time.Now().Before(end); {
+	tick := time.Tick(pace)
+	for end := time.Now().Add(timeout); time.Now().Before(end); <-tick {
 		b, err := call(conn)
 		if err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 // Kubernetes. The backends are replaced one by one, and a replica is killed. No call may fail. When
 // clients connect to the other replica, they must not open new connections to backends.
 func TestReplicasOfServeFollowService(t *testing.T) {
+	t.Parallel()
 	api := kubetest.Start(t)
 	var pods []*podServer
 	for i := range 3 {

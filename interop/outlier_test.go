@@ -31,11 +31,13 @@ func failingBackend(t *testing.T) string {
 // understudy serve sends a cluster with outlier_detection. gRPC's own xDS client and ours must
 // eject a failing endpoint.
 func TestOutlierDetectionAgainstServe(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
 		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop?cds=true") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			path := filepath.Join(t.TempDir(), "shop.yaml")
 			cluster := "- name: shop\n" +
 				"  outlier_detection: {interval: 1s, max_ejection_percent: 40, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_minimum_hosts: 3, failure_percentage_request_volume: 5}\n" +

@@ -54,6 +54,7 @@ func expectShares(t *testing.T, counts map[string]int, tolerance float64, want m
 // A gRPC-Go program imports only our weighted_round_robin, and gets its endpoints from "understudy
 // serve". Each endpoint must get its share of the calls.
 func TestServeSendsWeightsToStockClient(t *testing.T) {
+	t.Parallel()
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
 	conn := stockChannel(t, p.address, "payments")
@@ -66,6 +67,7 @@ func TestServeSendsWeightsToStockClient(t *testing.T) {
 // The client does not have our policy, or serve runs with --policy round_robin. Each locality must
 // get its share of the calls, and the endpoints of a locality must get equal shares.
 func TestServeToClientsWithoutOurPolicy(t *testing.T) {
+	t.Parallel()
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)
 	want := map[string]float64{a: 0.375, b: 0.375, c: 0.25}

@@ -16,6 +16,7 @@ import (
 // not send this to the clients, so that they keep their endpoints and no call fails. When the file
 // is valid again, changes must reach the clients.
 func TestRestartWithBrokenFileLosesNoCall(t *testing.T) {
+	t.Parallel()
 	for name, breakFile := range map[string]func(t *testing.T, d *disturbedServer){
 		"broken": func(t *testing.T, d *disturbedServer) {
 			must(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
@@ -59,6 +60,7 @@ func TestRestartWithBrokenFileLosesNoCall(t *testing.T) {
 
 // If the first of two management servers has no valid file, the client must use the second one.
 func TestFallbackFromServerWithoutClusters(t *testing.T) {
+	t.Parallel()
 	d := newDisturbedServer(t)
 	broken := filepath.Join(t.TempDir(), "payments.yaml")
 	must(t, os.WriteFile(broken, []byte("endpoints: ["), 0o600))

@@ -5,16 +5,20 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // "understudy serve" follows a target with two discovery mechanisms. Changes of both mechanisms
 // must reach gRPC's own xDS client and ours.
 func TestServeFollowsTarget(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
 		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			near, far, dir := backend(t), backend(t), t.TempDir()
 			east, west := filepath.Join(dir, "east.yaml"), filepath.Join(dir, "west.yaml")
 			write(t, east, fileEndpoint{address: near})
@@ -22,7 +26,7 @@ func TestServeFollowsTarget(t *testing.T) {
 			p := serve(t, "127.0.0.1:0", "--from=shop=failover:///file:%2F%2F"+east+",file:%2F%2F"+west)
 			conn := open(t, p.address)
 			callUntil(t, conn, near)
-			write(t, east, fileEndpoint{address: unusedAddress(t)})
+			write(t, east, fileEndpoint{address: given.Address(t)})
 			callUntil(t, conn, far)
 			write(t, east, fileEndpoint{address: near})
 			callUntil(t, conn, near)

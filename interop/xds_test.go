@@ -37,6 +37,7 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 }
 
 func TestStockChannelAgainstServe(t *testing.T) {
+	t.Parallel()
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
 	write(t, path, fileEndpoint{a, 0})

@@ -10,12 +10,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +30,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	_ "github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testleak"
 )
 
@@ -147,28 +146,7 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 
 func startServer(t *testing.T, name string, certificate *tls.Certificate) *server {
 	t.Helper()
-	return startServerOn(t, name, unusedAddress(t), certificate)
-}
-
-var usedAddresses sync.Map
-
-// unusedAddress returns an address for a backend that stops and starts again. The port is below the
-// range from which the system assigns ports, so only tests of this package use it, perhaps in
-// another process. The function connects to the address to find out whether it is in use. It does
-// not listen on it, because a child process could inherit the listener.
-func unusedAddress(t *testing.T) string {
-	t.Helper()
-	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		if _, used := usedAddresses.LoadOrStore(address, true); used {
-			continue
-		}
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			return address
-		}
-		_ = conn.Close()
-	}
+	return startServerOn(t, name, given.Address(t), certificate)
 }
 
 func startServerOn(t *testing.T, name, address string, certificate *tls.Certificate) *server {

@@ -14,6 +14,7 @@ import (
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
@@ -148,7 +149,7 @@ type fault struct {
 
 func startAndBreak(breakServer func(*server)) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
-		s, listener, err := newServer("near", unusedAddress(t), insecure.NewCredentials())
+		s, listener, err := newServer("near", given.Address(t), insecure.NewCredentials())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,14 +175,14 @@ func startAndSignal(s os.Signal) func(*testing.T) (string, func()) {
 }
 
 var faults = []fault{
-	{name: "refused from the start", start: func(t *testing.T) (string, func()) { return unusedAddress(t), nil }},
+	{name: "refused from the start", start: func(t *testing.T) (string, func()) { return given.Address(t), nil }},
 	{name: "TLS handshake fails", start: func(t *testing.T) (string, func()) {
 		certificate := testcert.New(t).Pair("stranger", "stranger.example.com").Load(t)
 		return startServer(t, "near", &certificate).address, nil
 	}},
 	{name: "process killed", start: startAndSignal(syscall.SIGKILL)},
 	{name: "all connections reset, including new ones", start: func(t *testing.T) (string, func()) {
-		s, listener, err := newServer("near", unusedAddress(t), insecure.NewCredentials())
+		s, listener, err := newServer("near", given.Address(t), insecure.NewCredentials())
 		if err != nil {
 			t.Fatal(err)
 		}

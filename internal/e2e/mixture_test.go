@@ -44,7 +44,7 @@ func (b *backendProcess) port() string { return b.address[strings.LastIndex(b.ad
 
 func startBackendProcess(t *testing.T, name string) *backendProcess {
 	t.Helper()
-	b := &backendProcess{name: name, address: unusedAddress(t)}
+	b := &backendProcess{name: name, address: given.Address(t)}
 	b.start(t)
 	return b
 }
