@@ -13,6 +13,7 @@ import (
 // A source that wraps a gRPC resolver must pass sourcetest, with and without Refreshed, whether the
 // resolver answers or fails.
 func TestResolverSourceContract(t *testing.T) {
+	t.Parallel()
 	for about, answers := range map[string][]string{
 		"well":     {"a:1"},
 		"broken":   {"!no such host"},

@@ -44,6 +44,7 @@ func unresponsiveAddress(t *testing.T) string {
 // The first address does not respond. The policy must try the next one after AttemptDelay, and not
 // only after the connect timeout.
 func TestChannelSkipsUnresponsiveAddress(t *testing.T) {
+	t.Parallel()
 	good := startBackend(t)
 	noTimeout := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour}
 	cc, s := dial(t, []string{unresponsiveAddress(t), good.address}, grpc.WithConnectParams(noTimeout))

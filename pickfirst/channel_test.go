@@ -39,6 +39,7 @@ func TestChannelSkipsRefusedAddress(t *testing.T) {
 }
 
 func TestChannelWhenAllAddressesAreRefused(t *testing.T) {
+	t.Parallel()
 	late := startBackend(t)
 	late.kill()
 	cc, s := dial(t, []string{refusedAddress(t), late.address})
@@ -108,6 +109,7 @@ func TestChannelKeepsConnectionAcrossUpdates(t *testing.T) {
 // A thousand channels shuffle ten addresses. About equally many must connect to each server. With 9
 // degrees of freedom, chi-squared is above 50 by chance once in ten million runs.
 func TestThousandClientsSpreadEvenly(t *testing.T) {
+	t.Parallel()
 	const clients, servers, limit = 1000, 10, 50.0
 	counts := map[string]int{}
 	var addresses []string

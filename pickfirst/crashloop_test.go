@@ -32,6 +32,7 @@ func (d *closingListener) Accept() (net.Conn, error) {
 // A server first closes all connections after the handshake, and later works. Calls must then
 // succeed. TestChannelBacksOffInCrashLoop checks the delays.
 func TestCrashLoopOnRealSockets(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {
 		t.Fatal(err)

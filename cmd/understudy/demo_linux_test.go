@@ -22,6 +22,7 @@ const runAsCommandEnv = "UNDERSTUDY_TEST_AS_BINARY"
 // A demo with --hold leaves no backend process behind, no matter which signal ends the demo, even
 // if backends hang or were restarted. After an interrupt, the exit code is 0.
 func TestHeldDemoStopsBackends(t *testing.T) {
+	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
@@ -63,6 +64,7 @@ func TestHeldDemoStopsBackends(t *testing.T) {
 }
 
 func TestDemoStopsBackends(t *testing.T) {
+	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()

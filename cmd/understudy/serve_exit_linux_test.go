@@ -11,6 +11,7 @@ import (
 // If a port is in use, serve exits with code 1. If an address is invalid or a file does not exist,
 // it exits with code 2.
 func TestServeExitCodes(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()

@@ -9,6 +9,7 @@ import (
 )
 
 func TestSIGHUPReloadsFiles(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	writeFile(t, path, oneEndpoint)
 	info, err := os.Stat(path)

@@ -99,6 +99,7 @@ const (
 // The watch restores the terminal when a key, a signal or --for ends it. The exit code is 0 if
 // calls could be sent.
 func TestWatchRestoresTerminal(t *testing.T) {
+	t.Parallel()
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"channels": [{"target": "a\u001b[31m", "state": "READY"}]}`)
@@ -163,6 +164,7 @@ func TestWatchRestoresTerminal(t *testing.T) {
 }
 
 func TestDumbTerminalGetsLines(t *testing.T) {
+	t.Parallel()
 	term, tty := newTerminal(t, 70, 20)
 	command := exec.Command(os.Args[0], "watch", "127.0.0.1:1")
 	command.Env = append(os.Environ(), runAsCommandEnv+"=1", "TERM=dumb")

@@ -62,6 +62,7 @@ func (s *serveProcess) fillLog(t *testing.T) {
 // If nobody reads the log or standard error of a server, clients, probes, metrics and SIGTERM still
 // work. When the log is read again, a line in it says how many lines were dropped.
 func TestUnreadLogDoesNotBlock(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, []string{"GRPC_GO_LOG_SEVERITY_LEVEL=info"}, "--log-level", "debug")
 	for range 200 {
 		s.sendHTTP1(t)
@@ -83,6 +84,7 @@ func TestUnreadLogDoesNotBlock(t *testing.T) {
 }
 
 func TestLogReaderExits(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, nil)
 	s.outPipe.Close()
 	s.errPipe.Close()

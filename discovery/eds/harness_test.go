@@ -1,6 +1,7 @@
 package eds
 
 import (
+	"flag"
 	"net"
 	"os"
 	"strings"
@@ -17,7 +18,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // the tests mostly wait
+	goleak.VerifyTestMain(m)
+}
 
 const testTimeout = 30 * time.Second
 

@@ -64,6 +64,7 @@ func TestBootstrapServersInOrder(t *testing.T) {
 // With the rule of gRFC A95, the client must use the second server as soon as the first server is
 // unreachable, although the client has endpoints.
 func TestFallbackOnReachabilityOnly(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]func(t *testing.T, m *twoServers) *traffic{
 		"parameter": func(t *testing.T, m *twoServers) *traffic {
 			return newTraffic(t, "eds://"+m.first+","+m.second+"/c?fallbackOnReachabilityOnly=true")

@@ -35,6 +35,7 @@ func heapInUse() uint64 {
 }
 
 func TestHundredThousandEndpoints(t *testing.T) {
+	t.Parallel()
 	const n = 100_000
 	cluster := manyEndpoints(n)
 	before := heapInUse()

@@ -20,6 +20,7 @@ import (
 )
 
 func TestFailoverAndFailback(t *testing.T) {
+	t.Parallel()
 	us, eu := startServer(t, "us", insecure.NewCredentials()), startServer(t, "eu", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,%s", us.address, eu.address), plaintext)
 	await(t, conn, "us as "+us.address)
@@ -39,6 +40,7 @@ func TestDuplicateEntry(t *testing.T) {
 }
 
 func TestIdleChannel(t *testing.T) {
+	t.Parallel()
 	us := startServer(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///%s,passthrough:///192.0.2.1:1", us.address), plaintext, grpc.WithIdleTimeout(50*time.Millisecond))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -28,6 +28,7 @@ func startTwoServers(t *testing.T, ca *certAuthority, usName, euName string) (us
 const tlsTarget = "failover:///lab:///us.test:443,lab:///eu.test:443"
 
 func TestEntriesHaveOwnCertificates(t *testing.T) {
+	t.Parallel()
 	ca := newCertAuthority(t)
 	us, _, resolvers := startTwoServers(t, ca, "us.test", "eu.test")
 	conn := dial(t, tlsTarget, resolvers, grpc.WithTransportCredentials(ca.client("")))

@@ -59,6 +59,7 @@ const retryConfig = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttemp
 // Until the file is created, calls must fail with an error that contains its path. After that,
 // calls must go to the endpoints in the file, with the user's service config.
 func TestChannel(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	first, second := startBackend(t), startBackend(t)

@@ -31,6 +31,7 @@ func watchCluster(t *testing.T, path, cluster string, opts ...given.Option) *fak
 }
 
 func TestAggregateCluster(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "b, more, a"), static("a", "10.0.0.1"), static("b", "10.0.0.2"), aggregate("more", "c, a"), static("c", "10.0.0.3")))
 	c := watchCluster(t, path, "all")
@@ -90,6 +91,7 @@ func TestInvalidCluster(t *testing.T) {
 }
 
 func TestInvalidClusterList(t *testing.T) {
+	t.Parallel()
 	for content, want := range map[string]string{
 		clustersFile(static("a", "10.0.0.1"), static("b", "10.0.0.2")): `holds 2 clusters, "a", "b": want one of them in the target, as in ?cluster=a`,
 		"clusters: []\n":                       ":1:1: the list of clusters is empty",
@@ -139,6 +141,7 @@ func TestClusterNotes(t *testing.T) {
 // The outlier detection of a cluster must apply to the cluster's priorities. An edit of only the
 // outlier detection must also reach the policies.
 func TestClusterOutlierDetection(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	file := func(seconds string) string {
 		return clustersFile(aggregate("all", "b, a"), static("a", "10.0.0.1"), static("b", "10.0.0.2")+"  outlier_detection: {interval: "+seconds+"s}\n")
@@ -153,6 +156,7 @@ func TestClusterOutlierDetection(t *testing.T) {
 }
 
 func TestClusterNamesWithSlashes(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "shop.v2, prod/shop"), static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2")))
 	c := watchCluster(t, path, "all")
@@ -210,6 +214,7 @@ func dnsCluster(kind, name, assignment string) string {
 }
 
 func TestDNSClusters(t *testing.T) {
+	t.Parallel()
 	const addressPrefix = "endpoint: {address: {socket_address: {address: "
 	dns := &fakeDNS{
 		answers: map[string][]string{"backup.example.com:443": {"10.1.0.1:443", "10.1.0.2:443"}, "east.example.com:1": {"10.2.0.1:1", "10.2.0.2:1"}, "west.example.com:1": {"10.2.0.2:1", "10.3.0.1:1"}},

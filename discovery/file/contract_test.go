@@ -11,6 +11,7 @@ import (
 // The source polls the file, because the notifications of the operating system do not work in a
 // synctest bubble.
 func TestSourceContract(t *testing.T) {
+	t.Parallel()
 	for about, content := range map[string]string{
 		"endpoints": onePort(1),
 		"broken":    "endpoints: [",

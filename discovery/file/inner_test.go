@@ -45,6 +45,7 @@ func TestEDSClusterWithCDSEnabled(t *testing.T) {
 }
 
 func TestFileNameWithInvalidUTF8(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "caf\xe9.yaml")
 	write(t, path, onePort(1))
 	channel := watchFile(t, path)

@@ -27,6 +27,7 @@ endpoints:
 `
 
 func TestState(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	write(t, path, oneLocality)
 	channel := watchFile(t, path, given.Set("ServiceConfig", `{"methodConfig": []}`))
@@ -51,6 +52,7 @@ func TestState(t *testing.T) {
 }
 
 func TestEditKeepsChildNames(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	east := "- locality: {region: east}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /e}}}}]\n"
 	west := "- locality: {region: west}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /w}}}}]\n"
@@ -75,6 +77,7 @@ func TestLocalitiesWithoutTrafficAreLogged(t *testing.T) {
 }
 
 func TestNoUpdateAfterClose(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := newFakeChannel()
@@ -109,6 +112,7 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 
 // The resolver is closed during an update of its channel (row E5 of docs/scenarios.md).
 func TestCloseDuringUpdate(t *testing.T) {
+	t.Parallel()
 	path := newPath(t) // does not exist yet, so that Build returns before the first update
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
 	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})

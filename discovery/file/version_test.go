@@ -16,6 +16,7 @@ func (a answerChan) Update(answer discovery.Answer) error { a <- answer; return 
 func (a answerChan) Fail(error)                           {}
 
 func TestAnswersHaveVersions(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.yaml")
 	versions := make(map[string]bool)
 	for _, port := range []string{"1", "2"} {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestEditsInPlaceAndByRename(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := watchFile(t, path)
@@ -45,6 +46,7 @@ func TestEditTakesEffectWithinASecond(t *testing.T) {
 // to a directory such as ..2026_11_21. An update renames a new link to ..data and removes the old
 // directory.
 func TestConfigMapSwap(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	dir := filepath.Dir(path)
 	swap := func(version string, port int) {
@@ -71,6 +73,7 @@ func TestConfigMapSwap(t *testing.T) {
 }
 
 func TestLinkToOtherDirectory(t *testing.T) {
+	t.Parallel()
 	path, other := newPath(t), newPath(t)
 	write(t, other, onePort(1))
 	symlink(t, other, path)
@@ -126,6 +129,7 @@ func TestInvalidEditIsLoggedOnce(t *testing.T) {
 }
 
 func TestUnchangedContentIsNotSent(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := watchFile(t, path)
@@ -141,6 +145,7 @@ func TestUnchangedContentIsNotSent(t *testing.T) {
 }
 
 func TestFileWrittenInPieces(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := watchFile(t, path)

@@ -32,6 +32,7 @@ func (f *fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestSourceContract(t *testing.T) {
+	t.Parallel()
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"name":"","port":80}]}}
 {"type":"WHAT","object":1}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`

@@ -50,6 +50,7 @@ func (e *endlessBody) RoundTrip(r *http.Request) (*http.Response, error) {
 // The client must stop reading a body that does not end. It may exceed its limit by one buffer,
 // because decoders read ahead.
 func TestEndlessBodies(t *testing.T) {
+	t.Parallel()
 	const buffer = 1 << 20
 	for about, test := range map[string]struct {
 		body *endlessBody

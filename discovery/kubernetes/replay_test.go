@@ -94,6 +94,7 @@ func (r *replay) wantCalls(when string, want ...string) {
 // kuberesolver 66: Only the slice that had changed last was used. Endpoints of deleted slices were
 // added, and endpoints without the condition ready were ignored.
 func TestReplayOfKuberesolver66(t *testing.T) {
+	t.Parallel()
 	r := newReplay(t, "a", "b", "c", "d")
 	r.set("web-1", "a", "")
 	r.set("web-2", "b", "")
@@ -112,6 +113,7 @@ func TestReplayOfKuberesolver66(t *testing.T) {
 // go-zero PR 5659: Each event contains one slice and replaced all known endpoints, so most
 // endpoints were lost. The fix was not merged.
 func TestReplayOfGoZero5659(t *testing.T) {
+	t.Parallel()
 	r := newReplay(t, "a", "b", "c", "d")
 	for i, pod := range []string{"a", "b", "c"} {
 		r.set(fmt.Sprint("web-", i), pod, "")
@@ -131,6 +133,7 @@ func TestReplayOfGoZero5659(t *testing.T) {
 
 // OpenTelemetry collector contrib 50436: Data was sent to pods that were terminating.
 func TestReplayOfOtelContrib50436(t *testing.T) {
+	t.Parallel()
 	r := newReplay(t, "a", "b")
 	r.set("web-1", "a", "")
 	r.set("web-2", "b", "")

@@ -110,6 +110,7 @@ func call(t *testing.T, c healthpb.HealthClient, options ...grpc.CallOption) err
 }
 
 func TestChannelsShareResumedWatch(t *testing.T) {
+	t.Parallel()
 	s, rt := newAPIServer(t), &http.Transport{}
 	s.lines <- sliceEvent("ADDED", "a", backend(t))
 	s.lines <- initialEnd
@@ -166,6 +167,7 @@ func object(event string) string {
 }
 
 func TestThousandChannelsShareWatch(t *testing.T) {
+	t.Parallel()
 	s, rt := newAPIServer(t), &http.Transport{}
 	address := backend(t)
 	_, number, _ := net.SplitHostPort(address)

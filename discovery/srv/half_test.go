@@ -80,6 +80,7 @@ func TestOneFamilyFails(t *testing.T) {
 
 // A DNS server fails for A records and has no AAAA records, so the channel must not get an update.
 func TestServerFailureForOneFamily(t *testing.T) {
+	t.Parallel()
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
 	dns.Set("a.test", "AAAA", "::1")

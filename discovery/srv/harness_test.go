@@ -1,6 +1,7 @@
 package srv_test
 
 import (
+	"flag"
 	"fmt"
 	"net/url"
 	"strings"
@@ -18,7 +19,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // the tests mostly wait
+	goleak.VerifyTestMain(m)
+}
 
 const testTimeout = 60 * time.Second
 

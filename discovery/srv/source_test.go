@@ -81,6 +81,7 @@ func longLabel(n int) string { return strings.Repeat("a", n) }
 // After an invalid answer, the channel must get an error with the reason, or keep the last good
 // answer if there is one.
 func TestInvalidAnswers(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		setUp func(*dnstest.Server)
 		want  string
@@ -144,6 +145,7 @@ func TestTruncatedAnswer(t *testing.T) {
 }
 
 func TestManyRecords(t *testing.T) {
+	t.Parallel()
 	dns := startDNS(t)
 	const n = 1500
 	var records []string
@@ -166,6 +168,7 @@ func TestManyRecords(t *testing.T) {
 // A new record must be used immediately. A record must be removed after two answers without it. The
 // target "." must remove all records immediately.
 func TestRecordsChange(t *testing.T) {
+	t.Parallel()
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
 	c, _ := build(t, dns, "srv://DNS/shop.test?refresh=1s")

@@ -95,6 +95,7 @@ func runSource(t *testing.T, n *nameServer, every time.Duration, resolveNow bool
 // Without requests, there must be one lookup in each interval, or only one lookup if there is no
 // interval.
 func TestLookupInterval(t *testing.T) {
+	t.Parallel()
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
 		_, lookups := runSource(t, &nameServer{}, every, false, 20*every)
 		if n := len(lookups); n < 18 || n > 23 {

@@ -14,6 +14,7 @@ import (
 // While the management server fails, wait-for-ready calls wait, and other calls fail with
 // UNAVAILABLE.
 func TestCallsWaitForManagementServer(t *testing.T) {
+	t.Parallel()
 	for name, broken := range map[string]adstest.Script{
 		"down":              nil,
 		"PERMISSION_DENIED": func(*adstest.Stream) error { return status.Error(codes.PermissionDenied, "go away") },

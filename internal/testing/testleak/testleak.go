@@ -3,6 +3,7 @@
 package testleak
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -16,11 +17,12 @@ import (
 const timeout = 30 * time.Second
 
 // Main runs the tests of a package and exits. It exits with an error if a goroutine of the tests
-// has not ended within timeout.
-func Main(m *testing.M) {
+// has not ended within timeout. Up to eight parallel tests run at a time, because they mostly wait.
+func Main(m *testing.M, options ...goleak.Option) {
+	flag.Set("test.parallel", "8")
 	code := m.Run()
 	for deadline := time.Now().Add(timeout); code == 0; {
-		err := goleak.Find() // retries for up to a second
+		err := goleak.Find(options...) // retries for up to a second
 		if err == nil {
 			break
 		}

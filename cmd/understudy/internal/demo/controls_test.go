@@ -61,6 +61,7 @@ func (c *cluster) states() string {
 // The buttons act on all backends of a priority, a locality or an endpoint. The page then shows the
 // last action.
 func TestControlsBreakAndRestoreBackends(t *testing.T) {
+	t.Parallel()
 	ctl, server := newTestController(t)
 	first := "endpoint " + ctl.cluster.slots[0].address
 	before := ctl.cluster.slots[0].address
@@ -93,6 +94,7 @@ func TestControlsBreakAndRestoreBackends(t *testing.T) {
 }
 
 func TestCrashedBackendIsRestored(t *testing.T) {
+	t.Parallel()
 	ctl, _ := newTestController(t)
 	s := ctl.cluster.slots[2]
 	s.process.command.Process.Kill()
@@ -105,6 +107,7 @@ func TestCrashedBackendIsRestored(t *testing.T) {
 }
 
 func TestControlsSetWeights(t *testing.T) {
+	t.Parallel()
 	ctl, server := newTestController(t)
 	first := "endpoint " + ctl.cluster.slots[0].address
 	if code, body, _ := doRequest(t, http.MethodPost, server.URL+"/weights", url.Values{"locality us-east/a": {"7"}, first: {" 9 "}, "locality us-east/b": {""}}); code != http.StatusSeeOther {
@@ -133,6 +136,7 @@ func TestControlsSetWeights(t *testing.T) {
 // No other web site can press the buttons. The server rejects forms that pages of other origins
 // send, and requests whose Host header is neither localhost nor a loopback address.
 func TestControlsRejectOtherSites(t *testing.T) {
+	t.Parallel()
 	ctl, server := newTestController(t)
 	kill := url.Values{"do": {"kill"}, "to": {"priority 0"}}
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
@@ -185,6 +189,7 @@ func TestControlsRejectOtherSites(t *testing.T) {
 // The page is the debug page with buttons. They work without JavaScript and have labels for screen
 // readers.
 func TestPageHasControls(t *testing.T) {
+	t.Parallel()
 	ctl, server := newTestController(t)
 	_, page, header := doRequest(t, http.MethodGet, server.URL+"/", nil)
 	for _, want := range []string{
@@ -254,6 +259,7 @@ func TestPageEndsWithDemo(t *testing.T) {
 // A form that arrives after the end of the demo starts no backend, because nothing would stop the
 // backend.
 func TestNoActionAfterEnd(t *testing.T) {
+	t.Parallel()
 	ctl, server := newTestController(t)
 	ctl.end()
 	ctl.cluster.stop()

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 
 // A new mode takes effect immediately, even for existing connections.
 func TestBackendModes(t *testing.T) {
+	t.Parallel()
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +69,7 @@ func TestBackendModes(t *testing.T) {
 // A backend that hangs accepts connections but does not complete the handshake. It stops when its
 // stdin is closed.
 func TestHungBackendAcceptsNoCalls(t *testing.T) {
+	t.Parallel()
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ func (l *logRecorder) waitForEndpoints(t *testing.T, endpoints float64) {
 // A cluster from a target has the endpoints of all discovery mechanisms in the target, and follows
 // their changes.
 func TestFrom(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
 	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
@@ -56,6 +57,7 @@ func TestFrom(t *testing.T) {
 
 // Until a target has answered, no response says that its cluster does not exist.
 func TestFromTargetWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
 	stream := openStream(t, s, nil)
@@ -72,6 +74,7 @@ func TestFromTargetWithoutAnswer(t *testing.T) {
 }
 
 func TestFromSurvivesRestart(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3"))
 	o := Options{From: []string{"shop=" + failoverTarget(dir)}, Cache: t.TempDir()}
@@ -91,6 +94,7 @@ func TestFromSurvivesRestart(t *testing.T) {
 // If a file and a target define clusters of the same name, the server serves one cluster and
 // rejects the other.
 func TestFromConflictsWithFile(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "shop.yaml")
 	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})
 	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `cluster "shop" is already in `) {

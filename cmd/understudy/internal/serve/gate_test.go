@@ -27,6 +27,7 @@ func newACK(r *discoveryv3.DiscoveryResponse, names ...string) *discoveryv3.Disc
 // If no file can be read, or the directory of the files is not mounted yet, no request is answered.
 // The stream ends, so that the client tries another server.
 func TestNoResponseBeforeContentIsLoaded(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, file, invalidFile)
 	for name, path := range map[string]string{"file": file, "directory": filepath.Dir(file), "empty": t.TempDir()} {

@@ -66,6 +66,7 @@ func lastGoodLoadTime(t *testing.T, s *Server) time.Time {
 }
 
 func TestFileMetrics(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml")
 	startTime := time.Now()
 	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})

@@ -41,6 +41,7 @@ func fetchClusters(t *testing.T, s *Server, names ...string) map[string]*cluster
 // Each cluster in a file is served under its name. A cluster with inline endpoints becomes an EDS
 // cluster, and the server sets the fields that clients need.
 func TestFileWithClusterList(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
 	write(t, path, aggregateFile)

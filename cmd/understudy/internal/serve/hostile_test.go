@@ -82,6 +82,7 @@ func sendNACK(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, 
 // A rejected response is not sent again until its content changes. This is also true for the first
 // response of a stream, and if the client has accepted a version from an earlier server.
 func TestRejectedResponseIsNotSentAgain(t *testing.T) {
+	t.Parallel()
 	for _, accepted := range []string{"", "of-an-earlier-server-7"} {
 		for _, typeURL := range []string{resourcev3.ClusterType, resourcev3.ListenerType, resourcev3.EndpointType} {
 			dir := makeDir(t, t.TempDir(), "a.yaml")

@@ -22,6 +22,7 @@ func (s slowStore) save(ctx context.Context, _ map[string]servedCluster) {
 }
 
 func TestSlowCacheDoesNotDelayUpdates(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(makeDir(t, t.TempDir(), "a.yaml"), "a.yaml")
 	l := newLogs()
 	p, err := newPublisher(Options{Paths: []string{path}, Log: slog.New(slog.NewJSONHandler(l, nil))})

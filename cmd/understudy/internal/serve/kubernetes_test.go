@@ -105,6 +105,7 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 // While the API server is unreachable, the last known endpoints are served, also after a restart
 // with a cache. The metrics report the problem.
 func TestServeWithoutAPIServer(t *testing.T) {
+	t.Parallel()
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, endpointJSON(1, "a", ""))
 	o := kubernetesOptions(t, api)

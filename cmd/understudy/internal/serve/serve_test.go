@@ -46,6 +46,7 @@ func requestEndpoints(t *testing.T, stream adsStream, name string) (next func() 
 }
 
 func TestEditsArePushed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "payments.yaml")
 	write(t, path, endpoints("1"))
@@ -80,6 +81,7 @@ func fetch(t *testing.T, s *Server, typeURL string, names ...string) *discoveryv
 }
 
 func TestFilesAreAddedAndRemoved(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
 	write(t, filepath.Join(dir, "notes.txt"), "not of endpoints")
@@ -181,6 +183,7 @@ func TestStopEndsStreams(t *testing.T) {
 }
 
 func TestStartErrors(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	good, bad, twin := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "twin.yaml")
 	write(t, good, endpoints("1"))
@@ -231,6 +234,7 @@ func TestStartErrors(t *testing.T) {
 // Kubernetes updates the files of a ConfigMap volume by replacing a symbolic link to their
 // directory. The server notices this.
 func TestConfigMapSwap(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	link := func(from, to string) {
 		t.Helper()

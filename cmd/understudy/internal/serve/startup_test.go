@@ -45,6 +45,7 @@ func restart(t *testing.T, s *Server, o Options) (*Server, *logRecorder) {
 }
 
 func TestCacheSurvivesRestart(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml", "gone.yaml")
 	o := Options{Paths: []string{dir}, Cache: filepath.Join(t.TempDir(), "new", "cache"), RemovalDelay: oneHour}
 	s, l := start(t, o)
@@ -87,6 +88,7 @@ func TestCacheSurvivesRestart(t *testing.T) {
 // After a restart, the cache knows the last cluster of each file, even if the file contained
 // another cluster before.
 func TestCacheKnowsLastClusterOfFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")
 	for _, names := range [][]string{{"x", "y"}, {"y", "x"}} {
@@ -164,6 +166,7 @@ func TestHostileCache(t *testing.T) {
 // If the cache directory is not writable, the server still serves. When the directory becomes
 // writable, the cache is written.
 func TestUnwritableCache(t *testing.T) {
+	t.Parallel()
 	dir, cache := makeDir(t, t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "cache")
 	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
 	next := requestEndpoints(t, openStream(t, s, nil), "a")
@@ -193,6 +196,7 @@ func TestFileNameIsNotUTF8(t *testing.T) {
 }
 
 func TestImmediateStop(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	for range 50 {

@@ -31,6 +31,7 @@ func expectServed(t *testing.T, s *Server, when string, want map[string]int) {
 }
 
 func TestVanishedDirectoryKeepsClusters(t *testing.T) {
+	t.Parallel()
 	base := t.TempDir()
 	for _, test := range []struct {
 		name                  string
@@ -85,6 +86,7 @@ func TestEmptiedDirectoryRemovesClusters(t *testing.T) {
 }
 
 func TestTemporarilyMissingFile(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml")
 	path := filepath.Join(dir, "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}, RemovalDelay: oneHour})
@@ -139,6 +141,7 @@ func TestFilesSwapClusters(t *testing.T) {
 }
 
 func TestConstantlyChangingNeighborFile(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml")
 	s, _ := start(t, Options{Paths: []string{dir}})
 	next := requestEndpoints(t, openStream(t, s, nil), "a")
@@ -168,6 +171,7 @@ func TestConstantlyChangingNeighborFile(t *testing.T) {
 }
 
 func TestDirectorySymlinkIsReplaced(t *testing.T) {
+	t.Parallel()
 	base := t.TempDir()
 	makeDir(t, filepath.Join(base, "one"), "a.yaml")
 	makeDir(t, filepath.Join(base, "two"))

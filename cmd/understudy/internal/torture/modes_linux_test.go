@@ -64,6 +64,7 @@ func readSome(conn net.Conn, wait time.Duration) (string, error) {
 }
 
 func TestConnectionModes(t *testing.T) {
+	t.Parallel()
 	silent, reset := os.ErrDeadlineExceeded, syscall.ECONNRESET
 	for _, test := range []struct {
 		mode     string
@@ -152,6 +153,7 @@ func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatu
 }
 
 func TestCallModes(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[string]codes.Code{modeServe: codes.OK, modeErrors: codes.Internal, modeUnavail: codes.Unavailable, modeHang: codes.DeadlineExceeded, modeNotServing: codes.OK} {
 		t.Run(mode, func(t *testing.T) {
 			b := startBackend(t)
@@ -169,6 +171,7 @@ func TestCallModes(t *testing.T) {
 // In the mode goaway, a connection receives GOAWAY and is closed when it has no streams. In the
 // mode crash, the connection is reset.
 func TestModesEndConnections(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[string]error{modeGoaway: nil, modeCrash: syscall.ECONNRESET} {
 		t.Run(mode, func(t *testing.T) {
 			b := startBackend(t)
