@@ -22,8 +22,8 @@ screenshots: ## retake the screenshots in docs (needs Chromium)
 	go run ./bench/screenshots
 
 .PHONY: race
-race: ## run the tests, except those of the cores and internal/arch, under the race detector
-	bash .ci/race
+race: ## run all tests, except those of the cores and internal/arch, under the race detector
+	bash .ci/race --all
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME: a number of inputs (40000x) or a time (10s)
@@ -145,6 +145,10 @@ tidy: ## run go mod tidy in all modules
 .PHONY: ci
 ci: ## run everything that continuous integration runs
 	bash .ci/run
+
+.PHONY: nightly
+nightly: ## run what a day may pass without, a line for each step; STEPS="floor race" for some (about an hour and a half)
+	bash .ci/nightly $(STEPS)
 
 .PHONY: kubernetes
 kubernetes: ## test discovery/kubernetes against a real API server, which is built once (six minutes of CPU)

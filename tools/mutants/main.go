@@ -64,10 +64,14 @@ func main() {
 	if *own {
 		clear(furtherTests)
 	}
+	total := map[outcome]int{}
 	for _, room := range flag.Args() {
 		if err == nil {
-			err = testRoom(room, *n, *match, rand.New(rand.NewPCG(*seed, 0)), known)
+			err = testRoom(room, *n, *match, rand.New(rand.NewPCG(*seed, 0)), known, total)
 		}
+	}
+	if tried := total[killed] + total[hung] + total[survived]; err == nil && total[survived]*50 > tried {
+		err = fmt.Errorf("%d of %d changes survived, want at most 2 in 100", total[survived], tried)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -98,8 +102,9 @@ const (
 	equivalentMutant outcome = "equivalent"
 )
 
-// testRoom tests mutants of a room, and prints those that survived or whose tests did not end.
-func testRoom(room string, n int, match string, random *rand.Rand, known map[string]bool) error {
+// testRoom tests mutants of a room, prints those that survived or whose tests did not end, and adds
+// the outcomes to total.
+func testRoom(room string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
 	all, err := mutantsOf(filepath.Join("..", room))
 	if err != nil {
 		return err
@@ -122,6 +127,9 @@ func testRoom(room string, n int, match string, random *rand.Rand, known map[str
 	}
 	fmt.Printf("%s: %d places, %d killed, %d hung, %d survived, %d equivalent\n",
 		room, places, count[killed], count[hung], count[survived], count[equivalentMutant])
+	for end, n := range count {
+		total[end] += n
+	}
 	return nil
 }
 
