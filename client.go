@@ -141,8 +141,8 @@ func check(target string, opts Options, read bool) (string, error) {
 	return fullTarget, nil
 }
 
-// complete returns target as a URL that has the scheme of one of the builders. A list of hosts
-// becomes a failover target.
+// completeTarget returns target as a URL that has the scheme of one of the builders. A list of
+// hosts becomes a failover target.
 func completeTarget(target string, builders []options.Builder) (string, *url.URL, error) {
 	var schemes []string
 	for _, b := range builders {
@@ -171,8 +171,8 @@ func completeTarget(target string, builders []options.Builder) (string, *url.URL
 	return "", nil, fmt.Errorf("target %s has the unknown scheme %s; want one of %s", quoted, printable.Quote(u.Scheme), strings.Join(schemes, ", "))
 }
 
-// list reports whether target is a list of host:port addresses. If so, it returns the list in the
-// form that a URL needs.
+// hostList reports whether target is a list of host:port addresses. If so, it returns the list in
+// the form that a URL needs.
 func hostList(target string) (string, bool) {
 	hosts, query, hasQuery := strings.Cut(target, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {

@@ -243,7 +243,7 @@ func TestPriorityWithFewCalls(t *testing.T) {
 	}, 2, 2)
 }
 
-// max_ejection_percent is 20, and two of five endpoints fail. Only one of them is ejected at a
+// Two of five endpoints fail, and max_ejection_percent is 20. Only one of them is ejected at a
 // time.
 func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 	const interval = 10 * time.Second

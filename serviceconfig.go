@@ -60,11 +60,11 @@ func (o Options) methodConfig() (entry any, err error) {
 	return map[string]any{"name": names, "retryPolicy": json.RawMessage(retryPolicy)}, nil
 }
 
-// fields maps fields of the service config to the options that set them.
+// optionOfField maps fields of the service config to the options that set them.
 var optionOfField = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
-// addTo merges added into config. Entries of methodConfig are appended. It returns an error if
-// config already contains one of the other fields.
+// mergeFields merges added into config. Entries of methodConfig are appended. It returns an error
+// if config already contains one of the other fields.
 func mergeFields(config string, added map[string]any) (string, error) {
 	all := make(map[string]json.RawMessage)
 	if config != "" {

@@ -26,8 +26,8 @@ type endpointStats struct {
 	list      uint64     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
 	subConns  []*subConn // guarded by subConns.mu
 
-	// Each pick reads the following fields. They are not on the same cache line as the counters above,
-	// which the end of each call writes.
+	// The following fields are read by each pick. They are not on the same cache line as the counters
+	// above, which the end of each call writes.
 	period   atomic.Pointer[period] // the period to which calls that begin now belong
 	unproven atomic.Bool
 

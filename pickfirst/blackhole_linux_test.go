@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// blackhole returns a loopback address that does not respond. The backlog of its listener is full,
-// so the kernel drops new connections.
+// unresponsiveAddress returns a loopback address that does not respond. The backlog of its listener
+// is full, so the kernel drops new connections.
 func unresponsiveAddress(t *testing.T) string {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {

@@ -138,8 +138,8 @@ func split(log []string) (actions, states []string, resolve int) {
 	return actions, states, resolve
 }
 
-// sameStates compares the states that both policies published in one step. before is the state that
-// our policy had published before this step.
+// compareStates compares the states that both policies published in one step. before is the state
+// that our policy had published before this step.
 func compareStates(before connectivity.State, theirs *recorder, a, b []string, differences map[string]int) error {
 	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {
 		differences[staysSticky]++

@@ -23,7 +23,7 @@ type policy struct {
 	seed   maphash.Seed
 	serial serial.Serializer
 
-	// serial guards the following fields.
+	// The following fields are used only by events of serial.
 	core    core.Core
 	entries []entry
 	timer   serial.Timer

@@ -64,7 +64,7 @@ func drawSchedule(t *rapid.T) []step {
 	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), length, length).Draw(t, "schedule")...)
 }
 
-// take runs a step and returns the actions of the policy. For "advance", the caller must wait,
+// run executes a step and returns the actions of the policy. For "advance", the caller must wait,
 // because all recorders in a bubble share one clock.
 func (r *recorder) run(s step) []string {
 	switch s.op {

@@ -57,7 +57,7 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
-// poorReason describes the problem of a READY child for which core.Poor returns true. For other
+// poorReason describes the problem of a READY child for which Core.Poor returns true. For other
 // children, it returns "".
 func (p *policy) poorReason(child string) string {
 	tier, poor := p.core.Poor(child)

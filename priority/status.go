@@ -12,7 +12,7 @@ import (
 type childStatus struct {
 	state          core.State
 	since          time.Time
-	healthy        bool      // the child can take calls, and core.Poor is false
+	healthy        bool      // the child can take calls, and Core.Poor is false
 	unhealthySince time.Time // when healthy became false, or when the child was created
 	wasHealthy     bool      // healthy has changed from true to false at least once, so each later failback is "again"
 	lastFailure    string    // for debug pages: the last failure, kept until the child is READY and not poor

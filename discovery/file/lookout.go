@@ -27,7 +27,7 @@ type fileReader struct {
 	info        fs.FileInfo   // from the time of the last reading; nil if the file did not exist
 	changed     chan struct{} // closed and replaced after each reading
 
-	// The fields below are used only by run.
+	// The following fields are used only by run.
 	file         *filewatch.File
 	lastParsed   reading
 	lastChecksum [sha256.Size]byte

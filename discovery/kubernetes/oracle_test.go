@@ -54,8 +54,8 @@ func (o modelEntry) conditionOr(condition string, fallback bool) bool {
 	return fallback
 }
 
-// If a condition is missing, ready and serving count as true, and terminating as false. An endpoint
-// that is both ready and terminating counts as ready.
+// ready counts an endpoint that is both ready and terminating as ready. If a condition is missing,
+// ready and serving are true, and terminating is false.
 func (o modelEntry) ready() bool { return o.conditionOr("ready", true) }
 func (o modelEntry) isLastResort() bool {
 	return !o.ready() && o.conditionOr("terminating", false) && o.conditionOr("serving", true)

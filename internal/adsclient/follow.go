@@ -77,7 +77,8 @@ type Following struct {
 	outageUsed int     // index of the server in use when that outage was reported
 }
 
-// updateViews opens and closes views, so that each of the first order.Asked() servers has a view.
+// updateViews opens and closes views, so that each of the first
+// g.order.SubscribedCount() servers has a view.
 func (g *Following) updateViews() {
 	for len(g.views) > g.order.SubscribedCount() {
 		last := len(g.views) - 1

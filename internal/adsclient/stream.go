@@ -95,8 +95,8 @@ type stream struct {
 	sendDone      chan struct{} // closed when client.send has returned
 	frequentPings bool          // a keepalive ping is sent every 30 s
 
-	// The following fields are set only for a second stream: asked holds the names that were requested
-	// before it replaced the current stream, by topic; first is its first response.
+	// The following fields are set only for a second stream: requested holds the names that were
+	// requested before it replaced the current stream, by topic; firstResponse is its first response.
 	requested     [2][]string
 	firstResponse *discoveryv3.DiscoveryResponse
 }

@@ -87,8 +87,8 @@ func (v *view) close() {
 	v.subscribe(Endpoints, v.endpoints, nil)
 }
 
-// availability returns ads.Waiting if a needed resource has not arrived yet, ads.All if there are
-// valid endpoints, and ads.Nothing otherwise.
+// availability returns ads.Waiting if a needed resource has not arrived yet, ads.HasAll if there
+// are valid endpoints, and ads.HasNone otherwise.
 func (v *view) availability(needs Needs) ads.Completeness {
 	waiting, rejected, good := false, false, needs.Whole
 	for _, r := range v.clusters {

@@ -33,9 +33,9 @@ type Document struct {
 	path  string
 	index map[string]int
 
-	// The YAML nodes take forty times as much memory as the content, but are needed only to find
-	// positions. The Document therefore holds them by a weak pointer, and parses the content again
-	// when necessary.
+	// content and nodes are two forms of the file. The YAML nodes take forty times as much memory as
+	// the content, but are needed only to find positions. The Document therefore holds them by a weak
+	// pointer, and parses the content again when necessary.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 

@@ -11,7 +11,7 @@ import (
 
 type pathKey struct{}
 
-// path has a method Equal, because attributes.Equal panics for slices, which cannot be compared
+// path has a method Equal, because Attributes.Equal panics for slices, which cannot be compared
 // with ==.
 type path []string
 

@@ -51,7 +51,7 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// lastgood.AtWork must not count sources that were closed, or that could not be started.
+// lastgood.Process.AtWork must not count sources that were closed, or that could not be started.
 func TestStoppedSourcesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := lastgood.Process.AtWork()

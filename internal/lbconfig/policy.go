@@ -20,7 +20,8 @@ import (
 // preference, `[{"name": {…}}]`. The first one that is registered is used (gRPC
 // service_config.proto, LoadBalancingConfig).
 type Policy struct {
-	// Builder builds the policy. It is nil if no policy is configured, and in a Policy from Named.
+	// Builder builds the policy. It is nil if no policy is configured, and in a Policy from
+	// MarshalOnlyPolicy.
 	Builder balancer.Builder
 	// Config is the result of the builder's ParseConfig, or nil if the builder has no such method.
 	Config serviceconfig.LoadBalancingConfig

@@ -28,7 +28,7 @@ func init() {
 	balancer.Register(parsedStub[OutlierDetection]{&lbtest.StubBuilder{PolicyName: "lbconfig_outlier"}})
 }
 
-// A range is the configuration of a policy and the expected error, or "" if it is in range.
+// rangeTest is the configuration of a policy and the expected error, or "" if it is in range.
 type rangeTest struct{ raw, want string }
 
 const (

@@ -26,7 +26,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether p has the fields that the given value of Prefer needs.
+// Serves reports whether p has the fields that this value of the option prefer needs.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "":

@@ -50,7 +50,7 @@ func ByName(o Option) string { return o.Name }
 // ByField returns the option's name as a field of Options.
 func ByField(o Option) string { return o.Field }
 
-// related returns the name of the option with which o may conflict: AtLeast or Not.
+// related returns the name of the option with which o may conflict: AtLeast or ConflictsWith.
 func (o Option) related() string { return o.AtLeast + o.ConflictsWith }
 
 // conflict returns an error if v sets o and its related option to values that conflict.

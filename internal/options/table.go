@@ -126,7 +126,8 @@ type Option struct {
 	// AtLeast names an option. The value must not be less than the value of that option, unless it
 	// is 0.
 	AtLeast string
-	// ConflictsWith names an option that cannot be combined with this one, and Why is the reason.
+	// ConflictsWith names an option that cannot be combined with this one, and ConflictReason is the
+	// reason.
 	ConflictsWith, ConflictReason string
 
 	// Default, Range and Source are Markdown for docs/options.md.

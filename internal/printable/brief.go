@@ -56,7 +56,8 @@ var (
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// The last text occurs if gRPC closes the connection after the timeout while it reads from it.
+	// timeouts ends with the text that occurs if gRPC closes the connection after the timeout while
+	// it reads from it.
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 

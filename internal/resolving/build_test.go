@@ -128,7 +128,7 @@ func mustBuild(t *testing.T, target string, given options.Program, opts resolver
 	return c
 }
 
-// own is a list of options that makes a channel share no stored answer with others.
+// uniquePrefix makes a channel share no stored answer with others.
 var uniquePrefix = options.Program{Sources: []any{struct{}{}}}
 
 func hostname(address, name string) discovery.Answer {

@@ -28,7 +28,7 @@ type Serializer struct {
 	queue    []Event
 	draining bool
 
-	// Only the goroutine that runs events uses the following fields.
+	// The following fields are used only by the goroutine that runs events.
 	background  bool
 	hooks       *Hooks
 	relayTarget *Serializer // the serializer whose events must run after the last flush relayed an event to it, or nil

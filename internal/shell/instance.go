@@ -81,7 +81,7 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 
 // update updates the child policy and returns its error without a status (see Plain). It handles
 // all reports from before and during the update before it returns, because A56 checks the child's
-// state directly after child.Update().
+// state directly after "child.Update()".
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.handleReports()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})

@@ -61,7 +61,7 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 }
 
 // Report reports p unless it equals the last report. It does not block. If no priority was in use
-// and no priority is in use now, Tell reports nothing, even if the reason has changed.
+// and no priority is in use now, it reports nothing, even if the reason has changed.
 func (c *InUseChannel) Report(p PriorityInUse) {
 	if c == nil {
 		return

@@ -8,7 +8,7 @@ var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // LocalityName returns the name of a locality in paths, configurations and messages:
 // region/zone/sub_zone, such as "us-east/a". "%" and "/" in a field are percent-encoded, and
-// trailing slashes are removed. If all fields are empty, the name is Nowhere.
+// trailing slashes are removed. If all fields are empty, the name is NoLocality.
 func LocalityName(region, zone, subZone string) string {
 	name := strings.TrimRight(strings.Join([]string{
 		localityEscaper.Replace(strings.ToValidUTF8(region, "\uFFFD")),

@@ -21,7 +21,7 @@ type parserPair struct {
 	differences  map[string]*regexp.Regexp
 }
 
-// docs/differences.md lists the differences.
+// parserPairs lists the differences, which docs/differences.md describes.
 var parserPairs = []parserPair{
 	{"understudy_outlier_detection", "outlier_detection_experimental", map[string]*regexp.Regexp{
 		"an interval below 1ms":               regexp.MustCompile(`want a duration of 1ms and more`),

@@ -16,8 +16,8 @@ type Sequence struct {
 	deadlines []uint64
 	classes   []class
 
-	// If each class has one member, class numbers equal entry indexes and members and bounds are nil.
-	// Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
+	// members[bounds[c]:bounds[c+1]] are the members of class c, in order. If each class has one
+	// member, class numbers equal entry indexes, and members and bounds are nil.
 	members []uint32
 	bounds  []uint32
 	classOf []uint32

@@ -38,7 +38,7 @@ const (
 	TellFailing
 
 	// StartTimer starts a timer that is not running. StopTimer stops a running timer. When a timer
-	// fires, Waited must be called, unless the timer was stopped.
+	// fires, TimerFired must be called, unless the timer was stopped.
 	StartTimer
 	StopTimer
 

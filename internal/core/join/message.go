@@ -46,7 +46,7 @@ func (s *Shown) Explained(noUsable string) string {
 }
 
 // Next returns the next message for the channel. After each batch of events, Next must be called
-// until it returns a message of kind Nothing. Taken must be called after each other message.
+// until it returns a message of kind Nothing. Delivered must be called after each other message.
 // Because Next is called only after a batch, simultaneous events result in one message.
 func (c *Core) Next() Message {
 	if !c.changed || c.closed || c.startingCount > 0 {
@@ -141,10 +141,10 @@ func awaitMessage(list []*mechanism) Message {
 	return Message{}
 }
 
-// Delivered is called after each message. accepted reports whether the channel accepted the message. If
-// not, Taken requests a re-resolution from each source whose answer was in the update. notified is
-// a mechanism whose source was notified of the refusal in another way, so it gets no request. No
-// source gets a second request before the channel has accepted an update.
+// Delivered is called after each message. accepted reports whether the channel accepted the
+// message. If not, Delivered requests a re-resolution from each source whose answer was in the
+// update. notified is a mechanism whose source was notified of the refusal in another way, so it
+// gets no request. No source gets a second request before the channel has accepted an update.
 //
 // The result refused reports whether the channel refused endpoints that looked usable. It is false
 // if the update contained a mechanism without usable addresses, because this explains the refusal.

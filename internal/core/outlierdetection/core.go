@@ -62,14 +62,15 @@ type Endpoint[T any] struct {
 	Attached T
 	// Successes and Failures are A50's inactive bucket. The policy sets them before each Sweep.
 	Successes, Failures uint64
-	// Answers and Refusals count the calls that began in the current Epoch and have succeeded or
-	// failed. The policy sets them only while Doubted is true.
+	// Answers and FailedAnswers count the calls that began in the current Epoch and have succeeded
+	// or failed. The policy sets them only while Doubted is true.
 	Answers, FailedAnswers uint64
 	// Unavailable means that the last failed call ended with UNAVAILABLE, which is the status when
 	// a connection is lost. The policy sets it before it calls Failed or Sweep.
 	Unavailable bool
 
-	// There may be tens of thousands of endpoints. Small fields are next to each other to save memory.
+	// The following fields are in an order that saves memory: small ones are next to each other. There
+	// may be tens of thousands of endpoints.
 	present            bool
 	connection         Connection
 	ejected            bool // A50's ejection timestamp is set

@@ -20,7 +20,7 @@ import (
 func (e *Endpoint[T]) Unproven() bool { return e.unproven }
 
 // Doubted reports whether the endpoint is ejected, or has not answered a call since its ejection.
-// While Doubted is true, the policy sets Answers and Refusals.
+// While Doubted is true, the policy sets Answers and FailedAnswers.
 func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 
 // Epoch returns a number that increases when the endpoint is ejected, when the Phase becomes

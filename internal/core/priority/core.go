@@ -24,7 +24,7 @@ type Config struct {
 	Priorities []string
 	// SourcePriorities holds a number for each entry of Priorities, in non-decreasing order.
 	// Priorities with the same number are the near groups of one priority of the source (see
-	// groups.go). If Of is nil, each priority has its own number, as in A56.
+	// groups.go). If it is nil, each priority has its own number, as in A56.
 	SourcePriorities []int
 	// FailoverTimeout is how long calls wait for a child that is connecting.
 	FailoverTimeout time.Duration
@@ -44,8 +44,8 @@ type Config struct {
 	// It is 0 in A56.
 	WarmStandby int
 	// FastFailover means that calls do not wait for a child that has lost its connections if a lower
-	// priority is READY. This does not apply to the children in Single, which have at most one
-	// connection each. FastFailover is false in A56.
+	// priority is READY. This does not apply to the children in SingleConnection, which have at
+	// most one connection each. FastFailover is false in A56.
 	FastFailover     bool
 	SingleConnection []string
 	// FailbackJitter is the upper limit of a random time that is added to each failback delay, so that

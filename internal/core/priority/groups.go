@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Near groups are priorities with the same number in Config.Of. They are parts of the same priority
-// of the source, and differ in how far their endpoints are from the client. Config.WarmStandby
-// counts them as one priority.
+// Near groups are priorities with the same number in Config.SourcePriorities. They are parts of the
+// same priority of the source, and differ in how far their endpoints are from the client.
+// Config.WarmStandby counts them as one priority.
 //
 // The failover timers of near groups do not run one after the other. If the first group is not
 // READY within headStart, the other groups are started as standbys. When the failover timer of the
@@ -21,7 +21,8 @@ import (
 // headStart is how long the first near group may connect before the other groups start to connect.
 const headStart = time.Second
 
-// groupOf returns the number of a priority in Config.Of. Without near groups, this is its index.
+// groupOf returns the number of a priority in Config.SourcePriorities. Without near groups, this is
+// its index.
 func (c *Core) groupOf(priority int) int {
 	if c.config.SourcePriorities == nil {
 		return priority

@@ -160,7 +160,7 @@ func (t *target) execute(actions []core.Action) {
 			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + after})
 		case core.StopFailover, core.StopDeactivation, core.StopFailback, core.StopSteady, core.StopHeadStart:
 			i := slices.IndexFunc(t.timers, func(tm *fakeTimer) bool {
-				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop kind is declared right after its Start kind
+				return tm.child == a.Child && tm.kind == a.Kind-1 // each stop is declared right after its start
 			})
 			t.timers = slices.Delete(t.timers, i, i+1)
 		case core.Publish:

@@ -90,7 +90,7 @@ func (c *Core[T]) Begin(config Config, n int) {
 // Origin describes whether a child that Endpoint returns is new.
 type Origin int
 
-// The values of Which.
+// The values of Origin.
 const (
 	NewChild  Origin = iota // the child was created for this endpoint
 	Known                   // the child has existed since an earlier update

@@ -19,7 +19,7 @@ import (
 type ClientConn struct {
 	balancer.ClientConn // nil; it only provides methods that grpc-go adds to the interface later
 
-	// MetricsRecorder returns Recorder. If it is nil, metrics are discarded.
+	// Recorder is the result of MetricsRecorder. If it is nil, metrics are discarded.
 	Recorder estats.MetricsRecorder
 
 	mu          sync.Mutex

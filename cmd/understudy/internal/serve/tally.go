@@ -10,7 +10,7 @@ import (
 type clusterStats struct {
 	servesEndpoints bool      // otherwise, another server serves the endpoints
 	changedAt       time.Time // when the cluster's endpoints or servesEndpoints last changed
-	// The number of ACKs and NACKs by short type name, such as "Cluster".
+	// acks and nacks are the numbers of ACKs and NACKs by short type name, such as "Cluster".
 	acks, nacks map[string]int
 }
 
