@@ -143,7 +143,7 @@ tidy: ## run go mod tidy in all modules
 	GOWORK=off go -C interop/kubernetes/apiserver mod tidy
 
 .PHONY: ci
-ci: ## run everything that continuous integration runs
+ci: ## run the gate, as CI does for each change
 	bash .ci/run
 
 .PHONY: nightly
