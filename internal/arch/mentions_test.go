@@ -54,7 +54,7 @@ func (a *tree) unresolved(t *testing.T) (found []problem) {
 	for _, m := range slices.DeleteFunc(all, a.resolves) {
 		position := a.positions.Position(m.group.Pos())
 		position.Line += m.line
-		found = append(found, problem{position, m.name, fmt.Sprintf("the comment mentions %s, which does not exist", m.name)})
+		found = append(found, problem{position, m.name, fmt.Sprintf("the comment mentions %s, which does not exist: correct it or, if it is not a name in code, add it to properNames", m.name)})
 	}
 	return found
 }
@@ -68,8 +68,7 @@ var properNames = append(
 		"uXXXX",         // in escape sequences
 
 		"Service_Method_FullMethodName", // in generated code
-
-		"loadBalancingConfig", // in service configs
+		"loadBalancingConfig",           // in service configs
 	}, strings.Fields(`
 		Chromium ConfigMap Consul Deployment DevTools English Envoy Eyeballs Go Happy JavaScript Kubernetes Levenshtein Linux
 		Markdown OpenTelemetry Service Understudy Unix gRFC gRFCs gRPC kB kuberesolver mTLS xDS
@@ -108,7 +107,7 @@ func mentionsIn(group *ast.CommentGroup) (found []mention) {
 		partOfPath := strings.ContainsAny(before[max(0, len(before)-1):], `/:@-.=<>\$`) || strings.ContainsAny(after[:min(1, len(after))], "/@-")
 		switch {
 		case len(parts) == 1 && (m.link && ast.IsExported(m.name) || camelCase.MatchString(m.name)),
-			capital.MatchString(m.name) && midway.MatchString(before),
+			capital.MatchString(m.name) && midway.MatchString(before[max(0, len(before)-3):]),
 			len(parts) == 2 && !slices.Contains(notNames, parts[1]),
 			len(parts) > 2 && ast.IsExported(parts[1]):
 			if !partOfPath {
