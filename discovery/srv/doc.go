@@ -4,12 +4,12 @@
 //	srv:///_http._tcp.example.com         a service with another name
 //	srv://192.0.2.53:53/checkout.example.com   from this DNS server instead of the system's
 //
-// A record's priority becomes a priority of the channel: the lowest number is used first. Its
-// weight becomes the weight of the endpoint. All addresses of the record's target belong to that
-// endpoint. RFC 2782 gives weight 0 "a very small chance of being selected": it counts as a tenth
-// of weight 1, and records of a priority that all have weight 0 have equal shares. The target "."
-// means that the service does not exist. A duplicate target or address counts once, in its highest
-// priority.
+// A record's priority becomes a priority of the channel: the lowest number is used first. Each
+// address of the record's target becomes an endpoint, and these endpoints share the record's weight
+// equally. RFC 2782 gives weight 0 "a very small chance of being selected": it counts as a tenth of
+// weight 1, and records of a priority that all have weight 0 have equal shares. The target "."
+// means that the service does not exist. An address of several records gets the sum of its shares,
+// but only in its highest priority.
 //
 // # Refresh
 //
@@ -33,9 +33,6 @@
 //
 // With ?dns=tcp, names are looked up over TCP only. This is useful with Consul, which silently
 // truncates answers to the size of a datagram.
-//
-// An endpoint is identified by all its addresses: if a target gains or loses an address, the client
-// reconnects to the endpoint.
 //
 // # Certificates
 //

@@ -59,17 +59,17 @@ func TestOneFamilyFails(t *testing.T) {
 		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 		for i, step := range []struct{ v4, v6, want string }{
 			{"", "2001:db8::1", "[2001:db8::1]:1"},
-			{"10.0.0.1", "2001:db8::1", "[2001:db8::1]:1+10.0.0.1:1"},
-			{"", "2001:db8::1", "[2001:db8::1]:1+10.0.0.1:1"},
-			{"", "2001:db8::2", "[2001:db8::2]:1+10.0.0.1:1"},
-			{"10.0.0.2", "", "10.0.0.2:1+[2001:db8::2]:1"},
+			{"10.0.0.1", "2001:db8::1", "[2001:db8::1]:1 10.0.0.1:1"},
+			{"", "2001:db8::1", "[2001:db8::1]:1 10.0.0.1:1"},
+			{"", "2001:db8::2", "[2001:db8::2]:1 10.0.0.1:1"},
+			{"10.0.0.2", "", "10.0.0.2:1 [2001:db8::2]:1"},
 			{"none", "", "[2001:db8::2]:1"},
 			{"10.0.0.2", "none", "10.0.0.2:1"},
 			{"10.0.0.2", "", "10.0.0.2:1"},
 		} {
 			h.set(step.v4, step.v6)
 			got := statesOf(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) })
-			for address := range strings.SplitSeq(step.want, "+") {
+			for address := range strings.SplitSeq(step.want, " ") {
 				if !strings.Contains(got, address) || len(got) != len(step.want) {
 					t.Errorf("channel %d saw %s, want %s", i, got, step.want)
 				}
@@ -85,7 +85,7 @@ func TestServerFailureForOneFamily(t *testing.T) {
 	set(dns, shop, "0 0 1 a")
 	dns.Set("a.test", "AAAA", "::1")
 	c, _ := build(t, dns, "srv://DNS/shop.test.?refresh=1s&removeAfter=1")
-	if got := c.next(t); len(got) != len("127.0.0.1:1+[::1]:1") {
+	if got := c.next(t); len(got) != len("127.0.0.1:1 [::1]:1") {
 		t.Fatalf("the channel received %s, want both addresses", got)
 	}
 	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})

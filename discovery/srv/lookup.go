@@ -72,9 +72,10 @@ func (s namedServer) withServer(err error) error {
 }
 
 type record struct {
-	host             string
-	port             uint16
-	priority, weight uint16
+	host     string
+	port     uint16
+	priority uint16
+	weight   uint64 // the sum, if there are several such records
 }
 
 type answer struct {
@@ -136,7 +137,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 			a.problems = append(a.problems, fmt.Errorf("lookup %s: the record of %s is ignored, because its port is 0", name, r.Target))
 			continue
 		}
-		a.records = append(a.records, record{r.Target, r.Port, r.Priority, r.Weight})
+		a.records = append(a.records, record{r.Target, r.Port, r.Priority, uint64(r.Weight)})
 	}
 	if len(a.records) == 0 {
 		return answer{}, nil, names.DescribeFailures(a.problems)

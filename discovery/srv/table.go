@@ -31,6 +31,28 @@ type recordKey struct {
 	port uint16
 }
 
+func (r record) key() recordKey { return recordKey{r.host, r.port} }
+
+// merged returns the records with distinct keys. Records of one target and priority become one with
+// the sum of their weights, because package net returns them in random order.
+func merged(records []record) []record {
+	var list []record
+	index := make(map[recordKey]int)
+	for _, r := range records {
+		i, known := index[r.key()]
+		switch {
+		case !known:
+			index[r.key()] = len(list)
+			list = append(list, r)
+		case r.priority == list[i].priority:
+			list[i].weight += r.weight
+		case r.priority < list[i].priority:
+			list[i] = r
+		}
+	}
+	return list
+}
+
 // markUnconfirmed marks all hosts as unconfirmed, because the lookup of the records has failed.
 func (t *table) markUnconfirmed() {
 	for _, h := range t.hosts {
@@ -42,7 +64,7 @@ func (t *table) markUnconfirmed() {
 func (t *table) apply(name string, a answer) discovery.Answer {
 	previous := t.hosts
 	t.hosts = make(map[string]*host)
-	records := t.records.Next(t.removeAfter, a.records, func(r record) recordKey { return recordKey{r.host, r.port} })
+	records := t.records.Next(t.removeAfter, merged(a.records), record.key)
 	for _, r := range records {
 		if t.hosts[r.host] != nil {
 			continue
@@ -145,46 +167,77 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 	return answer
 }
 
-// endpoints returns the endpoints of the records of one priority. It omits the addresses in used,
-// and adds all other addresses to used.
+// endpoints returns the endpoints of the records of one priority. Each address that is not in used
+// is an endpoint, and is then added to used.
 func (t *table) endpoints(records []record, used map[netip.AddrPort]bool) []discovery.Endpoint {
-	var endpoints []discovery.Endpoint
-	weights := weightsOf(records)
+	addresses := make([][]netip.AddrPort, len(records))
 	for i, r := range records {
-		e := discovery.Endpoint{Hostname: r.name(), Weight: weights[i]}
 		for _, ip := range t.hosts[r.host].addresses.Values() {
-			address := netip.AddrPortFrom(ip.Unmap(), r.port)
-			if !used[address] {
-				e.Addresses = append(e.Addresses, address.String())
+			if address := netip.AddrPortFrom(ip.Unmap(), r.port); !used[address] {
+				addresses[i] = append(addresses[i], address)
 			}
-			used[address] = true
 		}
-		if len(e.Addresses) > 0 {
-			endpoints = append(endpoints, e)
+	}
+	var endpoints []discovery.Endpoint
+	var weights []float64
+	index := make(map[netip.AddrPort]int)
+	shares := sharesOf(records, addresses)
+	for i, r := range records {
+		for _, address := range addresses[i] {
+			at, known := index[address]
+			if !known {
+				at = len(endpoints)
+				index[address], used[address] = at, true
+				endpoints = append(endpoints, discovery.Endpoint{Addresses: []string{address.String()}, Hostname: r.name()})
+				weights = append(weights, 0)
+			}
+			weights[at] += shares[i]
 		}
+	}
+	for i, w := range weights {
+		endpoints[i].Weight = max(uint32(math.Round(w)), 1)
 	}
 	return endpoints
 }
 
-// weightsOf returns the weights of the records of one priority. A record of weight 0 gets a tenth
-// of the share of weight 1:
+// sharesOf returns what each address of a record gets of the record's weight, for the records of
+// one priority. A record of weight 0 counts as a tenth of weight 1, and an address of several
+// records gets the sum. The shares are whole numbers, unless these exceed the limit of a locality:
 //
-//	3 1    ->  3 1
-//	3 1 0  ->  30 10 1
-//	0 0    ->  1 1
-func weightsOf(records []record) []uint32 {
-	const tenth = 10
-	isZero := func(r record) bool { return r.weight == 0 }
-	factor := uint32(1)
-	if slices.ContainsFunc(records, isZero) {
-		factor = tenth
+//	3 a, 1 b            ->  a*3 b*1
+//	3 a, 1 b, 0 c       ->  a*30 b*10 c*1
+//	0 a, 0 b            ->  a*1 b*1
+//	3 a1 a2 a3, 2 b     ->  a1*3 a2*3 a3*3 b*6
+//	3 a, 2 a b          ->  a*8 b*2
+func sharesOf(records []record, addresses [][]netip.AddrPort) []float64 {
+	weightOne := 1.0
+	if slices.ContainsFunc(records, func(r record) bool { return r.weight == 0 }) {
+		weightOne = 10
 	}
-	// The weights of the records in one DNS message cannot exceed the limit of a locality. With
-	// removeAfter, however, records may come from several messages.
-	divisor := uint64(len(records))*math.MaxUint16*tenth/math.MaxUint32 + 1
-	weights := make([]uint32, len(records))
+	shares, scale := make([]float64, len(records)), 1.0
+	sum, count := 0.0, 0.0
 	for i, r := range records {
-		weights[i] = max(uint32(uint64(r.weight)*uint64(factor)/divisor), 1)
+		n := float64(len(addresses[i]))
+		if n == 0 {
+			continue
+		}
+		shares[i] = max(float64(r.weight)*weightOne, 1) / n
+		sum, count = sum+shares[i]*n, count+n
+		if scale < math.MaxUint32 {
+			scale = leastCommonMultiple(scale, n)
+		}
 	}
-	return weights
+	scale = min(scale, (math.MaxUint32-count)/sum) // leaves room to raise each weight to at least 1
+	for i := range shares {
+		shares[i] *= scale
+	}
+	return shares
+}
+
+func leastCommonMultiple(a, b float64) float64 {
+	x, y := a, b
+	for y > 0 {
+		x, y = y, math.Mod(x, y)
+	}
+	return a / x * b
 }

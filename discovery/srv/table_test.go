@@ -51,9 +51,21 @@ func TestTable(t *testing.T) {
 			"10 3 a:1; 10 1 b:1; 20 5 c:2; a = 10.0.0.1; b = 10.0.0.2; c = 10.0.0.3",
 			"10: 10.0.0.1:1*3 10.0.0.2:1*1; 20: 10.0.0.3:2*5",
 		},
-		"all addresses of a target are one endpoint": {
+		"each address of a target is an endpoint": {
 			"0 1 a:1; a = 10.0.0.1 2001:db8::1 ::ffff:10.0.0.2",
-			"0: 10.0.0.1:1+[2001:db8::1]:1+10.0.0.2:1*1",
+			"0: 10.0.0.1:1*1 [2001:db8::1]:1*1 10.0.0.2:1*1",
+		},
+		"the addresses of a target share the weight of its record": {
+			"0 3 a:1; 0 1 b:1; 1 5 c:1; 1 5 d:1; a = 10.0.0.1 10.0.0.2 10.0.0.3; b = 10.0.1.1 10.0.1.2; c = 10.0.2.1 10.0.2.2; d = 10.0.3.1",
+			"0: 10.0.0.1:1*6 10.0.0.2:1*6 10.0.0.3:1*6 10.0.1.1:1*3 10.0.1.2:1*3; 1: 10.0.2.1:1*5 10.0.2.2:1*5 10.0.3.1:1*10",
+		},
+		"so they do with weight 0": {
+			"0 3 a:1; 0 0 b:1; a = 10.0.0.1 10.0.0.2; b = 10.0.1.1 10.0.1.2",
+			"0: 10.0.0.1:1*30 10.0.0.2:1*30 10.0.1.1:1*1 10.0.1.2:1*1",
+		},
+		"an address of several records has the sum of its shares": {
+			"0 3 a:1; 0 2 b:1; 0 4 b:2; a = 10.0.0.1; b = 10.0.0.1 10.0.0.2",
+			"0: 10.0.0.1:1*8 10.0.0.2:1*2 10.0.0.1:2*4 10.0.0.2:2*4",
 		},
 		"weight 0 is a tenth of 1, or like the others": {
 			"0 3 a:1; 0 0 b:1; 1 0 c:1; 1 0 d:1; a = 10.0.0.1; b = 10.0.0.2; c = 10.0.0.3; d = 10.0.0.4",
@@ -63,9 +75,11 @@ func TestTable(t *testing.T) {
 			"0 1 a:1; 1 1 b:1; 1 1 a:2; a = 10.0.0.1; b = 10.0.0.1 10.0.0.2",
 			"0: 10.0.0.1:1*1; 1: 10.0.0.2:1*1 10.0.0.1:2*1",
 		},
-		"a record twice counts once": {
+		"records that differ in their weight alone are added up": {
 			"0 3 a:1; 0 1 a:1; 1 1 a:1; a = 10.0.0.1",
-			"0: 10.0.0.1:1*3",
+			"0: 10.0.0.1:1*4",
+			"0 1 a:1; 0 3 a:1; 1 1 a:1; a = 10.0.0.1",
+			"0: 10.0.0.1:1*4",
 		},
 		"a priority without an address is none": {
 			"0 1 a:1; 1 1 b:1; a =; b = 10.0.0.2",
@@ -81,8 +95,8 @@ func TestTable(t *testing.T) {
 			"1 1 a:1; 0 1 b:1; a = 10.0.0.1; b = 10.0.0.2", "0: 10.0.0.2:1*1; 1: 10.0.0.1:1*1",
 		},
 		"an address leaves after two answers": {
-			"0 1 a:1; a = 10.0.0.1 10.0.0.2", "0: 10.0.0.1:1+10.0.0.2:1*1",
-			"0 1 a:1; a = 10.0.0.2", "0: 10.0.0.1:1+10.0.0.2:1*1",
+			"0 1 a:1; a = 10.0.0.1 10.0.0.2", "0: 10.0.0.1:1*1 10.0.0.2:1*1",
+			"0 1 a:1; a = 10.0.0.2", "0: 10.0.0.1:1*1 10.0.0.2:1*1",
 			"0 1 a:1; a = 10.0.0.2", "0: 10.0.0.2:1*1",
 		},
 		"a target that nobody can say the addresses of keeps them": {
@@ -114,20 +128,35 @@ func TestTable(t *testing.T) {
 
 // Records stay in the table for a while after they were removed from DNS. The sum of the weights
 // must nevertheless not exceed the limit of a locality, even with the largest possible DNS
-// messages.
+// messages, and each address must have a share, even if the counts have no small common multiple.
 func TestWeightSum(t *testing.T) {
-	for _, n := range []int{3000, 7000, 100_000} {
+	for _, n := range []int{1, 3000, 7000} {
+		table := table{hosts: make(map[string]*host)}
 		records := make([]record, n)
 		for i := range records {
-			records[i].weight = 65535
+			records[i] = record{host: fmt.Sprint(i), port: 1, weight: 65535 * uint64(min(i, 1))}
+			known := &host{}
+			var addresses []netip.Addr
+			for j := range 1 + (i+63)%64 {
+				addresses = append(addresses, netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)}))
+			}
+			known.addresses.Next(1, addresses, netip.Addr.Unmap)
+			table.hosts[records[i].host] = known
 		}
-		records[0].weight = 0
 		var sum uint64
-		for _, w := range weightsOf(records) {
-			sum += uint64(w)
+		shares := make(map[string]uint64)
+		for _, e := range table.endpoints(records, make(map[netip.AddrPort]bool)) {
+			sum += uint64(e.Weight)
+			shares[e.Hostname] += uint64(e.Weight)
+			if e.Weight == 0 {
+				t.Fatalf("%d records: an address of %s has no share", n, e.Hostname)
+			}
 		}
 		if sum > 1<<32-1 {
 			t.Errorf("the weights of %d records sum to %d", n, sum)
+		}
+		if one, many := shares["1"], shares["64"]; n > 1 && (many < one*99/100 || many > one*101/100) {
+			t.Errorf("%d records: two of equal weight have %d with one address and %d with 64", n, one, many)
 		}
 	}
 }

@@ -282,7 +282,7 @@ func TestSlowLookupCountsOnce(t *testing.T) {
 	got := updatesOf(t, m, time.Second, 40*time.Second)
 	for i, want := range []string{
 		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // from the first lookup
-		"0: 10.0.0.1:1+10.0.0.3:1*1 10.0.0.2:1*1", "0: 10.0.0.3:1*1 10.0.0.2:1*1",
+		"0: 10.0.0.1:1*1 10.0.0.3:1*1 10.0.0.2:1*2", "0: 10.0.0.3:1*1 10.0.0.2:1*1",
 	} {
 		if i >= len(got) || !strings.HasSuffix(got[i], "s "+want) {
 			t.Fatalf("answers: %q, want number %d to be %s", got, i, want)
