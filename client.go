@@ -1,13 +1,8 @@
 package understudy
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,7 +12,6 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/pings"
-	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // NewClient returns a channel to target. It calls grpc.NewClient with the dial options for opts and
@@ -125,12 +119,7 @@ func (o Options) check() error {
 // check validates the target and the options, and returns the target as a URL that gRPC accepts. If
 // read is true, it also reads the files that the target names.
 func check(target string, opts Options, read bool) (string, error) {
-	builders := options.Builders(opts.program())
-	fullTarget, u, err := completeTarget(target, builders)
-	if err == nil {
-		i := slices.IndexFunc(builders, func(b options.Builder) bool { return b.Scheme() == u.Scheme })
-		err = builders[i].Check(resolver.Target{URL: *u}, read)
-	}
+	url, err := targets{options.Builders(opts.program()), read}.accept(target)
 	if err == nil {
 		config, _ := opts.serviceConfig()
 		err = checkServiceConfig(config)
@@ -138,55 +127,5 @@ func check(target string, opts Options, read bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("understudy: %w", err)
 	}
-	return fullTarget, nil
-}
-
-// completeTarget returns target as a URL that has the scheme of one of the builders. A list of
-// hosts becomes a failover target.
-func completeTarget(target string, builders []options.Builder) (string, *url.URL, error) {
-	var schemes []string
-	for _, b := range builders {
-		schemes = append(schemes, b.Scheme())
-	}
-	if listed, ok := hostList(target); ok {
-		target = "failover:///" + listed
-	}
-	hidden := printable.HideText(target)
-	quoted := printable.Quote(hidden)
-	u, err := url.Parse(target)
-	switch {
-	case err != nil:
-		return "", nil, fmt.Errorf("target %s does not parse; want host:port,host:port…, or one of the schemes %s", quoted, strings.Join(schemes, ", "))
-	case slices.Contains(schemes, u.Scheme):
-		return target, u, nil
-	case u.Scheme == "":
-		return "", nil, fmt.Errorf("target %s has no scheme; want host:port,host:port…, or one of the schemes %s", quoted, strings.Join(schemes, ", "))
-	case u.Scheme == "xds":
-		return "", nil, errors.New("target " + quoted + " is for grpc-go's xDS stack, which configures load balancing itself; write eds://server:port/cluster, or call grpc.NewClient")
-	case u.Scheme == "kubernetes", u.Scheme == "k8s":
-		return "", nil, errors.New("target " + quoted + ` needs a source that is not imported; write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`)
-	case resolver.Get(u.Scheme) != nil:
-		return "", nil, fmt.Errorf("target %s is for one of gRPC's own resolvers; write failover:///%s", quoted, printable.Line(strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(hidden), 200))
-	}
-	return "", nil, fmt.Errorf("target %s has the unknown scheme %s; want one of %s", quoted, printable.Quote(u.Scheme), strings.Join(schemes, ", "))
-}
-
-// hostList reports whether target is a list of host:port addresses. If so, it returns the list in
-// the form that a URL needs.
-func hostList(target string) (string, bool) {
-	hosts, query, hasQuery := strings.Cut(target, "?")
-	for entry := range strings.SplitSeq(hosts, ",") {
-		host, port, err := net.SplitHostPort(entry)
-		if err != nil || host == "" || strings.ContainsAny(host, "/@#") {
-			return "", false
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return "", false
-		}
-	}
-	hosts = strings.ReplaceAll(hosts, "%", "%25")
-	if hasQuery {
-		hosts += "?" + query
-	}
-	return hosts, true
+	return url, nil
 }

@@ -39,12 +39,12 @@ func TestNewClientErrors(t *testing.T) {
 		options options
 		wantErr string
 	}{
-		{"failver:///a", options{}, `target "failver:///a" has the unknown scheme "failver"; want one of eds, failover, file, srv`},
-		{"us-east.example.com", options{}, `target "us-east.example.com" has no scheme; want host:port,host:port…, or one of the schemes eds, failover, file, srv`},
+		{"failver:///a", options{}, `target "failver:///a" has the unknown scheme "failver"; want a list such as us-east.example.com:443,eu-west.example.com:443, or one of the schemes eds, failover, file, srv`},
+		{"us-east.example.com", options{}, `target "us-east.example.com" has no port after "us-east.example.com"; write us-east.example.com:443`},
 		{"dns:///a:1", options{}, "write failover:///dns:///a:1"},
 		{"unix:/run/a", options{}, "write failover:///unix:/run/a"},
 		{"passthrough:///a:1", options{}, "write failover:///passthrough:///a:1"},
-		{"xds:///a", options{}, "for grpc-go's xDS stack, which configures load balancing itself; write eds://server:port/cluster"},
+		{"xds:///a", options{}, "for grpc-go's xDS stack, which configures load balancing itself; call grpc.NewClient, or write eds://xds.example.com:443/cluster"},
 		{"k8s:///a", options{}, `write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`},
 		{"kubernetes:///a", options{}, `write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`},
 		{"failover:///a:1?failovrTimeout=1s", options{}, `unknown parameter "failovrTimeout" (in a name, ? is written %3F), want one of authority, `},

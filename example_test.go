@@ -42,7 +42,7 @@ func ExampleNewClient_mistakes() {
 	// Output:
 	// understudy: target "dns:///a.example.com:443" is for one of gRPC's own resolvers; write failover:///dns:///a.example.com:443
 	// understudy: failover: WarmStandby: 200 given, want 0 to 128
-	// understudy: eds: the target names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP); want eds://server:port/cluster
+	// understudy: eds: the target names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP); want eds://xds.example.com:443/cluster
 }
 
 func ExampleRegisterSpecNames() {

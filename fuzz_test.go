@@ -19,7 +19,20 @@ func FuzzTarget(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Add("a:1" + strings.Repeat(`"`, 2000) + "\x00")
+	for _, seed := range []string{"a,b:2,", "[::1%lo]:1,b", "unix:/a,dns:b?minReady=1", "srv:///a,srv:///b", "failover:///a:1?refresh=5s,b:2", "/a?b", "a:99999", "a@b:1/c"} {
+		f.Add(seed)
+	}
+	accepting := targets{builders: options.Builders(Options{}.program())}
 	f.Fuzz(func(t *testing.T, target string) {
+		if _, err := accepting.accept(target); err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 3000 {
+				t.Errorf("error is not a short line: %.4000q", err)
+			}
+			_, advice, found := strings.Cut(err.Error(), "; write ")
+			if _, err := accepting.accept(advice); found && err != nil && !strings.HasPrefix(advice, "import ") && !strings.Contains(target, "write") {
+				t.Errorf("%q: the advice is %q: %v", target, advice, err)
+			}
+		}
 		authority, err := resolving.Authority(target)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 3000 {

@@ -152,7 +152,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 		}
 	}
 	if len(servers) == 0 {
-		return nil, fmt.Errorf("the target names no server, and neither does an xDS bootstrap (%s); want eds://server:port/cluster", bootstrapFileVar)
+		return nil, fmt.Errorf("the target names no server, and neither does an xDS bootstrap (%s); want eds://xds.example.com:443/cluster", bootstrapFileVar)
 	}
 	return servers, nil
 }

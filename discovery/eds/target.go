@@ -23,7 +23,7 @@ const maxNameLength = 4096
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
 	invalid := func(format string, args ...any) error {
-		return fmt.Errorf("target %s %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...))
+		return fmt.Errorf("target %s %s; want eds://xds.example.com:443/cluster, or eds:///cluster with an xDS bootstrap", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...))
 	}
 	switch {
 	case u.Opaque != "":

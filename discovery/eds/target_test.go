@@ -67,7 +67,7 @@ func TestInvalidTargets(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = parseTarget(resolver.Target{URL: *u})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "want eds://server:port/cluster") {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "want eds://xds.example.com:443/cluster") {
 			t.Errorf("%s: %v, want an error with %q and the correct form", text, err, want)
 		}
 		if strings.Contains(err.Error(), "pw") {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // maxEntries limits the number of entries in a list. Each entry needs a resolver, and with the
@@ -113,8 +115,12 @@ func (l *listParser) parseEntry(escaped string) ([]discovery.Mechanism, error) {
 // findResolver parses an entry and finds its resolver, as grpc.NewClient does. Unlike in NewClient,
 // "://" after an unregistered scheme is an error.
 func (o *options) findResolver(text string) (resolver.Target, resolver.Builder, error) {
+	text = xnet.EscapeZones(text)
 	u, err := url.Parse(text)
 	if err == nil {
+		if u.Fragment != "" {
+			return resolver.Target{}, nil, errors.New("it has a fragment (# is written %23, and %2523 in an entry of a list)")
+		}
 		if reason, ok := refusedSchemes[u.Scheme]; ok {
 			return resolver.Target{}, nil, fmt.Errorf("scheme %q is refused: %s", u.Scheme, reason)
 		}
@@ -183,6 +189,12 @@ func hostPort(endpoint string) (string, error) {
 	}
 	if port == "" {
 		return "", errors.New("no port follows the colon; want host:port")
+	}
+	if strings.ContainsAny(endpoint, "/@") {
+		return "", errors.New("it has a / or an @; want host:port")
+	}
+	if n, err := strconv.Atoi(port); (err == nil || errors.Is(err, strconv.ErrRange)) && (n < 1 || n > 65535) {
+		return "", fmt.Errorf("it has port %s, which is not from 1 to 65535; want a target such as us-east.example.com:443", printable.Line(port, 20))
 	}
 	if host == "" {
 		host = "localhost"

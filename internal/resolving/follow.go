@@ -12,6 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // Follow runs the sources of a target without a channel. Until stop is called, it calls onState
@@ -83,9 +84,9 @@ func parseTarget(target string, given options.Program) (*builder, resolver.Targe
 	if scheme, _, _ := strings.Cut(target, ":"); !slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
 		target = "failover:///" + target
 	}
-	u, err := url.Parse(target)
+	u, err := url.Parse(xnet.EscapeZones(target))
 	if err != nil {
-		return nil, resolver.Target{}, fmt.Errorf("target %s does not parse; want host:port,host:port…, or one of the schemes %s", printable.Quote(Shown(target)), strings.Join(options.Schemes(), ", "))
+		return nil, resolver.Target{}, fmt.Errorf("target %s does not parse; want a list such as us-east.example.com:443,eu-west.example.com:443, or one of the schemes %s", printable.Quote(Shown(target)), strings.Join(options.Schemes(), ", "))
 	}
 	b, ok := options.BuilderFor(u.Scheme, given).(*builder)
 	if !ok {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/resolver"
+
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy"
@@ -14,6 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/resolving"
 	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // ErrNoAnswer is returned by Run if there are no endpoints for a target.
@@ -23,7 +26,12 @@ var ErrNoAnswer = errors.New("no answer")
 // as long.
 const maxWait = 15 * time.Second
 
-func isTarget(file string) bool { return strings.Contains(file, "://") }
+// isTarget reports whether an argument is a target, and not the name of a file.
+func isTarget(argument string) bool {
+	first, _, _ := strings.Cut(argument, ",")
+	scheme, _, found := strings.Cut(first, ":")
+	return strings.Contains(argument, "://") || xnet.IsHostList(first) || found && resolver.Get(scheme) != nil
+}
 
 // resolveTarget returns an explanation with the current answers of a target. The settings come from
 // the target and the options.

@@ -39,3 +39,26 @@ func TestProblemOfListIsNoted(t *testing.T) {
 		t.Errorf("%v\n%s\nwant the endpoint, and a note about the server", err, &out)
 	}
 }
+
+// A list needs no scheme, as in NewClient.
+func TestListWithoutScheme(t *testing.T) {
+	for target, want := range map[string]string{
+		"127.0.0.1:443,127.0.0.2:443":               "1  127.0.0.2:443  /",
+		"127.0.0.1:443,127.0.0.2:443?minReady=0.5":  "1  127.0.0.2:443  /",
+		"[::1%lo]:443,127.0.0.2:443":                "1  127.0.0.2:443  /",
+		"127.0.0.1:443":                             "127.0.0.1:443",
+		"unix:/run/a.sock,unix:/run/b.sock":         "unix:/run/b.sock",
+		"dns:127.0.0.1:443,passthrough:127.0.0.2:1": "127.0.0.2:1",
+	} {
+		var out bytes.Buffer
+		if err := Run(t.Context(), Options{File: target, Out: &out}); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %v\n%s\nwant %s", target, err, &out, want)
+		}
+	}
+	if err := Run(t.Context(), Options{File: "127.0.0.1:443,127.0.0.2:99999", Out: new(bytes.Buffer)}); err == nil || !strings.Contains(err.Error(), "it has port 99999, which is not from 1 to 65535") {
+		t.Errorf("a list with a mistake: %v", err)
+	}
+	if err := Run(t.Context(), Options{File: "none.yaml", Out: new(bytes.Buffer)}); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
+		t.Errorf("a file is taken for a target: %v", err)
+	}
+}
