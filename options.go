@@ -191,7 +191,7 @@ func Recommended() Options {
 		FastFailover:      true,
 		OutlierDetection:  On,
 		Refresh:           30 * time.Second,
-		RetryThrottling:   RetryThrottling{MaxTokens: 1000, TokenRatio: 0.1},
+		RetryThrottling:   RetryThrottling{MaxTokens: 100, TokenRatio: 0.1},
 		HealthCheck:       true,
 		Keepalive:         keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true},
 		MaxConnectBackoff: 10 * time.Second,

@@ -205,7 +205,7 @@ var faults = []fault{
 	// still accepts connections for it, so attempts to reconnect hang.
 	{name: "hung: the process is stopped", start: startAndSignal(syscall.SIGSTOP), minTime: 15 * time.Second, maxLost: -1, maxLostSlow: -1},
 	{name: "hung, and calls have deadlines of 1 s", start: startAndSignal(syscall.SIGSTOP), deadline: time.Second, minTime: time.Second, maxLost: -1, maxLostSlow: -1, ejected: true},
-	{name: "cut off: all packets are lost (Linux)", minTime: 5 * time.Second, start: func(t *testing.T) (string, func()) {
+	{name: "cut off: all packets are lost (Linux)", minTime: 5 * time.Second, maxLost: -1, start: func(t *testing.T) (string, func()) {
 		s, listener := startCuttable(t, "near")
 		return s.address, func() { listener.cut(t) }
 	}},

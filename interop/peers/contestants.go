@@ -57,7 +57,7 @@ func outlierDetection(interval string) string {
 func serviceConfig(policy string) grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [%s],
 		"healthCheckConfig": {"serviceName": ""},
-		"retryThrottling": {"maxTokens": 1000, "tokenRatio": 0.1},
+		"retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1},
 		"methodConfig": [{"name": [{"service": %q}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s",
 			"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`, policy, serviceName))
 }
