@@ -189,8 +189,9 @@ a cluster whose endpoints come from a management server, are shown as one endpoi
 FILE may be - for standard input. If channels would reject the file, the command prints
 each problem as file:line:column: text.
 
-A TARGET, such as srv:///payments.example.com, is resolved as for a channel, and the
-result is explained. Mechanisms that have not answered after 15 s are omitted.
+A TARGET, such as srv:///payments.example.com or a list us:443,eu:443, is resolved as for
+a channel, and the result is explained. Mechanisms that have not answered after 15 s are
+omitted.
 
 Exit codes:
   0  in each cluster, at least one endpoint gets calls

@@ -2,11 +2,13 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // source finds the endpoints of a target. It is comparable: equal sources find the same endpoints.
@@ -66,8 +68,9 @@ type feedState struct {
 type user struct {
 	query
 	receiver *discovery.Receiver
-	failed   bool // whether making an answer from the snapshot failed; guarded by feed.sendMu
-	removed  bool // guarded by feed.mu
+	failed   bool              // whether making an answer from the snapshot failed; guarded by feed.sendMu
+	last     *discovery.Answer // nil before the first; guarded by feed.sendMu
+	removed  bool              // guarded by feed.mu
 }
 
 // join returns the feed for a key, and starts the feed if necessary. The caller must call remove
@@ -159,9 +162,13 @@ func (f *feed) send(u *user) {
 	switch {
 	case f.last.snapshot != nil:
 		a, err := answer(u.query, f.last.snapshot)
+		if unknown, ok := errors.AsType[unknownPortError](err); ok && u.last != nil && !f.last.snapshot.hasPodOf(u.last) {
+			a, err = discovery.Answer{Service: u.String(), Empty: true, Why: printable.Text(unknown.Error())}, nil
+		}
 		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
+			u.last = &a
 			_ = u.receiver.Update(a) // no error handling is needed, because only other slices can change the answer
 		}
 		if f.last.unconfirmedErr != nil {

@@ -200,7 +200,7 @@ func TestReasonForMissingSlices(t *testing.T) {
 	for want, services := range map[string]map[string]string{
 		defaultReason:             nil,
 		"there is no Service web": {},
-		"has the type ExternalName, and no endpoints: it is an alias of db.example.com": {"web": `{"kind":"Service","spec":{"type":"ExternalName","externalName":"db.example.com"}}`},
+		"has the type ExternalName, and no endpoints: it is an alias of db.example.com; want a target for that, such as failover:///db.example.com": {"web": `{"kind":"Service","spec":{"type":"ExternalName","externalName":"db.example.com"}}`},
 		"Service web has no selector":                     {"web": `{"kind":"Service","spec":{"type":"ClusterIP"}}`},
 		"Service web has no EndpointSlices yet":           {"web": `{"kind":"Service","spec":{"selector":{"app":"web"}}}`},
 		"or it has the type ExternalName, or no selector": {"web": `[` + strings.Repeat("[", 1000)},

@@ -86,12 +86,42 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 		}
 	}
 	if len(s.candidates) == 0 && s.hasUnknownPort {
-		return discovery.Answer{}, discovery.Mistake(s.portErr)
+		return discovery.Answer{}, discovery.Mistake(unknownPortError{s.portErr})
 	}
 	if n, err := strconv.Atoi(q.port); err == nil && len(s.listedPorts) > 0 && !s.hasPort(n) {
 		s.note("port %d is not a port of the pods (%s); want the pod's port, not the Service's", n, s.ports())
 	}
 	return s.build(), nil
+}
+
+// unknownPortError means that there are pods, but that their port is unknown. The last answer stays
+// in use, because a Service that gets a second port still has the same pods. Once none of these
+// exists any more, calls could only fail with "connection refused": they must fail with this error
+// instead.
+type unknownPortError struct{ error }
+
+// hasPodOf reports whether a pod of an earlier answer still exists.
+func (s *snapshot) hasPodOf(a *discovery.Answer) bool {
+	pods := make(map[netip.Addr]bool)
+	for _, sl := range s.existing {
+		for _, e := range sl.Endpoints {
+			if ip, err := netip.ParseAddr(e.address); err == nil && e.rank != rankGone {
+				pods[ip] = true
+			}
+		}
+	}
+	for _, p := range a.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				for _, address := range e.Addresses {
+					if known, err := netip.ParseAddrPort(address); err == nil && pods[known.Addr()] {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 func (q query) String() string {

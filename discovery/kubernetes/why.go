@@ -56,7 +56,7 @@ func (w *watch) reasonFor(ctx context.Context, name string) string {
 	case err != nil, service.Kind != "Service":
 		return ""
 	case service.Spec.Type == "ExternalName":
-		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it is an alias of %s; want a target for that, such as dns:///%[2]s", name, printable.Line(service.Spec.ExternalName, 253))
+		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it is an alias of %s; want a target for that, such as failover:///%[2]s", name, printable.Line(service.Spec.ExternalName, 253))
 	case len(service.Spec.Selector) == 0:
 		return "Service " + name + " has no selector, and no EndpointSlices were created for it"
 	}
