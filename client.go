@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/config/serviceconfig"
+	accept "github.com/understudy-lb/understudy/internal/config/target"
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/pings"
 )
@@ -89,8 +91,19 @@ func (o Options) resolvers() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithResolvers(all...)}
 }
 
+func (o Options) serviceConfig() serviceconfig.Options {
+	return serviceconfig.Options{
+		ServiceConfig: o.ServiceConfig,
+		RetryMethods:  o.RetryMethods,
+		MaxTokens:     o.RetryThrottling.MaxTokens,
+		TokenRatio:    o.RetryThrottling.TokenRatio,
+		HealthCheck:   o.HealthCheck,
+		HealthService: o.HealthService,
+	}
+}
+
 func (o Options) program() options.Program {
-	config, err := o.serviceConfig()
+	config, err := serviceconfig.Make(o.serviceConfig())
 	if err == nil {
 		err = o.check()
 	}
@@ -119,10 +132,10 @@ func (o Options) check() error {
 // check validates the target and the options, and returns the target as a URL that gRPC accepts. If
 // read is true, it also reads the files that the target names.
 func check(target string, opts Options, read bool) (string, error) {
-	url, err := targets{options.Builders(opts.program()), read}.accept(target)
+	url, err := accept.Accept(options.Builders(opts.program()), target, read)
 	if err == nil {
-		config, _ := opts.serviceConfig()
-		err = checkServiceConfig(config)
+		config, _ := serviceconfig.Make(opts.serviceConfig()) // an error is that of every builder's check
+		err = serviceconfig.Check(config)
 	}
 	if err != nil {
 		return "", fmt.Errorf("understudy: %w", err)

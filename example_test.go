@@ -45,14 +45,6 @@ func ExampleNewClient_mistakes() {
 	// understudy: eds: the target names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP); want eds://xds.example.com:443/cluster
 }
 
-func ExampleRegisterSpecNames() {
-	// Call this at the beginning of main, before the first channel.
-	if err := understudy.RegisterSpecNames(); err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-}
-
 // This readiness probe reports ready while a priority can take calls. Here, the backend is down.
 func Example_readiness() {
 	var inUse atomic.Pointer[understudy.PriorityInUse]

@@ -1,10 +1,10 @@
 package understudy
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
+	accept "github.com/understudy-lb/understudy/internal/config/target"
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
@@ -22,14 +22,14 @@ func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{"a,b:2,", "[::1%lo]:1,b", "unix:/a,dns:b?minReady=1", "srv:///a,srv:///b", "failover:///a:1?refresh=5s,b:2", "/a?b", "a:99999", "a@b:1/c"} {
 		f.Add(seed)
 	}
-	accepting := targets{builders: options.Builders(Options{}.program())}
+	builders := options.Builders(Options{}.program())
 	f.Fuzz(func(t *testing.T, target string) {
-		if _, err := accepting.accept(target); err != nil {
+		if _, err := accept.Accept(builders, target, false); err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 3000 {
 				t.Errorf("error is not a short line: %.4000q", err)
 			}
 			_, advice, found := strings.Cut(err.Error(), "; write ")
-			if _, err := accepting.accept(advice); found && err != nil && !strings.HasPrefix(advice, "import ") && !strings.Contains(target, "write") {
+			if _, err := accept.Accept(builders, advice, false); found && err != nil && !strings.HasPrefix(advice, "import ") && !strings.Contains(target, "write") {
 				t.Errorf("%q: the advice is %q: %v", target, advice, err)
 			}
 		}
@@ -47,48 +47,6 @@ func FuzzTarget(f *testing.F) {
 		}
 		if _, err := resolving.Settings(target); err != nil {
 			t.Errorf("%q has an authority, but no settings: %v", target, err)
-		}
-	})
-}
-
-// FuzzServiceConfig checks that a service config is either rejected with a one-line error, or
-// merged with the other options. gRPC must accept the merged config, and it must still have the
-// user's fields.
-func FuzzServiceConfig(f *testing.F) {
-	for _, seed := range []string{
-		"", `{}`, `{"methodConfig":[{"name":[{"service":"a"}],"timeout":"1s"}]}`, `{"METHODCONFIG":null}`, `{"retryThrottling":{}}`, `{"loadBalancingConfig":[]}`,
-		`{"LoadBalancingPolicy":"x"}`, `{"a":1,"a":2}`, `[]`, `null`, `{} {}`, `{"methodConfig":{}}`, `{"x":"\ud800"}`, `{"healthcheckconfig":{"serviceName":"x"}}`, "{\x00",
-	} {
-		f.Add(seed, true)
-		f.Add(seed, false)
-	}
-	f.Fuzz(func(t *testing.T, text string, setOptions bool) {
-		o := Options{ServiceConfig: text}
-		if setOptions {
-			o.RetryMethods, o.RetryThrottling, o.HealthCheck = []string{"/a.B/C", "/a.B/"}, RetryThrottling{10, 0.1}, true
-		}
-		merged, err := o.serviceConfig()
-		if err != nil {
-			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 2000 {
-				t.Errorf("error is not a short line: %.3000q", err)
-			}
-			return
-		}
-		if merged == "" || checkServiceConfig(text) != nil {
-			return
-		}
-		if err := checkServiceConfig(merged); err != nil {
-			t.Errorf("%s becomes %s: %v", text, merged, err)
-		}
-		var before, after map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(merged), &after); err != nil {
-			t.Fatal(err)
-		}
-		_ = json.Unmarshal([]byte(text), &before)
-		for name := range before {
-			if _, kept := after[name]; !kept && !strings.EqualFold(name, "methodConfig") {
-				t.Errorf("%s becomes %s, without %q", text, merged, name)
-			}
 		}
 	})
 }

@@ -91,6 +91,8 @@ var rank = map[string]int{
 	"internal/weighted": 3,
 	"internal/lbconfig": 1,
 
+	"internal/config/serviceconfig": 1,
+
 	"pickfirst": 3,
 
 	"drop":               4,
@@ -126,6 +128,8 @@ var rank = map[string]int{
 	"internal/debugpage": 3,
 
 	"debug": 4,
+
+	"policy": 5,
 
 	".": 9,
 

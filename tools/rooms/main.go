@@ -35,7 +35,7 @@ type group struct {
 // groups are the boxes in the picture. A group may import only groups in lower rows.
 var groups = []group{
 	{title: "the command", rooms: []string{"cmd/understudy/..."}, row: 0, left: 20, right: 940},
-	{title: "the public package", rooms: []string{"."}, row: 1, left: 20, right: 340},
+	{title: "the public package", rooms: []string{".", "policy"}, row: 1, left: 20, right: 340},
 	{title: "the live page", rooms: []string{"debug", "internal/debugpage"}, row: 1, left: 700, right: 940},
 	{title: "sources of endpoints", rooms: []string{
 		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv",
@@ -51,7 +51,7 @@ var groups = []group{
 	{title: "the contract of sources", rooms: []string{"discovery"}, row: 6, left: 20, right: 340},
 	{title: "pure cores: they decide, without clock, locks or gRPC", rooms: []string{"internal/core/..."}, row: 7, left: 20, right: 940},
 	{title: "used by all except the cores", rooms: []string{
-		"internal/lbconfig", "internal/options", "internal/location", "internal/stateattr", "hierarchy", "internal/hierarchy",
+		"internal/config/serviceconfig", "internal/config/target", "internal/lbconfig", "internal/options", "internal/location", "internal/stateattr", "hierarchy", "internal/hierarchy",
 		"internal/inorder", "internal/live", "internal/pings", "internal/printable", "internal/serial", "internal/xnet",
 	}, row: 8, left: 20, right: 940, base: true},
 }

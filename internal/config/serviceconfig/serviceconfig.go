@@ -1,4 +1,6 @@
-package understudy
+// Package serviceconfig makes the service config of a channel: what the user wrote, and what other
+// options add.
+package serviceconfig
 
 import (
 	"encoding/json"
@@ -15,8 +17,18 @@ import (
 
 const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
 
-// serviceConfig merges o.ServiceConfig with the fields that other options set.
-func (o Options) serviceConfig() (string, error) {
+// Options are the options of a channel that become fields of its service config.
+type Options struct {
+	ServiceConfig string // as the user wrote it, or ""
+	RetryMethods  []string
+	MaxTokens     float64 // of retryThrottling; 0 leaves the field out
+	TokenRatio    float64
+	HealthCheck   bool
+	HealthService string
+}
+
+// Make returns the service config, or "" if no option sets a field.
+func Make(o Options) (string, error) {
 	if err := lbconfig.CheckServiceConfig(o.ServiceConfig); err != nil {
 		return "", fmt.Errorf("ServiceConfig: %w", err)
 	}
@@ -26,8 +38,8 @@ func (o Options) serviceConfig() (string, error) {
 	} else if methods != nil {
 		added["methodConfig"] = methods
 	}
-	if o.RetryThrottling != (RetryThrottling{}) {
-		added["retryThrottling"] = map[string]float64{"maxTokens": o.RetryThrottling.MaxTokens, "tokenRatio": o.RetryThrottling.TokenRatio}
+	if o.MaxTokens != 0 || o.TokenRatio != 0 {
+		added["retryThrottling"] = map[string]float64{"maxTokens": o.MaxTokens, "tokenRatio": o.TokenRatio}
 	}
 	if o.HealthCheck {
 		added["healthCheckConfig"] = map[string]string{"serviceName": o.HealthService}
@@ -102,9 +114,9 @@ func mergeFields(config string, added map[string]any) (string, error) {
 	return string(merged), err
 }
 
-// checkServiceConfig validates config with a channel that never connects, because gRPC exports no
+// Check validates config with a channel that never connects, because gRPC exports no
 // parser.
-func checkServiceConfig(config string) error {
+func Check(config string) error {
 	if config == "" {
 		return nil
 	}

@@ -1,4 +1,6 @@
-package understudy
+// Package policy registers the policies under the names of the specification. Each policy has a
+// package below this one; importing it registers the policy under its own name.
+package policy
 
 import (
 	"fmt"

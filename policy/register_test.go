@@ -1,4 +1,4 @@
-package understudy
+package policy
 
 import (
 	"os"
@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
+	_ "google.golang.org/grpc/balancer/roundrobin"
 
 	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"

@@ -1,4 +1,5 @@
-package understudy
+// Package target accepts the targets of channels, and says what is wrong with others.
+package target
 
 import (
 	"errors"
@@ -31,7 +32,13 @@ type targets struct {
 
 const listPrefix = "failover:///"
 
-// accept returns target as a URL that gRPC accepts.
+// Accept returns a target as a URL that gRPC accepts. One of the builders must have its scheme; a
+// list of hosts is a failover target. If read is true, Accept also reads the files that the target
+// names.
+func Accept(builders []options.Builder, target string, read bool) (string, error) {
+	return targets{builders, read}.accept(target)
+}
+
 func (t targets) accept(target string) (string, error) {
 	scheme, _, hasScheme := strings.Cut(target, ":")
 	switch {
