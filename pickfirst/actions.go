@@ -34,6 +34,8 @@ func (p *policy) act(actions []core.Action) {
 			p.cc.ResolveNow(resolver.ResolveNowOptions{})
 		case core.Backoff:
 			p.entries[a.Index].sub.backOff(a.Count)
+		case core.AwaitCalls:
+			p.entries[a.Index].sub.awaitCalls()
 		case core.Renew:
 			p.renew(a.Index)
 		}
@@ -48,7 +50,14 @@ func (p *policy) publish(a core.Action) {
 	case core.Connecting:
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Connecting, Picker: queue})
 	case core.Ready:
-		p.publishReady(p.entries[a.Index].sub)
+		s := p.entries[a.Index].sub
+		switch {
+		case !a.Counted:
+			s.calls = nil
+		case s.calls == nil:
+			s.calls = newCalls(s)
+		}
+		p.publishReady(s)
 	case core.TransientFailure:
 		if logger.V(2) {
 			logger.Infof("pick_first: calls fail: %v", a.Err)
@@ -64,6 +73,9 @@ func (p *policy) publishReady(s *subchannel) {
 		picker = counted.Picker()
 	} else {
 		picker = &shell.Fixed{SubConn: s.conn}
+	}
+	if s.calls != nil {
+		picker = &countedPicker{picker, s.calls}
 	}
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
@@ -103,6 +115,7 @@ type subchannel struct {
 	conn   balancer.SubConn // an pendingSubConn if gRPC could not create the subchannel
 	index  int              // index of the address in the list, or gone after Shutdown; guarded by the serializer
 	rest   serial.Timer
+	calls  *calls // the calls on the current connection, or nil if they are not counted
 }
 
 const removedIndex = -1
@@ -128,6 +141,9 @@ func (s *subchannel) changed(state balancer.SubConnState) {
 func (p *policy) report(s *subchannel, now core.State, err error) {
 	if s.index != removedIndex && !p.closed {
 		p.act(p.core.Report(time.Since(epoch), s.index, now, err))
+		if now != core.Ready {
+			s.calls = nil
+		}
 	}
 }
 

@@ -27,10 +27,11 @@ type recorder struct {
 	refused []string
 	subs    map[string]*fakeSubConn
 	log     []string
+	calls   map[string]func(balancer.DoneInfo) // the calls in flight
 }
 
 func newRecorder(b balancer.Builder, mark func(resolver.State) resolver.State) *recorder {
-	r := &recorder{builder: b, mark: mark, subs: map[string]*fakeSubConn{}}
+	r := &recorder{builder: b, mark: mark, subs: map[string]*fakeSubConn{}, calls: map[string]func(balancer.DoneInfo){}}
 	r.policy = b.Build(r, balancer.BuildOptions{})
 	return r
 }
@@ -105,6 +106,9 @@ func (r *recorder) UpdateState(s balancer.State) {
 			text += fmt.Sprintf(": %v", err)
 		default:
 			text += " " + result.SubConn.(*fakeSubConn).address
+			if result.Done != nil {
+				result.Done(balancer.DoneInfo{}) // like grpc-go, if the subchannel is not READY anymore
+			}
 		}
 	}
 	r.write("publish %s", text)
@@ -159,6 +163,26 @@ func (r *recorder) Health(address string, s core.State, err error) {
 	r.mu.Unlock()
 	if health != nil {
 		health(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
+	}
+}
+
+func (r *recorder) Call(name string) {
+	result, err := r.State().Picker.Pick(balancer.PickInfo{})
+	switch {
+	case err != nil:
+		r.write("not sent")
+	case result.Done == nil:
+		r.write("sent to %s", result.SubConn.(*fakeSubConn).address)
+	default:
+		r.write("sent to %s, and counted", result.SubConn.(*fakeSubConn).address)
+		r.calls[name] = result.Done
+	}
+}
+
+func (r *recorder) EndCall(name string, answered bool) {
+	if done := r.calls[name]; done != nil {
+		delete(r.calls, name)
+		done(balancer.DoneInfo{BytesReceived: answered})
 	}
 }
 

@@ -13,11 +13,15 @@ import (
 // the current address continues (gRFC A61, "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
-// ShortLived is the time after the handshake during which a connection must not end, or it counts
-// as short-lived. After the first short-lived connection to an address, the policy reconnects on
-// request, as in A62. After the second one in a row, it waits for a backoff, which is an addition
-// to A62. Otherwise, clients would reconnect without a pause to a server that accepts connections
-// and then crashes.
+// ShortLived is the age below which a connection may count as short-lived when it ends. After the
+// first short-lived connection to an address, the policy reconnects on request, as in A62. After
+// the second one in a row, it waits for a backoff, which is an addition to A62. Otherwise, clients
+// would reconnect without a pause to a server that accepts connections and then crashes.
+//
+// A server may also end its connections because each has served enough calls. Therefore a connection
+// is not short-lived if a call on it has received a response. To find this out costs time in each
+// call, so it is unknown for most connections. Only after a short-lived connection does the policy
+// count the calls on the next one, until the first response.
 const ShortLived = time.Second
 
 // ErrShortLived is the error of an address with two or more short-lived connections in a row.
@@ -77,7 +81,8 @@ const (
 	StopTimer
 	// Publish publishes State with a picker. In READY, the picker picks the subchannel of address
 	// Index. In TRANSIENT_FAILURE, it fails calls with Err. In CONNECTING, it makes calls wait. In
-	// IDLE, it also makes calls wait, and requests ExitIdle.
+	// IDLE, it also makes calls wait, and requests ExitIdle. With Counted, the picker of READY counts
+	// calls: the policy must call Answered after the first response.
 	Publish
 	// WatchHealth registers a health listener on the subchannel of address Index, which is
 	// connected.
@@ -88,6 +93,9 @@ const (
 	// backoff, the policy must not connect the subchannel. At its end, the policy must call Report
 	// with Idle for the address.
 	Backoff
+	// AwaitCalls requests CallsEnded for the connection of address Index, which has just been lost, as
+	// soon as none of its counted calls is in flight.
+	AwaitCalls
 	// Renew replaces the subchannel of address Index with a new one and connects it. The new
 	// subchannel has no backoff.
 	Renew
@@ -95,11 +103,12 @@ const (
 
 // Action is an instruction to the policy. Actions are executed in order, before the next event.
 type Action struct {
-	Kind  Kind
-	State State
-	Index int
-	Err   error
-	Count int
+	Kind    Kind
+	State   State
+	Counted bool
+	Index   int
+	Err     error
+	Count   int
 }
 
 // Core makes the decisions for one list of addresses. The zero value is IDLE and has no addresses.
@@ -124,8 +133,19 @@ type subchannel struct {
 	state           State
 	failed          bool  // an attempt has failed in this pass
 	shortLivedCount uint8 // number of consecutive short-lived connections
+	owesBackoff     bool  // a connection proved to be short-lived when the next one had already begun
+	calls           calls
 	err             error
 }
+
+// calls is what is known about the calls on a connection.
+type calls uint8
+
+const (
+	callsUnknown calls = iota
+	callsCounted       // none of them has received a response yet
+	callsAnswered
+)
 
 // Phase returns the current phase.
 func (c *Core) Phase() Phase { return c.phase }
@@ -157,5 +177,6 @@ func (c *Core) publish(s State, index int, err error) {
 		return
 	}
 	c.published = s
-	c.appendAction(Action{Kind: Publish, State: s, Index: index, Err: err})
+	counted := s == Ready && c.subs[index].calls == callsCounted
+	c.appendAction(Action{Kind: Publish, State: s, Counted: counted, Index: index, Err: err})
 }

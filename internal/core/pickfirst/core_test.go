@@ -33,12 +33,24 @@ type target struct {
 	timer       time.Duration
 	lines       []string
 	backoffEnds map[string]time.Duration
+	ready       string                 // the address that READY was last published for
+	counted     map[string]*connection // the connections whose calls are counted
+	calls       map[string]*connection // the counted calls in flight
+	lost        []*connection          // the lost connections that have counted calls in flight
 
 	closed bool
 }
 
+// connection counts calls like the shell.
+type connection struct {
+	address  string
+	inFlight int
+	answered bool
+}
+
 func newTarget() *target {
-	return &target{subchannels: map[string]bool{}, backoffEnds: map[string]time.Duration{}}
+	return &target{subchannels: map[string]bool{}, backoffEnds: map[string]time.Duration{},
+		counted: map[string]*connection{}, calls: map[string]*connection{}}
 }
 
 func (t *target) Update(names []string, health bool) {
@@ -71,10 +83,19 @@ func unique(names []string) (list []string) {
 func (t *target) shutdown(name string) {
 	delete(t.subchannels, name)
 	delete(t.backoffEnds, name)
+	t.forgetCalls(name)
 	t.lines = append(t.lines, "shutdown "+name)
 }
 
+func (t *target) forgetCalls(name string) {
+	isOf := func(c *connection) bool { return c.address == name }
+	delete(t.counted, name)
+	maps.DeleteFunc(t.calls, func(_ string, c *connection) bool { return isOf(c) })
+	t.lost = slices.DeleteFunc(t.lost, isOf)
+}
+
 func (t *target) execute(actions []core.Action) {
+	defer t.callsEnded()
 	for _, a := range actions {
 		name := ""
 		if a.Index < len(t.names) {
@@ -88,6 +109,7 @@ func (t *target) execute(actions []core.Action) {
 		case core.Shutdown:
 			t.shutdown(name)
 		case core.Renew:
+			t.forgetCalls(name)
 			t.lines = append(t.lines, "renew "+name)
 		case core.StartTimer:
 			t.checkNoTimer()
@@ -101,6 +123,11 @@ func (t *target) execute(actions []core.Action) {
 			t.lines = append(t.lines, "watch "+name)
 		case core.Backoff:
 			t.backoffEnds[name] = t.now + xnet.Backoff(a.Count, 0.5)
+		case core.AwaitCalls:
+			if t.counted[name] == nil {
+				t.counted[name] = &connection{address: name}
+			}
+			t.lost, t.counted[name] = append(t.lost, t.counted[name]), nil
 		case core.Resolve:
 			t.lines = append(t.lines, "resolve")
 		case core.Publish:
@@ -108,8 +135,61 @@ func (t *target) execute(actions []core.Action) {
 				t.checkNoTimer()
 			}
 			t.lines = append(t.lines, "publish "+describePublish(a, name))
+			t.published(a, name)
 		}
 	}
+}
+
+func (t *target) published(a core.Action, name string) {
+	t.ready = ""
+	if a.State != core.Ready {
+		return
+	}
+	t.ready = name
+	if !a.Counted {
+		delete(t.counted, name)
+	} else if t.counted[name] == nil {
+		t.counted[name] = &connection{address: name}
+	}
+}
+
+// callsEnded reports the end of the last call on each lost connection.
+func (t *target) callsEnded() {
+	for i, c := range t.lost {
+		if c.inFlight == 0 {
+			t.lost = slices.Delete(t.lost, i, i+1)
+			t.execute(t.core.CallsEnded(slices.Index(t.names, c.address), c.answered))
+			return
+		}
+	}
+}
+
+func (t *target) Call(name string) {
+	line := "sent to " + t.ready
+	if t.ready == "" {
+		line = "not sent"
+	} else if c := t.counted[t.ready]; c != nil {
+		c.inFlight++
+		t.calls[name] = c
+		line += ", and counted"
+	}
+	t.lines = append(t.lines, line)
+}
+
+func (t *target) EndCall(name string, answered bool) {
+	c := t.calls[name]
+	if c == nil {
+		return
+	}
+	delete(t.calls, name)
+	c.inFlight--
+	if answered && !c.answered {
+		c.answered = true
+		if t.counted[c.address] == c {
+			t.execute(t.core.Answered(slices.Index(t.names, c.address)))
+		}
+	}
+	t.callsEnded()
 }
 
 func (t *target) checkNoTimer() {
@@ -147,6 +227,9 @@ func (t *target) ResetBackoff() {
 func (t *target) Report(name string, s core.State, err error) {
 	if t.subchannels[name] {
 		t.execute(t.core.Report(t.now, slices.Index(t.names, name), s, err))
+		if s != core.Ready {
+			delete(t.counted, name)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package pickfirst_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,10 +18,11 @@ type event struct {
 	address string
 	outcome core.State
 	wait    time.Duration
+	call    string
 }
 
 func (e event) String() string {
-	return fmt.Sprint(e.op, " ", strings.Join(e.list, " "), e.address, e.outcome, e.wait)
+	return fmt.Sprint(e.op, " ", strings.Join(e.list, " "), e.address, e.call, e.outcome, e.wait)
 }
 
 func drawEvent(t *rapid.T) event {
@@ -43,6 +45,20 @@ func drawEvent(t *rapid.T) event {
 	return e
 }
 
+func drawShort(t *rapid.T) event {
+	e := event{op: rapid.SampledFrom([]string{"network", "network", "network", "health", "exit-idle", "exit-idle",
+		"call", "call", "answer", "lose", "lose", "advance", "reset-backoff"}).Draw(t, "op"), address: "a", outcome: core.Ready}
+	switch e.op {
+	case "network":
+		e.outcome = rapid.SampledFrom([]core.State{core.Ready, core.Ready, core.Ready, core.Idle, core.TransientFailure}).Draw(t, "outcome")
+	case "call", "answer", "lose":
+		e.call = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "call")
+	case "advance":
+		e.wait = rapid.SampledFrom([]time.Duration{100, 1000, 3000}).Draw(t, "ms") * time.Millisecond
+	}
+	return e
+}
+
 type network struct {
 	*target
 	health           bool
@@ -50,14 +66,32 @@ type network struct {
 	connectRequested map[string]bool
 	history          []string
 
-	connectedAt        map[string]time.Duration
-	hadShortConnection map[string]bool
-	shortConnectionEnd map[string]time.Duration // end of the last connection of each address with several short-lived connections in a row
+	links  map[string]*link // by address
+	wires  map[string]*wire // by counted call
+	broken error            // a rule about short-lived connections that was broken
+}
+
+// link is what the network knows about the connections to an address.
+type link struct {
+	current    *wire
+	lostAt     time.Duration
+	lost       bool // and not connected since
+	shortLived int  // number of short-lived connections in a row; a backoff makes up for all but one
+}
+
+// wire is a connection.
+type wire struct {
+	link           *link
+	connectedAt    time.Duration
+	inFlight       int // number of counted calls
+	counts         bool
+	answered, lost bool
+	judged         bool
 }
 
 func newNetwork(health bool) *network {
 	return &network{target: newTarget(), health: health, states: map[string]core.State{}, connectRequested: map[string]bool{},
-		connectedAt: map[string]time.Duration{}, shortConnectionEnd: map[string]time.Duration{}, hadShortConnection: map[string]bool{}}
+		links: map[string]*link{}, wires: map[string]*wire{}}
 }
 
 func (n *network) apply(e event) []string {
@@ -81,6 +115,16 @@ func (n *network) apply(e event) []string {
 		}
 		line += " " + e.address + " " + e.outcome.String()
 		n.Health(e.address, e.outcome, fmt.Errorf("unwell"))
+	case "call":
+		line += " " + e.call
+		if n.calls[e.call] != nil {
+			return nil
+		}
+		n.Call(e.call)
+	case "answer", "lose":
+		line += " " + e.call
+		n.EndCall(e.call, e.op == "answer")
+		n.noteEnd(e.call, e.op == "answer")
 	case "advance":
 		n.Advance(e.wait)
 	case "exit-idle":
@@ -96,14 +140,18 @@ func (n *network) apply(e event) []string {
 		switch verb {
 		case "connect":
 			n.connectRequested[address] = true
+			n.noteConnect(address)
 		case "renew":
 			delete(n.states, address)
 			n.connectRequested[address] = true
+			maps.DeleteFunc(n.wires, func(_ string, w *wire) bool { return w.link == n.links[address] })
 		case "shutdown":
 			delete(n.states, address)
 			delete(n.connectRequested, address)
-			delete(n.shortConnectionEnd, address)
-			delete(n.hadShortConnection, address)
+			delete(n.links, address)
+		case "sent":
+			address, counted := strings.CutSuffix(strings.TrimPrefix(address, "to "), ", and counted")
+			n.noteCall(e.call, n.links[address].current, counted)
 		}
 	}
 	lines := append([]string{line}, log...)
@@ -112,21 +160,79 @@ func (n *network) apply(e event) []string {
 }
 
 func (n *network) noteReport(address string, state core.State) {
-	before := n.states[address]
-	switch {
+	l := n.links[address]
+	if l == nil {
+		l = &link{}
+		n.links[address] = l
+	}
+	switch before := n.states[address]; {
 	case state == core.Ready:
-		n.connectedAt[address] = n.now
-	case state != core.Idle:
-	case before == core.Connecting, before == core.Ready && n.now < n.connectedAt[address]+time.Second:
-		if n.hadShortConnection[address] {
-			n.shortConnectionEnd[address] = n.now
-		}
-		n.hadShortConnection[address] = true
+		l.current = &wire{link: l, connectedAt: n.now, counts: l.shortLived > 0}
+	case state != core.Idle, before == core.TransientFailure:
+	case before == core.Connecting:
+		l.current = &wire{link: l, connectedAt: n.now}
+		fallthrough
 	default:
-		delete(n.shortConnectionEnd, address)
-		if before == core.Ready {
-			delete(n.hadShortConnection, address)
+		l.lost, l.lostAt, l.current.lost = true, n.now, true
+		if n.now-l.current.connectedAt >= time.Second || l.current.answered {
+			l.current.answered, l.current.judged, l.shortLived = true, true, 0
 		}
+		l.current.judge()
+	}
+}
+
+// judge is called when a connection has been lost, and at the end of each counted call.
+func (w *wire) judge() {
+	switch {
+	case !w.lost || w.judged || w.inFlight > 0:
+	case w.answered:
+		w.judged, w.link.shortLived = true, 0
+	default:
+		w.judged = true
+		w.link.shortLived++
+	}
+}
+
+func (n *network) noteCall(call string, w *wire, counted bool) {
+	if w.counts && !w.answered && !counted {
+		n.broken = fmt.Errorf("call %s is not counted", call)
+	}
+	if counted {
+		w.inFlight++
+		n.wires[call] = w
+	}
+}
+
+func (n *network) noteEnd(call string, answered bool) {
+	w := n.wires[call]
+	if w == nil {
+		return
+	}
+	delete(n.wires, call)
+	w.inFlight--
+	if answered && !w.answered {
+		w.answered = true
+		if !w.lost {
+			w.link.shortLived = 0
+		}
+	}
+	w.judge()
+}
+
+// noteConnect checks that a connection that follows two short-lived ones waits for gRPC's shortest
+// backoff. If the last of them proved to be short-lived too late for that, it is the one after.
+func (n *network) noteConnect(address string) {
+	l := n.links[address]
+	if l == nil || !l.lost {
+		return
+	}
+	l.lost = false
+	switch wait := n.now - l.lostAt; {
+	case l.shortLived < 2:
+	case wait < 800*time.Millisecond:
+		n.broken = fmt.Errorf("%s is connected again %v after its short-lived connections", address, wait)
+	default:
+		l.shortLived = 1
 	}
 }
 

@@ -43,6 +43,9 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 	switch t {
 	case connectionMade:
 		c.connectedAt = now
+		if c.subs[i].shortLivedCount > 0 {
+			c.subs[i].calls = callsCounted
+		}
 	case connectionLost:
 		c.connectionEnded(i, before == Ready && now-c.connectedAt >= ShortLived)
 	}
@@ -59,22 +62,69 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 	return c.takeActions()
 }
 
-// connectionEnded is called when the connection of address i has ended. longLived is false if the
-// connection was short-lived (see ShortLived). After the second short-lived connection in a row,
-// the subchannel counts as failed until its backoff ends.
+// connectionEnded is called when the connection of address i has ended. After the second
+// short-lived connection in a row, the subchannel counts as failed until its backoff ends.
+//
+// gRPC reports the end of a connection before the calls on it have ended. After GOAWAY, they may go
+// on for minutes. Until then, the policy reconnects as usual, and a backoff that turns out to be
+// due is taken after the next connection.
 func (c *Core) connectionEnded(i int, longLived bool) {
 	sub := &c.subs[i]
-	if longLived {
-		sub.shortLivedCount = 0
-		return
+	calls := sub.calls
+	sub.calls = callsUnknown
+	switch {
+	case longLived || calls == callsAnswered:
+		sub.shortLivedCount, sub.owesBackoff = 0, false
+	case calls == callsUnknown:
+		if sub.countShortLived(); sub.shortLivedCount > 1 {
+			c.backOff(i, int(sub.shortLivedCount))
+		}
+	default:
+		c.addAction(AwaitCalls, i)
+		if sub.owesBackoff {
+			c.backOff(i, int(sub.shortLivedCount)+1)
+		}
 	}
-	if sub.shortLivedCount > 0 {
-		c.appendAction(Action{Kind: Backoff, Index: i, Count: int(sub.shortLivedCount) - 1})
-		sub.state, sub.err = TransientFailure, ErrShortLived
+}
+
+func (s *subchannel) countShortLived() {
+	if s.shortLivedCount < math.MaxUint8 {
+		s.shortLivedCount++
 	}
-	if sub.shortLivedCount < math.MaxUint8 {
-		sub.shortLivedCount++
+}
+
+func (c *Core) backOff(i int, shortLived int) {
+	sub := &c.subs[i]
+	sub.state, sub.err, sub.owesBackoff = TransientFailure, ErrShortLived, false
+	c.appendAction(Action{Kind: Backoff, Index: i, Count: shortLived - 2})
+}
+
+// Answered is called when a counted call on the current connection of address i has received a
+// response. The next picker does not count calls.
+func (c *Core) Answered(i int) []Action {
+	c.subs[i].calls = callsAnswered
+	if c.published == Ready {
+		c.published = None
+		c.publishReady(i)
 	}
+	return c.takeActions()
+}
+
+// CallsEnded is called after AwaitCalls. answered reports whether a call on the lost connection has
+// received a response.
+func (c *Core) CallsEnded(i int, answered bool) []Action {
+	sub := &c.subs[i]
+	if answered {
+		sub.shortLivedCount, sub.owesBackoff = 0, false
+		return nil
+	}
+	if sub.countShortLived(); sub.shortLivedCount > 1 {
+		sub.owesBackoff = true
+		if c.phase == PhaseIdle && sub.state == Idle {
+			c.backOff(i, int(sub.shortLivedCount))
+		}
+	}
+	return c.takeActions()
 }
 
 func (c *Core) reportIdle(i int, t transition) {

@@ -11,6 +11,9 @@
 //	reset-backoff
 //	report a STATE [error]     the subchannel to address a reports a state
 //	health a STATE [error]     the health listener of address a receives a state
+//	call c                     call c begins with the current picker
+//	answer c                   call c ends, and its response has been received
+//	lose c                     call c ends without a response
 //	advance 250ms              time passes
 //	close
 //	shuffle                    prints the shuffled order of endpoints; the input has a line
@@ -32,7 +35,8 @@ import (
 
 // Target is a pick_first policy that logs a line for each of its actions: "connect a", "shutdown
 // a", "renew a", "watch a" for the health of a, "resolve", and "publish" followed by "READY a",
-// "TRANSIENT_FAILURE: error", "IDLE" or "CONNECTING".
+// "TRANSIENT_FAILURE: error", "IDLE" or "CONNECTING". For a call, it logs "sent to a", followed by
+// "and counted" if the picker counts calls.
 type Target interface {
 	Update(addresses []string, health bool)
 	ResolverError(err error)
@@ -40,6 +44,8 @@ type Target interface {
 	ResetBackoff()
 	Report(address string, state core.State, err error)
 	Health(address string, state core.State, err error)
+	Call(name string)
+	EndCall(name string, answered bool)
 	Advance(d time.Duration)
 	Close()
 	Take() []string
@@ -99,6 +105,10 @@ func drive(target Target, cmd string, words []string) error {
 		target.ResetBackoff()
 	case "report", "health":
 		return report(target, cmd, words)
+	case "call":
+		target.Call(words[0])
+	case "answer", "lose":
+		target.EndCall(words[0], cmd == "answer")
 	case "advance":
 		d, err := time.ParseDuration(words[0])
 		if err != nil {
