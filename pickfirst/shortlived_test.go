@@ -24,6 +24,7 @@ import (
 type ending struct {
 	connected func(*grpc.Server)                        // runs when a connection has been dialled; may be nil
 	called    func(context.Context, *grpc.Server) error // runs before the answer to a call; may be nil
+	latency   time.Duration
 
 	mu      sync.Mutex
 	servers []*grpc.Server
@@ -39,6 +40,7 @@ func (e *ending) dial(ctx context.Context, _ string) (net.Conn, error) {
 				return nil, err
 			}
 		}
+		<-time.After(e.latency)
 		return answer(ctx, request)
 	}))
 	healthpb.RegisterHealthServer(server, health.NewServer())
@@ -80,9 +82,8 @@ func TestServersWithShortConnections(t *testing.T) {
 		"GOAWAY at 0.3 s":  {connected: func(s *grpc.Server) { time.AfterFunc(300*time.Millisecond, s.GracefulStop) }},
 		"cut after 20 ms":  {connected: func(s *grpc.Server) { time.AfterFunc(20*time.Millisecond, s.Stop) }},
 		"cut after a call": {called: func(_ context.Context, s *grpc.Server) error { time.AfterFunc(20*time.Millisecond, s.Stop); return nil }},
-		"GOAWAY, slow call": {called: func(_ context.Context, s *grpc.Server) error {
+		"GOAWAY, slow call": {latency: 50 * time.Millisecond, called: func(_ context.Context, s *grpc.Server) error {
 			go s.GracefulStop()
-			<-time.After(50 * time.Millisecond)
 			return nil
 		}},
 	} {
