@@ -38,8 +38,8 @@ const reasons = `
   whether it has recovered. Trials that end with INTERNAL are lost; those that end with UNAVAILABLE are retried.
   Fallback does not send trials and does not return to the first priority.
 - **Crash loops**: if two consecutive connections end within a second, the second one without a response, Understudy
-  treats the backend as failed and reconnects with a growing backoff ([pick-first.md](pick-first.md)). grpc-go reconnects
-  at once, thousands of times.
+  treats the backend as failed and reconnects with a growing backoff ([pick-first.md](pick-first.md)). grpc-go
+  reconnects at once, thousands of times.
 - **Connection attempts**: except in crash loops, ` + "`pick_first`" + ` and multi-endpoint make the fewest, because they keep
   one connection. The other clients connect to all backends.
 `

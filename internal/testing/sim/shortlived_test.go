@@ -96,15 +96,15 @@ func TestServersWithShortConnections(t *testing.T) {
 		interval time.Duration // between two calls of a client; 0 means that each call follows the last one at once
 		calls    int           // of each client
 	}{
-		{requests: 1, calls: 250},
-		{requests: 100, calls: 1250},
-		{requests: 1000, calls: 1250},
-		{requests: 1, interval: 100 * time.Millisecond, calls: 100},
-		{requests: 100, interval: 10 * time.Millisecond, calls: 500},
-		{requests: 1000, interval: time.Second * clients / 1500, calls: 1250},
-		{age: 300 * time.Millisecond, interval: 20 * time.Millisecond, calls: 500},
-		{age: time.Second, interval: 20 * time.Millisecond, calls: 500},
-		{age: 1500 * time.Millisecond, interval: 20 * time.Millisecond, calls: 500},
+		{requests: 1, calls: 100},
+		{requests: 100, calls: 250},
+		{requests: 1000, calls: 750},
+		{requests: 1, interval: 100 * time.Millisecond, calls: 50},
+		{requests: 100, interval: 10 * time.Millisecond, calls: 250},
+		{requests: 1000, interval: time.Second * clients / 1500, calls: 750},
+		{age: 300 * time.Millisecond, interval: 20 * time.Millisecond, calls: 250},
+		{age: time.Second, interval: 20 * time.Millisecond, calls: 250},
+		{age: 1500 * time.Millisecond, interval: 20 * time.Millisecond, calls: 250},
 	} {
 		for _, query := range []string{"", recommended} {
 			name := fmt.Sprintf("requests=%d,age=%v,interval=%v%s", world.requests, world.age, world.interval, query)
@@ -131,7 +131,7 @@ func TestCrashLoopBelowFailover(t *testing.T) {
 			age     time.Duration
 			clients int
 			limit   int64
-		}{{clients: 1, limit: 10}, {clients: 20, limit: 10}, {age: 10 * time.Millisecond, clients: 20, limit: 12}} {
+		}{{clients: 1, limit: 10}, {clients: 10, limit: 10}, {age: 10 * time.Millisecond, clients: 10, limit: 12}} {
 			synctest.Test(t, func(t *testing.T) {
 				s := &limitedServer{age: world.age, crash: 20 * time.Millisecond}
 				failed, atBackup := callBoth(t, s, query, world.clients, 590, 100*time.Millisecond)
