@@ -1,0 +1,128 @@
+package share
+
+import "time"
+
+// Result is how a call ended.
+type Result uint8
+
+// The results.
+const (
+	Good        Result = iota // answered, also with an error of the application
+	Partial                   // its deadline passed after the first bytes came: an answer, but not a measurement
+	Refused                   // RESOURCE_EXHAUSTED
+	Unavailable               // UNAVAILABLE
+	Expired                   // DEADLINE_EXCEEDED, without any bytes
+	Failed                    // INTERNAL, UNKNOWN, DATA_LOSS
+	Cancelled                 // by its caller
+)
+
+func (r Result) good() bool { return r == Good || r == Partial }
+
+// full reports whether a result is what an overloaded priority causes.
+func (r Result) full() bool { return r == Refused || r == Unavailable || r == Expired }
+
+// End is called when a call ends. It returns whether the call was late because of its endpoint and
+// not because of the priority; this counts as a failure of the endpoint.
+func (s *Share) End(now time.Duration, c Call, r Result) (lateEndpoint bool) {
+	current := c.stamp.epoch == s.epoch
+	if current && c.kind == stream {
+		s.streams.end(now, r)
+	}
+	switch r {
+	case Cancelled:
+		s.silence.cancel(c.wait)
+		return false
+	case Expired:
+		if current && c.budget > 0 && s.silence.exceeds(now, c.budget) && s.hang(now) {
+			return false
+		}
+	default:
+		if r.good() && current && c.budget > 0 && s.silence.exceeds(now, c.budget) {
+			s.forget(now)
+		}
+		s.silence.answered()
+	}
+	if s.row.end(now, c.stamp.row, r, s.recent) && current && s.trip(now, Broken) {
+		return false
+	}
+	if !current || c.kind == untimed {
+		return false
+	}
+	a := s.measure(now, c, r)
+	switch {
+	case s.fraction == 0:
+		s.probed(now, a)
+		return false
+	case r == Failed:
+		return false // a broken priority is left, but errors never cut: they are not a sign of load
+	case s.endpoints.isOwnFault(now, c.endpoint, r.full() || a.late):
+		return a.late
+	}
+	s.judge(now, a)
+	return false
+}
+
+// forget is called for the first good answer after a whole budget without any. The calls that have expired
+// say nothing of the queue that is there now.
+func (s *Share) forget(now time.Duration) {
+	s.pressure.mean = s.pressure.usual
+	s.answers = tally{began: now}
+}
+
+// answer is what one ended call says.
+type answer struct {
+	result  Result
+	ratio   float64 // the time that it took, as a fraction of its budget
+	hasTime bool    // the ratio is known
+	late    bool
+	elapsed time.Duration // since the answer before it
+}
+
+func (s *Share) measure(now time.Duration, c Call, r Result) answer {
+	took, a := now-c.began, answer{result: r, elapsed: now - s.answerAt}
+	if r == Good {
+		s.recent += time.Duration(float64(took-s.recent) * weight(a.elapsed))
+		s.methods.usual.learn(took, a.elapsed)
+		c.method.learn(took, a.elapsed)
+	}
+	budget := c.budget
+	if budget == 0 {
+		budget = c.method.budget()
+	}
+	if budget > 0 && r != Partial {
+		a.hasTime, a.ratio = true, float64(took)/float64(budget)
+		a.late = s.pressure.isLate(a.ratio)
+	}
+	return a
+}
+
+// judge counts an answer in the window and in the gradient, and cuts the share or lets it grow.
+func (s *Share) judge(now time.Duration, a answer) {
+	s.answerAt = now
+	if s.answers.total == 0 && now-s.answers.began > stale {
+		s.answers.began = now
+	}
+	s.answers.total++
+	if a.result.full() {
+		s.answers.failures++
+	}
+	s.pressure.add(now, a)
+	full := now-s.answers.began >= window
+	failing := full && s.answers.failures >= 2 && 8*s.answers.failures >= s.answers.total
+	cuttable := !s.last || s.fraction < 1
+	s.wanted = s.wanted || s.last && failing
+	switch {
+	case failing && (cuttable || s.pressure.wasFilling()):
+		s.cut(now, Full)
+	case cuttable && s.pressure.lasts(now):
+		s.cut(now, Slow)
+	case a.result.good():
+		s.grow(now, time.Second)
+	}
+	if full && s.answers.total >= enough {
+		if s.answers.failures == 0 && s.fraction == 1 {
+			s.wanted = false
+		}
+		s.answers = tally{began: now}
+	}
+}

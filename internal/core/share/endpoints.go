@@ -1,0 +1,71 @@
+package share
+
+import "time"
+
+const remembered = 10 * time.Second // an endpoint without an answer for so long no longer counts
+
+// Endpoint is an endpoint of a priority. The caller has one for each, and passes it to Begin; the
+// zero value is ready for use.
+type Endpoint struct {
+	failing     bool // its last answer was bad or late
+	listed      bool
+	seen        time.Duration
+	newer, next *Endpoint // neighbours in the list; next is older
+}
+
+// endpoints is a list of the endpoints that have answered lately, the newest first, with a count of
+// those that are failing. Each answer moves one endpoint to the front and drops what is old at the
+// end, so its cost does not depend on their number.
+type endpoints struct {
+	newest, oldest *Endpoint
+	total, failing int
+}
+
+// isOwnFault records whether the answer of an endpoint was bad or late. It reports whether that is
+// the endpoint's own fault: it was bad or late before, and at most half of the endpoints are.
+func (l *endpoints) isOwnFault(now time.Duration, e *Endpoint, bad bool) bool {
+	if e == nil {
+		return false
+	}
+	again := e.listed && e.failing && bad
+	l.remove(e)
+	e.failing, e.seen = bad, now
+	l.add(e)
+	for now-l.oldest.seen > remembered {
+		l.remove(l.oldest)
+	}
+	return again && l.total > 1 && 2*l.failing <= l.total
+}
+
+func (l *endpoints) add(e *Endpoint) {
+	e.listed, e.newer, e.next = true, nil, l.newest
+	if l.newest != nil {
+		l.newest.newer = e
+	} else {
+		l.oldest = e
+	}
+	l.newest = e
+	if l.total++; e.failing {
+		l.failing++
+	}
+}
+
+func (l *endpoints) remove(e *Endpoint) {
+	if !e.listed {
+		return
+	}
+	if e.newer != nil {
+		e.newer.next = e.next
+	} else {
+		l.newest = e.next
+	}
+	if e.next != nil {
+		e.next.newer = e.newer
+	} else {
+		l.oldest = e.newer
+	}
+	e.listed, e.newer, e.next = false, nil, nil
+	if l.total--; e.failing {
+		l.failing--
+	}
+}

@@ -1,0 +1,3 @@
+package share
+
+func (s *Share) Methods() int { return len(s.methods.table) }

@@ -1,0 +1,55 @@
+package share_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/core/share"
+)
+
+// "The table of methods is bounded (64) and used for calls without deadlines only."
+func TestMethodsAreBounded(t *testing.T) {
+	now, s := time.Hour, share.New(time.Hour, share.DefaultRamp)
+	call := func(method string, budget time.Duration) {
+		s.End(now+10*time.Millisecond, s.Begin(now, budget, method, nil), share.Good)
+		now += 20 * time.Millisecond
+	}
+	for i := range 100 {
+		call(fmt.Sprint("/with-deadline-", i), time.Second)
+	}
+	if n := s.Methods(); n != 0 {
+		t.Errorf("%d methods of calls with deadlines are kept, want 0", n)
+	}
+	for i := range 64 {
+		call(fmt.Sprint("/", i), 0)
+	}
+	silentAfter := func(method string) bool {
+		call(method, 0)
+		for range 6 {
+			s.Begin(now, 0, method, nil)
+		}
+		s.Take(now+time.Second, 0)
+		silent := !s.View().Free
+		s.End(now+time.Second, s.Begin(now+time.Second, 0, "/0", nil), share.Good)
+		now += time.Second
+		return silent
+	}
+	if !silentAfter("/1") {
+		t.Error("calls of a known method do not count as silence")
+	}
+	if silentAfter("/new") {
+		t.Error("calls of the 65th method count as silence, want it to be unknown")
+	}
+	if n := s.Methods(); n != 64 {
+		t.Errorf("%d methods are kept, want 64", n)
+	}
+	now += time.Minute
+	call("/0", 0)
+	if !silentAfter("/new") || s.Methods() != 64 {
+		t.Errorf("a minute later a new method has not replaced an old one; %d are kept", s.Methods())
+	}
+	if !silentAfter("/0") {
+		t.Error("the method that was called lately has been replaced")
+	}
+}

@@ -1,0 +1,35 @@
+package share
+
+import "time"
+
+const (
+	timedRate = 100 // calls a second
+	mostEvery = 128
+)
+
+// sampling finds how many calls there are for each that is timed: all calls are timed up to 100 a
+// second, and every second, fourth ... one above.
+type sampling struct {
+	every uint32
+	since time.Duration
+	calls uint32 // since then, timed or not
+	timed uint32
+}
+
+// count counts a timed call. While the view is free, it represents every calls.
+func (s *sampling) count(now time.Duration, free bool) {
+	s.timed++
+	if s.calls++; free {
+		s.calls += s.every - 1
+	}
+	elapsed := now - s.since
+	if elapsed < time.Second && s.timed < 2*timedRate {
+		return
+	}
+	rate := float64(s.calls) / max(elapsed, time.Second).Seconds()
+	every := uint32(1)
+	for every < mostEvery && rate > timedRate*float64(every) {
+		every *= 2
+	}
+	*s = sampling{every: every, since: now}
+}

@@ -1,0 +1,234 @@
+// Package share decides how many of the calls a priority takes. There is one Share for each channel
+// and priority, from 0 to 1. Calls are offered to the READY priorities in order, and each takes
+// them with the probability of its share. With shares of 1, that is gRFC A56.
+//
+// A client with 300 calls a second and a deadline of 1 s, whose first priority can do 200:
+//
+//	 0 s   1       all calls are taken, and a queue grows in front of the first priority
+//	 1 s   0.9     filling: answers take a third of their budget, so fewer calls are taken at once
+//	 2 s   0.7     full: an eighth of the answers failed; the threshold becomes 0.7 as well
+//	 3 s   0.7     no failures: 0.02 more each second, until it is full again
+//	60 s   0       broken: ten errors in a row opened the breaker
+//	61 s   0       after 10 calls elsewhere and 1 s, a call is a probe; it fails
+//	63 s   1/16    the next probe, after 2 s, is answered: slow start, which doubles each 2 s
+//	70 s   0.5     the threshold, 0.7 of what it had before it fell
+//
+// These are three known things together: additive increase and multiplicative decrease with slow
+// start (TCP), a circuit breaker whose probes back off, and a latency gradient.
+//
+// The package is a state machine without locks or a clock. A call is one of two kinds:
+//
+//	timed    Take or Probe, then Begin, and End with any result
+//	untimed  only while View.Free: keeps View.Stamp, and calls End if it fails or View.Watch is set
+package share
+
+import "time"
+
+// The measured constants. Times and fractions around them do worse in the worlds of
+// internal/testing/overload.
+const (
+	slowStart = 1. / 16                // the share after a probe; below it, the breaker opens
+	lastShare = 0.4                    // the last READY priority keeps at least this share
+	decrease  = 0.7                    // what a cut leaves
+	increase  = 0.02                   // growth in a second above the threshold
+	window    = time.Second            // answers are judged together for at least so long
+	enough    = 16                     // answers, before the next window begins
+	stale     = 5 * time.Second        // a window without answers for so long begins with the next one
+	filling   = 1. / 4                 // the fraction of its budget that an answer takes
+	late      = 0.4                    // the same, of an answer that is late
+	streamAge = 10 * time.Second       // a stream that is open for so long is an answer
+	quiet     = 500 * time.Millisecond // silence before it means something
+	trickle   = 200 * time.Millisecond // between calls to a silent priority
+	endless   = 2 * time.Second        // silence of calls without a deadline that opens the breaker
+	gone      = time.Second            // connections that come back sooner are not cold
+)
+
+// DefaultRamp is the time in which slow start reaches a share of 1.
+const DefaultRamp = 8 * time.Second
+
+// Share is the share of one priority in one channel. The caller locks it. The parameter now of
+// its methods is the time since any fixed moment.
+type Share struct {
+	fraction  float64 // of the calls; 0 while the breaker is open
+	threshold float64 // where slow start ends
+	fallen    float64 // the fraction after the last cut
+	carried   float64 // the largest fraction since the last fall because of load
+	last      bool    // no READY priority is below this one
+	wanted    bool
+	cause     Cause
+	doubling  time.Duration
+
+	epoch     uint32 // number of the last cut; only calls begun since then say something
+	cutAt     time.Duration
+	grownAt   time.Duration
+	lastCall  time.Duration
+	answerAt  time.Duration // when the last answer was counted
+	recent    time.Duration // mean latency of good answers
+	answers   tally
+	breaker   breaker
+	pressure  pressure
+	silence   silence
+	row       row
+	streams   streams
+	methods   methods
+	endpoints endpoints
+	sampling  sampling
+}
+
+// tally counts the answers of a window.
+type tally struct {
+	began           time.Duration
+	total, failures int
+}
+
+// New returns a share of 1. ramp is DefaultRamp, or more for servers with cold caches.
+func New(now, ramp time.Duration) *Share {
+	return &Share{answers: tally{began: now}, lastCall: now, cutAt: now, grownAt: now, answerAt: now, fraction: 1, threshold: 1, doubling: ramp / 4, silence: silence{number: 1}, sampling: sampling{every: 1}}
+}
+
+// Cause is why a share fell the last time.
+type Cause uint8
+
+// The causes.
+const (
+	Nothing   Cause = iota
+	Full            // too many answers were refused, expired or UNAVAILABLE
+	Slow            // answers were late
+	Hanging         // no answer within a whole deadline
+	Broken          // errors in a row
+	Returning       // its connections came back, and it may be cold
+)
+
+func (c Cause) String() string {
+	return [...]string{"nothing", "full", "slow", "hanging", "broken", "returning"}[c]
+}
+
+// Fraction returns the share of the calls, and why it fell the last time.
+func (s *Share) Fraction() (float64, Cause) { return s.fraction, s.cause }
+
+// Tripped reports whether the breaker is open: only probes are taken.
+func (s *Share) Tripped() bool { return s.fraction == 0 }
+
+// Wanted reports whether another priority is needed: this one is the last that is READY, and it
+// cannot carry its calls.
+func (s *Share) Wanted() bool { return s.wanted }
+
+// SetLast records whether no READY priority is below this one. A priority that becomes the last one
+// closes its breaker. It takes what it carried before it fell, unless it fell because of load:
+// calls that it does not take are refused.
+func (s *Share) SetLast(now time.Duration, last bool) {
+	if to := max(lastShare, s.carried); last && !s.last && s.fraction < to {
+		s.fraction = to
+		s.renew(now)
+	}
+	s.last, s.wanted = last, s.wanted && last
+}
+
+// Returned is called when the priority becomes READY again while a lower one is READY, after
+// SetLast. absent is how long it had no connections; for a priority that is new, it is more than a
+// second.
+func (s *Share) Returned(now, absent time.Duration) {
+	s.silence.answered()
+	s.row.length = 0
+	if absent >= gone {
+		s.trip(now, Returning)
+	}
+}
+
+// Take reports whether the priority takes a call that is offered to it. random is in [0, 1).
+func (s *Share) Take(now time.Duration, random float64) bool {
+	if s.streams.answer(now) {
+		s.grow(now, streamAge)
+	}
+	if s.fraction == 0 {
+		return s.breaker.isDue(now - s.lastCall)
+	}
+	if !s.last && s.silence.lasts(now, s.methods.usual) {
+		if s.silence.endless && now-s.silence.since >= endless && s.trip(now, Hanging) {
+			return false
+		}
+		return now-s.lastCall >= trickle
+	}
+	return random < s.weight()
+}
+
+// Probe reports whether the priority takes a call that no priority takes, and that would be refused
+// or wait.
+func (s *Share) Probe(now time.Duration) bool {
+	return s.fraction == 0 && now-s.lastCall >= time.Second
+}
+
+// weight is the share, less what the gradient takes away while the priority is filling.
+func (s *Share) weight() float64 {
+	if s.pressure.above(filling) && (!s.last || s.fraction < 1) {
+		return s.fraction * max(0, 1+filling-s.pressure.mean)
+	}
+	return s.fraction
+}
+
+// Call is a call that has begun and not ended.
+type Call struct {
+	began    time.Duration
+	budget   time.Duration // 0 without a deadline
+	method   *method       // without a deadline only
+	endpoint *Endpoint
+	stamp    Stamp
+	wait     uint32 // the number of the silence that it counts in, or 0
+	kind     kind
+}
+
+type kind uint8
+
+const (
+	untimed kind = iota
+	timed
+	stream
+)
+
+// Stamp is the moment at which a call began, compared with cuts and errors.
+type Stamp struct{ epoch, row uint32 }
+
+// Untimed returns a call of which only the beginning is known.
+func Untimed(s Stamp) Call { return Call{stamp: s} }
+
+// Begin is called for each timed call that the priority takes. budget is the time until its
+// deadline, or 0 if it has none; only then is the method needed.
+func (s *Share) Begin(now, budget time.Duration, method string, endpoint *Endpoint) Call {
+	s.sampling.count(now, s.free())
+	s.lastCall = now
+	if s.fraction == 0 {
+		s.breaker.probe()
+	}
+	c := Call{began: now, budget: budget, endpoint: endpoint, stamp: s.stamp(), kind: timed}
+	if budget == 0 {
+		if c.method = s.methods.find(now, method); c.method.isStream() {
+			c.kind = stream
+			s.streams.begin(now)
+			return c
+		}
+	}
+	c.wait = s.silence.begin(now, budget == 0)
+	return c
+}
+
+func (s *Share) stamp() Stamp { return Stamp{s.epoch, s.row.number} }
+
+// View is what a picker may keep in atomics after each call of a method, so that most calls need
+// no lock.
+type View struct {
+	// Free means that every call is taken, and needs no Take.
+	Free bool
+	// Every is how many calls there are for each that must be timed, a power of two. While the view
+	// is not Free, all calls are timed.
+	Every uint32
+	// Watch means that an untimed call must call End even if it succeeds.
+	Watch bool
+	Stamp Stamp
+}
+
+// View returns the current view.
+func (s *Share) View() View {
+	return View{Free: s.free(), Every: s.sampling.every, Watch: s.row.length > 0 || s.silence.noticed, Stamp: s.stamp()}
+}
+
+func (s *Share) free() bool { return s.fraction == 1 && s.weight() == 1 && !s.silence.noticed }

@@ -1,0 +1,175 @@
+package overload
+
+import (
+	"fmt"
+	"time"
+)
+
+// Outcome is what has become of the calls of a world, from World.From on.
+type Outcome struct {
+	Calls, Good, Lost int
+	Refused           int // by the client: no priority takes them
+	Waited            int // lost while they waited for a connection
+	Elsewhere         int // answered by another priority than the first
+	Attempts          int
+
+	Goodput   float64       // of the smaller of load and capacity
+	Recovery  time.Duration // after the trouble; negative if it never ends
+	Diverted  int           // answered elsewhere since the trouble began
+	InTrouble int           // lost since the trouble began
+	Next      time.Duration // from the begin of the trouble to the first answer elsewhere
+	Moves     float64       // of a client in a minute
+
+	world   World
+	seconds []second
+}
+
+type second struct{ good, lost int }
+
+func newOutcome(w World) Outcome {
+	return Outcome{world: w, Next: forever, seconds: make([]second, int(w.Length.Seconds())+2)}
+}
+
+func (o *Outcome) attempt(r *request) {
+	if r.began >= o.world.From {
+		o.Attempts++
+	}
+}
+
+func (o *Outcome) refused(r *request) {
+	o.lost(r)
+	if r.began >= o.world.From {
+		o.Refused++
+	}
+}
+
+func (o *Outcome) waited(r *request) {
+	o.lost(r)
+	if r.began >= o.world.From {
+		o.Waited++
+	}
+}
+
+func (o *Outcome) ended(r *request, c *client, priority int, good bool) {
+	if !good {
+		o.lost(r)
+		return
+	}
+	o.seconds[int(r.began.Seconds())].good++
+	c.inUse.note(priority)
+	trouble := o.world.Trouble
+	if trouble.To > 0 && r.began >= trouble.From && priority > 0 {
+		o.Diverted++
+		o.Next = min(o.Next, c.model.now-trouble.From)
+	}
+	if r.began < o.world.From {
+		return
+	}
+	o.Calls++
+	o.Good++
+	if priority > 0 {
+		o.Elsewhere++
+	}
+}
+
+func (o *Outcome) lost(r *request) {
+	o.seconds[int(r.began.Seconds())].lost++
+	if r.began >= o.world.Trouble.From && o.world.Trouble.To > 0 {
+		o.InTrouble++
+	}
+	if r.began >= o.world.From {
+		o.Calls++
+		o.Lost++
+	}
+}
+
+func (o Outcome) finished(m *model) Outcome {
+	w := m.world
+	o.Goodput = float64(o.Good) / (w.Length - w.From).Seconds() / min(float64(o.Calls)/(w.Length-w.From).Seconds(), w.capacity())
+	if w.Trouble.To > 0 {
+		o.Recovery = o.recovery()
+	}
+	moves := 0
+	for _, c := range m.clients {
+		moves += c.inUse.moves
+	}
+	o.Moves = float64(moves) / float64(w.Clients) / (w.Length - w.From).Minutes()
+	return o
+}
+
+// recovery returns when the first three seconds begin in which less than 2 % of the calls are lost.
+func (o *Outcome) recovery() time.Duration {
+	end := int(o.world.Trouble.To.Seconds())
+	for i := end; i+3 <= int(o.world.Length.Seconds()); i++ {
+		good, lost := 0, 0
+		for _, s := range o.seconds[i : i+3] {
+			good, lost = good+s.good, lost+s.lost
+		}
+		if 50*lost < good+lost {
+			return time.Duration(i-end) * time.Second
+		}
+	}
+	return -1
+}
+
+// mover counts moves: the priority changes that answers most of ten calls.
+type mover struct {
+	calls, moves int
+	at           int
+	of           map[int]int
+}
+
+func (m *mover) note(priority int) {
+	if m.of == nil {
+		m.of = map[int]int{}
+	}
+	m.of[priority]++
+	if m.calls++; m.calls%10 > 0 {
+		return
+	}
+	for p, n := range m.of {
+		if n > 7 && p != m.at {
+			m.moves++
+			m.at = p
+		}
+	}
+	clear(m.of)
+}
+
+// Missed returns the bounds of the world that the outcome does not keep, with the figures.
+func (o Outcome) Missed() (missed []string) {
+	want := o.world.Want
+	check := func(bounded, kept bool, format string, args ...any) {
+		if bounded && !kept {
+			missed = append(missed, fmt.Sprintf(format, args...))
+		}
+	}
+	calls := float64(max(1, o.Calls))
+	check(want.Goodput > 0, o.Goodput >= want.Goodput, "goodput %.3f, want %v", o.Goodput, want.Goodput)
+	check(want.Recovery > 0, o.Recovery >= 0 && o.Recovery <= want.Recovery, "recovery %v, want %v", o.Recovery, want.Recovery)
+	check(want.Lost > 0, o.InTrouble <= want.Lost, "%d lost, want %d", o.InTrouble, want.Lost)
+	perClient := float64(o.InTrouble) / float64(o.world.Clients)
+	check(want.ClientLost > 0, perClient <= want.ClientLost, "%.1f lost by each client, want %v", perClient, want.ClientLost)
+	check(want.Next > 0, o.Next <= want.Next, "the next priority answered after %v, want %v", o.Next, want.Next)
+	elsewhere := float64(o.Elsewhere) / calls
+	check(want.Elsewhere > 0, elsewhere <= want.Elsewhere, "%.2f %% elsewhere, want %.2f %%", 100*elsewhere, 100*want.Elsewhere)
+	check(want.Diverted > 0, o.Diverted <= want.Diverted, "%d calls diverted, want %d", o.Diverted, want.Diverted)
+	check(want.Attempts > 0, float64(o.Attempts)/calls <= want.Attempts, "%.2f attempts a call, want %v", float64(o.Attempts)/calls, want.Attempts)
+	check(want.Moves > 0, o.Moves <= want.Moves, "%.2f moves a minute, want %v", o.Moves, want.Moves)
+	check(want.None, o.Refused == 0, "%d refused, want none", o.Refused)
+	check(want.Kept, o.Waited+o.Refused == 0, "%d lost while they waited and %d refused, want none", o.Waited, o.Refused)
+	return missed
+}
+
+// String returns the figures in a line.
+func (o Outcome) String() string {
+	percent := func(n int) float64 { return 100 * float64(n) / float64(max(1, o.Calls)) }
+	text := fmt.Sprintf("lost %5.1f %%  refused %5.1f %%  elsewhere %5.1f %%  goodput %.3f  moves %.2f", percent(o.Lost), percent(o.Refused), percent(o.Elsewhere), o.Goodput, o.Moves)
+	if o.world.Trouble.To > 0 {
+		text += fmt.Sprintf("  in trouble %d, over after %v", o.InTrouble, o.Recovery)
+	}
+	if o.world.Tokens > 0 {
+		text += fmt.Sprintf("  attempts %.2f", float64(o.Attempts)/float64(max(1, o.Calls)))
+	}
+	return text
+}
