@@ -15,6 +15,7 @@ const (
 	shortRow      = 5 // enough if its errors are spread over rowSpan
 	rowSpan       = time.Second
 	hangingCalls  = 2
+	lastHanging   = 3 // of the last priority, whose calls are refused instead
 	silentCalls   = 5
 	silentLatency = 5 // times the usual latency
 )
@@ -77,7 +78,7 @@ func (s *Share) hang(now time.Duration) bool {
 		s.cut(now, Full)
 	case !s.last:
 		s.trip(now, Hanging)
-	case s.fraction > lastShare:
+	case s.fraction > lastShare && s.silence.waiting >= lastHanging:
 		threshold := s.fraction
 		s.fall(now, lastShare, Hanging)
 		s.threshold, s.wanted = threshold, true

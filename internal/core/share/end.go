@@ -37,7 +37,7 @@ func (s *Share) End(now time.Duration, c Call, r Result) (lateEndpoint bool) {
 			return false
 		}
 	default:
-		if r.good() && current && c.budget > 0 && s.silence.exceeds(now, c.budget) {
+		if r.good() && s.last && s.cause == Hanging && current && c.budget > 0 && s.silence.exceeds(now, c.budget) {
 			s.forget(now)
 		}
 		s.silence.answered()
@@ -62,8 +62,8 @@ func (s *Share) End(now time.Duration, c Call, r Result) (lateEndpoint bool) {
 	return false
 }
 
-// forget is called for the first good answer after a whole budget without any. The calls that have expired
-// say nothing of the queue that is there now.
+// forget is called when the last priority answers again after it has hung. The calls that have
+// expired say nothing of the queue that is there now.
 func (s *Share) forget(now time.Duration) {
 	s.pressure.mean = s.pressure.usual
 	s.answers = tally{began: now}
