@@ -65,7 +65,8 @@ func (p *pressure) learn(now time.Duration, ratio float64, elapsed time.Duration
 	case ratio < p.usual:
 		p.usual += (ratio - p.usual) / 8
 	case p.usual < max(low, surelyUsual):
-		p.usual += (min(ratio, max(low, surelyUsual)) - p.usual) * min(1./8, elapsed.Seconds()/usualTime.Seconds())
+		risen := p.usual + (ratio-p.usual)*min(1./8, elapsed.Seconds()/usualTime.Seconds())
+		p.usual = min(risen, max(low, surelyUsual))
 	}
 }
 
