@@ -31,6 +31,9 @@ func (s *Share) End(now time.Duration, c Call, r Result) (lateEndpoint bool) {
 	switch r {
 	case Cancelled:
 		s.silence.cancel(c.wait)
+		if current && s.fraction == 0 {
+			s.breaker.probes--
+		}
 		return false
 	case Expired:
 		if current && c.budget > 0 && s.silence.exceeds(now, c.budget) && s.hang(now) {

@@ -5,10 +5,10 @@ import "time"
 const (
 	meanTime    = 250 * time.Millisecond // in which the mean follows the answers
 	usualTime   = 30 * time.Second       // in which the usual fraction rises
-	span        = 10 * time.Second
-	latencies   = 300 * time.Second // in which a usual latency rises
-	surelyUsual = 0.25
-	lateEnough  = 5 // more late answers than this cut
+	span        = 10 * time.Second       // of which the lowest ratio is kept
+	latencies   = 300 * time.Second      // in which a usual latency rises
+	surelyUsual = 0.25                   // up to here, the usual ratio rises with any answer
+	lateEnough  = 5                      // more late answers than this cut
 )
 
 // pressure follows which fraction of their budgets answers take. It is high if the mean is above

@@ -2,16 +2,16 @@
 // and priority, from 0 to 1. Calls are offered to the READY priorities in order, and each takes
 // them with the probability of its share. With shares of 1, that is gRFC A56.
 //
-// A client with 300 calls a second and a deadline of 1 s, whose first priority can do 200:
+// testdata/shares/example.txt, a client with ten calls a second:
 //
-//	 0 s   1       all calls are taken, and a queue grows in front of the first priority
-//	 1 s   0.9     filling: answers take a third of their budget, so fewer calls are taken at once
-//	 2 s   0.7     full: an eighth of the answers failed; the threshold becomes 0.7 as well
-//	 3 s   0.7     no failures: 0.02 more each second, until it is full again
-//	60 s   0       broken: ten errors in a row opened the breaker
-//	61 s   0       after 10 calls elsewhere and 1 s, a call is a probe; it fails
-//	63 s   1/16    the next probe, after 2 s, is answered: slow start, which doubles each 2 s
-//	70 s   0.5     the threshold, 0.7 of what it had before it fell
+//	 0.0 s   1      twelve good answers, then two are refused
+//	 1.4 s   0.7    full: two failures, and more than an eighth
+//	 6.4 s   0.80   no failures: 0.02 more each second
+//	 6.5 s   0      broken: ten errors in a row open the breaker
+//	 7.5 s   0      after ten calls elsewhere and a second, one call is a probe, and fails
+//	 9.5 s   0      the next one, two seconds later, is answered
+//	 9.6 s   1/16   slow start: the share doubles each two seconds
+//	16.6 s   0.52   up to the threshold, 0.7 of what it was before it fell; then 0.02 a second
 //
 // These are three known things together: additive increase and multiplicative decrease with slow
 // start (TCP), a circuit breaker whose probes back off, and a latency gradient.
@@ -83,7 +83,9 @@ type tally struct {
 
 // New returns a share of 1. ramp is DefaultRamp, or more for servers with cold caches.
 func New(now, ramp time.Duration) *Share {
-	return &Share{answers: tally{began: now}, lastCall: now, cutAt: now, grownAt: now, answerAt: now, fraction: 1, threshold: 1, doubling: ramp / 4, silence: silence{number: 1}, sampling: sampling{every: 1}}
+	s := &Share{fraction: 1, threshold: 1, doubling: ramp / 4, lastCall: now, answerAt: now, silence: silence{number: 1}, sampling: sampling{every: 1}}
+	s.renew(now)
+	return s
 }
 
 // Cause is why a share fell the last time.
@@ -135,7 +137,8 @@ func (s *Share) Returned(now, absent time.Duration) {
 	}
 }
 
-// Take reports whether the priority takes a call that is offered to it. random is in [0, 1).
+// Take reports whether the priority takes a call that is offered to it. random is in [0, 1). The
+// caller may find no connection and not begin the call: nothing is lost by that.
 func (s *Share) Take(now time.Duration, random float64) bool {
 	if s.streams.answer(now) {
 		s.grow(now, streamAge)
