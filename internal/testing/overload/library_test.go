@@ -1,0 +1,209 @@
+package overload
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+// The real library in a few of the worlds, with Recommended() and in virtual time. today is what it
+// loses now, in percent of the calls, and want is what it is to lose at most once shares are in it.
+// When a change moves a figure, write the new one here. All rows run with -all.
+func TestLibraryToday(t *testing.T) {
+	for _, row := range []struct {
+		world       string
+		today, want float64
+	}{
+		{"load 180/s, deadline 1 s, FIFO, 30 clients", 0, 0.5},
+		{"load 220/s, deadline 1 s, FIFO, 30 clients", 5, 0.5},
+		{"load 260/s, deadline 1 s, FIFO, 30 clients", 79, 0.5},
+		{"load 300/s, deadline 1 s, FIFO, 30 clients", 88, 0.5},
+		{"load 500/s, deadline 1 s, FIFO, 30 clients", 96, 28},
+		{"spike of 260/s over 190/s, 200+100", 18, 0.5},
+		{"UNAVAILABLE for 30 s, 200/s, 1 client", 0.3, 0.15},
+		{"hangs for 30 s, 20/s, 1 client", 1.5, 1.6},
+	} {
+		if !*whole && !strings.HasPrefix(row.world, "load 300/s") {
+			continue
+		}
+		t.Run(row.world, func(t *testing.T) {
+			for _, w := range Worlds() {
+				if w.Name != row.world {
+					continue
+				}
+				if w.Trouble.To == 0 {
+					w.Length = min(w.Length, 60*time.Second) // to be quick: the spread is wide enough
+				}
+				lost := playLibrary(t, w)
+				t.Logf("%.1f %% lost; today %v, want %v", lost, row.today, row.want)
+				if low, high := 0.7*row.today-3, 1.3*row.today+3; lost < low || lost > high {
+					t.Errorf("%.2f %% of the calls are lost, want between %.1f and %.1f", lost, low, high)
+				}
+			}
+		})
+	}
+}
+
+// backend is a server of the world: a queue in front of workers.
+type backend struct {
+	healthpb.UnimplementedHealthServer
+	health          *health.Server
+	world           World
+	server          Server
+	priority, index int
+	start           time.Time
+	workers         chan struct{}
+}
+
+func (b *backend) Watch(r *healthpb.HealthCheckRequest, s healthpb.Health_WatchServer) error {
+	return b.health.Watch(r, s)
+}
+
+func (b *backend) has(f Fault) bool {
+	now := time.Since(b.start)
+	for _, e := range b.world.Events {
+		if e.Fault == f && e.hits(b.priority, b.index) && now >= e.From && now < e.To {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	switch {
+	case b.has(Internal):
+		return nil, status.Error(codes.Internal, "broken")
+	case b.has(Unavailable):
+		return nil, status.Error(codes.Unavailable, "broken")
+	case b.has(Hang):
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	select {
+	case b.workers <- struct{}{}: // channels are fair: first in, first out
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	time.Sleep(b.server.Service)
+	<-b.workers
+	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
+}
+
+func serveWorld(w World, start time.Time) (listeners map[string]*bufconn.Listener, stop func()) {
+	listeners = map[string]*bufconn.Listener{}
+	var servers []*grpc.Server
+	for p, list := range w.Priorities {
+		for i, s := range list {
+			l := bufconn.Listen(1 << 13)
+			listeners[addressOf(p, i)] = l
+			server := grpc.NewServer(understudy.Recommended().ServerKeepalive(), grpc.ReadBufferSize(2048), grpc.WriteBufferSize(2048))
+			healthpb.RegisterHealthServer(server, &backend{health: health.NewServer(), world: w, server: s, priority: p, index: i, start: start, workers: make(chan struct{}, s.Workers)})
+			go server.Serve(l)
+			servers = append(servers, server)
+		}
+	}
+	return listeners, func() {
+		for _, s := range servers {
+			s.Stop()
+		}
+	}
+}
+
+func addressOf(priority, server int) string { return fmt.Sprintf("10.0.%d.%d:1", priority, server+1) }
+
+// memory resolves memory:///0 to the servers of the first priority.
+type memory struct{ world World }
+
+func (memory) Scheme() string { return "memory" }
+
+func (m memory) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	p := int(target.Endpoint()[0] - '0')
+	var state resolver.State
+	for i := range m.world.Priorities[p] {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: addressOf(p, i)}}})
+	}
+	return memory{}, cc.UpdateState(state)
+}
+
+func (memory) ResolveNow(resolver.ResolveNowOptions) {}
+func (memory) Close()                                {}
+
+// playLibrary returns how many percent of the calls are lost.
+func playLibrary(t *testing.T, w World) (percent float64) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		listeners, stop := serveWorld(w, start)
+		dial := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return listeners[address].DialContext(ctx)
+		})
+		var targets []string
+		for p := range w.Priorities {
+			targets = append(targets, fmt.Sprintf("memory:///%d", p))
+		}
+		var mu sync.Mutex
+		var calls, lost int
+		var running sync.WaitGroup
+		for i := range w.Clients {
+			options := understudy.Recommended()
+			options.Sources = append(options.Sources, failover.WithResolvers(memory{w}))
+			cc, err := understudy.NewClient("failover:///"+strings.Join(targets, ","), options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithReadBufferSize(2048), grpc.WithWriteBufferSize(2048), dial)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cc.Close()
+			running.Go(func() {
+				drive(w, start, uint64(i), &running, func(ctx context.Context, began time.Duration) {
+					_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{})
+					mu.Lock()
+					defer mu.Unlock()
+					if began < w.From {
+						return
+					}
+					if calls++; err != nil {
+						lost++
+					}
+				})
+			})
+		}
+		running.Wait()
+		percent = 100 * float64(lost) / float64(calls)
+		stop()
+		time.Sleep(time.Minute) // handlers that still work
+	})
+	return percent
+}
+
+// drive sends the calls of one client.
+func drive(w World, start time.Time, client uint64, running *sync.WaitGroup, call func(context.Context, time.Duration)) {
+	random := rand.New(rand.NewPCG(1, client))
+	for time.Since(start) < w.Length {
+		load := w.Load
+		if w.Spike.has(time.Since(start)) {
+			load = w.Spike.Load
+		}
+		time.Sleep(seconds(random.ExpFloat64() * float64(w.Clients) / load))
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), w.Deadlines[int(client)%len(w.Deadlines)])
+			defer cancel()
+			call(ctx, time.Since(start))
+		})
+	}
+}
