@@ -55,9 +55,10 @@ func TestWaitsOutsideBubbleAreFound(t *testing.T) {
 // the callers of this function instead of the callers of the method. A scenario runner calls
 // these methods through an interface, which types that are used outside bubbles also implement.
 var constructors = map[string]string{
-	"outlierdetection .Advance": "outlierdetection newHarness",
-	"pickfirst .Advance":        "pickfirst newRecorder",
-	"priority .Advance":         "priority newRecorder",
+	"internal/testing/overload .Check": "internal/testing/overload serveWorld",
+	"outlierdetection .Advance":        "outlierdetection newHarness",
+	"pickfirst .Advance":               "pickfirst newRecorder",
+	"priority .Advance":                "priority newRecorder",
 }
 
 // callGraph is a call graph of all functions. It also records the statements that wait for time to

@@ -47,6 +47,9 @@ func (b *breaker) probe() {
 func (b *breaker) open() { b.backOff = min(mostBackOff, max(leastBackOff, 2*b.backOff)) }
 
 func (b *breaker) recover(health time.Duration) {
+	if b.backOff == 0 {
+		return // nearly always
+	}
 	b.backOff = time.Duration(float64(b.backOff) * math.Exp2(-health.Seconds()/healthHalves.Seconds()))
 }
 
