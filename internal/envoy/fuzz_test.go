@@ -56,7 +56,10 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written := Write(c.GetClusterName(), checked)
+		written, _, err := Write(c.GetClusterName(), checked)
+		if err != nil {
+			t.Fatalf("what Read has read cannot be written: %v", err)
+		}
 		reread, err := readAndTranslate(new(topology.Translator), written)
 		first, _ := readAndTranslate(new(topology.Translator), c)
 		if err != nil || string(reread.Config()) != string(first.Config()) || !reflect.DeepEqual(reread.Endpoints, first.Endpoints) {

@@ -1,9 +1,10 @@
 package envoy
 
 import (
+	"fmt"
 	"net"
-	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -16,9 +17,13 @@ import (
 )
 
 // Write converts answers to a cluster, which Read converts back to an answer. It concatenates the
-// priorities of the answers and omits duplicate addresses. It uses only the drops of the first
-// answer, because drops apply to all priorities of a cluster.
-func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
+// priorities of the answers, and uses only the drops of the first answer, because drops apply to
+// all priorities of a cluster. A cluster has each address once, so later occurrences are left out;
+// the notes list them.
+//
+// The error names an address that a channel dials and a cluster cannot contain. If it were left out
+// instead, the clients of the cluster would use another priority than the channel.
+func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.ClusterLoadAssignment, notes []string, err error) {
 	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, written: make(map[string]bool)}
 	for i, a := range answers {
 		plain := a.Normalized()
@@ -26,21 +31,27 @@ func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAss
 			w.cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(plain.Drops)}
 		}
 		for _, p := range plain.Priorities {
-			w.priority(p)
+			if err := w.priority(p); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
-	return w.cluster
+	if w.notes.More > 0 {
+		w.notes.Problems = append(w.notes.Problems, Problem{Text: fmt.Sprintf("and %d more", w.notes.More)})
+	}
+	return w.cluster, Texts(w.notes.Problems, nil), nil
 }
 
 type writer struct {
 	cluster    *endpointv3.ClusterLoadAssignment
 	priorities uint32
 	written    map[string]bool
+	notes      Invalid
 }
 
 // priority writes a priority. For a priority without localities, it writes an empty locality,
 // because priorities must not have gaps.
-func (w *writer) priority(p discovery.Priority) {
+func (w *writer) priority(p discovery.Priority) error {
 	localities := p.Localities
 	if len(localities) == 0 {
 		localities = []discovery.Locality{{Weight: 1}}
@@ -53,24 +64,36 @@ func (w *writer) priority(p discovery.Priority) {
 			Priority:            w.priorities,
 		}
 		for j := range l.Endpoints {
-			if e := w.endpoint(&l.Endpoints[j]); e != nil {
+			e, err := w.endpoint(&l.Endpoints[j])
+			if err != nil {
+				return err
+			}
+			if e != nil {
 				written.LbEndpoints = append(written.LbEndpoints, e)
 			}
 		}
 		w.cluster.Endpoints = append(w.cluster.Endpoints, written)
 	}
 	w.priorities++
+	return nil
 }
 
-// endpoint converts an endpoint. It returns nil if the endpoint's first address is invalid or has
-// already been written.
-func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
+// endpoint converts an endpoint. It returns nil if the endpoint's first address has already been
+// written, and for an invalid endpoint that cannot take calls, which no channel dials either.
+func (w *writer) endpoint(e *discovery.Endpoint) (*endpointv3.LbEndpoint, error) {
 	written := &endpointv3.Endpoint{Hostname: e.Hostname}
 	for i, target := range e.Addresses {
-		address := parseTarget(target)
-		if target = Dial(address); target == "" || w.written[target] {
+		address, err := parseTarget(target)
+		if err != nil && (e.Health == discovery.Unknown || e.Health == discovery.Healthy) {
+			return nil, err
+		}
+		target = Dial(address)
+		if w.written[target] {
+			w.notes.Add("", "address %s occurs again and is left out there", target)
+		}
+		if err != nil || w.written[target] {
 			if i == 0 {
-				return nil
+				return nil, nil
 			}
 			continue
 		}
@@ -82,7 +105,7 @@ func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
 		}
 	}
 	if written.Address == nil {
-		return nil
+		return nil, nil
 	}
 	lb := &endpointv3.LbEndpoint{
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: written},
@@ -92,7 +115,7 @@ func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
 	if e.Weight > 0 {
 		lb.LoadBalancingWeight = wrapperspb.UInt32(e.Weight)
 	}
-	return lb
+	return lb, nil
 }
 
 var statuses = map[discovery.Health]corev3.HealthStatus{
@@ -102,18 +125,32 @@ var statuses = map[discovery.Health]corev3.HealthStatus{
 	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
 }
 
-func parseTarget(target string) *corev3.Address {
-	if path, ok := strings.CutPrefix(target, "unix:"); ok {
-		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
+// parseTarget is the inverse of dialTarget. A port's name becomes the number that it stands for on
+// this machine, as when gRPC dials it.
+func parseTarget(target string) (*corev3.Address, error) {
+	if path, ok := strings.CutPrefix(target, "unix:"); ok && utf8.ValidString(path) {
+		return checkedAddress(target, &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}})
+	} else if ok {
+		return nil, fmt.Errorf("address %.100q cannot be written: its path is not valid UTF-8", target)
 	}
 	host, port, err := net.SplitHostPort(target)
-	n, portErr := strconv.ParseUint(port, 10, 16)
-	if err != nil || portErr != nil {
-		return nil
+	if err != nil {
+		return nil, fmt.Errorf("address %.100q cannot be written: want host:port, or unix:/path", target)
 	}
-	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+	n, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return nil, fmt.Errorf("address %.100q cannot be written: its port is unknown on this machine", target)
+	}
+	return checkedAddress(target, &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
 		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)},
-	}}}
+	}}})
+}
+
+func checkedAddress(target string, address *corev3.Address) (*corev3.Address, error) {
+	if _, problems := dialTarget(address); problems != nil {
+		return nil, fmt.Errorf("address %.100q cannot be written: %s", target, problems[0].text)
+	}
+	return address, nil
 }
 
 // writeHints returns metadata with the node and the hints of an endpoint. readHints reads this

@@ -38,6 +38,13 @@ func newPriority(localities ...discovery.Locality) discovery.Priority {
 	return discovery.Priority{Localities: localities}
 }
 
+func resolved(addresses ...string) (endpoints []resolver.Endpoint) {
+	for _, a := range addresses {
+		endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	return endpoints
+}
+
 func shape(a *discovery.Answer) (text string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
@@ -73,14 +80,22 @@ func TestWriteAndRead(t *testing.T) {
 		},
 		"an address twice, and a gap": {
 			[]discovery.Answer{{Priorities: []discovery.Priority{newPriority(discoveryLocality("a", 1, "10.0.0.1:1", "10.0.0.1:1")), newPriority(), newPriority(discoveryLocality("a", 1, "10.0.0.2:1+10.0.0.1:1"))}}},
-			"/a*1[ 10.0.0.1:1*1 unknown  [][] ] \n/*1[ ] \n/a*1[ 10.0.0.2:1*1 unknown  [][] ] \n[]",
+			"/a*1[ 10.0.0.1:1*1 unknown  [][] ] \n/*1[ ] \n/a*1[ 10.0.0.2:1*1 unknown  [][] ] \n[] address 10.0.0.1:1 occurs again and is left out there",
+		},
+		"an additional address twice": {
+			[]discovery.Answer{{Priorities: []discovery.Priority{newPriority(discoveryLocality("a", 1, "10.0.0.1:1+10.0.0.3:1", "10.0.0.2:1+10.0.0.3:1"))}}},
+			"/a*1[ 10.0.0.1:1+10.0.0.3:1*1 unknown  [][] 10.0.0.2:1*1 unknown  [][] ] \n[] address 10.0.0.3:1 occurs again and is left out there",
+		},
+		"what gRPC's resolvers give": {
+			[]discovery.Answer{{Resolved: resolved("10.0.0.1:https", "[::1]:https", "@abstract", "/run/b")}},
+			"/*4[ 10.0.0.1:443*1 unknown  [][] [::1]:443*1 unknown  [][] unix:@abstract*1 unknown  [][] unix:/run/b*1 unknown  [][] ] \n[]",
 		},
 		"several answers": {
 			[]discovery.Answer{
-				{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "east.example.com:443"}}}, {Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}, {Addresses: []resolver.Address{{Addr: "/run/a"}}}}},
+				{Resolved: resolved("east.example.com:443", "10.0.0.1:1", "/run/a")},
 				{Priorities: []discovery.Priority{newPriority(discoveryLocality("a", 1, "10.0.0.1:1", "10.0.0.2:1"))}, Drops: []discovery.Drop{{Category: "load", PerMillion: 10}}},
 			},
-			"/*3[ east.example.com:443*1 unknown  [][] 10.0.0.1:1*1 unknown  [][] unix:/run/a*1 unknown  [][] ] \n/a*1[ 10.0.0.2:1*1 unknown  [][] ] \n[]",
+			"/*3[ east.example.com:443*1 unknown  [][] 10.0.0.1:1*1 unknown  [][] unix:/run/a*1 unknown  [][] ] \n/a*1[ 10.0.0.2:1*1 unknown  [][] ] \n[] address 10.0.0.1:1 occurs again and is left out there",
 		},
 		"nothing": {[]discovery.Answer{{Empty: true}}, "[]"},
 	} {
@@ -88,12 +103,40 @@ func TestWriteAndRead(t *testing.T) {
 		for _, a := range test.answers {
 			all = append(all, checked(t, a))
 		}
-		written := envoy.Write("c", all...)
+		written, notes, err := envoy.Write("c", all...)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
 		read, _, err := envoy.Read(written)
 		if err != nil {
 			t.Errorf("%s: Read rejected the written cluster: %v", what, err)
-		} else if got := shape(&read); got != test.want || read.Service != "c" {
+		} else if got := strings.Join(append([]string{shape(&read)}, notes...), " "); got != test.want || read.Service != "c" {
 			t.Errorf("%s: cluster %q\n%s\nwant\n%s", what, read.Service, got, test.want)
 		}
+	}
+}
+
+// What a channel would dial is written, or named in an error. It must never be missing without a
+// word.
+func TestWriteNamesAddress(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1:no-such-port": `address "10.0.0.1:no-such-port" cannot be written: its port is unknown`,
+		"10.0.0.1:0":            `address "10.0.0.1:0" cannot be written: port_value is 0, want 1 to 65535`,
+		"10.0.0.1":              `address "10.0.0.1" cannot be written: want host:port, or unix:/path`,
+		"relative.sock":         `address "relative.sock" cannot be written: want host:port, or unix:/path`,
+		":80":                   `address ":80" cannot be written: address is empty`,
+		"/run/\xff":             `address "unix:/run/\xff" cannot be written: its path is not valid UTF-8`,
+		"a b:80":                `address "a b:80" cannot be written: address "a b" has " "`,
+		"":                      `address "" cannot be written: want host:port`,
+	} {
+		answer := discovery.Answer{Resolved: resolved("10.0.0.2:1", address)}
+		if _, _, err := envoy.Write("c", checked(t, answer)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: error = %v, want %q", address, err, want)
+		}
+	}
+	second := discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.2:1"}, {Addr: "nowhere"}}}}}
+	if _, _, err := envoy.Write("c", checked(t, second)); err == nil || !strings.Contains(err.Error(), `address "nowhere"`) {
+		t.Errorf("the second address of an endpoint: error = %v", err)
 	}
 }

@@ -55,7 +55,8 @@ func (c *Checked) Normalized() Answer {
 		for _, r := range a.Resolved {
 			var e Endpoint
 			for _, address := range r.Addresses {
-				if strings.HasPrefix(address.Addr, "/") { // gRPC's unix resolver gives a path without "unix:"
+				// gRPC's resolvers unix and unix-abstract give a path, or "@" and a name, without "unix:".
+				if strings.HasPrefix(address.Addr, "/") || strings.HasPrefix(address.Addr, "@") {
 					address.Addr = "unix:" + address.Addr
 				}
 				e.Addresses = append(e.Addresses, address.Addr)

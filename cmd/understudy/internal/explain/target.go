@@ -128,7 +128,14 @@ func (s *explanation) add(state join.MechanismState) error {
 		}
 		mechanism.OutlierDetection = o
 	}
-	mechanism.Endpoints = envoy.Write(mechanism.Cluster, state.Answer)
+	cluster, leftOut, err := envoy.Write(mechanism.Cluster, state.Answer)
+	if err != nil {
+		return errors.New(prefix + err.Error())
+	}
+	for _, note := range leftOut {
+		s.notes = append(s.notes, prefix+note)
+	}
+	mechanism.Endpoints = cluster
 	s.mechanisms = append(s.mechanisms, mechanism)
 	return nil
 }

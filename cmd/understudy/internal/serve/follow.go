@@ -111,10 +111,15 @@ func (f *followedTargets) receive(t *followedTarget, state join.State) {
 	}
 	var cluster *endpointv3.ClusterLoadAssignment
 	if len(answers) > 0 {
-		cluster = envoy.Write(t.name, answers...)
-		if err := envoy.Validate(cluster); err != nil {
+		var leftOut []string
+		var err error
+		if cluster, leftOut, err = envoy.Write(t.name, answers...); err == nil {
+			err = envoy.Validate(cluster)
+		}
+		if err != nil {
 			cluster, problems = nil, append(problems, err.Error())
 		}
+		notes = append(notes, leftOut...)
 	}
 	f.mu.Lock()
 	if cluster != nil {

@@ -2,13 +2,17 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+
+	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
 func failoverTarget(dir string) string {
@@ -101,6 +105,48 @@ func TestFromConflictsWithFile(t *testing.T) {
 		t.Errorf("the log says %q, want whose the cluster is", problem)
 	}
 	expectServed(t, s, "with two of one name", map[string]int{"shop": endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "shop"))["shop"]})
+}
+
+// A target's addresses are all served in a form that clients can dial. If that is impossible, the
+// target fails, and the error names the address. Otherwise, clients would go to the backup.
+func TestFromServesEveryAddressOrFails(t *testing.T) {
+	for target, want := range map[string]string{
+		"failover:///127.0.0.1:https,127.0.0.1:9":               "0 127.0.0.1:443 1 127.0.0.1:9",
+		"failover:///unix-abstract:x,unix:%2Frun%2Fb,[::1]:9":   "0 unix:@x 1 unix:/run/b 2 [::1]:9",
+		"failover:///passthrough:%2F%2F%2Fnowhere,127.0.0.1:9":  `address "nowhere" cannot be written: want host:port, or unix:/path`,
+		"failover:///unix:run%2Fb,127.0.0.1:9":                  `address "run/b" cannot be written: want host:port, or unix:/path`,
+		"failover:///127.0.0.1:no-such-port,127.0.0.1:9":        `address "127.0.0.1:no-such-port" cannot be written: its port is unknown on this machine`,
+		"failover:///127.0.0.1:9,passthrough:%2F%2F%2F1.2.3.4:": `address "1.2.3.4:" cannot be written: port_value is 0, want 1 to 65535`,
+	} {
+		s, l := start(t, Options{From: []string{"shop=" + target}})
+		if strings.HasPrefix(want, "address") {
+			if problem, _ := l.wait(t, "target fails, none of its endpoints are served")["error"].(string); !strings.Contains(problem, want) {
+				t.Errorf("%s: the log says %q, want %q", target, problem, want)
+			}
+			continue
+		}
+		l.wait(t, "cluster served")
+		var c endpointv3.ClusterLoadAssignment
+		must(t, fetch(t, s, resourcev3.EndpointType, "shop").GetResources()[0].UnmarshalTo(&c))
+		var got []string
+		for _, locality := range c.GetEndpoints() {
+			got = append(got, fmt.Sprint(locality.GetPriority()))
+			for _, e := range locality.GetLbEndpoints() {
+				got = append(got, envoy.Addresses(e)...)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s is served, want %s", target, got, want)
+		}
+	}
+}
+
+// If an address occurs again in another priority, it is served only once, and the log says so.
+func TestFromLogsRepeatedAddresses(t *testing.T) {
+	_, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6,127.0.0.1:5"}})
+	if notes, _ := l.wait(t, "some settings of the target are ignored")["notes"].(string); notes != "address 127.0.0.1:5 occurs again and is left out there" {
+		t.Errorf("the log says %q", notes)
+	}
 }
 
 func TestFromRejectsInvalidTargets(t *testing.T) {
