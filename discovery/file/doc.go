@@ -60,6 +60,9 @@
 // and its position in the file; the other clusters stay in use. docs/xds.md lists the fields that
 // are read.
 //
+// Files that Envoy's file subscription reads, with resources and their "@type", may be used as they
+// are. Messages of other types in a cluster, such as a typed_config, have no effect.
+//
 // A file that is larger than 16 MiB or contains mistakes is rejected. The line and column of each
 // mistake are logged once. The last good endpoints stay in use, and they are kept for up to an hour
 // while a channel is idle. If there are no such endpoints, calls fail with the error. An existing

@@ -5,6 +5,7 @@ import (
 
 	yaml "go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/understudy-lb/understudy/internal/printable"
 )
@@ -12,16 +13,25 @@ import (
 // decoder decodes YAML by the rules of protobuf's JSON format. Unlike protojson, it does not stop
 // at the first mistake, and reports positions.
 type decoder struct {
-	problems *Error
+	problems  *Error
+	hasUnread bool // some Any has a type that we do not read
 }
 
 func (d *decoder) message(node *yaml.Node, m protoreflect.Message) {
 	if !d.checkKind(node, yaml.MappingNode) {
 		return
 	}
+	if packed, ok := m.Interface().(*anypb.Any); ok {
+		d.any(node, packed)
+		return
+	}
 	keys := make(map[protoreflect.FieldNumber]*yaml.Node)
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
+		if key.Value == typeKey {
+			d.checkType(node, key, m.Descriptor())
+			continue
+		}
 		field := d.field(key, m.Descriptor())
 		if field == nil {
 			continue
@@ -112,9 +122,9 @@ func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoref
 }
 
 // isLeaf reports whether a field is decoded with protojson, because it is a scalar, an enum, or a
-// message with a special JSON format.
+// message with a special JSON format. An Any is no leaf, because we do not read all of its types.
 func isLeaf(field protoreflect.FieldDescriptor) bool {
-	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
+	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf" && field.Message().Name() != "Any"
 }
 
 // checkKind reports whether a node has the given kind, and adds a problem if it has not.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -21,6 +22,7 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(list(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))
+	f.Add([]byte(fromEnvoy))
 	f.Add([]byte(`{"endpoints": [{"lbEndpoints": []}]}`))
 	f.Add([]byte(`{"clusters": [{"name": "a\nb", "type": "EDS"}, {"name": "` + strings.Repeat("c", 3000) + `", "type": "EDS"}]}`))
 	f.Add([]byte(`{"endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "` + strings.Repeat("1.", 2000) + `", "portValue": 1}}}}]}]}`))
@@ -49,6 +51,7 @@ func FuzzParse(f *testing.F) {
 		}
 		if doc.Clusters != nil {
 			checkClusters(t, doc)
+			checkUnread(t, doc)
 			return
 		}
 		answer, err := doc.Answer()
@@ -73,6 +76,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !proto.Equal(reparsed.Endpoints, doc.Endpoints) {
 			t.Errorf("%s became %v, %v\nwant %v", encoded, reparsed, err, doc.Endpoints)
 		}
+		checkUnread(t, doc)
 	})
 }
 
@@ -100,6 +104,30 @@ func checkClusters(t *testing.T, doc *Document) {
 			checkError(t, notes)
 		}
 	}
+}
+
+// checkUnread checks that RemoveUnread removes everything at once, but no endpoint.
+func checkUnread(t *testing.T, doc *Document) {
+	before := countEndpoints(doc)
+	if notes := doc.RemoveUnread(); notes != nil {
+		checkError(t, notes)
+	}
+	if again := doc.RemoveUnread(); again != nil || countEndpoints(doc) != before {
+		t.Errorf("%d of %d endpoints are left; again: %v", countEndpoints(doc), before, again)
+	}
+}
+
+func countEndpoints(doc *Document) (n int) {
+	all := []*endpointv3.ClusterLoadAssignment{doc.Endpoints}
+	for _, c := range doc.Clusters {
+		all = append(all, c.GetLoadAssignment())
+	}
+	for _, a := range all {
+		for _, l := range a.GetEndpoints() {
+			n += len(l.GetLbEndpoints())
+		}
+	}
+	return n
 }
 
 func checkError(t *testing.T, err error) {

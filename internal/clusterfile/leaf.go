@@ -156,8 +156,6 @@ func expected(field protoreflect.FieldDescriptor) string {
 		return "one of " + strings.Join(names, ", ")
 	case protoreflect.MessageKind:
 		switch field.Message().Name() {
-		case "Any":
-			return `a message with its type, such as {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [a, b]}`
 		case "BoolValue":
 			return "true or false"
 		case "Duration":

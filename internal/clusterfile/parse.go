@@ -30,8 +30,9 @@ type Document struct {
 	// Clusters is nil if the file contains no list of clusters.
 	Clusters []*clusterv3.Cluster
 
-	path  string
-	index map[string]int
+	path      string
+	index     map[string]int
+	hasUnread bool // some Any has a type that we do not read
 
 	// content and nodes are two forms of the file. The YAML nodes take forty times as much memory as
 	// the content, but are needed only to find positions. The Document therefore holds them by a weak
@@ -68,6 +69,7 @@ func Parse(path string, data []byte) (*Document, error) {
 		for i, c := range doc.Clusters {
 			doc.index[c.GetName()] = i
 		}
+		doc.hasUnread = d.hasUnread
 		return doc, d.problems.err()
 	}
 	cluster := &endpointv3.ClusterLoadAssignment{}
@@ -76,7 +78,7 @@ func Parse(path string, data []byte) (*Document, error) {
 		return nil, err
 	}
 	setDefaults(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path need not be valid UTF-8
-	doc.Endpoints = cluster
+	doc.Endpoints, doc.hasUnread = cluster, d.hasUnread
 	doc.Answer = sync.OnceValues(func() (discovery.Answer, error) {
 		answer, notes, err := envoy.Read(cluster)
 		answer.Notes = envoy.Texts(notes, doc.Explain)
@@ -88,25 +90,26 @@ func Parse(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
+// parseYAML returns the nodes of a file, without the wrappers of files for Envoy.
 func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	problems := &Error{Path: path}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	documents := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node
-	if err := decoder.Decode(&first); err != nil && !errors.Is(err, io.EOF) {
+	if err := documents.Decode(&first); err != nil && !errors.Is(err, io.EOF) {
 		return nil, syntaxError(path, data, err)
 	}
 	if first.Kind != yaml.DocumentNode || isNull(first.Content[0]) {
 		problems.add(1, 1, `the file is empty, want a ClusterLoadAssignment, or clusters (without any endpoints: "endpoints: []")`)
 		return nil, problems.err()
 	}
-	switch err := decoder.Decode(&second); {
+	switch err := documents.Decode(&second); {
 	case err == nil:
 		problems.add(second.Line, second.Column, "a second document begins here, want one document in a file")
 		return nil, problems.err()
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxError(path, data, err)
 	}
-	return first.Content[0], nil
+	return (&decoder{problems: problems}).unwrap(first.Content[0]), problems.err()
 }
 
 // withPositions adds positions to the problems of an *envoy.Invalid. It returns other errors

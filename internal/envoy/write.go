@@ -125,8 +125,8 @@ var statuses = map[discovery.Health]corev3.HealthStatus{
 	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
 }
 
-// parseTarget is the inverse of dialTarget. A port's name becomes the number that it stands for on
-// this machine, as when gRPC dials it.
+// parseTarget is the inverse of dialTarget. A port's name becomes its number on this machine, as
+// when gRPC dials it.
 func parseTarget(target string) (*corev3.Address, error) {
 	if path, ok := strings.CutPrefix(target, "unix:"); ok && utf8.ValidString(path) {
 		return checkedAddress(target, &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}})

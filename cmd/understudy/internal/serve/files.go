@@ -35,6 +35,7 @@ type files struct {
 type content struct {
 	clusters map[origin]*clusterConfig // nil if the file is invalid
 	err      error
+	notes    error // the fields that are not sent to clients, or nil
 }
 
 func newFiles(paths []string, log *slog.Logger, hasTargets bool) (*files, error) {
@@ -170,7 +171,11 @@ func (f *files) load(path string) (c content, known bool) {
 		return c, known
 	}
 	if c = (content{err: err}); err == nil {
+		c.notes = doc.RemoveUnread()
 		c.clusters = clustersOf(path, doc)
+	}
+	if c.notes != nil && fmt.Sprint(c.notes) != fmt.Sprint(f.loaded[path].notes) {
+		f.log.Warn("some fields are not sent to clients", "notes", c.notes.Error())
 	}
 	f.loaded[path] = c
 	return c, true

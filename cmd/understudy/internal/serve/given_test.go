@@ -141,3 +141,28 @@ func TestClusterInTwoFiles(t *testing.T) {
 		t.Errorf("near has %d endpoints, want those of the first file", n)
 	}
 }
+
+// What the server has not read, it does not send: without its value, an UpstreamTlsContext would
+// mean something else. The log says what is left out, and the cache has what is served.
+func TestUnreadFieldsAreNotServed(t *testing.T) {
+	dir, cache := t.TempDir(), filepath.Join(t.TempDir(), "cache")
+	path := filepath.Join(dir, "shop.yaml")
+	const tls = "transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, sni: a}}"
+	const options = "typed_extension_protocol_options: {http: {'@type': type.googleapis.com/example.Unknown, a: 1}}"
+	write(t, path, strings.Replace(aggregateFile, "backup, type", "backup, "+tls+", "+options+", type", 1))
+	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
+	line := l.wait(t, "some fields are not sent to clients")
+	if notes, _ := line["notes"].(string); line["level"] != "WARN" || !strings.Contains(notes, path+":10:18: left out for clients, because envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext is not read") ||
+		!strings.Contains(notes, "because example.Unknown is not read") {
+		t.Errorf("the log says %v", line)
+	}
+	for range 2 {
+		backup := fetchClusters(t, s, "backup")["backup"]
+		if backup.GetType() != clusterv3.Cluster_LOGICAL_DNS || backup.GetTransportSocket() != nil || backup.GetTypedExtensionProtocolOptions() != nil {
+			t.Errorf("backup is served as %v", backup)
+		}
+		s.Stop()
+		write(t, path, "[")
+		s, _ = start(t, Options{Paths: []string{dir}, Cache: cache})
+	}
+}
