@@ -27,7 +27,7 @@ func TestScripts(t *testing.T) {
 
 func TestInterruptedExplainReturnsFailure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	if err := os.WriteFile(path, []byte("endpoints: []\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: /a}}}}]}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

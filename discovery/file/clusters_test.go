@@ -100,7 +100,7 @@ func TestInvalidClusterList(t *testing.T) {
 		"clusters:\n- {name: a, type: EDSS}\n": ":2:19: type: want one of STATIC, ",
 		"clusters:\n- {name: a, type: EDS}\n- {name: a, type: EDS}\n":             `:3:10: cluster "a" is already given on line 2`,
 		"clusters:\n- {name: a, type: EDS}\nendpoints: []\n":                      `:3:1: "endpoints" is given together with clusters`,
-		"clusters:\n- name: a\n  cluster_type: {name: x, typed_config: {a: 1}}\n": `typed_config: want a message with its type, such as {"@type": type.googleapis.com/envoy`,
+		"clusters:\n- name: a\n  cluster_type: {name: x, typed_config: {a: 1}}\n": `:3:41: want a message with its type, such as {"@type": type.googleapis.com/envoy`,
 	} {
 		path := newPath(t)
 		writeOld(t, path, content)

@@ -69,6 +69,10 @@
 // file that cannot be read, for example because too many files are open, is retried with gRPC's
 // backoff.
 //
+// A file or a cluster that lists no endpoint is rejected, too, because it is usually a mistake of the
+// program that writes the file. In a list, this concerns only the empty cluster. To take all
+// endpoints out of use, set their health_status to DRAINING.
+//
 // Replace files by rename: a renamed file is read immediately. A file that was written in place may
 // be incomplete, for example with a port 844 instead of 8443, so it is read only when its size and
 // time have not changed for half a second. This time is 2 seconds if the file is smaller than

@@ -36,6 +36,8 @@ type Known struct {
 	// Cluster is nil if the cluster has not been received yet, or if Err is set.
 	Cluster *Cluster
 	Err     error
+	// NoEndpoints, if set, refuses the endpoints of the cluster, which then keeps the last ones.
+	NoEndpoints error
 	// Explain adds details for the author of the cluster to an error. It may be nil.
 	Explain func(*envoy.Invalid) error
 }
@@ -87,6 +89,8 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 		return failingSource(explain(e).Error())
 	case e.Err != nil:
 		return failingSource(e.Err.Error())
+	case k.NoEndpoints != nil:
+		return failingSource(k.NoEndpoints.Error())
 	}
 	c := k.Cluster
 	switch c.Kind {

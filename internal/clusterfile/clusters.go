@@ -88,10 +88,14 @@ func (d *Document) Find(name string) cds.Known {
 	if cached {
 		return known
 	}
+	path := fmt.Sprintf("clusters[%d]", i)
 	cluster, err := cds.Read(d.Clusters[i])
 	known = cds.Known{Cluster: cluster}
-	if err != nil {
-		known = cds.Known{Err: d.explainWithin(fmt.Sprintf("clusters[%d]", i), err)}
+	switch {
+	case err != nil:
+		known = cds.Known{Err: d.explainWithin(path, err)}
+	case cluster.Assignment != nil:
+		known.NoEndpoints = d.checkNotEmpty(path+".load_assignment.endpoints", cluster.Assignment)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

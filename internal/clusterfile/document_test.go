@@ -2,6 +2,7 @@ package clusterfile
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,6 +16,9 @@ func aggregate(name, children string) string {
 		"      '@type': type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig\n      clusters: [" + children + "]\n"
 }
 
+// oneEndpoint is the smallest file that is valid.
+const oneEndpoint = "endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: /a}}}}]}]\n"
+
 func list(clusters ...string) string { return "clusters:\n" + strings.Join(clusters, "") }
 
 func rewrite(t *testing.T, path, content string) {
@@ -25,7 +29,7 @@ func rewrite(t *testing.T, path, content string) {
 }
 
 func TestLoadClusters(t *testing.T) {
-	path := writeFile(t, "endpoints: []\n")
+	path := writeFile(t, oneEndpoint)
 	if doc, err := Load(path); err != nil || doc.Clusters != nil || doc.Endpoints.GetClusterName() != "endpoints" {
 		t.Errorf("Load = %v, %v", doc, err)
 	}
@@ -46,7 +50,7 @@ func TestLoadClusters(t *testing.T) {
 			t.Errorf("Load = %v\nwant %q", err, want)
 		}
 	}
-	for _, content := range []string{"clusters: []\n", "endpoints: {}\n"} {
+	for _, content := range []string{"clusters: []\n", "endpoints: {}\n", "endpoints: []\n"} {
 		rewrite(t, path, content)
 		if _, err := Load(path); err == nil {
 			t.Errorf("Load accepted %q", content)
@@ -60,7 +64,7 @@ func TestLoadClusters(t *testing.T) {
 // The load_assignment of a cluster must get the full name of the cluster as its cluster_name,
 // unless the file sets cluster_name.
 func TestMechanismsHaveClusterName(t *testing.T) {
-	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us}}\n"))
+	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us, "+strings.TrimSpace(oneEndpoint)+"}}\n"))
 	doc, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -70,5 +74,28 @@ func TestMechanismsHaveClusterName(t *testing.T) {
 		if err != nil || len(mechanisms) != 1 || mechanisms[0].Endpoints.GetClusterName() != want {
 			t.Errorf("Mechanisms(%s) = %v, %v, want one with the cluster_name %s", name, mechanisms, err, want)
 		}
+	}
+}
+
+// A cluster without endpoints must not make the other clusters of the file invalid.
+func TestLoadEach(t *testing.T) {
+	path := writeFile(t, list(aggregate("all", "a, b, c"), static("a", "10.0.0.1"), "- {name: b, type: STATIC, load_assignment: {}, outlier_detection: {interval: 5s}}\n", "- {name: c, type: STRICT_DNS, load_assignment: {endpoints: []}}\n"))
+	doc, empty, err := LoadEach(path)
+	if err != nil || empty == nil || !slices.Equal(empty.Clusters, []string{"b", "c"}) || !strings.HasPrefix(empty.Err.Error(), path+":11:27: no endpoint is listed") || !strings.Contains(empty.Err.Error(), path+":12:49: ") {
+		t.Fatalf("LoadEach = %v, %v, want that b and c are empty", empty, err)
+	}
+	if a, b := doc.Find("a"), doc.Find("b"); a.NoEndpoints != nil || b.NoEndpoints == nil || b.Err != nil || b.Cluster.OutlierDetection == nil {
+		t.Errorf("a is %v, b is %v, want an error for the endpoints of b alone", a, b)
+	}
+	rewrite(t, path, "cluster_name: shop")
+	if _, empty, err := LoadEach(path); err != nil || empty == nil || !slices.Equal(empty.Clusters, []string{"shop"}) {
+		t.Errorf("LoadEach = %v, %v, want that shop is empty", empty, err)
+	}
+	rewrite(t, path, oneEndpoint)
+	if _, empty, err := LoadEach(path); err != nil || empty != nil {
+		t.Errorf("LoadEach = %v, %v, want nothing empty", empty, err)
+	}
+	if _, _, err := LoadEach(path + ".none"); err == nil {
+		t.Error("LoadEach accepted a missing file")
 	}
 }

@@ -81,7 +81,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func checkClusters(t *testing.T, doc *Document) {
-	if err := doc.checkClusters(); err != nil {
+	if err := doc.checkClusters(&Empty{Err: new(Error)}); err != nil {
 		checkError(t, err)
 	}
 	if _, err := doc.Choose(""); err != nil && (strings.ContainsAny(err.Error(), "\n\r\x00") || len(err.Error()) > 3000) {

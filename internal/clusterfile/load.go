@@ -44,19 +44,71 @@ func LoadFrom(r io.Reader, name string) (*Document, error) {
 }
 
 func load(path string, data []byte) (*Document, error) {
-	doc, err := Parse(path, data)
-	if err != nil {
-		return nil, err
-	}
-	if doc.Clusters != nil {
-		err = doc.checkClusters()
-	} else {
-		err = doc.withPositions(envoy.Validate(doc.Endpoints))
+	doc, empty, err := parseAndCheck(path, data)
+	if err == nil && empty != nil {
+		err = empty.Err
 	}
 	if err != nil {
 		return nil, err
 	}
 	return doc, nil
+}
+
+// Empty has the clusters of a file that list no endpoint.
+type Empty struct {
+	Clusters []string
+	Err      *Error
+}
+
+func (e *Empty) add(cluster string, err error) {
+	if located, ok := errors.AsType[*Error](err); ok {
+		e.Clusters = append(e.Clusters, cluster)
+		e.Err.merge(located)
+	}
+}
+
+// LoadEach is like Load, but a cluster that lists no endpoint does not make the others invalid. If
+// there are such clusters, empty is not nil.
+func LoadEach(path string) (doc *Document, empty *Empty, err error) {
+	data, err := Read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return parseAndCheck(path, data)
+}
+
+func parseAndCheck(path string, data []byte) (*Document, *Empty, error) {
+	doc, err := Parse(path, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	empty := &Empty{Err: &Error{Path: path}}
+	if doc.Clusters == nil {
+		err = doc.withPositions(envoy.Validate(doc.Endpoints))
+		empty.add(doc.Endpoints.GetClusterName(), doc.checkNotEmpty("endpoints", doc.Endpoints))
+	} else {
+		err = doc.checkClusters(empty)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if empty.Clusters == nil {
+		empty = nil
+	}
+	return doc, empty, nil
+}
+
+// checkNotEmpty returns an error if an assignment in a file lists no endpoint at all. Whoever
+// generates such a file has usually lost the list. A management server may send an empty assignment,
+// because EDS defines it; a file needs none, because its endpoints can be DRAINING.
+func (d *Document) checkNotEmpty(path string, cluster *endpointv3.ClusterLoadAssignment) error {
+	for _, locality := range cluster.GetEndpoints() {
+		if len(locality.GetLbEndpoints()) > 0 {
+			return nil
+		}
+	}
+	problem := envoy.Problem{Path: path, Text: "no endpoint is listed, want at least one (to take all out of use, set their health_status to DRAINING)"}
+	return d.withPositions(&envoy.Invalid{Problems: []envoy.Problem{problem}})
 }
 
 // Read returns the content of the file at path, which must not exceed MaxSize. It returns an error
@@ -105,16 +157,19 @@ func Reason(err error) error {
 	return err
 }
 
-func (d *Document) checkClusters() error {
+// checkClusters returns an error if a cluster is invalid. It adds the clusters without endpoints to
+// empty.
+func (d *Document) checkClusters(empty *Empty) error {
 	defer runtime.KeepAlive(d.root()) // d holds its nodes by a weak pointer, and the code below needs them
 	problems := &Error{Path: d.path}
 	children := make(map[string][]string)
 	for _, c := range d.Clusters {
 		known := d.Find(c.GetName())
 		if located, ok := errors.AsType[*Error](known.Err); ok {
-			problems.Problems, problems.More = append(problems.Problems, located.Problems...), problems.More+located.More
+			problems.merge(located)
 		} else if known.Cluster != nil {
 			children[c.GetName()] = known.Cluster.Children
+			empty.add(c.GetName(), known.NoEndpoints)
 		}
 	}
 	seen := make(map[string]bool)
@@ -129,6 +184,9 @@ func (d *Document) checkClusters() error {
 				problems.add(line, column, "%v", e.Err)
 			}
 		}
+	}
+	if problems.err() != nil {
+		problems.merge(empty.Err)
 	}
 	return problems.err()
 }

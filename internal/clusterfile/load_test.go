@@ -112,7 +112,7 @@ func TestLoadAgreesWithProtojson(t *testing.T) {
 func TestOmittedFields(t *testing.T) {
 	cluster, err := endpointsIn(writeFile(t, `
 endpoints:
-- lb_endpoints: []
+- lb_endpoints: [{endpoint: {address: {pipe: {path: /a}}}}]
 - locality: {region: a}
 - {locality: {region: b}, priority: 1, load_balancing_weight: 3}
 - {locality: {region: c}, priority: 1}
@@ -178,7 +178,7 @@ func TestDeepNestingIsRejected(t *testing.T) {
 }
 
 func TestLoadFrom(t *testing.T) {
-	doc, err := LoadFrom(strings.NewReader("endpoints: []"), "stdin")
+	doc, err := LoadFrom(strings.NewReader(oneEndpoint), "stdin")
 	if err != nil || doc.Endpoints.GetClusterName() != "stdin" {
 		t.Errorf("LoadFrom = %v, %v, want a cluster called stdin", doc, err)
 	}

@@ -82,6 +82,9 @@ func Parse(path string, data []byte) (*Document, error) {
 	doc.Answer = sync.OnceValues(func() (discovery.Answer, error) {
 		answer, notes, err := envoy.Read(cluster)
 		answer.Notes = envoy.Texts(notes, doc.Explain)
+		if err == nil {
+			err = doc.checkNotEmpty("endpoints", cluster)
+		}
 		return answer, doc.withPositions(err)
 	})
 	if problem := cds.NameProblem(cluster.GetClusterName()); problem != "" {
@@ -99,7 +102,7 @@ func parseYAML(path string, data []byte) (*yaml.Node, error) {
 		return nil, syntaxError(path, data, err)
 	}
 	if first.Kind != yaml.DocumentNode || isNull(first.Content[0]) {
-		problems.add(1, 1, `the file is empty, want a ClusterLoadAssignment, or clusters (without any endpoints: "endpoints: []")`)
+		problems.add(1, 1, `the file is empty, want a ClusterLoadAssignment, or clusters`)
 		return nil, problems.err()
 	}
 	switch err := documents.Decode(&second); {

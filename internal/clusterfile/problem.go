@@ -47,6 +47,13 @@ func (e *Error) add(line, column int, format string, args ...any) {
 	e.Problems = append(e.Problems, Problem{Line: line, Column: column, Text: printable.Line(fmt.Sprintf(format, args...), envoy.MaxText)})
 }
 
+func (e *Error) merge(other *Error) {
+	for _, p := range other.Problems {
+		e.add(p.Line, p.Column, "%s", p.Text)
+	}
+	e.More += other.More
+}
+
 // err returns e with its problems sorted, or nil if there are none.
 func (e *Error) err() error {
 	if len(e.Problems) == 0 {

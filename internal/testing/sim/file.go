@@ -70,18 +70,30 @@ func (f *file) changeDetection(r *rand.Rand) {
 func (f *file) Publish(truth EndpointSet) {
 	f.truth = truth
 	if !f.failing {
-		f.write(f.content())
+		f.write(f.content(withoutEmptyTiers(truth)))
 	}
 }
 
-func (f *file) content() []byte {
+// withoutEmptyTiers adds a draining endpoint to each priority that has none, because a file must not
+// contain a cluster without endpoints.
+func withoutEmptyTiers(truth EndpointSet) EndpointSet {
+	truth = truth.Clone()
+	for _, tier := range truth {
+		if tier.addressCount() == 0 {
+			tier[0].Endpoints = []Endpoint{{Address: deadAddress, Weight: 1, Draining: true}}
+		}
+	}
+	return truth
+}
+
+func (f *file) content(truth EndpointSet) []byte {
 	if f.clusters == nil {
-		text, err := protojson.Marshal(f.truth.Cluster(cluster))
+		text, err := protojson.Marshal(truth.Cluster(cluster))
 		f.must(err)
 		return text
 	}
 	var list []json.RawMessage
-	for _, c := range f.clusters.clusters(f.truth, true) {
+	for _, c := range f.clusters.clusters(truth, true) {
 		text, err := protojson.Marshal(c)
 		f.must(err)
 		list = append(list, text)
@@ -113,12 +125,18 @@ func (f *file) Fail(r *rand.Rand) string {
 		f.must(os.RemoveAll(f.dir))
 		return "the file's directory is removed"
 	case 2:
-		content := f.content()
+		content := f.content(f.truth)
 		f.write(content[:len(content)/2])
 		return "the file is cut in half"
 	case 3:
-		f.write(nil)
-		return "the file is empty"
+		empty := f.truth.Clone()
+		for _, tier := range empty {
+			for i := range tier {
+				tier[i].Endpoints = nil
+			}
+		}
+		f.write(f.content(empty))
+		return "the file lists no endpoint"
 	}
 	f.write([]byte(fmt.Sprintf(`{"clusterName": "sim", "endpoints": [{"loadBalancingWeight": 1, "priority": 7, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": %q, "portValue": 1}}}}]}]}`, "10.0.0.1")))
 	return "the file has a gap in its priorities"

@@ -75,7 +75,11 @@ func randomFile(random *rand.Rand) string {
 	for priority := range 1 + random.IntN(3) {
 		for locality := range 1 + random.IntN(3) {
 			fmt.Fprintf(&b, "- {priority: %d, locality: {zone: z%d}, load_balancing_weight: %d, lb_endpoints: [", priority, locality, 1+random.IntN(3))
-			for i := range random.IntN(5) {
+			count := random.IntN(5)
+			if priority+locality == 0 {
+				count = max(count, 1) // a file lists at least one endpoint
+			}
+			for i := range count {
 				health := ""
 				if random.IntN(6) == 0 {
 					health = ", health_status: DRAINING"

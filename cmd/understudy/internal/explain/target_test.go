@@ -31,6 +31,21 @@ func init() {
 	})
 }
 
+// Without endpoints, the JSON still has a list of them. A note says that no calls can be made.
+func TestTargetWithoutEndpoints(t *testing.T) {
+	discovery.Register("emptied", func(*discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Source: scriptedSource(func(r *discovery.Receiver) { _ = r.Update(discovery.Answer{Empty: true}) })}}, nil
+	})
+	var text, json bytes.Buffer
+	err := Run(t.Context(), Options{File: "emptied:///shop", Out: &text})
+	if !errors.Is(err, ErrNoEndpoint) || !strings.Contains(text.String(), "note: cluster \"shop\" has no localities: no calls can be made\n") {
+		t.Errorf("%v\n%s\nwant a note", err, &text)
+	}
+	if err := Run(t.Context(), Options{File: "emptied:///shop", Out: &json, JSON: true}); !errors.Is(err, ErrNoEndpoint) || !strings.Contains(json.String(), `"endpoints": []`) {
+		t.Errorf("%v\n%s\nwant an empty list", err, &json)
+	}
+}
+
 // If a source that has sent a list of mechanisms has a problem, the result must have a note.
 func TestProblemOfListIsNoted(t *testing.T) {
 	var out bytes.Buffer

@@ -34,9 +34,15 @@ type files struct {
 
 type content struct {
 	clusters map[origin]*clusterConfig // nil if the file is invalid
-	err      error
-	notes    error // the fields that are not sent to clients, or nil
+	err      error                     // an emptyClusters if the rest of the file is valid
+	notes    error                     // the fields that are not sent to clients, or nil
 }
+
+// emptyClusters is the problem of a file in which some clusters list no endpoint. The other clusters
+// are served.
+type emptyClusters struct{ error }
+
+func (e emptyClusters) Unwrap() error { return e.error }
 
 func newFiles(paths []string, log *slog.Logger, hasTargets bool) (*files, error) {
 	if len(paths) == 0 && !hasTargets {
@@ -77,7 +83,7 @@ func (f *files) rereadAll() {
 }
 
 // read returns the clusters in all files, and the problems by path. A cluster is nil if its content
-// is unknown, because its file is invalid or its directory cannot be read. known lists the clusters
+// is unknown, because it lists no endpoint, its file is invalid or its directory cannot be read. known lists the clusters
 // that were found earlier.
 func (f *files) read(known []origin) (found map[origin]*clusterConfig, problems map[string]error) {
 	found, problems = make(map[origin]*clusterConfig), make(map[string]error)
@@ -94,7 +100,7 @@ func (f *files) read(known []origin) (found map[origin]*clusterConfig, problems 
 			if c.err != nil {
 				problems[file] = c.err
 			}
-			if c.err != nil || !isKnown {
+			if c.clusters == nil || !isKnown {
 				f.markUnknown(found, known, func(other string) bool { return other == file })
 			}
 			maps.Copy(found, c.clusters)
@@ -164,7 +170,7 @@ func (f *files) load(path string) (c content, known bool) {
 	if c, known = f.loaded[path]; state != filewatch.Due && f.readOnce {
 		return c, known
 	}
-	doc, err := clusterfile.Load(path)
+	doc, empty, err := clusterfile.LoadEach(path)
 	if _, invalid := errors.AsType[*clusterfile.Error](err); err != nil && !invalid {
 		file.Again() // the failure may be temporary
 	} else if !file.Read() && f.readOnce {
@@ -172,7 +178,10 @@ func (f *files) load(path string) (c content, known bool) {
 	}
 	if c = (content{err: err}); err == nil {
 		c.notes = doc.RemoveUnread()
-		c.clusters = clustersOf(path, doc)
+		c.clusters = clustersOf(path, doc, empty)
+	}
+	if empty != nil {
+		c.err = emptyClusters{empty.Err}
 	}
 	if c.notes != nil && fmt.Sprint(c.notes) != fmt.Sprint(f.loaded[path].notes) {
 		f.log.Warn("some fields are not sent to clients", "notes", c.notes.Error())

@@ -69,13 +69,22 @@ func (o origin) path() string {
 	return path
 }
 
-func clustersOf(path string, doc *clusterfile.Document) map[origin]*clusterConfig {
-	if doc.Clusters == nil {
-		return map[origin]*clusterConfig{origin(path): {endpoints: doc.Endpoints}}
-	}
+// clustersOf returns the clusters in a file. Those that list no endpoint are nil, because their
+// endpoints are unknown.
+func clustersOf(path string, doc *clusterfile.Document, empty *clusterfile.Empty) map[origin]*clusterConfig {
 	all := make(map[origin]*clusterConfig)
 	for _, c := range doc.Clusters {
 		all[originOf(path, c.GetName())] = newClusterConfig(c)
+	}
+	switch {
+	case doc.Clusters == nil && empty == nil:
+		all[origin(path)] = &clusterConfig{endpoints: doc.Endpoints}
+	case doc.Clusters == nil:
+		all[origin(path)] = nil
+	case empty != nil:
+		for _, name := range empty.Clusters {
+			all[originOf(path, name)] = nil
+		}
 	}
 	return all
 }

@@ -154,7 +154,7 @@ func (p *publisher) reload() map[string]error {
 	changes := p.clusters.update(time.Now(), found)
 	// Add the rejected files to the problems only after the call of hasUnknown. The content of a
 	// file is known even if it is rejected because another file has the same cluster.
-	incomplete := unknown || p.hasUnknown(problems)
+	incomplete := unknown || p.hasUnknown(found, problems)
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
 		problem := fmt.Errorf("%s: cluster %q is already in %s", o.path(), found[o].name(), other.path())
@@ -166,7 +166,7 @@ func (p *publisher) reload() map[string]error {
 	p.publish(slices.Concat(changes.added, changes.changed), changes.removed, incomplete)
 	p.gauges.record(time.Now(), len(p.clusters.served), len(problems)+failing)
 	p.logChanges(changes)
-	p.logProblems(problems)
+	p.logProblems(problems, found)
 	return problems
 }
 
@@ -196,15 +196,17 @@ func (p *publisher) publish(updated, removed []string, incomplete bool) {
 	}
 }
 
-// hasUnknown reports whether there is a problem with a file or directory whose content has never
-// been known.
-func (p *publisher) hasUnknown(problems map[string]error) bool {
-	if len(problems) == 0 {
-		return false
-	}
+// hasUnknown reports whether there is a cluster, file or directory whose content has never been
+// known.
+func (p *publisher) hasUnknown(found map[origin]*clusterConfig, problems map[string]error) bool {
 	known := make(map[string]bool)
 	for o := range p.clusters.clusterByFile {
 		known[o.path()], known[filepath.Dir(o.path())] = true, true
+	}
+	for o, cluster := range found {
+		if _, served := p.clusters.clusterByFile[o]; cluster == nil && !served {
+			return true
+		}
 	}
 	for path := range problems {
 		if !known[path] {
@@ -227,7 +229,7 @@ func (p *publisher) logChanges(c changes) {
 	}
 }
 
-func (p *publisher) logProblems(problems map[string]error) {
+func (p *publisher) logProblems(problems map[string]error, found map[origin]*clusterConfig) {
 	for _, path := range slices.Sorted(maps.Keys(p.loggedProblems)) {
 		if problems[path] == nil {
 			delete(p.loggedProblems, path)
@@ -240,11 +242,15 @@ func (p *publisher) logProblems(problems map[string]error) {
 			continue
 		}
 		p.loggedProblems[path] = text
-		switch served := p.servedFrom(path); {
-		case len(served) > 0:
-			p.log.Error("rejected, its last good content is still served", "clusters", served, "error", text)
-		default:
-			p.log.Error("rejected, and not served", "error", text)
+		served, level := p.servedFrom(path), slog.LevelError
+		if _, ok := problems[path].(emptyClusters); ok { //nolint:errorlint // another problem of the file counts as an error
+			level = slog.LevelWarn
+			served = slices.DeleteFunc(served, func(name string) bool { return found[p.clusters.served[name].file] != nil })
+		}
+		if len(served) > 0 {
+			p.log.Log(context.Background(), level, "rejected, its last good content is still served", "clusters", served, "error", text)
+		} else {
+			p.log.Log(context.Background(), level, "rejected, and not served", "error", text)
 		}
 	}
 }
