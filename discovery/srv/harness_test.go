@@ -1,14 +1,12 @@
 package srv_test
 
 import (
-	"flag"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
@@ -17,12 +15,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/testleak"
 )
 
-func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // the tests mostly wait
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { testleak.Main(m) } // patient, as a lookup without an answer ends with its timeout
 
 const testTimeout = 60 * time.Second
 
