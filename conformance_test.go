@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	_ "github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // Options are the options of a channel, for NewClient. The zero value gives the defaults of gRFC

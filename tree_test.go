@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	_ "github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/priority"
 )

@@ -16,7 +16,7 @@ import (
 	"net/http"
 
 	"github.com/understudy-lb/understudy/internal/debugpage"
-	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/lb/live"
 )
 
 func init() { live.Enable() }

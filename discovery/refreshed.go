@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/core/names"
-	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
 // dnsPause is the default minimum time between two lookups of gRPC's DNS resolver. gRPC can change

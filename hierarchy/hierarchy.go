@@ -14,7 +14,7 @@ package hierarchy
 import (
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
 // Set returns endpoint with the given path, which replaces its previous path. A path without

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
-	internal "github.com/understudy-lb/understudy/internal/hierarchy"
+	internal "github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
 func TestUnsealRestoresPaths(t *testing.T) {

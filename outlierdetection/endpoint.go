@@ -7,9 +7,9 @@ import (
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
-	"github.com/understudy-lb/understudy/internal/inorder"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/inorder"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // endpoint is an entry of A50's map. An endpoint with several addresses has a single entry (A61).

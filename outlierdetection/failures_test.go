@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 

@@ -3,7 +3,7 @@ package outlierdetection
 import (
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // AddUser implements shell.Counted.

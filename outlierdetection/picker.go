@@ -3,7 +3,7 @@ package outlierdetection
 import (
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // picker wraps the picker of a child that does not use shell.Counted. The child picks this policy's

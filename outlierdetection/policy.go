@@ -13,11 +13,11 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/tally"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/stateattr"
-	"github.com/understudy-lb/understudy/internal/tally"
 )
 
 // policy is the balancer. Its core decides which endpoints are ejected (A50).

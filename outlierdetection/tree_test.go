@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/lb/weighted"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
-	"github.com/understudy-lb/understudy/internal/weighted"
 
 	_ "github.com/understudy-lb/understudy/drop"
 	_ "github.com/understudy-lb/understudy/priority"

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // calls counts the calls on one connection, and reports their first response to the core. When the

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // These differences from grpc-go need invalid input, or cannot be compared in a random schedule

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // These are the known differences from grpc-go's pick_first that appear in random schedules. A

@@ -8,7 +8,7 @@ import (
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // healthEnabled reports whether the parent has requested health updates, with

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 func TestParseConfig(t *testing.T) {

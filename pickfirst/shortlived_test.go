@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // ending is a network whose servers end their connections. Each connection has a server of its own,

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/pickfirst"
 	"github.com/understudy-lb/understudy/priority"
 	"github.com/understudy-lb/understudy/weightedroundrobin"

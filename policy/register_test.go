@@ -10,7 +10,7 @@ import (
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 	_ "google.golang.org/grpc/balancer/roundrobin"
 
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/weightedtarget"
 )

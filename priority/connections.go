@@ -4,7 +4,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 

@@ -12,7 +12,7 @@ func TestDocumentNamesExistingTests(t *testing.T) {
 		Begin:     "## Additions to A56",
 		Scenarios: "../internal/core/priority/testdata",
 		Spec:      "a56",
-		Tests:     []string{"*_test.go", "../internal/core/priority/*_test.go", "../internal/hierarchy/*_test.go", "../*_test.go", "../internal/arch/*_test.go", "../weightedtarget/*_test.go"},
+		Tests:     []string{"*_test.go", "../internal/core/priority/*_test.go", "../internal/lb/hierarchy/*_test.go", "../*_test.go", "../internal/arch/*_test.go", "../weightedtarget/*_test.go"},
 		Least:     80,
 	}.Check(t)
 }

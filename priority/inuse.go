@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // reportedPriority is the priority in use that was last reported to the application.

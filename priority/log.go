@@ -11,11 +11,11 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/tally"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/serial"
-	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/stateattr"
-	"github.com/understudy-lb/understudy/internal/tally"
 )
 
 var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // policy is the balancer. Its core decides which child gets calls (A56).

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
-	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/lb/live"
 )
 
 // childStatus is the state of a child as logs and debug pages show it.

@@ -3,8 +3,8 @@ package priority
 import (
 	"fmt"
 
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // maxNameLength is the approximate maximum length of a name in a title, in bytes.

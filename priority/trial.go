@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/balancer"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // trials decides when a child gets a trial, which is a call that shows whether the child has

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )

@@ -52,7 +52,7 @@ package weightedroundrobin
 import (
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // Name is the name of the policy.

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
-	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/weighted"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
 
 type child = core.Child[endpointChild]

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/weighted"
+	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
 
 // 2,000 endpoints report READY at the same time. The first few reports must be published one by

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
-	"github.com/understudy-lb/understudy/internal/inorder"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/inorder"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // keyOf returns the key of an endpoint, or false if the endpoint has no addresses. It uses the

@@ -8,10 +8,10 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/serial"
-	"github.com/understudy-lb/understudy/internal/stateattr"
-	"github.com/understudy-lb/understudy/internal/tally"
-	"github.com/understudy-lb/understudy/internal/weighted"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/tally"
+	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
 
 var (

@@ -4,7 +4,7 @@ import (
 	"math/big"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 // oracle is A34's queue with exact numbers. When the picker is replaced, each endpoint keeps the

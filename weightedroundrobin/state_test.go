@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/weighted"
+	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
 
 func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {

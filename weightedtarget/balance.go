@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // rebalance changes the shares of the zones after endpoints have failed or recovered. It repeats

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 // buildCost is the cost per endpoint of building a scheduler and making the first pick.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/balancer"
 
 	core "github.com/understudy-lb/understudy/internal/core/edf"
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 // contestant is a picker that is compared with others. loop makes n picks. Each contestant has its

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"sort"
 
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 // fleet is a set of clients that start together and make the same number of calls to the same

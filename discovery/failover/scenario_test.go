@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // TestScenarios runs the files in testdata. The output of a command shows the updates of the

@@ -12,7 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery/srv"
 	"github.com/understudy-lb/understudy/internal/awaiting"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testleak"

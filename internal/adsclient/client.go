@@ -10,7 +10,7 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 
 	"github.com/understudy-lb/understudy/internal/core/ads"
-	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
 // missingAfter is how long a requested resource may take to arrive before it counts as missing

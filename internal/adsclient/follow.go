@@ -9,7 +9,7 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 
 	"github.com/understudy-lb/understudy/internal/core/ads"
-	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
 // Target is a set of resources that a channel needs, together with the servers that may have them.

@@ -87,9 +87,9 @@ var rank = map[string]int{
 
 	"hierarchy": 1,
 
-	"internal/shell":    2,
-	"internal/weighted": 3,
-	"internal/lbconfig": 1,
+	"internal/lb/shell":    2,
+	"internal/lb/weighted": 3,
+	"internal/lbconfig":    1,
 
 	"internal/config/serviceconfig": 1,
 
@@ -190,7 +190,7 @@ func TestTopologyIsPure(t *testing.T) {
 }
 
 func TestTopologyDoesNotImportPolicies(t *testing.T) {
-	policies := []string{"drop", "internal/shell", "outlierdetection", "pickfirst", "priority", "weightedroundrobin", "weightedtarget"}
+	policies := []string{"drop", "internal/lb/shell", "outlierdetection", "pickfirst", "priority", "weightedroundrobin", "weightedtarget"}
 	for _, p := range list(t, "./internal/topology/...", "./discovery") {
 		for _, dep := range p.Deps {
 			if to, internal := roomOf(dep); internal && slices.Contains(policies, to) {
@@ -204,7 +204,7 @@ func TestTopologyDoesNotImportPolicies(t *testing.T) {
 func TestDiscoveryDoesNotImportItsUsers(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
-			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/join", "internal/topology", "internal/resolving", "internal/live"}, to) {
+			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/join", "internal/topology", "internal/resolving", "internal/lb/live"}, to) {
 				t.Errorf("discovery depends on %s", to)
 			}
 		}

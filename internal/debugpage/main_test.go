@@ -1,5 +1,5 @@
 package debugpage
 
-import "github.com/understudy-lb/understudy/internal/live"
+import "github.com/understudy-lb/understudy/internal/lb/live"
 
 func init() { live.Enable() }

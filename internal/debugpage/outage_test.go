@@ -9,7 +9,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // A priority is READY, but its endpoints return errors. The headline must say that calls fail.

@@ -10,9 +10,9 @@ import (
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	prioritycore "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // policy returns the description of a policy. share is the policy's share of the channel's calls.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls

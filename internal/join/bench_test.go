@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
 // BenchmarkIdenticalAnswer repeats an answer of 10,000 endpoints. Its Identity shows that the

@@ -16,10 +16,10 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/awaiting"
 	core "github.com/understudy-lb/understudy/internal/core/join"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

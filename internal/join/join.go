@@ -22,9 +22,9 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lastgood"
-	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/lb/live"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

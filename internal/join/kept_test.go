@@ -12,7 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/lastgood"
-	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 

@@ -1,7 +1,7 @@
 package join
 
 import (
-	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

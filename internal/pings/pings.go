@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/stats"
 
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/serial"
 )
 
 var grpcLog = grpclog.Component("understudy")

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/hierarchy"
-	"github.com/understudy-lb/understudy/internal/inorder"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
 // path is the path of a locality's endpoints: the name of a child of the priority policy, and the

@@ -14,7 +14,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	_ "github.com/understudy-lb/understudy/drop"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"
 	_ "github.com/understudy-lb/understudy/priority"

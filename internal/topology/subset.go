@@ -5,7 +5,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
 // localityPath identifies a locality by the path of its endpoints.

@@ -3,7 +3,7 @@ package topology
 import (
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
 // Target is one of several targets of a channel, each with its own resolver.

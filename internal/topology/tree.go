@@ -25,8 +25,8 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // Tree is what a resolver sends to a channel in an update.

@@ -3,7 +3,7 @@ package topology
 import (
 	"slices"
 
-	"github.com/understudy-lb/understudy/internal/inorder"
+	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
 // uncheckedEndpoints identifies the endpoints whose addresses must be checked, because the previous

@@ -47,12 +47,12 @@ var groups = []group{
 		"priority", "weightedtarget", "weightedroundrobin", "pickfirst", "outlierdetection", "drop",
 	}, row: 4, left: 370, right: 670},
 	{title: "answers to a tree of policies", rooms: []string{"internal/topology"}, row: 5, left: 20, right: 340},
-	{title: "what policies share", rooms: []string{"internal/shell", "internal/weighted", "internal/edf", "internal/tally"}, row: 5, left: 370, right: 670},
+	{title: "what policies share", rooms: []string{"internal/lb/shell", "internal/lb/weighted", "internal/lb/edf", "internal/lb/tally"}, row: 5, left: 370, right: 670},
 	{title: "the contract of sources", rooms: []string{"discovery"}, row: 6, left: 20, right: 340},
 	{title: "pure cores: they decide, without clock, locks or gRPC", rooms: []string{"internal/core/..."}, row: 7, left: 20, right: 940},
 	{title: "used by all except the cores", rooms: []string{
-		"internal/config/serviceconfig", "internal/config/target", "internal/lbconfig", "internal/options", "internal/location", "internal/stateattr", "hierarchy", "internal/hierarchy",
-		"internal/inorder", "internal/live", "internal/pings", "internal/printable", "internal/serial", "internal/xnet",
+		"internal/config/serviceconfig", "internal/config/target", "internal/lbconfig", "internal/options", "internal/location", "internal/lb/stateattr", "hierarchy", "internal/lb/hierarchy",
+		"internal/lb/inorder", "internal/lb/live", "internal/pings", "internal/printable", "internal/lb/serial", "internal/xnet",
 	}, row: 8, left: 20, right: 940, base: true},
 }
 

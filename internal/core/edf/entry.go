@@ -1,5 +1,5 @@
 // Package edf computes the exact earliest-deadline-first sequence of gRFC A34, including its
-// tie-break, for any weights. It has no goroutines, locks or clock. Package internal/edf
+// tie-break, for any weights. It has no goroutines, locks or clock. Package internal/lb/edf
 // distributes the picks to goroutines.
 //
 // # Time

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // Event is one line of the output with -o json. docs/watch.md describes its fields.

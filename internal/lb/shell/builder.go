@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/serviceconfig"
 
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/serial"
 )
 
 // Spec describes a policy. C is its configuration, a type of package lbconfig.

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 // Picker picks children by their weights, in the order of their deadlines (gRFC A34). Save passes

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	core "github.com/understudy-lb/understudy/internal/core/edf"
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 func benchmarkSets(b *testing.B, run func(b *testing.B, entries []edf.Entry)) {

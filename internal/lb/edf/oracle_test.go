@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"math/big"
 
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 // edfEntry is A34's EdfEntry, with rational numbers instead of doubles.

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
 // Group must make one allocation for each endpoint. For consecutive endpoints of a group, it must

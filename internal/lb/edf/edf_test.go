@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 func TestOrder(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 
 	core "github.com/understudy-lb/understudy/internal/core/edf"
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 // Position is a child's position in the sequence of picks: the fraction of its interval that

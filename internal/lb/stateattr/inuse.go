@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
 // PriorityInUse describes the priority in use. The root package has a type with the same fields.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 func pickConcurrently(s *edf.Scheduler, entries, n int) []int {

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // Pickers of fixed children skip the children's pickers. The picks, counts and positions must be

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/live"
-	"github.com/understudy-lb/understudy/internal/serial"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/live"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // Snapshot is the state of a policy at a point in time. It is immutable.

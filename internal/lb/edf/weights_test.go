@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 type distribution struct {

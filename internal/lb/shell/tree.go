@@ -3,8 +3,8 @@ package shell
 import (
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/live"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/live"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // Tree contains the snapshots of a policy and of all policies below it. The snapshots may have been

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
 func randomLefts(r *rand.Rand, n int) []edf.Left {

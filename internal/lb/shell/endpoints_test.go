@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
 // WithEndpoints must allocate only once, for any number of endpoints, because updates of 10,000

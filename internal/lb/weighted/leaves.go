@@ -3,8 +3,8 @@ package weighted
 import (
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/edf"
-	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/lb/edf"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // fixedLeaves makes picks cheaper if every child has a fixed subchannel. A pick then reads the
