@@ -6,9 +6,9 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Mechanisms returns the discovery mechanisms of inner, a target nested in t, such as an entry of a

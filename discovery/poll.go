@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 // Poll returns a source that calls fetch immediately, and then again one interval after each

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Target is the target of a channel, or a target nested in one, as passed to a Parser. Its methods

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // policy is the balancer. Its core decides which endpoints are ejected (A50).

@@ -11,7 +11,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 func (p *policy) act(actions []core.Action) {

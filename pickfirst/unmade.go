@@ -9,7 +9,7 @@ import (
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 // open creates the subchannel for an address and makes it connect. refusals is the number of

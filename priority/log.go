@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{

@@ -15,7 +15,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // maxNameLength is the approximate maximum length of a name in a title, in bytes.

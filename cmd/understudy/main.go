@@ -25,7 +25,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/watch"
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 	"github.com/understudy-lb/understudy/internal/clusterfile"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // failure wraps an error that neither the arguments nor the input caused.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // The environment variables of the xDS bootstrap (gRFC A27). If both are set, bootstrapFileVar

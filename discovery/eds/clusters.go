@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/cds"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 var logger = grpclog.Component("understudy")

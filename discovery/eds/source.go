@@ -15,9 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/cds"
 	"github.com/understudy-lb/understudy/internal/envoy"
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/cds"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // maxNameLength is the maximum length of a cluster name in bytes. All channels of a process share

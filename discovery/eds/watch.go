@@ -9,7 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/adsclient"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 type watch struct {

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // maxEntries limits the number of entries in a list. Each entry needs a resolver, and with the

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	program "github.com/understudy-lb/understudy/internal/options"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // Scheme is the scheme of the targets that this package resolves.

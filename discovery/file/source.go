@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/filewatch"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 var logger = grpclog.Component("understudy")

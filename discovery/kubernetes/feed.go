@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // source finds the endpoints of a target. It is comparable: equal sources find the same endpoints.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // This file decides which slices are in use. The code accesses neither the network nor the clock.

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Role returns the YAML manifests of a Role with the permissions that a target of this package

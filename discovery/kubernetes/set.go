@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // This file converts slices to an answer. The code accesses neither the network nor the clock.

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/printable"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Scheme is the scheme of the targets of this package. k8s is an alias.

@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const (

@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // familyDNS is a DNS server with one result for each address family. The result is an address,

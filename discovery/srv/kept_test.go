@@ -15,8 +15,8 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // twoHostDNS is a DNS server for synctest bubbles, with SRV records for the hosts a and b. The

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/core/names"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 const (

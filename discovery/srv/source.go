@@ -11,9 +11,9 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/core/names"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Scheme is the scheme of the targets that this package resolves.

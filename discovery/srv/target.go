@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const targetForm = "srv:///checkout.example.com, or srv:///_service._proto.example.com"

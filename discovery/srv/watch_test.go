@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 type nameServer struct {

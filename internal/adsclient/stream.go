@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/internal/core/ads"
-	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // run opens one stream after another. As elsewhere in gRPC, the backoff counts from the beginning

@@ -19,9 +19,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 	"github.com/understudy-lb/understudy/internal/topology"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 var (

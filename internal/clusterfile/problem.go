@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/understudy-lb/understudy/internal/envoy"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Problem is a mistake in a file.

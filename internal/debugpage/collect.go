@@ -9,7 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	prioritycore "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // policy returns the description of a policy. share is the policy's share of the channel's calls.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const maxStale = 4

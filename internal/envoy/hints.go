@@ -5,7 +5,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/understudy-lb/understudy/discovery"
-	whereabouts "github.com/understudy-lb/understudy/internal/location"
+	whereabouts "github.com/understudy-lb/understudy/internal/net/location"
 )
 
 // hintsKey is the key in filter_metadata under which an endpoint has its node and its topology

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // MaxProblems is the maximum number of problems that an Invalid lists. It only counts the others.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 const (

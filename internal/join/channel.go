@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

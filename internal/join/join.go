@@ -24,7 +24,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lastgood"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	estats "google.golang.org/grpc/experimental/stats"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{

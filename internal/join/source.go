@@ -10,7 +10,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lastgood"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Check validates the fields of values that are options. values is a program's options, or the

@@ -3,7 +3,7 @@ package options
 import (
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // HideText must hide secrets in a target, but not the values of this module's parameters.

@@ -3,7 +3,7 @@ package options
 import (
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
 // Settings are the settings of a channel's policies. The zero value means gRFC A56's defaults.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/location"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/net/location"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 func (o Option) parse(text string) (value any, err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 	"github.com/understudy-lb/understudy/internal/topology"
 	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"

@@ -10,9 +10,9 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/join"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Follow runs the sources of a target without a channel. Until stop is called, it calls onState

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/options"
 )
 

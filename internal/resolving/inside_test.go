@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/options"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
 type zone struct {

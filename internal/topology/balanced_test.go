@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
 // describeGroups describes groups and the percentage of calls that each locality gets, as in

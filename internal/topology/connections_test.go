@@ -22,7 +22,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/topology"
 )

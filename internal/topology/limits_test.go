@@ -9,7 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

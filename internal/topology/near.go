@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/options"
 )
 

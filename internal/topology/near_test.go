@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
 // nearLocality parses "region/zone*weight:=address@node>zone>n=node address!". ">" begins a hint,

@@ -26,7 +26,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Tree is what a resolver sends to a channel in an update.

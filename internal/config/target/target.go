@@ -14,9 +14,9 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // targets accepts targets and says what is wrong with the others. It advises only what it accepts:

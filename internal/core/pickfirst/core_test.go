@@ -9,8 +9,8 @@ import (
 	"time"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 func TestScenarios(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Brief returns err as a short text:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Spec describes a policy. C is its configuration, a type of package lbconfig.

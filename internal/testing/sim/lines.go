@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/grpclog"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // currentWorld is the world whose log lines handleLog checks. Only one world runs at a time.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	_ "github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 const service = "sim"

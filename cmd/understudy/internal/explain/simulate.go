@@ -13,7 +13,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

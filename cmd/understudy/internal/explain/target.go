@@ -13,10 +13,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/resolving"
 	"github.com/understudy-lb/understudy/internal/topology"
-	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // ErrNoAnswer is returned by Run if there are no endpoints for a target.

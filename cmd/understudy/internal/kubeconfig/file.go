@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // maxFile limits the size in bytes of a file and of a plugin's output.

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 var logger = grpclog.Component("understudy")

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 type limitError struct {

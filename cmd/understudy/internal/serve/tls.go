@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 // TLS names the PEM files of a server's certificate. They are read for each connection, so that a

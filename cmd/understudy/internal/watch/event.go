@@ -9,7 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/debugpage"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Event is one line of the output with -o json. docs/watch.md describes its fields.

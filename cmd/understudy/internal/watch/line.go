@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/width"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // tone adds the colour of a certain meaning, such as good or bad, to a text.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/debugpage"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Limits for a debug page, because the server may be hostile. Within these limits, a page takes

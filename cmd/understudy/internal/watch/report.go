@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 type reporter interface {

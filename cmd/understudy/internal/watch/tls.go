@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/understudy-lb/understudy/internal/xnet"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
 // TLS configures which connections use TLS.

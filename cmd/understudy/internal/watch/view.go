@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/debugpage"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const minColumns = 20 // columns of the view; a narrower terminal shows only its left part

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/understudy-lb/understudy/internal/debugpage"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 func countStates(p *debugpage.Policy, counts map[string]int, depth int) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/location"
+	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
 // Options must take precedence over the environment, which must take precedence over the source.

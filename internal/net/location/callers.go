@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const maxZones = 1000

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/understudy-lb/understudy/internal/lb/serial"
-	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 var grpcLog = grpclog.Component("understudy")
