@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/understudy-lb/understudy/internal/config/options"
 	accept "github.com/understudy-lb/understudy/internal/config/target"
-	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 

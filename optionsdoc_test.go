@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 func TestEachOptionIsDocumented(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 func TestDocumentListsRecommendedOptions(t *testing.T) {

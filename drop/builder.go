@@ -34,8 +34,8 @@ package drop
 import (
 	"google.golang.org/grpc/balancer"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // Name is the name of the policy.

@@ -8,10 +8,10 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 

@@ -8,8 +8,8 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{

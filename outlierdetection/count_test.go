@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 

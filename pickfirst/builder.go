@@ -29,8 +29,8 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/serviceconfig"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // Name is the policy's name in service configs.

@@ -72,8 +72,8 @@ package priority
 import (
 	"google.golang.org/grpc/balancer"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // Name is the policy's name in service configs.

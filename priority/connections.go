@@ -3,9 +3,9 @@ package priority
 import (
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // singleConnection returns the children that have at most one connection. When a server closes

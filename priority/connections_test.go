@@ -5,8 +5,8 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 func TestConnectionsOfChild(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 var inUseMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{

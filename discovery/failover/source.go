@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	program "github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
-	program "github.com/understudy-lb/understudy/internal/options"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 const (

@@ -87,9 +87,9 @@ var rank = map[string]int{
 
 	"hierarchy": 1,
 
-	"internal/lb/shell":    2,
-	"internal/lb/weighted": 3,
-	"internal/lbconfig":    1,
+	"internal/lb/shell":        2,
+	"internal/lb/weighted":     3,
+	"internal/config/lbconfig": 1,
 
 	"internal/config/serviceconfig": 1,
 

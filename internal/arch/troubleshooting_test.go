@@ -18,7 +18,7 @@ var invisiblePaths = []string{
 	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",
 	"internal/debugpage/",
-	"internal/options/table.go",
+	"internal/config/options/table.go",
 	"cmd/understudy/internal/demo/",
 }
 

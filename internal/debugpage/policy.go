@@ -8,10 +8,10 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	prioritycore "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	_ "github.com/understudy-lb/understudy/drop"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/topology"
 	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/location"
-	"github.com/understudy-lb/understudy/internal/options"
 )
 
 type clientLocation struct {

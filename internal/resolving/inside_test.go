@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/location"
-	"github.com/understudy-lb/understudy/internal/options"
 )
 
 type bundle struct {

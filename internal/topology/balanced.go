@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
 

@@ -21,7 +21,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 
-	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/topology"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/location"
-	"github.com/understudy-lb/understudy/internal/options"
 )
 
 // Near configures which endpoints of a priority are preferred because of their location. The zero

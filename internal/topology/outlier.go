@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 )
 
 // OutlierDetection is the configuration of outlier detection (gRFC A50) that a cluster contains. It

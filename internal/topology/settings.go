@@ -1,8 +1,8 @@
 package topology
 
 import (
-	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 // Settings are the settings of the policies in a tree. PickFirst must not change while a channel

@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 const million = lbconfig.Million

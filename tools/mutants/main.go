@@ -47,7 +47,7 @@ var furtherTests = map[string][]string{
 	"internal/lb/edf":                  {"./internal/lb/weighted", "./weightedroundrobin", "./weightedtarget"},
 	"internal/lb/inorder":              {"./weightedtarget", "./weightedroundrobin", "./internal/topology"},
 	"internal/lastgood":                {"./internal/join"},
-	"internal/lbconfig":                {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop"},
+	"internal/config/lbconfig":         {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop"},
 	"internal/resolving":               {"./internal/join", "./discovery/..."},
 }
 

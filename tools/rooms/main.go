@@ -51,7 +51,7 @@ var groups = []group{
 	{title: "the contract of sources", rooms: []string{"discovery"}, row: 6, left: 20, right: 340},
 	{title: "pure cores: they decide, without clock, locks or gRPC", rooms: []string{"internal/core/..."}, row: 7, left: 20, right: 940},
 	{title: "used by all except the cores", rooms: []string{
-		"internal/config/serviceconfig", "internal/config/target", "internal/lbconfig", "internal/options", "internal/net/location", "internal/lb/stateattr", "hierarchy", "internal/lb/hierarchy",
+		"internal/config/serviceconfig", "internal/config/target", "internal/config/lbconfig", "internal/config/options", "internal/net/location", "internal/lb/stateattr", "hierarchy", "internal/lb/hierarchy",
 		"internal/lb/inorder", "internal/lb/live", "internal/net/pings", "internal/text/printable", "internal/lb/serial", "internal/net/xnet",
 	}, row: 8, left: 20, right: 940, base: true},
 }

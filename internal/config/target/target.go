@@ -14,8 +14,8 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
-	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/serviceconfig"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/internal/clusterfile"
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 

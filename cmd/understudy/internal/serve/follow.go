@@ -15,9 +15,9 @@ import (
 	_ "github.com/understudy-lb/understudy"                      // registers the targets of this project
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/cds"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
-	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/resolving"
 	"github.com/understudy-lb/understudy/internal/topology"
 )

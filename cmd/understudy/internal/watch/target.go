@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery/eds"
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 func TestDocumentHasTable(t *testing.T) {
-	page, err := os.ReadFile("../../docs/options.md")
+	page, err := os.ReadFile("../../../docs/options.md")
 	if err != nil {
 		t.Fatal(err)
 	}

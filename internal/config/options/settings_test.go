@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 func TestParseSettings(t *testing.T) {

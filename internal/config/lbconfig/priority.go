@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 // Priority configures understudy_priority (gRFC A56, "LB Policy Configuration").

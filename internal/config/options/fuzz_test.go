@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 // FuzzSettings checks that options given as text either result in valid settings, the same ones
