@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
@@ -247,7 +247,7 @@ func TestPriorityWithFewCalls(t *testing.T) {
 // time.
 func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 	const interval = 10 * time.Second
-	detection, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
+	detection, _, err := messages.ReadOutlierDetection(&clusterv3.OutlierDetection{
 		MaxEjectionPercent:         wrapperspb.UInt32(20),
 		EnforcingFailurePercentage: wrapperspb.UInt32(100),
 	})

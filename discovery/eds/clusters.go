@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/adsclient"
-	"github.com/understudy-lb/understudy/internal/cds"
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -150,7 +150,7 @@ func (h *clusterWatch) logNotes(g *cds.Graph) {
 		if k.Cluster == nil || len(k.Cluster.Notes) == 0 {
 			continue
 		}
-		if text := (&envoy.Invalid{Problems: k.Cluster.Notes}).Error(); h.lastNotes[name] != text {
+		if text := (&messages.Invalid{Problems: k.Cluster.Notes}).Error(); h.lastNotes[name] != text {
 			h.lastNotes[name] = text
 			logger.Warningf("eds: cluster %q: %s", name, printable.Text(text))
 		}

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/adsclient"
-	"github.com/understudy-lb/understudy/internal/cds"
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
@@ -162,8 +162,8 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 func readResource(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
-		answer, unused, err := envoy.Read(m)
-		answer.Notes = envoy.Texts(unused, nil)
+		answer, unused, err := messages.Read(m)
+		answer.Notes = messages.Texts(unused, nil)
 		return &answer, err
 	case *clusterv3.Cluster:
 		return cds.Read(m)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/discovery/eds"
-	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/clusterfile"
-	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 )
 
 // fileReader watches and reads a file for all channels that use it. If each of 1,000 channels had

@@ -12,10 +12,10 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
-	"github.com/understudy-lb/understudy/internal/cds"
-	"github.com/understudy-lb/understudy/internal/clusterfile"
-	"github.com/understudy-lb/understudy/internal/envoy"
-	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
 	"github.com/understudy-lb/understudy/internal/text/printable"
@@ -184,8 +184,8 @@ type positionFinder struct {
 
 // explain returns a function that adds the position in the file to an error in a cluster's
 // endpoints.
-func (e positionFinder) explain(cluster string) func(*envoy.Invalid) error {
-	return func(invalid *envoy.Invalid) error {
+func (e positionFinder) explain(cluster string) func(*messages.Invalid) error {
+	return func(invalid *messages.Invalid) error {
 		if doc := e.Load(); doc != nil {
 			return doc.ExplainEndpoints(cluster, invalid)
 		}

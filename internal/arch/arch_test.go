@@ -105,7 +105,7 @@ var rank = map[string]int{
 
 	"internal/topology": 3,
 
-	"internal/envoy": 4,
+	"internal/envoy/messages": 4,
 
 	"internal/join":     4,
 	"internal/lastgood": 4,
@@ -118,8 +118,8 @@ var rank = map[string]int{
 	"discovery/kubernetes": 6,
 	"discovery/srv":        6,
 
-	"internal/cds":         7,
-	"internal/clusterfile": 7,
+	"internal/envoy/cds":         7,
+	"internal/envoy/clusterfile": 7,
 
 	// The following sources can send lists of clusters.
 	"discovery/eds":  8,

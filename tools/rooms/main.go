@@ -39,7 +39,7 @@ var groups = []group{
 	{title: "the live page", rooms: []string{"debug", "internal/debugpage"}, row: 1, left: 700, right: 940},
 	{title: "sources of endpoints", rooms: []string{
 		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv",
-		"internal/adsclient", "internal/cds", "internal/clusterfile", "internal/envoy", "internal/filewatch",
+		"internal/envoy/adsclient", "internal/envoy/cds", "internal/envoy/clusterfile", "internal/envoy/messages", "internal/envoy/filewatch",
 	}, row: 2, left: 20, right: 340},
 	{title: "the resolver of a target", rooms: []string{"internal/resolving"}, row: 3, left: 20, right: 340},
 	{title: "which source waits for which", rooms: []string{"internal/join", "internal/lastgood", "internal/awaiting"}, row: 4, left: 20, right: 340},

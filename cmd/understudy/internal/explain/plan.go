@@ -11,8 +11,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/clusterfile"
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
@@ -77,7 +77,7 @@ func treeOf(i int, mechanism clusterfile.Mechanism, settings topology.Settings, 
 		}
 		tree = topology.Targets([]topology.Target{target})
 	} else {
-		answer, unusedFields, err := envoy.Read(mechanism.Endpoints)
+		answer, unusedFields, err := messages.Read(mechanism.Endpoints)
 		if err != nil {
 			return tree, nil, err
 		}
@@ -168,7 +168,7 @@ func (r *Result) add(i int, mechanism clusterfile.Mechanism, first int, isAggreg
 		}
 		r.Endpoints = append(r.Endpoints, e)
 	}
-	for _, d := range envoy.Drops(mechanism.Endpoints) {
+	for _, d := range messages.Drops(mechanism.Endpoints) {
 		r.Drops = append(r.Drops, Drop{d.Category, d.PerMillion, cluster})
 	}
 }
@@ -176,19 +176,19 @@ func (r *Result) add(i int, mechanism clusterfile.Mechanism, first int, isAggreg
 func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
 	for _, locality := range cluster.GetEndpoints() {
 		for _, lbEndpoint := range locality.GetLbEndpoints() {
-			addresses := envoy.Addresses(lbEndpoint)
+			addresses := messages.Addresses(lbEndpoint)
 			if len(addresses) == 0 {
 				addresses = []string{"no address"}
 			}
 			e := Endpoint{
 				Address:             addresses[0],
 				AdditionalAddresses: addresses[1:],
-				Locality:            envoy.LocalityName(locality.GetLocality()),
+				Locality:            messages.LocalityName(locality.GetLocality()),
 				LocalityWeight:      locality.GetLoadBalancingWeight().GetValue(),
 				Priority:            locality.GetPriority(),
-				Weight:              envoy.Weight(lbEndpoint),
+				Weight:              messages.Weight(lbEndpoint),
 			}
-			if !envoy.Healthy(lbEndpoint) {
+			if !messages.Healthy(lbEndpoint) {
 				e.Health = lbEndpoint.GetHealthStatus().String()
 			}
 			list = append(list, e)

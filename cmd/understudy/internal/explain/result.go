@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 )
 
 // Results is the output with -o json for a file with a list of clusters.

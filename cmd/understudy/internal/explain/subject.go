@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/clusterfile"
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
@@ -96,7 +96,7 @@ func (s *explanation) has(name string) bool {
 			return true
 		}
 		for _, l := range p.Endpoints.GetEndpoints() {
-			if isLocality(name, envoy.LocalityName(l.GetLocality())) {
+			if isLocality(name, messages.LocalityName(l.GetLocality())) {
 				return true
 			}
 		}

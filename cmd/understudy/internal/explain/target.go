@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
-	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/resolving"
@@ -128,7 +128,7 @@ func (s *explanation) add(state join.MechanismState) error {
 		}
 		mechanism.OutlierDetection = o
 	}
-	cluster, leftOut, err := envoy.Write(mechanism.Cluster, state.Answer)
+	cluster, leftOut, err := messages.Write(mechanism.Cluster, state.Answer)
 	if err != nil {
 		return errors.New(prefix + err.Error())
 	}

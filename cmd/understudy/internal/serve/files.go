@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/clusterfile"
-	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 )
 
 var extensions = []string{".yaml", ".yml", ".json"}

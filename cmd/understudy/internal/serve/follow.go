@@ -14,9 +14,9 @@ import (
 
 	_ "github.com/understudy-lb/understudy"                      // registers the targets of this project
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
-	"github.com/understudy-lb/understudy/internal/cds"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/resolving"
 	"github.com/understudy-lb/understudy/internal/topology"
@@ -113,8 +113,8 @@ func (f *followedTargets) receive(t *followedTarget, state join.State) {
 	if len(answers) > 0 {
 		var leftOut []string
 		var err error
-		if cluster, leftOut, err = envoy.Write(t.name, answers...); err == nil {
-			err = envoy.Validate(cluster)
+		if cluster, leftOut, err = messages.Write(t.name, answers...); err == nil {
+			err = messages.Validate(cluster)
 		}
 		if err != nil {
 			cluster, problems = nil, append(problems, err.Error())

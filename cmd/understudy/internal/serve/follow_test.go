@@ -12,7 +12,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 func failoverTarget(dir string) string {
@@ -132,7 +132,7 @@ func TestFromServesEveryAddressOrFails(t *testing.T) {
 		for _, locality := range c.GetEndpoints() {
 			got = append(got, fmt.Sprint(locality.GetPriority()))
 			for _, e := range locality.GetLbEndpoints() {
-				got = append(got, envoy.Addresses(e)...)
+				got = append(got, messages.Addresses(e)...)
 			}
 		}
 		if strings.Join(got, " ") != want {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 )
 
 type slowStore struct{ started chan bool }

@@ -20,8 +20,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/understudy-lb/understudy/internal/cds"
-	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 // store keeps the served clusters in a directory. After a restart, a cluster is served from this
@@ -148,7 +148,7 @@ func parseEntry(data []byte) (entry, error) {
 		e.parsed = newClusterConfig(e.parsed.config)
 		return e, nil
 	}
-	return e, envoy.Validate(e.parsed.endpoints)
+	return e, messages.Validate(e.parsed.endpoints)
 }
 
 // save makes the directory hold exactly these clusters, unless ctx ends first. The next call

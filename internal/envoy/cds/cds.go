@@ -1,0 +1,314 @@
+// Package cds reads those fields of Envoy's v3 Cluster that define its endpoints. docs/xds.md lists
+// them.
+package cds
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	typev3 "github.com/cncf/xds/go/xds/type/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// Kind is the type of a cluster.
+type Kind int
+
+const (
+	// Static clusters list their endpoints in Assignment.
+	Static Kind = iota
+	// StrictDNS clusters list their endpoints in Assignment. An endpoint with a host name is
+	// replaced by one endpoint for each address of the host.
+	StrictDNS
+	// LogicalDNS clusters have the addresses of Host (gRFC A37).
+	LogicalDNS
+	// EDS clusters get their endpoints over EDS, under the name in Service.
+	EDS
+	// Aggregate clusters have the endpoints of Children, in this order (gRFC A37).
+	Aggregate
+)
+
+// Cluster is a parsed Cluster resource.
+type Cluster struct {
+	Name        string
+	Kind        Kind
+	Assignment  *endpointv3.ClusterLoadAssignment // its cluster name defaults to Name
+	answer      discovery.Answer
+	answerNotes []messages.Problem // notes about ignored fields of Assignment
+	Host        string             // host:port
+	Service     string
+	Children    []string
+	// OutlierDetection is nil for an aggregate, and for a cluster that does not configure it.
+	OutlierDetection *topology.OutlierDetection
+	// Notes lists the ignored fields of the cluster.
+	Notes []messages.Problem
+}
+
+// Read parses a cluster. Its error is an *messages.Invalid.
+func Read(c *clusterv3.Cluster) (*Cluster, error) {
+	r := reader{message: c, cluster: &Cluster{Name: c.GetName()}}
+	r.checkName("name", c.GetName())
+	r.readKind()
+	if r.problems.Err() == nil && r.cluster.Kind != Aggregate { // the policy of an aggregate is ignored (gRFC A75)
+		r.checkPolicy()
+	}
+	r.readOutlierDetection()
+	if err := r.problems.Err(); err != nil {
+		return nil, err
+	}
+	r.cluster.Notes = r.notes()
+	return r.cluster, nil
+}
+
+type reader struct {
+	message  *clusterv3.Cluster
+	cluster  *Cluster
+	problems messages.Invalid
+
+	outlierNotes []messages.Problem
+}
+
+func (r *reader) checkName(path, name string) {
+	if problem := NameProblem(name); problem != "" {
+		r.problems.Add(path, "%s", problem)
+	}
+}
+
+// NameProblem describes why the name of a cluster is invalid, or returns "" if it is valid.
+func NameProblem(name string) string {
+	switch {
+	case name == "":
+		return "a cluster has no name"
+	case strings.HasPrefix(name, "xdstp:"):
+		return fmt.Sprintf("%.100q is an xdstp: name, which is not supported", name)
+	}
+	return ""
+}
+
+// supportedTypes is the part of an error that lists the supported cluster types.
+const supportedTypes = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
+
+func (r *reader) readKind() {
+	if custom := r.message.GetClusterType(); custom != nil {
+		r.readAggregate(custom)
+		return
+	}
+	switch kind := r.message.GetType(); kind {
+	case clusterv3.Cluster_STATIC:
+		r.cluster.Kind = Static
+		r.readAssignment()
+	case clusterv3.Cluster_STRICT_DNS:
+		r.cluster.Kind = StrictDNS
+		r.readAssignment()
+	case clusterv3.Cluster_LOGICAL_DNS:
+		r.cluster.Kind = LogicalDNS
+		r.readHost()
+	case clusterv3.Cluster_EDS:
+		r.cluster.Kind = EDS
+		r.readService()
+	default:
+		r.problems.Add("type", "type %v is not supported, %s", kind, supportedTypes)
+	}
+}
+
+// aggregateName is the extension name that Envoy and gRPC require in an aggregate (gRFC A37).
+const aggregateName = "envoy.clusters.aggregate"
+
+func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
+	if name := custom.GetName(); name != aggregateName {
+		r.problems.Add("cluster_type.name", "cluster_type %.100q is not supported, %s", name, supportedTypes)
+		return
+	}
+	r.cluster.Kind = Aggregate
+	var config aggregatev3.ClusterConfig
+	if err := custom.GetTypedConfig().UnmarshalTo(&config); err != nil {
+		r.problems.Add("cluster_type.typed_config", "want a %s: %v", config.ProtoReflect().Descriptor().FullName(), err)
+		return
+	}
+	if len(config.GetClusters()) == 0 {
+		r.problems.Add("cluster_type.typed_config", "the aggregate cluster names no clusters")
+	}
+	for _, name := range config.GetClusters() {
+		if r.checkName("cluster_type.typed_config", name); r.problems.Err() != nil {
+			return
+		}
+	}
+	r.cluster.Children = config.GetClusters()
+}
+
+func (r *reader) readService() {
+	config := r.message.GetEdsClusterConfig()
+	switch source := config.GetEdsConfig().GetConfigSourceSpecifier().(type) {
+	case nil, *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
+	default:
+		r.problems.Add("eds_cluster_config.eds_config", "endpoints by %s are not supported, want ads or self", strings.TrimPrefix(fmt.Sprintf("%T", source), "*corev3.ConfigSource_"))
+	}
+	if r.cluster.Service = config.GetServiceName(); r.cluster.Service == "" {
+		r.cluster.Service = r.cluster.Name
+		return
+	}
+	r.checkName("eds_cluster_config.service_name", r.cluster.Service)
+}
+
+func (r *reader) readAssignment() {
+	given := r.message.GetLoadAssignment()
+	if given == nil {
+		r.problems.Add("load_assignment", "load_assignment is missing")
+		return
+	}
+	r.cluster.Assignment = withClusterName(given, r.cluster.Name)
+	var err error
+	r.cluster.answer, r.cluster.answerNotes, err = messages.Read(r.cluster.Assignment)
+	r.addWithin("load_assignment", err)
+}
+
+// withClusterName returns the assignment, or a copy with the given cluster name if it has none.
+func withClusterName(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
+	if given.GetClusterName() != "" {
+		return given
+	}
+	return &endpointv3.ClusterLoadAssignment{
+		ClusterName:    name,
+		Endpoints:      given.GetEndpoints(),
+		NamedEndpoints: given.GetNamedEndpoints(),
+		Policy:         given.GetPolicy(),
+	}
+}
+
+// readOutlierDetection reads the outlier_detection of a cluster. The field of an aggregate is only
+// validated, because it does not apply to the clusters of the aggregate (gRFCs A50 and A75).
+func (r *reader) readOutlierDetection() {
+	given := r.message.GetOutlierDetection()
+	if given == nil {
+		return
+	}
+	read, notes, err := messages.ReadOutlierDetection(given)
+	r.addWithin("outlier_detection", err)
+	if r.cluster.Kind != Aggregate {
+		r.cluster.OutlierDetection, r.outlierNotes = read, notes
+	}
+}
+
+func (r *reader) addWithin(prefix string, err error) {
+	if invalid, ok := errors.AsType[*messages.Invalid](err); ok {
+		for _, p := range invalid.Problems {
+			r.problems.Add(p.Within(prefix).Path, "%s", p.Text)
+		}
+	}
+}
+
+func (r *reader) readHost() {
+	const path = "load_assignment"
+	localities := r.message.GetLoadAssignment().GetEndpoints()
+	if len(localities) != 1 {
+		r.problems.Add(path, "a LOGICAL_DNS cluster has %d localities, want one", len(localities))
+		return
+	}
+	if n := len(localities[0].GetLbEndpoints()); n != 1 {
+		r.problems.Add(path+".endpoints[0]", "a LOGICAL_DNS cluster has %d endpoints, want one", n)
+		return
+	}
+	const addressPath = path + ".endpoints[0].lb_endpoints[0].endpoint.address"
+	socket := localities[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
+	switch {
+	case socket == nil:
+		r.problems.Add(addressPath, "the endpoint of a LOGICAL_DNS cluster has no socket_address")
+	case socket.GetResolverName() != "":
+		r.problems.Add(addressPath+".socket_address.resolver_name", "resolver_name is not supported")
+	case socket.GetAddress() == "" || strings.ContainsAny(socket.GetAddress(), "/?#%, "):
+		r.problems.Add(addressPath+".socket_address.address", "address %.100q is not a host name", socket.GetAddress())
+	case socket.GetPortValue() == 0 || socket.GetPortValue() > 65535:
+		r.problems.Add(addressPath+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
+	default:
+		r.cluster.Host = net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))
+	}
+}
+
+// unnotedFields lists the fields that cause no note: supported fields, and fields that only concern
+// Envoy's own connections.
+var unnotedFields = []protoreflect.Name{
+	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
+	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
+	"http2_protocol_options", "protocol_selection", "wait_for_warm_on_init", "track_cluster_stats",
+	"outlier_detection",
+}
+
+func (r *reader) notes() []messages.Problem {
+	var notes []messages.Problem
+	switch {
+	case r.cluster.OutlierDetection != nil:
+		for _, p := range r.outlierNotes {
+			notes = append(notes, p.Within("outlier_detection"))
+		}
+	case r.message.GetOutlierDetection() != nil:
+		notes = append(notes, messages.Problem{Path: "outlier_detection", Text: "outlier_detection has no effect in an aggregate, want it in the clusters that it names"})
+	}
+	r.message.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if name := field.Name(); !slices.Contains(unnotedFields, name) {
+			notes = append(notes, messages.Problem{Path: string(name), Text: string(name) + " has no effect"})
+		}
+		return true
+	})
+	slices.SortStableFunc(notes, func(a, b messages.Problem) int { return strings.Compare(a.Path, b.Path) })
+	return notes[:min(len(notes), messages.MaxProblems)]
+}
+
+// weightedRoundRobin is the name of the policy that every cluster uses (gRFC A34).
+const weightedRoundRobin = "understudy_weighted_round_robin"
+
+// checkPolicy adds a problem unless the cluster uses weighted round robin: as the lb_policy
+// ROUND_ROBIN, or as an entry of load_balancing_policy (gRFC A52).
+func (r *reader) checkPolicy() {
+	const want = "want ROUND_ROBIN, which is weighted"
+	list := r.message.GetLoadBalancingPolicy()
+	if list == nil {
+		if p := r.message.GetLbPolicy(); p != clusterv3.Cluster_ROUND_ROBIN {
+			r.problems.Add("lb_policy", "lb_policy %v is not supported, %s", p, want)
+		}
+		return
+	}
+	var given []string
+	for _, p := range list.GetPolicies() {
+		config := p.GetTypedExtensionConfig().GetTypedConfig()
+		if isRoundRobin(config) {
+			return
+		}
+		given = append(given, config.GetTypeUrl()[strings.LastIndexByte(config.GetTypeUrl(), '/')+1:])
+	}
+	r.problems.Add("load_balancing_policy", "none of the policies is supported (%.300s), %s", strings.Join(given, ", "), want)
+}
+
+func isRoundRobin(config *anypb.Any) bool {
+	var locality wrrlocalityv3.WrrLocality
+	var typedStruct typev3.TypedStruct
+	switch {
+	case config.MessageIs(&roundrobinv3.RoundRobin{}):
+		return true
+	case config.MessageIs(&locality):
+		if config.UnmarshalTo(&locality) != nil {
+			return false
+		}
+		for _, p := range locality.GetEndpointPickingPolicy().GetPolicies() {
+			if inner := p.GetTypedExtensionConfig().GetTypedConfig(); !inner.MessageIs(&locality) && isRoundRobin(inner) {
+				return true
+			}
+		}
+	case config.MessageIs(&typedStruct):
+		return config.UnmarshalTo(&typedStruct) == nil && strings.HasSuffix(typedStruct.GetTypeUrl(), "/"+weightedRoundRobin)
+	}
+	return false
+}

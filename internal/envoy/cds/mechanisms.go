@@ -1,0 +1,211 @@
+package cds
+
+import (
+	"fmt"
+	"net/url"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// Maker creates discovery mechanisms from clusters. Its exported fields must be set before use. It
+// is not safe for concurrent use.
+type Maker struct {
+	// Target is the channel's target. Its options also apply to the sources that Maker creates.
+	Target *discovery.Target
+	// EDS returns the source of a ClusterLoadAssignment.
+	EDS func(service string) (discovery.Source, error)
+	// Scope identifies a management server. EDS sources with different scopes are never equal, so that
+	// the endpoints of two servers are not mixed.
+	Scope int
+
+	previous map[string]discovery.Source // the sources that the last call of Mechanisms used, by key
+	current  map[string]discovery.Source // the sources that the current call uses, by key
+}
+
+// DNS holds the default settings for periodic lookups of the names in clusters.
+var DNS = discovery.Refresh{RemoveAfter: 2}
+
+// Known is the state of a cluster.
+type Known struct {
+	// Cluster is nil if the cluster has not been received yet, or if Err is set.
+	Cluster *Cluster
+	Err     error
+	// NoEndpoints, if set, refuses the endpoints of the cluster, which then keeps the last ones.
+	NoEndpoints error
+	// Explain adds details for the author of the cluster to an error. It may be nil.
+	Explain func(*messages.Invalid) error
+}
+
+// Graph is the result of resolving a cluster. It must not be modified.
+type Graph struct {
+	List  []clusters.Entry
+	Known map[string]Known
+	Asked []string // names of the clusters that were requested, in this order
+}
+
+// Resolve resolves a cluster and its descendants (gRFC A37).
+func Resolve(first string, lookup func(name string) Known) *Graph {
+	g := &Graph{Known: make(map[string]Known)}
+	g.List, g.Asked = clusters.Resolve(first, func(name string) clusters.Cluster {
+		k := lookup(name)
+		g.Known[name] = k
+		switch {
+		case k.Err != nil:
+			return clusters.Cluster{Err: k.Err}
+		case k.Cluster == nil:
+			return clusters.Cluster{Waiting: true}
+		}
+		return clusters.Cluster{Children: k.Cluster.Children}
+	})
+	return g
+}
+
+// Mechanisms returns the discovery mechanisms of a resolved cluster. There is at least one. explain
+// returns the error of an entry with more details, and may be nil.
+func (m *Maker) Mechanisms(g *Graph, explain func(clusters.Entry) error) (mechanisms []discovery.Mechanism) {
+	m.current = make(map[string]discovery.Source)
+	for _, e := range g.List {
+		mechanism := discovery.Mechanism{Name: e.Name, Source: m.source(e, g.Known[e.Name], explain)}
+		if c := g.Known[e.Name].Cluster; c != nil {
+			mechanism.OutlierDetection = c.OutlierDetection.JSON()
+		}
+		mechanisms = append(mechanisms, mechanism)
+	}
+	m.previous = m.current
+	return mechanisms
+}
+
+func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) error) discovery.Source {
+	switch {
+	case e.Waiting:
+		return waitingSource{}
+	case e.Err != nil && explain != nil:
+		return failingSource(explain(e).Error())
+	case e.Err != nil:
+		return failingSource(e.Err.Error())
+	case k.NoEndpoints != nil:
+		return failingSource(k.NoEndpoints.Error())
+	}
+	c := k.Cluster
+	switch c.Kind {
+	case EDS:
+		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), func() (discovery.Source, error) { return m.EDS(c.Service) })
+	case LogicalDNS:
+		return m.dns(c.Host)
+	case StrictDNS:
+		return m.reuse(contentKey("strict", c), func() (discovery.Source, error) { return m.strict(c, k.Explain), nil })
+	default:
+		return m.reuse(contentKey("static", c), func() (discovery.Source, error) { return staticSource{c, k.Explain}, nil })
+	}
+}
+
+// contentKey returns a key for the endpoints of a cluster. When another cluster is edited, the key
+// and therefore the source stay the same, so the names are not looked up again.
+func contentKey(kind string, c *Cluster) string {
+	if c.answer.Identity == "" { // the cluster cannot be encoded
+		return fmt.Sprintf("%s %p", kind, c)
+	}
+	return fmt.Sprintf("%s %q %s", kind, c.Name, c.answer.Identity)
+}
+
+func (m *Maker) reuse(key string, create func() (discovery.Source, error)) discovery.Source {
+	if s, ok := m.current[key]; ok {
+		return s
+	}
+	s, ok := m.previous[key]
+	if !ok {
+		created, err := create()
+		if err != nil {
+			return failingSource(err.Error())
+		}
+		s = &comparableSource{created}
+	}
+	m.current[key] = s
+	return s
+}
+
+// comparableSource wraps a source. A *comparableSource is comparable, whereas a source need not be.
+type comparableSource struct{ discovery.Source }
+
+// Size returns the approximate size in bytes, for the store that keeps the answers of idle
+// channels.
+func (o *comparableSource) Size() int {
+	if sized, ok := o.Source.(interface{ Size() int }); ok {
+		return sized.Size()
+	}
+	return 500
+}
+
+// Reach marks the options that apply to the sources of clusters as used. Otherwise, they would be
+// reported as having no effect.
+func Reach(t *discovery.Target) {
+	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
+		_, _ = t.Mechanisms(nil, resolver.Target{URL: u}) // creates sources, but does not start them
+	}
+}
+
+// dns returns the source that looks up a DNS name. It uses the source of a failover target, because
+// this source supports proxies.
+func (m *Maker) dns(host string) discovery.Source {
+	return m.reuse("dns "+host, func() (discovery.Source, error) {
+		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
+		mechanisms, err := m.Target.Mechanisms(nil, resolver.Target{URL: url.URL{
+			Scheme: failover.Scheme, Path: "/dns:///" + host, RawPath: "/" + list,
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return mechanisms[0].Source, nil
+	})
+}
+
+// staticSource is a source that sends a single answer.
+type staticSource struct {
+	cluster *Cluster
+	explain func(*messages.Invalid) error
+}
+
+func (s staticSource) Size() int { return topology.Size(&s.cluster.answer) }
+
+func (s staticSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	_ = r.Update(s.cluster.answerWith(s.explain)) // not sent again, because an edited cluster gets a new source
+	return discovery.Started{}, nil
+}
+
+func (staticSource) Check(bool) error { return nil }
+
+// answerWith returns the answer of a cluster that lists its endpoints. explain adds details to the
+// notes of the answer, and may be nil.
+func (c *Cluster) answerWith(explain func(*messages.Invalid) error) discovery.Answer {
+	a := c.answer
+	a.Notes = messages.Texts(c.answerNotes, explain)
+	return a
+}
+
+type failingSource string
+
+func (f failingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	r.Fail(f)
+	return discovery.Started{}, nil
+}
+
+// Check returns nil, because an invalid cluster must fail only its own discovery mechanism.
+func (failingSource) Check(bool) error { return nil }
+
+func (f failingSource) Error() string { return string(f) }
+
+// waitingSource is the source of a cluster that has not been received yet.
+type waitingSource struct{}
+
+func (waitingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	r.Trying("waiting for the cluster")
+	return discovery.Started{}, nil
+}
+
+func (waitingSource) Check(bool) error { return nil }

@@ -1,0 +1,372 @@
+package cds
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/core/names"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/join"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+var (
+	logger         = grpclog.Component("understudy")
+	errNoAddresses = errors.New("its resolver returned no addresses")
+)
+
+// strictSource is the source of a STRICT_DNS cluster. Each address of a host name becomes an
+// endpoint with the weight of the name.
+type strictSource struct {
+	cluster *Cluster
+	explain func(*messages.Invalid) error
+	hosts   []string
+	sources []discovery.Source
+}
+
+func (m *Maker) strict(c *Cluster, explain func(*messages.Invalid) error) discovery.Source {
+	s := &strictSource{cluster: c, explain: explain}
+	seen := make(map[string]bool)
+	for _, p := range c.answer.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				if host := hostOf(e); host != "" && !seen[host] {
+					seen[host] = true
+					s.hosts, s.sources = append(s.hosts, host), append(s.sources, m.dns(host))
+				}
+			}
+		}
+	}
+	if len(s.hosts) == 0 {
+		return staticSource{c, explain}
+	}
+	return s
+}
+
+func (s *strictSource) Size() int {
+	const name = 500
+	return name*len(s.hosts) + topology.Size(&s.cluster.answer)
+}
+
+// hostOf returns the host:port of an endpoint with a host name, or "" if its first address is an IP
+// address or a Unix socket.
+func hostOf(e discovery.Endpoint) string {
+	if len(e.Addresses) == 0 {
+		return ""
+	}
+	address := e.Addresses[0]
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || strings.HasPrefix(address, "unix:") {
+		return ""
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return ""
+	}
+	return address
+}
+
+func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	r.Trying("looking up " + printable.Count(len(s.hosts), "name", "names"))
+	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(s.initialNames(r.Remembered()), len(s.literalAddresses()) > 0)}
+	for i, source := range s.sources {
+		p := &nameLookup{w, i}
+		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
+		if err != nil { // the lookups of the other names must go on
+			p.fail(err)
+			started = discovery.Started{}
+		}
+		w.names = append(w.names, started)
+	}
+	w.events.Do(func() {
+		w.started = true
+		w.holdTimer.Start(&w.events, names.Hold, func() {
+			if w.set.Late() {
+				_ = w.publish()
+			}
+		})
+		_ = w.publish()
+	})
+	return discovery.Started{Close: w.close, ResolveNow: w.resolveNow}, nil
+}
+
+func (s *strictSource) Check(read bool) error {
+	for _, source := range s.sources {
+		if err := source.Check(read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type strictSubscription struct {
+	*strictSource
+	receiver *discovery.Receiver
+	names    []discovery.Started
+	closed   atomic.Bool
+
+	events    serial.Serializer // guards the fields below
+	set       *names.Set
+	started   bool
+	force     bool // send the next answer even if it has not changed
+	holdTimer serial.Timer
+	pacing
+	lastLogged string
+}
+
+func (w *strictSubscription) close() {
+	w.closed.Store(true)
+	w.events.Run(func() {
+		w.holdTimer.Stop()
+		w.timer.Stop()
+	})
+	for _, name := range w.names {
+		if name.Close != nil {
+			name.Close()
+		}
+	}
+}
+
+// resolveNow looks up all names again. The next answer is sent even if it has not changed, because
+// the channel may have rejected the last one.
+func (w *strictSubscription) resolveNow() {
+	w.events.Run(func() { w.force = true })
+	for _, name := range w.names {
+		if name.ResolveNow != nil {
+			name.ResolveNow()
+		}
+	}
+}
+
+type nameLookup struct {
+	*strictSubscription
+	index int
+}
+
+// update applies the result of a lookup. If the cluster's answer is sent at once, it returns the
+// channel's error. A result without addresses counts as a failure, because gRPC's DNS resolver
+// returns no addresses for a name that does not exist.
+func (p *nameLookup) update(a discovery.Answer) error {
+	addresses := addressesIn(a.Resolved)
+	if len(addresses) == 0 {
+		p.fail(errNoAddresses)
+		return errNoAddresses
+	}
+	var result atomic.Pointer[error]
+	p.events.Run(func() {
+		if p.set.Found(p.index, addresses) || p.force {
+			err := p.publish()
+			result.Store(&err)
+		}
+	})
+	if err := result.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (p *nameLookup) fail(err error) {
+	err = join.Stable(err)
+	p.events.Run(func() {
+		if p.set.Failed(p.index, err, time.Now()) || p.force {
+			_ = p.publish()
+		}
+	})
+}
+
+func (w *strictSubscription) ready() bool { return w.started && !w.closed.Load() && w.set.Ready() }
+
+func (w *strictSubscription) publishNow() error {
+	w.recordUpdate()
+	flaws := w.set.Flaws(func(i int) string { return w.hosts[i] })
+	known := make(map[string]discovery.Name, len(w.hosts))
+	for i, n := range w.set.Names() {
+		known[w.hosts[i]] = discovery.Name{Addresses: n.Addresses, Until: n.Until}
+	}
+	answer, hasEndpoints := w.resolve(known)
+	if w.set.Fails(hasEndpoints) {
+		w.receiver.Fail(errors.New(flaws))
+		return nil
+	}
+	w.log(flaws)
+	answer.Names = known
+	err := w.receiver.Update(answer)
+	w.force = err != nil
+	return err
+}
+
+func (w *strictSubscription) log(flaws string) {
+	if flaws != "" && flaws != w.lastLogged {
+		logger.Warningf("cluster %q: %s; the other names are used", w.cluster.Name, printable.Text(flaws))
+	}
+	w.lastLogged = flaws
+}
+
+func (s *strictSource) initialNames(known map[string]discovery.Name) []names.Name {
+	list := make([]names.Name, len(s.hosts))
+	for i, host := range s.hosts {
+		list[i] = names.Name{Addresses: known[host].Addresses, Held: names.Held{Until: known[host].Until}}
+	}
+	return list
+}
+
+func addressesIn(endpoints []resolver.Endpoint) []string {
+	var addresses []string
+	for _, e := range endpoints {
+		for _, a := range e.Addresses {
+			addresses = append(addresses, a.Addr)
+		}
+	}
+	return addresses
+}
+
+// resolve replaces each host name in the cluster by its addresses. An address that several names
+// have is used only for the first of them. The additional addresses of an endpoint are added to the
+// first address of its name.
+func (s *strictSource) resolve(names map[string]discovery.Name) (answer discovery.Answer, hasEndpoints bool) {
+	answer = s.cluster.answerWith(s.explain)
+	answer.Identity, answer.Empty = "", false
+	used := s.literalAddresses()
+	answer.Priorities = slices.Clone(answer.Priorities)
+	for i, p := range answer.Priorities {
+		localities := slices.Clone(p.Localities)
+		for j, l := range localities {
+			var list []discovery.Endpoint
+			for _, e := range l.Endpoints {
+				host := hostOf(e)
+				if host == "" {
+					list, hasEndpoints = append(list, e), true
+					continue
+				}
+				for _, address := range names[host].Addresses {
+					address, problem := topology.CanonicalAddress(address)
+					if problem == "" && used.add(address) {
+						list, hasEndpoints = append(list, withAddress(e, address, used)), true
+					}
+				}
+			}
+			localities[j].Endpoints = limitWeights(list)
+		}
+		answer.Priorities[i].Localities = localities
+	}
+	return answer, hasEndpoints
+}
+
+type addressSet map[string]bool
+
+func (t addressSet) add(address string) bool {
+	if t[address] {
+		return false
+	}
+	t[address] = true
+	return true
+}
+
+func (s *strictSource) literalAddresses() addressSet {
+	taken := make(addressSet)
+	for _, p := range s.cluster.answer.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				if hostOf(e) == "" {
+					for _, address := range e.Addresses {
+						taken.add(address)
+					}
+				}
+			}
+		}
+	}
+	return taken
+}
+
+// withAddress returns a copy of the endpoint with another first address. It omits additional
+// addresses that are in taken, and adds the others to taken.
+func withAddress(e discovery.Endpoint, address string, taken addressSet) discovery.Endpoint {
+	addresses := []string{address}
+	for _, additional := range e.Addresses[1:] {
+		if taken.add(additional) {
+			addresses = append(addresses, additional)
+		}
+	}
+	e.Addresses = addresses
+	return e
+}
+
+// limitWeights scales down the weights of a locality if their sum exceeds the limit. This can
+// happen because each address of a name has the name's weight.
+func limitWeights(list []discovery.Endpoint) []discovery.Endpoint {
+	var sum uint64
+	for _, e := range list {
+		sum += uint64(max(e.Weight, 1))
+	}
+	if sum <= math.MaxUint32 {
+		return list
+	}
+	divisor := sum/(math.MaxUint32-uint64(len(list))) + 1 // leaves room to raise each weight to at least 1
+	for i := range list {
+		list[i].Weight = uint32(max(uint64(list[i].Weight)/divisor, 1))
+	}
+	return list
+}
+
+// These constants determine the minimum time between two answers. A cluster may have many names
+// whose lookups end within seconds, and each answer costs CPU time for every name.
+const (
+	fewNames     = 16                     // answers for at most fewNames names are not delayed
+	pausePerName = 100 * time.Microsecond // for each name; to build an answer takes about a thirtieth of this
+)
+
+type pacing struct {
+	lastUpdate time.Time
+	timer      serial.Timer
+	rejections int
+}
+
+func (p *pacing) recordUpdate() {
+	p.lastUpdate = time.Now()
+	p.timer.Stop()
+}
+
+// publish sends the current answer, at once or after the minimum time since the last one.
+func (w *strictSubscription) publish() error {
+	if !w.ready() {
+		return nil
+	}
+	if n := len(w.hosts); n > fewNames && !w.lastUpdate.IsZero() {
+		if wait := time.Until(w.lastUpdate.Add(time.Duration(n) * pausePerName)); wait > 0 {
+			w.publishAfter(wait)
+			return nil
+		}
+	}
+	return w.publishNow()
+}
+
+// publishAfter sends the answer after the wait. If the channel rejects it, publishAfter tries
+// again, because no caller can receive the error.
+func (w *strictSubscription) publishAfter(wait time.Duration) {
+	if w.timer.Runs() {
+		return
+	}
+	w.timer.Start(&w.events, wait, func() {
+		switch {
+		case !w.ready():
+		case w.publishNow() == nil:
+			w.rejections = 0
+		default:
+			w.publishAfter(xnet.Backoff(w.rejections, rand.Float64()))
+			w.rejections++
+		}
+	})
+}

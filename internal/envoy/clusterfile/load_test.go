@@ -1,0 +1,276 @@
+package clusterfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
+)
+
+func writeFile(t testing.TB, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
+	doc, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Endpoints, nil
+}
+
+func TestProblems(t *testing.T) {
+	datadriven.Walk(t, "testdata/problems", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			path := writeFile(t, d.Input)
+			_, err := Load(path)
+			problems, ok := errors.AsType[*Error](err)
+			if !ok {
+				d.Fatalf(t, "Load = %v, want an *Error", err)
+			}
+			problems.Path = filepath.Base(path)
+			return strings.ReplaceAll(problems.Error(), "; endpoints.yaml", "\nendpoints.yaml") + "\n"
+		})
+	})
+}
+
+const small = `
+cluster_name: checkout
+endpoints:
+- locality: {region: us-east, zone: a}
+  load_balancing_weight: 3
+  lb_endpoints:
+  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 443}}}
+    load_balancing_weight: 2
+  - endpoint:
+      address: {pipe: {path: /run/b.sock}}
+      additional_addresses: [{address: {socket_address: {address: "2001:db8::1", port_value: 443}}}]
+    health_status: HEALTHY
+    metadata: {filter_metadata: {envoy.lb: {canary: true, share: 0.5, big: .inf, none: null, list: [1, a]}}}
+- locality: {region: eu-west}
+  priority: 1
+  load_balancing_weight: "1"
+  lb_endpoints: null
+policy:
+  endpoint_stale_after: 10s
+  overprovisioning_factor: 140
+  drop_overloads:
+  - {category: lb, drop_percentage: {numerator: 5, denominator: TEN_THOUSAND}}
+named_endpoints:
+  a: {address: {pipe: {path: /a}}}
+`
+
+// Load must decode YAML to the same message as protojson decodes the equivalent JSON. Field names
+// in snake case and in camel case must be accepted.
+func TestLoadAgreesWithProtojson(t *testing.T) {
+	got, err := endpointsIn(writeFile(t, small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &endpointv3.ClusterLoadAssignment{}
+	err = protojson.Unmarshal([]byte(`{"clusterName": "checkout", "endpoints": [
+	  {"locality": {"region": "us-east", "zone": "a"}, "loadBalancingWeight": 3, "lbEndpoints": [
+	    {"endpoint": {"address": {"socketAddress": {"address": "192.0.2.1", "portValue": 443}}}, "loadBalancingWeight": 2},
+	    {"endpoint": {"address": {"pipe": {"path": "/run/b.sock"}},
+	      "additionalAddresses": [{"address": {"socketAddress": {"address": "2001:db8::1", "portValue": 443}}}]},
+	      "healthStatus": "HEALTHY", "metadata": {"filterMetadata": {"envoy.lb": {"canary": true, "share": 0.5, "big": "Infinity", "none": null, "list": [1, "a"]}}}}]},
+	  {"locality": {"region": "eu-west"}, "priority": 1, "loadBalancingWeight": 1}],
+	  "policy": {"endpointStaleAfter": "10s", "overprovisioningFactor": 140,
+	    "dropOverloads": [{"category": "lb", "dropPercentage": {"numerator": 5, "denominator": "TEN_THOUSAND"}}]},
+	  "namedEndpoints": {"a": {"address": {"pipe": {"path": "/a"}}}}}`), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !proto.Equal(got, want) {
+		t.Errorf("loaded %v\nwant   %v", got, want)
+	}
+	for _, options := range []protojson.MarshalOptions{{}, {UseProtoNames: true}, {Multiline: true, EmitUnpopulated: true}} {
+		encoded, err := options.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := endpointsIn(writeFile(t, string(encoded))); err != nil || !proto.Equal(got, want) {
+			t.Errorf("%s\nloaded as %v, %v", encoded, got, err)
+		}
+	}
+}
+
+func TestOmittedFields(t *testing.T) {
+	cluster, err := endpointsIn(writeFile(t, `
+endpoints:
+- lb_endpoints: [{endpoint: {address: {pipe: {path: /a}}}}]
+- locality: {region: a}
+- {locality: {region: b}, priority: 1, load_balancing_weight: 3}
+- {locality: {region: c}, priority: 1}
+- {priority: 1, load_balancing_weight: 0}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cluster.GetClusterName(); got != "endpoints" {
+		t.Errorf("cluster name = %q, want the file's name", got)
+	}
+	var weights []uint32
+	for _, l := range cluster.GetEndpoints() {
+		if l.GetLocality() == nil {
+			t.Error("a locality is still missing")
+		}
+		weights = append(weights, l.GetLoadBalancingWeight().GetValue())
+	}
+	if want := []uint32{1, 1, 3, 0, 0}; len(weights) != 5 || [5]uint32(weights) != [5]uint32(want) {
+		t.Errorf("weights = %d, want %d", weights, want)
+	}
+	_, notes, err := messages.Read(cluster)
+	if err != nil || len(notes) != 2 {
+		t.Errorf("notes = %q, %v, want two localities without traffic", notes, err)
+	}
+}
+
+func TestUnreadableFiles(t *testing.T) {
+	dir := t.TempDir()
+	huge := filepath.Join(dir, "huge.yaml")
+	if err := os.WriteFile(huge, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(huge, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none.yaml"): "none.yaml: no such file or directory",
+		dir:                             ": is a directory, want an endpoints file",
+		huge:                            "huge.yaml: has 1073741824 bytes or more, want at most 16777216 (16 MiB)",
+		os.DevNull:                      "/dev/null: is not a regular file",
+	} {
+		_, err := Load(path)
+		if err == nil || !strings.HasSuffix(err.Error(), want) || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("Load(%s) = %v, want … %s", path, err, want)
+		}
+	}
+	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load = %v, want os.ErrNotExist", err)
+	}
+}
+
+func TestDeepNestingIsRejected(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("[", 100_000),
+		"endpoints:\n- metadata: {filter_metadata: {a: {b: " + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}}}",
+		strings.Repeat("{a: ", 9_000) + strings.Repeat("}", 9_000),
+	} {
+		if _, err := Load(writeFile(t, text)); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("Load of %.20s… = %v, want a short error", text, err)
+		}
+	}
+}
+
+func TestLoadFrom(t *testing.T) {
+	doc, err := LoadFrom(strings.NewReader(oneEndpoint), "stdin")
+	if err != nil || doc.Endpoints.GetClusterName() != "stdin" {
+		t.Errorf("LoadFrom = %v, %v, want a cluster called stdin", doc, err)
+	}
+	if _, err := LoadFrom(strings.NewReader("a: 1"), "stdin"); err == nil || !strings.HasPrefix(err.Error(), "stdin:1:1: ") {
+		t.Errorf("error = %v, want one that begins with stdin:1:1", err)
+	}
+	if _, err := LoadFrom(strings.NewReader(strings.Repeat("#", MaxSize+5)), "stdin"); err == nil || !strings.Contains(err.Error(), "stdin: has 16777217 bytes or more") {
+		t.Errorf("error = %v, want an error about the size", err)
+	}
+}
+
+// In a large file, only the lines shortly before a mistake are parsed again to find its position.
+// The position must nevertheless be correct, however many lines precede the mistake.
+func TestPositionsInLargeFile(t *testing.T) {
+	for _, mistake := range []string{
+		"cluster_name: a\nendpoints: @x\n",
+		"cluster_name: a\nendpoints:\n- locality: {zone: %a}\n",
+		"cluster_name: a\nendpoints:\n- priority: `1\n",
+		"cluster_name: \"a\\q\"\n",
+	} {
+		position := func(before string) (line, column int) {
+			t.Helper()
+			_, err := Parse("x.yaml", []byte(before+mistake))
+			e, ok := errors.AsType[*Error](err)
+			if !ok {
+				t.Fatalf("%q: %v, want a mistake", mistake, err)
+			}
+			return e.Problems[0].Line, e.Problems[0].Column
+		}
+		line, column := position("# x\n")
+		for _, lines := range []int{7, 100, 8_000} {
+			if gotLine, gotColumn := position(strings.Repeat("# x\n", lines)); gotLine != line+lines-1 || gotColumn != column {
+				t.Errorf("%q after %d lines: the mistake is at %d:%d, want %d:%d", mistake, lines, gotLine, gotColumn, line+lines-1, column)
+			}
+		}
+	}
+}
+
+// locate must return the same position after the YAML nodes of the file have been
+// garbage-collected.
+func TestPositionsAfterGarbageCollection(t *testing.T) {
+	doc, err := Parse("x.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "endpoints[1].priority"
+	want := strings.Count(small[:strings.Index(small, "priority: 1")], "\n") + 1
+	for range 2 {
+		if line, column := locate(doc.root(), path); line != want || column != 13 {
+			t.Errorf("%s is at %d:%d, want %d:13", path, line, column, want)
+		}
+		runtime.GC()
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "bc", 1}, {"bc", "abc", 1},
+		{"abc", "axc", 1}, {"abc", "ab", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 2},
+	} {
+		if got := editDistance(test.a, test.b); got != test.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
+		}
+	}
+}
+
+func TestNumberOfFurtherProblems(t *testing.T) {
+	for more, want := range map[int]string{0: "x:1:1: bad", 1: "; and 1 more", 2: "; and 2 more"} {
+		problems := &Error{Path: "x"}
+		for range messages.MaxProblems + more {
+			problems.add(1, 1, "bad")
+		}
+		if text := problems.err().Error(); !strings.HasSuffix(text, want) {
+			t.Errorf("%d more: %q, want … %q", more, text, want)
+		}
+	}
+}
+
+// In a file of up to 16 KiB, the exact offset of the offending character must be found.
+func TestOffendingOffsetInLargestFile(t *testing.T) {
+	const mistake = "endpoints: @x # and more\n"
+	_, message := firstError([]byte(mistake))
+	read := len(readUntilError([]byte(mistake)))
+	before := "#" + strings.Repeat("x", 16<<10-read-2) + "\n"
+	want := strings.Index(mistake, "@") + len(before)
+	if got := offendingOffset([]byte(before+mistake), 16<<10, message); got != want {
+		t.Errorf("the character that causes %q is at %d, want %d", message, got, want)
+	}
+	if guess := 16<<10 - 1; guess == want {
+		t.Error("the parser does not read ahead, so a guess would be right, too")
+	}
+}

@@ -1,0 +1,112 @@
+package clusterfile
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	yaml "go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
+)
+
+var (
+	clusterName    = proto.MessageName(&clusterv3.Cluster{})
+	assignmentName = proto.MessageName(&endpointv3.ClusterLoadAssignment{})
+	responseFields = (&discoveryv3.DiscoveryResponse{}).ProtoReflect().Descriptor()
+)
+
+// foreignKeys has, for each key of a file that contains clusters among much else, the part of the
+// file that we read.
+var foreignKeys = map[string]string{
+	"static_resources": `static_resources is part of a bootstrap of Envoy: want the list under static_resources.clusters, in a file of its own that begins with "clusters:"`,
+	"configs": `configs is a config_dump of Envoy: want a list of what it has under "cluster:" (in static_clusters and dynamic_active_clusters), in a file of its own that begins with "clusters:", ` +
+		`or of what it has under "endpoint_config:", in one that begins with "resources:"`,
+}
+
+// unwrap removes the wrapper that files for Envoy have around clusters or assignments. The nodes
+// keep their positions.
+//
+//	resources: [{"@type": …Cluster}, …]                -> clusters: [{…}, …]
+//	{"@type": …Cluster, …}                             -> clusters: [{…}]
+//	resources: [{"@type": …ClusterLoadAssignment}]     -> {…}
+//	resources: [{"@type": …ClusterLoadAssignment}, …]  -> clusters: [{name: …, type: STATIC, load_assignment: {…}}, …]
+func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
+	if root.Kind == yaml.SequenceNode {
+		d.add(root, `want a mapping, got a list: clusters go under "clusters:", and resources that each have an "@type" under "resources:"`)
+		return root
+	}
+	for name, text := range foreignKeys {
+		if key, _ := entry(root, name); key != nil {
+			d.add(key, "%s", text)
+			return root
+		}
+	}
+	at, elements := root, []*yaml.Node{root}
+	if key, value := entry(root, "resources"); key != nil {
+		if !d.checkResponse(root) || !d.checkKind(value, yaml.SequenceNode) {
+			return root
+		}
+		at, elements = key, value.Content
+	} else if cds.NameOfType(typeURL(root)) != clusterName {
+		return root
+	}
+	var assignments, clusters []*yaml.Node
+	for _, e := range elements {
+		switch cds.NameOfType(typeURL(e)) {
+		case clusterName:
+			clusters = append(clusters, e)
+		case assignmentName:
+			assignments = append(assignments, e)
+		default:
+			d.add(e, `want a resource with the "@type" type.googleapis.com/%s or type.googleapis.com/%s, got %s`, clusterName, assignmentName, describeType(e))
+		}
+	}
+	switch {
+	case len(assignments) > 0 && len(clusters) > 0:
+		d.add(assignments[0], "a ClusterLoadAssignment is given together with a Cluster, want resources of one type")
+	case len(elements) == 0:
+		d.add(at, "the list of resources is empty")
+	case len(assignments) == 1:
+		return assignments[0]
+	}
+	for _, a := range assignments {
+		c := mapping(a, "load_assignment", a)
+		c.Content = append(c.Content, mapping(a, "type", scalar(a, "STATIC")).Content...)
+		if key, value := entry(a, "cluster_name"); key != nil {
+			c.Content = append(c.Content, mapping(key, "name", value).Content...)
+		}
+		clusters = append(clusters, c)
+	}
+	return mapping(at, "clusters", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: clusters, Line: at.Line, Column: at.Column})
+}
+
+// checkResponse reports whether the fields beside resources are those of a DiscoveryResponse, which
+// have no effect in a file.
+func (d *decoder) checkResponse(root *yaml.Node) bool {
+	before, seen := len(d.problems.Problems), make(map[string]bool)
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key := root.Content[i]
+		if field := d.field(key, responseFields); field != nil && seen[field.TextName()] {
+			d.add(key, "%s is already given", quote(key.Value))
+		} else if field != nil {
+			seen[field.TextName()] = true
+		}
+	}
+	return len(d.problems.Problems) == before
+}
+
+func mapping(at *yaml.Node, key string, value *yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{scalar(at, key), value}, Line: at.Line, Column: at.Column}
+}
+
+func scalar(at *yaml.Node, value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Line: at.Line, Column: at.Column}
+}
+
+func describeType(node *yaml.Node) string {
+	if _, value := typeEntry(node); value != nil {
+		return describe(value)
+	}
+	return describe(node)
+}

@@ -1,0 +1,147 @@
+package messages
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+)
+
+// maxWeight is the maximum sum of the weights of a priority's localities, and of a locality's
+// endpoints (gRFC A27).
+const maxWeight = math.MaxUint32
+
+type endpointIndex struct{ locality, endpoint int }
+
+type checker struct {
+	cluster   *endpointv3.ClusterLoadAssignment
+	problems  Invalid
+	addresses map[string]endpointIndex
+}
+
+// Validate returns the error that Read would return. It is safe for concurrent use.
+//
+// Validate checks only the fields that gRPC uses. If it also rejected other fields, clients would
+// break when a server starts to set them (gRFC A27). Read notes violations of Envoy's other rules.
+func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
+	c := checker{cluster: cluster, addresses: make(map[string]endpointIndex)}
+	if cluster.GetClusterName() == "" {
+		c.problems.Add("cluster_name", "cluster_name is empty")
+	}
+	c.checkLocalities()
+	for i, locality := range cluster.GetEndpoints() {
+		if hasTraffic(locality) {
+			c.checkEndpoints(i, locality)
+		}
+	}
+	c.checkDrops()
+	return c.problems.Err()
+}
+
+// hasTraffic reports whether a locality can get calls. A locality without a weight "is skipped"
+// (gRFC A27).
+func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
+	return locality.GetLoadBalancingWeight().GetValue() > 0
+}
+
+type priorityKey struct {
+	priority uint32
+	locality string
+}
+
+func (c *checker) checkLocalities() {
+	sums := make(map[uint32]uint64)
+	seen := make(map[priorityKey]int)
+	for i, locality := range c.cluster.GetEndpoints() {
+		if !hasTraffic(locality) {
+			continue
+		}
+		if locality.GetLocality() == nil {
+			c.problems.Add(fmt.Sprintf("endpoints[%d]", i), "locality is missing")
+		}
+		weight, priority := uint64(locality.GetLoadBalancingWeight().GetValue()), locality.GetPriority()
+		key := priorityKey{priority, LocalityName(locality.GetLocality())}
+		if first, ok := seen[key]; ok {
+			c.problems.Add(fmt.Sprintf("endpoints[%d].locality", i), "locality %q is already in priority %d, as endpoints[%d]", key.locality, priority, first)
+		} else {
+			seen[key] = i
+		}
+		if previous := sums[priority]; previous <= maxWeight && previous+weight > maxWeight {
+			c.problems.Add(fmt.Sprintf("endpoints[%d].load_balancing_weight", i), "the weights of the localities of priority %d sum to more than %d", priority, uint64(maxWeight))
+		}
+		sums[priority] += weight
+	}
+	c.checkGaps(sums)
+}
+
+// checkGaps adds a problem for each gap in the priorities. used has an entry for each priority with
+// traffic.
+func (c *checker) checkGaps(used map[uint32]uint64) {
+	for i, locality := range c.cluster.GetEndpoints() {
+		p := locality.GetPriority()
+		if p == 0 || used[p] == 0 || used[p-1] != 0 {
+			continue
+		}
+		c.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
+		used[p-1] = 1 // prevents another report of this gap
+	}
+}
+
+func (c *checker) checkDrops() {
+	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
+		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
+			c.problems.Add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
+		}
+	}
+}
+
+func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints) {
+	var sum uint64
+	for j, endpoint := range locality.GetLbEndpoints() {
+		if w := endpoint.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
+			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or no weight, which counts as 1); to give an endpoint no calls, set its health_status to DRAINING")
+		}
+		before := sum
+		sum += uint64(Weight(endpoint))
+		if before <= maxWeight && sum > maxWeight {
+			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
+		}
+		c.checkAddresses(i, j, endpoint)
+	}
+}
+
+// checkAddresses checks the addresses of an endpoint. If the endpoint is unhealthy, it only checks
+// for duplicates.
+func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
+	healthy := Healthy(lb)
+	if lb.GetEndpoint() == nil {
+		if healthy {
+			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
+		}
+		return
+	}
+	for k, address := range addressesOf(lb) {
+		path := func() string {
+			if k == 0 {
+				return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.address", i, j)
+			}
+			return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.additional_addresses[%d].address", i, j, k-1)
+		}
+		target, problems := dialTarget(address)
+		if target == "" {
+			for _, w := range problems {
+				if healthy {
+					c.problems.Add(strings.TrimSuffix(join(path(), w.field), "."), "%s", w.text)
+				}
+			}
+			continue
+		}
+		if first, ok := c.addresses[target]; ok {
+			c.problems.Add(path(), "address %s is already in endpoints[%d].lb_endpoints[%d]", target, first.locality, first.endpoint)
+			continue
+		}
+		c.addresses[target] = endpointIndex{i, j}
+	}
+}

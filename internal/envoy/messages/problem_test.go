@@ -1,0 +1,48 @@
+package messages_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
+)
+
+func TestTextsOfNotes(t *testing.T) {
+	notes := []messages.Problem{{Path: "a", Text: "unused"}, {Text: "empty"}}
+	explain := func(e *messages.Invalid) error { return fmt.Errorf("x.yaml:1:1: %w", e) }
+	for _, test := range []struct {
+		explain func(*messages.Invalid) error
+		want    string
+	}{
+		{nil, "a: unused|empty"},
+		{explain, "x.yaml:1:1: a: unused|x.yaml:1:1: empty"},
+	} {
+		if got := strings.Join(messages.Texts(notes, test.explain), "|"); got != test.want {
+			t.Errorf("the notes are %s, want %s", got, test.want)
+		}
+	}
+}
+
+// An error must list at most 20 problems and count the others. A text must be truncated to about
+// 500 bytes.
+func TestManyProblems(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "p[0]: bad", 20: "p[19]: bad", 21: "; and 1 more", 25: "; and 5 more"} {
+		var e messages.Invalid
+		for i := range n {
+			e.Add(fmt.Sprintf("p[%d]", i), "bad")
+		}
+		err := e.Err()
+		if n == 0 && err != nil || n > 0 && !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%d problems: %v, want … %s", n, err, want)
+		}
+		if _, ok := errors.AsType[*messages.Invalid](err); ok != (n > 0) {
+			t.Errorf("%d problems: an error of type %T", n, err)
+		}
+	}
+	var e messages.Invalid
+	if e.Add("", "%s", strings.Repeat("x", 1000)); len(e.Problems[0].Text) > messages.MaxText+50 {
+		t.Errorf("a text has %d bytes, want about 500", len(e.Problems[0].Text))
+	}
+}

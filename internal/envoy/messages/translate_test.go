@@ -1,0 +1,231 @@
+package messages
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+const (
+	priorityName         = "understudy_priority"
+	outlierDetectionName = "understudy_outlier_detection"
+	dropName             = "understudy_drop"
+	weightedTargetName   = "understudy_weighted_target"
+)
+
+type tree struct {
+	topology.Tree
+	notes []Problem
+}
+
+func readAndTranslate(tr *topology.Translator, cluster *endpointv3.ClusterLoadAssignment) (tree, error) {
+	answer, notes, err := Read(cluster)
+	if err != nil {
+		return tree{}, err
+	}
+	made, err := tr.Translate(&answer)
+	return tree{made, notes}, err
+}
+
+func translate(t *testing.T, tr *topology.Translator, cluster *endpointv3.ClusterLoadAssignment) tree {
+	t.Helper()
+	made, err := readAndTranslate(tr, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+type top struct {
+	Children map[string]struct {
+		Config                     []map[string]outlierLevel
+		IgnoreReresolutionRequests bool
+	}
+	Priorities            []string
+	RemovedChildRetention string
+}
+
+type outlierLevel struct {
+	ChildPolicy []map[string]dropLevel
+}
+
+type dropLevel struct {
+	DropCategories []lbconfig.DropCategory
+	ChildPolicy    []map[string]targetLevel
+}
+
+type targetLevel struct {
+	Targets               map[string]struct{ Weight uint32 }
+	RemovedChildRetention string
+}
+
+func parse(t *testing.T, tree tree) top {
+	t.Helper()
+	var config []map[string]top
+	if err := json.Unmarshal(tree.Config(), &config); err != nil {
+		t.Fatalf("config %s: %v", tree.Config(), err)
+	}
+	return config[0][priorityName]
+}
+
+// shape describes a configuration. The line of each priority has its name, its localities with
+// their weights, and its drops.
+func shape(t *testing.T, tree tree) string {
+	t.Helper()
+	config, s := parse(t, tree), ""
+	for _, name := range config.Priorities {
+		drop := config.Children[name].Config[0][outlierDetectionName].ChildPolicy[0][dropName]
+		targets, _ := json.Marshal(drop.ChildPolicy[0][weightedTargetName].Targets)
+		drops, _ := json.Marshal(append([]lbconfig.DropCategory{}, drop.DropCategories...))
+		s += name + " " + string(targets) + " " + string(drops) + "\n"
+	}
+	return s
+}
+
+func TestTranslate(t *testing.T) {
+	given := cluster(
+		newLocality(1, "eu/c", "10.1.0.1"),
+		withWeight(3, newLocality(0, "us/a", "10.0.0.1*5", "10.0.0.2")),
+		newLocality(0, "us/b", "2001:DB8:0::1"),
+	)
+	untouched := proto.Clone(given)
+	tree := translate(t, new(topology.Translator), given)
+
+	want := `child0 {"us/a":{"Weight":3},"us/b":{"Weight":1}} []` + "\n" + `child1 {"eu/c":{"Weight":1}} []` + "\n"
+	if got := shape(t, tree); got != want {
+		t.Errorf("config:\n%swant:\n%s", got, want)
+	}
+	want = `10.0.0.1:80 ["child0","us/a"] 5` + "\n" + `10.0.0.2:80 ["child0","us/a"] 1` + "\n" +
+		`[2001:db8::1]:80 ["child0","us/b"] 1` + "\n" + `10.1.0.1:80 ["child1","eu/c"] 1` + "\n"
+	if got := paths(tree.Endpoints); got != want {
+		t.Errorf("endpoints:\n%swant:\n%s", got, want)
+	}
+	if config := parse(t, tree); config.RemovedChildRetention != "0s" || !config.Children["child0"].IgnoreReresolutionRequests {
+		t.Errorf("config = %s, want removed children dropped and re-resolution ignored", tree.Config())
+	}
+	if !proto.Equal(given, untouched) {
+		t.Error("the cluster was modified")
+	}
+	for _, e := range tree.Endpoints {
+		if name := e.Addresses[0].ServerName; name != "" {
+			t.Errorf("server name %q was taken from the data", name)
+		}
+	}
+}
+
+func TestClusterWithoutLocalities(t *testing.T) {
+	for _, c := range []*endpointv3.ClusterLoadAssignment{cluster(), cluster(withWeight(0, newLocality(3, "us")))} {
+		tree := translate(t, new(topology.Translator), c)
+		if len(tree.Endpoints) != 0 || len(parse(t, tree).Priorities) != 0 {
+			t.Errorf("tree of %v = %s, want one without priorities", c, tree.Config())
+		}
+	}
+}
+
+// When two trees are joined, the priorities of the second must follow those of the first (gRFC
+// A37).
+func TestJoinedTreesFollowOneAnother(t *testing.T) {
+	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
+	one := translate(t, &first, cluster(newLocality(0, "us", "10.0.0.1"), newLocality(1, "eu", "10.1.0.1")))
+	other := translate(t, &second, cluster(newLocality(0, "us", "10.0.0.1")))
+	if got := strings.Join(parse(t, tree{Tree: topology.Join(topology.Settings{}, one.Tree, other.Tree)}).Priorities, " "); got != "a/child0 a/child1 b/child0" {
+		t.Errorf("priorities = %s", got)
+	}
+	if got := strings.Join(parse(t, tree{Tree: topology.Join(topology.Settings{}, other.Tree)}).Priorities, " "); got != "b/child0" {
+		t.Errorf("priorities = %s without the first", got)
+	}
+}
+
+func TestUnhealthyEndpointsAreOmitted(t *testing.T) {
+	l := newLocality(0, "us")
+	for number, name := range corev3.HealthStatus_name {
+		e := lbEndpoint(strings.ToLower(name))
+		e.HealthStatus = corev3.HealthStatus(number)
+		l.LbEndpoints = append(l.LbEndpoints, e)
+	}
+	for _, e := range translate(t, new(topology.Translator), cluster(l)).Endpoints {
+		if a := e.Addresses[0].Addr; a != "unknown:80" && a != "healthy:80" {
+			t.Errorf("endpoint %s gets traffic", a)
+		}
+	}
+	if got := len(translate(t, new(topology.Translator), cluster(l)).Endpoints); got != 2 {
+		t.Errorf("%d endpoints, want 2", got)
+	}
+}
+
+func TestLocalitiesWithoutTrafficAreNoted(t *testing.T) {
+	idle := newLocality(0, "us/idle", "10.0.0.1", "10.0.0.1")
+	tree := translate(t, new(topology.Translator), cluster(newLocality(0, "us/a", "10.0.0.1"), withoutWeight(idle), withWeight(0, newLocality(7, "us/zero"))))
+	if got := paths(tree.Endpoints); got != `10.0.0.1:80 ["child0","us/a"] 1`+"\n" {
+		t.Errorf("endpoints: %s", got)
+	}
+	want := []string{
+		`endpoints[1]: locality "us/idle" of priority 0 has no weight and gets no traffic`,
+		`endpoints[2]: locality "us/zero" of priority 7 has weight 0 and gets no traffic`,
+	}
+	if len(tree.notes) != 2 || tree.notes[0].String() != want[0] || tree.notes[1].String() != want[1] {
+		t.Errorf("notes = %q, want %q", tree.notes, want)
+	}
+}
+
+func TestAdditionalAddresses(t *testing.T) {
+	lb := lbEndpoint("10.0.0.1")
+	pipe := &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: "/run/b.sock"}}}
+	lb.GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: socket("::1", 81)}, {Address: pipe}}
+	l := newLocality(0, "us")
+	l.LbEndpoints = append(l.LbEndpoints, lb)
+	var got []string
+	for _, a := range translate(t, new(topology.Translator), cluster(l)).Endpoints[0].Addresses {
+		got = append(got, a.Addr)
+	}
+	if strings.Join(got, " ") != "10.0.0.1:80 [::1]:81 unix:/run/b.sock" {
+		t.Errorf("addresses = %q", got)
+	}
+}
+
+func TestDropsOfEveryPriority(t *testing.T) {
+	c := cluster(newLocality(0, "us", "10.0.0.1"), newLocality(1, "eu", "10.1.0.1"))
+	c.Policy = &endpointv3.ClusterLoadAssignment_Policy{}
+	drop := func(category string, numerator uint32, denominator typev3.FractionalPercent_DenominatorType) {
+		c.Policy.DropOverloads = append(c.Policy.DropOverloads, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+			Category:       category,
+			DropPercentage: &typev3.FractionalPercent{Numerator: numerator, Denominator: denominator},
+		})
+	}
+	drop("lb", 5, typev3.FractionalPercent_HUNDRED)
+	drop("throttle", 5, typev3.FractionalPercent_TEN_THOUSAND)
+	drop("rest", 5, typev3.FractionalPercent_MILLION)
+	drop("all", 4_294_967_295, typev3.FractionalPercent_HUNDRED)
+	drops := `[{"category":"lb","requestsPerMillion":50000},{"category":"throttle","requestsPerMillion":500},` +
+		`{"category":"rest","requestsPerMillion":5},{"category":"all","requestsPerMillion":1000000}]`
+	want := `child0 {"us":{"Weight":1}} ` + drops + "\n" + `child1 {"eu":{"Weight":1}} ` + drops + "\n"
+	if got := shape(t, translate(t, new(topology.Translator), c)); got != want {
+		t.Errorf("config:\n%swant:\n%s", got, want)
+	}
+}
+
+// A cluster is valid even if no endpoint gets calls. The tree must then contain the reason.
+func TestReasonOfEmptyTree(t *testing.T) {
+	for _, test := range []struct {
+		want    string
+		cluster *endpointv3.ClusterLoadAssignment
+	}{
+		{`cluster "cluster" has no localities`, cluster()},
+		{`cluster "cluster" has no locality with a weight (2 in total)`, cluster(withoutWeight(newLocality(0, "us", "a")), withWeight(0, newLocality(1, "eu", "b")))},
+		{"", cluster(newLocality(0, "us", "a"))},
+		{"there are no endpoints", cluster(newLocality(0, "us"))},
+	} {
+		tree := translate(t, new(topology.Translator), test.cluster)
+		if tree.Why != test.want {
+			t.Errorf("%v: reason %q, want %q", test.cluster, tree.Why, test.want)
+		}
+	}
+}

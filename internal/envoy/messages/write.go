@@ -1,0 +1,186 @@
+package messages
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"unicode/utf8"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// Write converts answers to a cluster, which Read converts back to an answer. It concatenates the
+// priorities of the answers, and uses only the drops of the first answer, because drops apply to
+// all priorities of a cluster. A cluster has each address once, so later occurrences are left out;
+// the notes list them.
+//
+// The error names an address that a channel dials and a cluster cannot contain. If it were left out
+// instead, the clients of the cluster would use another priority than the channel.
+func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.ClusterLoadAssignment, notes []string, err error) {
+	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, written: make(map[string]bool)}
+	for i, a := range answers {
+		plain := a.Normalized()
+		if i == 0 && len(plain.Drops) > 0 {
+			w.cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(plain.Drops)}
+		}
+		for _, p := range plain.Priorities {
+			if err := w.priority(p); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if w.notes.More > 0 {
+		w.notes.Problems = append(w.notes.Problems, Problem{Text: fmt.Sprintf("and %d more", w.notes.More)})
+	}
+	return w.cluster, Texts(w.notes.Problems, nil), nil
+}
+
+type writer struct {
+	cluster    *endpointv3.ClusterLoadAssignment
+	priorities uint32
+	written    map[string]bool
+	notes      Invalid
+}
+
+// priority writes a priority. For a priority without localities, it writes an empty locality,
+// because priorities must not have gaps.
+func (w *writer) priority(p discovery.Priority) error {
+	localities := p.Localities
+	if len(localities) == 0 {
+		localities = []discovery.Locality{{Weight: 1}}
+	}
+	for i := range localities {
+		l := &localities[i]
+		written := &endpointv3.LocalityLbEndpoints{
+			Locality:            &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone},
+			LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
+			Priority:            w.priorities,
+		}
+		for j := range l.Endpoints {
+			e, err := w.endpoint(&l.Endpoints[j])
+			if err != nil {
+				return err
+			}
+			if e != nil {
+				written.LbEndpoints = append(written.LbEndpoints, e)
+			}
+		}
+		w.cluster.Endpoints = append(w.cluster.Endpoints, written)
+	}
+	w.priorities++
+	return nil
+}
+
+// endpoint converts an endpoint. It returns nil if the endpoint's first address has already been
+// written, and for an invalid endpoint that cannot take calls, which no channel dials either.
+func (w *writer) endpoint(e *discovery.Endpoint) (*endpointv3.LbEndpoint, error) {
+	written := &endpointv3.Endpoint{Hostname: e.Hostname}
+	for i, target := range e.Addresses {
+		address, err := parseTarget(target)
+		if err != nil && (e.Health == discovery.Unknown || e.Health == discovery.Healthy) {
+			return nil, err
+		}
+		target = Dial(address)
+		if w.written[target] {
+			w.notes.Add("", "address %s occurs again and is left out there", target)
+		}
+		if err != nil || w.written[target] {
+			if i == 0 {
+				return nil, nil
+			}
+			continue
+		}
+		w.written[target] = true
+		if i == 0 {
+			written.Address = address
+		} else {
+			written.AdditionalAddresses = append(written.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: address})
+		}
+	}
+	if written.Address == nil {
+		return nil, nil
+	}
+	lb := &endpointv3.LbEndpoint{
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: written},
+		HealthStatus:   statuses[e.Health],
+		Metadata:       writeHints(e),
+	}
+	if e.Weight > 0 {
+		lb.LoadBalancingWeight = wrapperspb.UInt32(e.Weight)
+	}
+	return lb, nil
+}
+
+var statuses = map[discovery.Health]corev3.HealthStatus{
+	discovery.Unknown:   corev3.HealthStatus_UNKNOWN,
+	discovery.Healthy:   corev3.HealthStatus_HEALTHY,
+	discovery.Draining:  corev3.HealthStatus_DRAINING,
+	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
+}
+
+// parseTarget is the inverse of dialTarget. A port's name becomes its number on this machine, as
+// when gRPC dials it.
+func parseTarget(target string) (*corev3.Address, error) {
+	if path, ok := strings.CutPrefix(target, "unix:"); ok && utf8.ValidString(path) {
+		return checkedAddress(target, &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}})
+	} else if ok {
+		return nil, fmt.Errorf("address %.100q cannot be written: its path is not valid UTF-8", target)
+	}
+	host, port, err := net.SplitHostPort(target)
+	if err != nil {
+		return nil, fmt.Errorf("address %.100q cannot be written: want host:port, or unix:/path", target)
+	}
+	n, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return nil, fmt.Errorf("address %.100q cannot be written: its port is unknown on this machine", target)
+	}
+	return checkedAddress(target, &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)},
+	}}})
+}
+
+func checkedAddress(target string, address *corev3.Address) (*corev3.Address, error) {
+	if _, problems := dialTarget(address); problems != nil {
+		return nil, fmt.Errorf("address %.100q cannot be written: %s", target, problems[0].text)
+	}
+	return address, nil
+}
+
+// writeHints returns metadata with the node and the hints of an endpoint. readHints reads this
+// metadata.
+func writeHints(e *discovery.Endpoint) *corev3.Metadata {
+	fields := make(map[string]*structpb.Value)
+	if e.Node != "" {
+		fields["node"] = structpb.NewStringValue(e.Node)
+	}
+	for name, list := range map[string][]string{"forZones": e.ForZones, "forNodes": e.ForNodes} {
+		var values []*structpb.Value
+		for _, v := range list[:min(len(list), maxHints)] {
+			values = append(values, structpb.NewStringValue(v))
+		}
+		if values != nil {
+			fields[name] = structpb.NewListValue(&structpb.ListValue{Values: values})
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsKey: {Fields: fields}}}
+}
+
+func writeDrops(list []discovery.Drop) (written []*endpointv3.ClusterLoadAssignment_Policy_DropOverload) {
+	for _, d := range list {
+		written = append(written, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+			Category:       d.Category,
+			DropPercentage: &typev3.FractionalPercent{Numerator: d.PerMillion, Denominator: typev3.FractionalPercent_MILLION},
+		})
+	}
+	return written
+}
