@@ -55,7 +55,7 @@ lint: ## run go vet and golangci-lint on all modules
 	bash .ci/lint
 
 .PHONY: count
-count: ## count the lines of code in each package directory; ROOMS="internal/join discovery" for some of them
+count: ## count the lines of code in each package directory; ROOMS="internal/channel/join discovery" for some of them
 	GOWORK=off go -C tools run ./count $(ROOMS)
 
 .PHONY: bench

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
 func (h *fleet) countWaiting(d time.Duration) int {

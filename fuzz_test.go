@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	accept "github.com/understudy-lb/understudy/internal/config/target"
-	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
 func FuzzTarget(f *testing.F) {

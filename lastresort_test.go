@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // These tests combine two faults that affect all priorities. They check which priority then gets

@@ -16,11 +16,11 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/scripttest"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // zones parses zones and their endpoints, as in "r/a: a0 a1; r/b: b0!". "!" marks an unhealthy

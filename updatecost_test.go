@@ -19,11 +19,11 @@ import (
 
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/join"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // answerTest applies the answers of a source to policies with fake subchannels.

@@ -21,14 +21,14 @@ func Mistake(err error) error {
 
 type refused struct{ error }
 
-// Refused is the method by which internal/join recognizes the error.
+// Refused is the method by which internal/channel/join recognizes the error.
 func (refused) Refused() bool { return true }
 
 func (e refused) Unwrap() error { return e.error }
 
 type mistake struct{ error }
 
-// Mistake is the method by which internal/join recognizes the error.
+// Mistake is the method by which internal/channel/join recognizes the error.
 func (mistake) Mistake() bool { return true }
 
 func (e mistake) Unwrap() error { return e.error }

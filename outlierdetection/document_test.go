@@ -15,7 +15,7 @@ func TestDocumentNamesExistingTests(t *testing.T) {
 		Scenarios: "../internal/core/outlierdetection/testdata",
 		Spec:      "a50",
 		Tests: []string{
-			"*_test.go", "../*_test.go", "../internal/core/outlierdetection/*_test.go", "../internal/config/lbconfig/*_test.go", "../internal/topology/*_test.go", "../discovery/*_test.go",
+			"*_test.go", "../*_test.go", "../internal/core/outlierdetection/*_test.go", "../internal/config/lbconfig/*_test.go", "../internal/channel/topology/*_test.go", "../discovery/*_test.go",
 			"../discovery/eds/*_test.go", "../discovery/file/*_test.go", "../internal/envoy/cds/*_test.go", "../internal/envoy/messages/*_test.go", "../internal/e2e/*_test.go",
 		},
 		Least: 60,

@@ -10,12 +10,12 @@ import (
 
 	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // tree is the tree of policies of a channel with one locality and fake connections.

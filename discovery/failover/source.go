@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
 	program "github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
-	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
 // Scheme is the scheme of the targets that this package resolves.

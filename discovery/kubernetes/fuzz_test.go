@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	with "github.com/understudy-lb/understudy/internal/testing/given"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 func FuzzTarget(f *testing.F) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
 // Report is one report of a source. Exactly one field is set, except that Since accompanies Doubt.

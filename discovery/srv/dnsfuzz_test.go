@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
 // randomDNS is a DNS server whose responses are made from random bytes. The names in its records

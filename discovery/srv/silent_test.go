@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // zoneDNS is a DNS server for synctest bubbles. It does not respond for hosts whose names begin

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
-	_ "github.com/understudy-lb/understudy/internal/resolving"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 

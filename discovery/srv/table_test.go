@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
 // answerOf parses entries that are separated by semicolons. An entry "PRIORITY WEIGHT HOST:PORT" is

@@ -103,14 +103,14 @@ var rank = map[string]int{
 
 	"discovery": 2,
 
-	"internal/topology": 3,
+	"internal/channel/topology": 3,
 
 	"internal/envoy/messages": 4,
 
-	"internal/join":     4,
-	"internal/lastgood": 4,
+	"internal/channel/join":     4,
+	"internal/channel/lastgood": 4,
 
-	"internal/resolving": 5,
+	"internal/channel/resolving": 5,
 
 	"discovery/sourcetest": 4, // a test kit, but other modules use it
 
@@ -180,7 +180,7 @@ func TestImportsFollowRanks(t *testing.T) {
 // TestTopologyIsPure checks that the results of package topology depend only on its input: it must
 // not import packages with effects. It may import gRPC's types.
 func TestTopologyIsPure(t *testing.T) {
-	for _, p := range list(t, "./internal/topology") {
+	for _, p := range list(t, "./internal/channel/topology") {
 		for _, dep := range p.Imports {
 			if slices.Contains(impurePackages, dep) || dep == "time" || dep == "google.golang.org/grpc" || dep == "google.golang.org/grpc/balancer" || dep == "google.golang.org/grpc/grpclog" {
 				t.Errorf("%s imports %s: it must not use a clock, goroutines, locks, randomness, logs or channels", p.ImportPath, dep)
@@ -191,7 +191,7 @@ func TestTopologyIsPure(t *testing.T) {
 
 func TestTopologyDoesNotImportPolicies(t *testing.T) {
 	policies := []string{"drop", "internal/lb/shell", "outlierdetection", "pickfirst", "priority", "weightedroundrobin", "weightedtarget"}
-	for _, p := range list(t, "./internal/topology/...", "./discovery") {
+	for _, p := range list(t, "./internal/channel/topology/...", "./discovery") {
 		for _, dep := range p.Deps {
 			if to, internal := roomOf(dep); internal && slices.Contains(policies, to) {
 				t.Errorf("%s depends on %s, which is a policy", p.ImportPath, to)
@@ -204,7 +204,7 @@ func TestTopologyDoesNotImportPolicies(t *testing.T) {
 func TestDiscoveryDoesNotImportItsUsers(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
-			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/join", "internal/topology", "internal/resolving", "internal/lb/live"}, to) {
+			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/channel/join", "internal/channel/topology", "internal/channel/resolving", "internal/lb/live"}, to) {
 				t.Errorf("discovery depends on %s", to)
 			}
 		}
@@ -252,7 +252,7 @@ var allowedModules = []string{
 // Envoy's protobuf messages make up a third of a binary. Therefore, only sources that read them may
 // link them.
 func TestOnlyEnvoySourcesLinkEnvoy(t *testing.T) {
-	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
+	patterns := []string{"./internal/channel/join", "./internal/channel/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
 	for _, p := range list(t, append([]string{"-deps"}, patterns...)...) {
 		if p.Module != nil && (strings.Contains(p.Module.Path, "envoyproxy") || strings.Contains(p.Module.Path, "cncf/xds")) {
 			t.Errorf("%s is linked, want it with eds and file only", p.ImportPath)

@@ -18,8 +18,8 @@ var tables = map[string]struct {
 }
 
 var testedDirs = []string{
-	".", "discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/join", "internal/lastgood", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/lb/edf", "internal/lb/weighted",
-	"internal/envoy/messages", "internal/topology", "weightedroundrobin", "weightedtarget",
+	".", "discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/channel/join", "internal/channel/lastgood", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/lb/edf", "internal/lb/weighted",
+	"internal/envoy/messages", "internal/channel/topology", "weightedroundrobin", "weightedtarget",
 }
 
 var (

@@ -53,7 +53,7 @@ func TestPoliciesReturnPlainErrors(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") {
 			return
 		}
-		if file == "internal/awaiting/awaiting.go" { // creates the status of calls whose context has ended
+		if file == "internal/channel/awaiting/awaiting.go" { // creates the status of calls whose context has ended
 			return
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
@@ -113,5 +113,5 @@ func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
 			}
 			return true
 		})
-	}, "internal/core", "internal/topology")
+	}, "internal/core", "internal/channel/topology")
 }

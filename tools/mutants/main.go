@@ -24,11 +24,11 @@ import (
 // come first.
 var furtherTests = map[string][]string{
 	"internal/core/priority":           {"./priority", "./internal/testing/prioritymodel"},
-	"internal/core/weightedtarget":     {"./weightedtarget", "./internal/topology"},
+	"internal/core/weightedtarget":     {"./weightedtarget", "./internal/channel/topology"},
 	"internal/core/weightedroundrobin": {"./weightedroundrobin"},
 	"internal/core/outlierdetection":   {"./outlierdetection"},
 	"internal/core/pickfirst":          {"./pickfirst"},
-	"internal/core/join":               {"./internal/join", "./discovery/..."},
+	"internal/core/join":               {"./internal/channel/join", "./discovery/..."},
 	"internal/core/ads":                {"./internal/envoy/adsclient", "./discovery/eds"},
 	"internal/core/names":              {"./discovery/srv", "./internal/envoy/cds"},
 	"internal/core/clusters":           {"./internal/envoy/cds"},
@@ -40,15 +40,15 @@ var furtherTests = map[string][]string{
 	"priority":                         {"."},
 	"weightedroundrobin":               {"."},
 	"weightedtarget":                   {"."},
-	"internal/topology":                {"./discovery/..."},
-	"internal/join":                    {"./discovery/..."},
+	"internal/channel/topology":        {"./discovery/..."},
+	"internal/channel/join":            {"./discovery/..."},
 	"internal/envoy/messages":          {"./discovery/eds", "./discovery/file"},
 	"internal/envoy/clusterfile":       {"./discovery/file"},
 	"internal/lb/edf":                  {"./internal/lb/weighted", "./weightedroundrobin", "./weightedtarget"},
-	"internal/lb/inorder":              {"./weightedtarget", "./weightedroundrobin", "./internal/topology"},
-	"internal/lastgood":                {"./internal/join"},
+	"internal/lb/inorder":              {"./weightedtarget", "./weightedroundrobin", "./internal/channel/topology"},
+	"internal/channel/lastgood":        {"./internal/channel/join"},
 	"internal/config/lbconfig":         {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop"},
-	"internal/resolving":               {"./internal/join", "./discovery/..."},
+	"internal/channel/resolving":       {"./internal/channel/join", "./discovery/..."},
 }
 
 func main() {

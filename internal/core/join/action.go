@@ -2,8 +2,8 @@ package join
 
 import "time"
 
-// Action is an instruction to package internal/join, which executes the actions of an event in
-// order. Package internal/join calls sources only after the event has ended, because a source may
+// Action is an instruction to package internal/channel/join, which executes the actions of an event in
+// order. Package internal/channel/join calls sources only after the event has ended, because a source may
 // block.
 type Action struct {
 	Kind Kind

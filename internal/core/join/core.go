@@ -1,6 +1,6 @@
 // Package join decides what a channel receives from its discovery mechanisms, and when (gRFC A37).
 // It is a state machine without goroutines, locks, a clock or gRPC types. Each event is a method
-// that returns actions. Package internal/join calls these methods, with the current time if they
+// that returns actions. Package internal/channel/join calls these methods, with the current time if they
 // need it, and executes the actions. After each batch of events, it calls Next to get the message
 // to the channel:
 //

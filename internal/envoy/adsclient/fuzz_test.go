@@ -9,10 +9,10 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // FuzzResponse checks that the client replies to each response with an ACK or a NACK. Resources

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 type countingReceiver struct {

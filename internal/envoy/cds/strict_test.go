@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 var logged = testlog.Capture()
@@ -89,7 +89,7 @@ func (r *answerRecorder) Update(a discovery.Answer) error {
 	addresses := addressesOf(a)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// As in internal/join, an answer that equals the last one is ignored.
+	// As in internal/channel/join, an answer that equals the last one is ignored.
 	if line := strings.Join(addresses, " "); line != r.last {
 		r.lines, r.last = append(r.lines, line), line
 	}

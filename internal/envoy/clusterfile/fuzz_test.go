@@ -11,10 +11,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/core/clusters"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // FuzzParse checks that a file is either rejected with a list of problems, or has endpoints that

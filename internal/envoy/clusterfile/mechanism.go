@@ -6,8 +6,8 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // Mechanism is a discovery mechanism (gRFC A37). Exactly one of Endpoints, Host, Service and Err is

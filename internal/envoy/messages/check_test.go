@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
 func withAddress(address *corev3.Address) *endpointv3.ClusterLoadAssignment {

@@ -10,8 +10,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // FuzzRead checks that Read returns either problems or a valid answer. If the answer is converted

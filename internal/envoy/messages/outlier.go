@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection as specified in gRFC A50 ("xDS

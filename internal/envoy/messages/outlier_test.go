@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	_ "github.com/understudy-lb/understudy/drop"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	"github.com/understudy-lb/understudy/internal/topology"
 	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"
 	_ "github.com/understudy-lb/understudy/priority"

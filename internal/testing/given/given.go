@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
 
+	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
 type Option func(*options.Program)

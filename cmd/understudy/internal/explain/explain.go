@@ -14,9 +14,9 @@ import (
 	_ "github.com/understudy-lb/understudy" // registers the policies
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // ErrNoEndpoint is returned by Run, after it has printed the result, if no endpoint can receive

@@ -11,9 +11,9 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // plan is the policy tree for the discovery mechanisms of a cluster, with further details.

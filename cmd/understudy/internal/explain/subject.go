@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 type explanation struct {

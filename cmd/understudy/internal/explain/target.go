@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
+	"github.com/understudy-lb/understudy/internal/channel/join"
+	"github.com/understudy-lb/understudy/internal/channel/resolving"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
-	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
-	"github.com/understudy-lb/understudy/internal/resolving"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // ErrNoAnswer is returned by Run if there are no endpoints for a target.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
 // PriorityResult describes where calls go when a priority fails while all higher priorities are

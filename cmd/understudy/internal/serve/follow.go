@@ -14,12 +14,12 @@ import (
 
 	_ "github.com/understudy-lb/understudy"                      // registers the targets of this project
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
+	"github.com/understudy-lb/understudy/internal/channel/join"
+	"github.com/understudy-lb/understudy/internal/channel/resolving"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
-	"github.com/understudy-lb/understudy/internal/join"
-	"github.com/understudy-lb/understudy/internal/resolving"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // followedTargets follows the targets of Options.From. It is safe for concurrent use.

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery/eds"
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
+	"github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
 // Dial configures the channel to a target.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
-	"github.com/understudy-lb/understudy/internal/resolving"
+	"github.com/understudy-lb/understudy/internal/channel/resolving"
 )
 
 func TestWatchTargets(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	// Imported to register the policies that generated configurations use.
 	_ "github.com/understudy-lb/understudy/drop"
+	"github.com/understudy-lb/understudy/internal/channel/join"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/text/printable"
-	"github.com/understudy-lb/understudy/internal/topology"
 	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"
 	_ "github.com/understudy-lb/understudy/priority"

@@ -21,10 +21,10 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // channel runs the real policies on a fake channel. Connections to the endpoints in down fail.

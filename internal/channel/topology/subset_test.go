@@ -10,8 +10,8 @@ import (
 	_ "google.golang.org/grpc/balancer/randomsubsetting"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 func plain(numbers ...int) (list []resolver.Endpoint) {

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/net/location"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // A value at a limit is accepted, and the next one is refused.

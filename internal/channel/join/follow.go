@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	core "github.com/understudy-lb/understudy/internal/core/join"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // MechanismState is the state of one discovery mechanism that has answered or failed.

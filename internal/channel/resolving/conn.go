@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/join"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 )
 
 var errClosed = errors.New("the channel is closed")

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/lastgood"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	core "github.com/understudy-lb/understudy/internal/core/join"
-	"github.com/understudy-lb/understudy/internal/lastgood"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/text/printable"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 func (j *Join) addSlot(a *core.Action) *slot {

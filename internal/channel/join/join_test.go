@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/lastgood"
+	"github.com/understudy-lb/understudy/internal/channel/lastgood"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 

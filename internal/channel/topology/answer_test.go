@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {

@@ -20,12 +20,12 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/lastgood"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	core "github.com/understudy-lb/understudy/internal/core/join"
-	"github.com/understudy-lb/understudy/internal/lastgood"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/text/printable"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 var logger = grpclog.Component("understudy")

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
 func contentOf(a *discovery.Answer) Content {

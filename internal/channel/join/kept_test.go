@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/lastgood"
+	"github.com/understudy-lb/understudy/internal/channel/lastgood"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )

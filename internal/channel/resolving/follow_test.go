@@ -12,9 +12,9 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	_ "github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/channel/join"
+	"github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/join"
-	"github.com/understudy-lb/understudy/internal/resolving"
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/resolving"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/settle"

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/net/location"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 func TestNearGroupNames(t *testing.T) {

@@ -1,8 +1,8 @@
 package join
 
 import (
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/lb/live"
-	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 func (j *Join) updateLive() {
