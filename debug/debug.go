@@ -15,12 +15,12 @@ package debug
 import (
 	"net/http"
 
-	"github.com/understudy-lb/understudy/internal/debugpage"
 	"github.com/understudy-lb/understudy/internal/lb/live"
+	"github.com/understudy-lb/understudy/internal/page"
 )
 
 func init() { live.Enable() }
 
 // Handler returns the handler of the page. It may be mounted at any path, because its links are
 // relative.
-func Handler() http.Handler { return debugpage.Handler() }
+func Handler() http.Handler { return page.Handler() }

@@ -125,7 +125,7 @@ var rank = map[string]int{
 	"discovery/eds":  8,
 	"discovery/file": 8,
 
-	"internal/debugpage": 3,
+	"internal/page": 3,
 
 	"debug": 4,
 

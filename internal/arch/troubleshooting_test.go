@@ -17,7 +17,7 @@ import (
 var invisiblePaths = []string{
 	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",
-	"internal/debugpage/",
+	"internal/page/",
 	"internal/config/options/table.go",
 	"cmd/understudy/internal/demo/",
 }

@@ -33,7 +33,7 @@ var furtherTests = map[string][]string{
 	"internal/core/names":              {"./discovery/srv", "./internal/envoy/cds"},
 	"internal/core/clusters":           {"./internal/envoy/cds"},
 	"internal/core/edf":                {"./internal/lb/edf", "./internal/lb/weighted", "./weightedroundrobin"},
-	"internal/lb/shell":                {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop", "./internal/debugpage", "."},
+	"internal/lb/shell":                {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop", "./internal/page", "."},
 	"drop":                             {"."},
 	"outlierdetection":                 {"."},
 	"pickfirst":                        {"."},

@@ -36,7 +36,7 @@ type group struct {
 var groups = []group{
 	{title: "the command", rooms: []string{"cmd/understudy/..."}, row: 0, left: 20, right: 940},
 	{title: "the public package", rooms: []string{".", "policy"}, row: 1, left: 20, right: 340},
-	{title: "the live page", rooms: []string{"debug", "internal/debugpage"}, row: 1, left: 700, right: 940},
+	{title: "the live page", rooms: []string{"debug", "internal/page"}, row: 1, left: 700, right: 940},
 	{title: "sources of endpoints", rooms: []string{
 		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv",
 		"internal/envoy/adsclient", "internal/envoy/cds", "internal/envoy/clusterfile", "internal/envoy/messages", "internal/envoy/filewatch",

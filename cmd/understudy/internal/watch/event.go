@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/debugpage"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/page"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -21,15 +21,15 @@ type Event struct {
 	Text    string    `json:"text"`
 	// State, InUse, Why, Sources and Tree describe a channel. They are set only if Kind is
 	// kindStatus.
-	State   string             `json:"state,omitempty"`
-	InUse   string             `json:"in_use,omitempty"`
-	Why     []string           `json:"why,omitempty"`
-	Sources []debugpage.Source `json:"sources,omitempty"`
-	Tree    *debugpage.Policy  `json:"tree,omitempty"`
+	State   string        `json:"state,omitempty"`
+	InUse   string        `json:"in_use,omitempty"`
+	Why     []string      `json:"why,omitempty"`
+	Sources []page.Source `json:"sources,omitempty"`
+	Tree    *page.Policy  `json:"tree,omitempty"`
 	// Calls is set only if Kind is kindCalls.
 	Calls *CallCounts `json:"calls,omitempty"`
 
-	channel *debugpage.Channel
+	channel *page.Channel
 }
 
 const (
@@ -60,7 +60,7 @@ type trackedChannel struct {
 
 // observe processes the next page, or the error from fetching it, and returns the events since the
 // previous call.
-func (f *follower) observe(now time.Time, page *debugpage.Page, err error) (events []Event) {
+func (f *follower) observe(now time.Time, page *page.Page, err error) (events []Event) {
 	v := f.view
 	v.now = now
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *follower) observe(now time.Time, page *debugpage.Page, err error) (even
 	return append(events, f.observeCalls(now)...)
 }
 
-func (f *follower) compare(page *debugpage.Page) (events []Event) {
+func (f *follower) compare(page *page.Page) (events []Event) {
 	known := f.channels
 	f.channels = make(map[uint64]*trackedChannel)
 	for _, c := range page.Channels {
@@ -122,7 +122,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 
 // staleSources returns the names of the sources that fail while the channel still uses their last
 // answer.
-func staleSources(c *debugpage.Channel) (names string) {
+func staleSources(c *page.Channel) (names string) {
 	for _, s := range c.Sources {
 		if s.Stale() {
 			names += "\n" + s.Name
@@ -131,7 +131,7 @@ func staleSources(c *debugpage.Channel) (names string) {
 	return names
 }
 
-func statusOf(c *debugpage.Channel, now time.Time) Event {
+func statusOf(c *page.Channel, now time.Time) Event {
 	e := Event{
 		Time: now, Kind: kindStatus, Channel: c.ID, Target: sanitize(c.Target), Text: sanitize(c.Headline()),
 		State: sanitize(c.State), InUse: sanitize(c.InUse), Tree: c.Tree, channel: c,

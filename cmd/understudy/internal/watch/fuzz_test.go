@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 )
 
 // FuzzPage parses arbitrary responses. Each response is either rejected with an error of one line,
@@ -70,7 +70,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-func hasDuplicateIDs(page *debugpage.Page) bool {
+func hasDuplicateIDs(page *page.Page) bool {
 	seen := make(map[uint64]bool)
 	for _, c := range page.Channels {
 		if seen[c.ID] {

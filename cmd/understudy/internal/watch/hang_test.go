@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 )
 
 func TestPageHangsAtStart(t *testing.T) {
@@ -33,9 +33,9 @@ type hangingPage struct {
 	responses int
 }
 
-func (h *hangingPage) fetch(ctx context.Context) (*debugpage.Page, error) {
+func (h *hangingPage) fetch(ctx context.Context) (*page.Page, error) {
 	if h.responses--; h.responses >= 0 {
-		return &debugpage.Page{}, nil
+		return &page.Page{}, nil
 	}
 	<-ctx.Done()
 	return nil, ctx.Err()

@@ -15,7 +15,7 @@ import (
 	"unicode"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 )
 
 func newTestPage(t *testing.T, handler http.HandlerFunc) *remotePage {
@@ -126,17 +126,17 @@ func TestLargestPageIsBounded(t *testing.T) {
 func TestHostileNamesAreTruncatedAndEscaped(t *testing.T) {
 	hostile := "<b>\x1b]0;title\a\x1b[2J\x1b[31m\u202e\u2066\x9b\x00\r\n" + strings.Repeat("é漢", 5000)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	endpoint := &debugpage.Child{Name: hostile, Title: hostile, State: hostile, Error: hostile, Ejected: hostile, Since: &now}
-	below := &debugpage.Policy{Policy: hostile, Notes: []string{hostile}, Children: []*debugpage.Child{endpoint}, Folded: map[string]int{hostile: -5}}
-	branch := &debugpage.Child{Name: hostile, Title: hostile, State: hostile, Why: hostile, Below: below, Share: 1e300}
-	channel := &debugpage.Channel{
+	endpoint := &page.Child{Name: hostile, Title: hostile, State: hostile, Error: hostile, Ejected: hostile, Since: &now}
+	below := &page.Policy{Policy: hostile, Notes: []string{hostile}, Children: []*page.Child{endpoint}, Folded: map[string]int{hostile: -5}}
+	branch := &page.Child{Name: hostile, Title: hostile, State: hostile, Why: hostile, Below: below, Share: 1e300}
+	channel := &page.Channel{
 		ID: 1, Target: hostile, State: hostile, InUse: hostile, Why: []string{hostile, hostile}, Since: &now, InUseSince: &now,
-		Sources: []debugpage.Source{{Name: hostile, State: hostile, Error: hostile, Answered: &now}}, Events: []debugpage.Event{{Time: now, Text: hostile}},
-		Tree: &debugpage.Policy{Policy: "priority", Error: hostile, Children: []*debugpage.Child{branch, branch, {Name: hostile}}, BusySince: &now},
+		Sources: []page.Source{{Name: hostile, State: hostile, Error: hostile, Answered: &now}}, Events: []page.Event{{Time: now, Text: hostile}},
+		Tree: &page.Policy{Policy: "priority", Error: hostile, Children: []*page.Child{branch, branch, {Name: hostile}}, BusySince: &now},
 	}
 	isControl := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	for _, columns := range []int{1, 5, 20, 60, 80, 200} {
-		page := &debugpage.Page{Time: now, Channels: []*debugpage.Channel{channel}}
+		page := &page.Page{Time: now, Channels: []*page.Channel{channel}}
 		v := &view{page: page, pageURL: hostile, fetchErr: errors.New(hostile), now: now}
 		for _, l := range v.render(columns, 100) {
 			text := l.paint(columns, table.Painter(false))
@@ -146,7 +146,7 @@ func TestHostileNamesAreTruncatedAndEscaped(t *testing.T) {
 		}
 	}
 	f := follower{view: &view{pageURL: "http://x/"}}
-	events := f.observe(now, &debugpage.Page{Time: now, Channels: []*debugpage.Channel{channel}}, nil)
+	events := f.observe(now, &page.Page{Time: now, Channels: []*page.Channel{channel}}, nil)
 	events = append(events, f.observe(now, nil, errors.New(hostile))...)
 	for _, newReporter := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lineReporter{w} }, func(w io.Writer) reporter { return jsonReporter{w} }} {
 		var out bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -27,7 +27,7 @@ const (
 )
 
 type pageFetcher interface {
-	fetch(context.Context) (*debugpage.Page, error)
+	fetch(context.Context) (*page.Page, error)
 	// pause returns the time to wait before the next fetch, given the duration of the last fetch.
 	pause(lastFetch time.Duration) time.Duration
 }
@@ -38,7 +38,7 @@ type invalidPageError struct{ error }
 
 type localPages struct{ handler http.Handler }
 
-func (o localPages) fetch(ctx context.Context) (*debugpage.Page, error) {
+func (o localPages) fetch(ctx context.Context) (*page.Page, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/?format=json", nil)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func redactURL(u *url.URL) string {
 	return redacted.String()
 }
 
-func (r *remotePage) fetch(ctx context.Context) (*debugpage.Page, error) {
+func (r *remotePage) fetch(ctx context.Context) (*page.Page, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (r *remotePage) pause(lastFetch time.Duration) time.Duration {
 
 // parse decodes a page. It first counts the brackets and commas, because each value follows one of
 // them, and rejects a page with too many values.
-func parse(body []byte) (*debugpage.Page, error) {
+func parse(body []byte) (*page.Page, error) {
 	if len(body) > maxPageBytes {
 		return nil, invalidPageError{fmt.Errorf("the page has more than %d bytes", maxPageBytes)}
 	}
@@ -144,7 +144,7 @@ func parse(body []byte) (*debugpage.Page, error) {
 	if values > maxPageValues {
 		return nil, invalidPageError{fmt.Errorf("the page has %d values, want at most %d", values, maxPageValues)}
 	}
-	var page debugpage.Page
+	var page page.Page
 	if err := json.Unmarshal(body, &page); err != nil {
 		return nil, invalidPageError{fmt.Errorf("the page is not JSON from debug.Handler: %s", printable.Line(err.Error(), 200))}
 	}
@@ -157,7 +157,7 @@ func parse(body []byte) (*debugpage.Page, error) {
 
 // repair removes null elements and excessively deep levels. debug.Handler never sends them, and
 // other code need not handle them.
-func repair(page *debugpage.Page) {
+func repair(page *page.Page) {
 	kept := page.Channels[:0]
 	for _, c := range page.Channels {
 		if c != nil {
@@ -168,7 +168,7 @@ func repair(page *debugpage.Page) {
 	page.Channels = kept
 }
 
-func repairPolicy(p *debugpage.Policy, depth int) {
+func repairPolicy(p *page.Policy, depth int) {
 	if p == nil {
 		return
 	}

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 type renderer struct {
-	page    *debugpage.Page
+	page    *page.Page
 	columns int
 	detail  detail
 	lines   []line
@@ -33,7 +33,7 @@ func (p *renderer) text(t tone, indent, text string, maxLines int) {
 	}
 }
 
-func (p *renderer) channel(c *debugpage.Channel) {
+func (p *renderer) channel(c *page.Channel) {
 	p.headline(c)
 	if c.Tree != nil && p.detail.priorities {
 		p.lines = append(p.lines, nil)
@@ -59,13 +59,13 @@ func (p *renderer) channel(c *debugpage.Channel) {
 	}
 }
 
-func (p *renderer) tree(c *debugpage.Channel) {
+func (p *renderer) tree(c *page.Channel) {
 	if c.Tree != nil && p.detail.priorities {
 		p.policy(c.Tree, "  ", append(slices.Clone(c.Why), c.InUse+": "+c.WhyInUse))
 	}
 }
 
-func (p *renderer) source(s debugpage.Source) {
+func (p *renderer) source(s page.Source) {
 	text := "Source"
 	if s.Name != "" {
 		text += " " + s.Name
@@ -92,7 +92,7 @@ func (p *renderer) source(s debugpage.Source) {
 
 // policy appends the lines for the children of a policy. It omits the reasons in shownReasons,
 // which other lines already show.
-func (p *renderer) policy(policy *debugpage.Policy, indent string, shownReasons []string) {
+func (p *renderer) policy(policy *page.Policy, indent string, shownReasons []string) {
 	if len(indent) > 2*maxDepth {
 		return
 	}
@@ -120,7 +120,7 @@ func (p *renderer) policy(policy *debugpage.Policy, indent string, shownReasons 
 	}
 }
 
-func (p *renderer) branch(child *debugpage.Child, indent string, shownReasons []string) {
+func (p *renderer) branch(child *page.Child, indent string, shownReasons []string) {
 	below := child.Below
 	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < maxDepth; depth++ {
 		below = below.Children[0].Below // skip a single locality, whose line would repeat that of its priority
@@ -138,7 +138,7 @@ func (p *renderer) branch(child *debugpage.Child, indent string, shownReasons []
 
 // endpoints appends a row for each endpoint, up to the limit in p.detail, and a line with the
 // number of the remaining endpoints.
-func (p *renderer) endpoints(policy *debugpage.Policy, indent string) {
+func (p *renderer) endpoints(policy *page.Policy, indent string) {
 	shown := policy.Children
 	rest := make(map[string]int)
 	for state, n := range policy.Folded {
@@ -164,7 +164,7 @@ func (p *renderer) endpoints(policy *debugpage.Policy, indent string) {
 }
 
 // row appends the line of a child: its name, state and share, followed by remarks.
-func (p *renderer) row(child *debugpage.Child, indent, remarks string) {
+func (p *renderer) row(child *page.Child, indent, remarks string) {
 	state, since := stateCells, child.Since
 	if p.columns < minDurationColumns {
 		state, since = len("TRANSIENT FAILURE "), nil
@@ -195,7 +195,7 @@ func (p *renderer) row(child *debugpage.Child, indent, remarks string) {
 	p.lines = append(p.lines, l.add(t, remarks))
 }
 
-func endpointRemarks(child *debugpage.Child) string {
+func endpointRemarks(child *page.Child) string {
 	var parts []string
 	if child.Ejected != "" {
 		parts = append(parts, child.Ejected)
@@ -217,7 +217,7 @@ func endpointRemarks(child *debugpage.Child) string {
 
 // shortRemarks returns the remarks about an endpoint for a narrow terminal. The counts of calls
 // come first, because the line may be truncated.
-func shortRemarks(child *debugpage.Child) string {
+func shortRemarks(child *page.Child) string {
 	var parts []string
 	switch c := child.Calls; {
 	case c.Failed > 0:
@@ -234,7 +234,7 @@ func shortRemarks(child *debugpage.Child) string {
 	return strings.Join(parts, ", ")
 }
 
-func title(child *debugpage.Child) string {
+func title(child *page.Child) string {
 	switch {
 	case child.Title != "":
 		return child.Title
@@ -244,6 +244,6 @@ func title(child *debugpage.Child) string {
 	return child.Name
 }
 
-func hasNestedPolicies(p *debugpage.Policy) bool {
-	return slices.ContainsFunc(p.Children, func(c *debugpage.Child) bool { return c.Below != nil })
+func hasNestedPolicies(p *page.Policy) bool {
+	return slices.ContainsFunc(p.Children, func(c *page.Child) bool { return c.Below != nil })
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 const minColumns = 20 // columns of the view; a narrower terminal shows only its left part
 
 type view struct {
-	page          *debugpage.Page
+	page          *page.Page
 	fetchErr      error // error of the last fetch, or nil
 	fetchErrSince time.Time
 	pageURL       string // URL of the page, or "" for a channel of this process
@@ -95,7 +95,7 @@ func (v *view) unreachableText() string {
 	return text
 }
 
-func (p *renderer) headline(c *debugpage.Channel) {
+func (p *renderer) headline(c *page.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(toneStrong, truncate(c.Label(), max(minColumns, p.columns-state.cells()-2)))
 	p.lines = append(p.lines, append(name.padTo(p.columns-state.cells()), state...))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 )
 
 var testTime = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -23,10 +23,10 @@ func timeBefore(d time.Duration) *time.Time {
 
 // endpoints returns a weighted_round_robin policy with n endpoints, of which the first failed ones
 // are in TRANSIENT_FAILURE.
-func endpoints(network string, n, failed int, share float64) *debugpage.Policy {
-	p := &debugpage.Policy{Policy: "weighted_round_robin", State: "READY"}
+func endpoints(network string, n, failed int, share float64) *page.Policy {
+	p := &page.Policy{Policy: "weighted_round_robin", State: "READY"}
 	for i := range n {
-		child := &debugpage.Child{Name: fmt.Sprintf("%s.%d:443", network, i+1), State: "READY", Since: timeBefore(5 * time.Minute), Calls: &debugpage.Calls{Started: 1200, Failed: 3, InFlight: 2}}
+		child := &page.Child{Name: fmt.Sprintf("%s.%d:443", network, i+1), State: "READY", Since: timeBefore(5 * time.Minute), Calls: &page.Calls{Started: 1200, Failed: 3, InFlight: 2}}
 		if i < failed {
 			child.State, child.Error, child.Since = "TRANSIENT_FAILURE", "connection refused by "+child.Name, timeBefore(12*time.Second)
 		} else {
@@ -41,26 +41,26 @@ func endpoints(network string, n, failed int, share float64) *debugpage.Policy {
 	return p
 }
 
-func failoverPage() *debugpage.Page {
-	locality := func(name string, below *debugpage.Policy, state string, share float64) *debugpage.Child {
-		return &debugpage.Child{Name: name, State: state, Weight: 1, Share: share, Since: timeBefore(12 * time.Second), Below: below}
+func failoverPage() *page.Page {
+	locality := func(name string, below *page.Policy, state string, share float64) *page.Child {
+		return &page.Child{Name: name, State: state, Weight: 1, Share: share, Since: timeBefore(12 * time.Second), Below: below}
 	}
-	down := &debugpage.Policy{Policy: "weighted_target", Children: []*debugpage.Child{
+	down := &page.Policy{Policy: "weighted_target", Children: []*page.Child{
 		locality("us-east/a", endpoints("10.0.0", 2, 2, 0), "TRANSIENT_FAILURE", 0),
 		locality("us-east/b", endpoints("10.0.1", 1, 1, 0), "TRANSIENT_FAILURE", 0),
 	}}
-	used := &debugpage.Policy{Policy: "weighted_target", Children: []*debugpage.Child{locality("eu-west", endpoints("10.1.0", 4, 0, 1), "READY", 1)}}
+	used := &page.Policy{Policy: "weighted_target", Children: []*page.Child{locality("eu-west", endpoints("10.1.0", 4, 0, 1), "READY", 1)}}
 	used.Children[0].Below.Children[3].Ejected = "ejected"
-	tree := &debugpage.Policy{Policy: "priority", State: "READY", Notes: []string{"drops 5 % as throttle"}, Children: []*debugpage.Child{
+	tree := &page.Policy{Policy: "priority", State: "READY", Notes: []string{"drops 5 % as throttle"}, Children: []*page.Child{
 		{Name: "a", Title: "p0 us-east/a, us-east/b", State: "TRANSIENT_FAILURE", Since: timeBefore(12 * time.Second), Why: "connection refused by 10.0.1.1:443", Below: down},
 		{Name: "b", Title: "p1 eu-west", State: "READY", Since: timeBefore(11 * time.Second), InUse: true, Share: 1, Below: used},
 		{Name: "p2 ap-south", State: "IDLE", Why: "not needed yet, so not connected"},
 	}}
-	return &debugpage.Page{Time: testTime, Channels: []*debugpage.Channel{{
+	return &page.Page{Time: testTime, Channels: []*page.Channel{{
 		ID: 1, Target: "file:///etc/shop.yaml", State: "READY", Since: timeBefore(11 * time.Second), InUse: "p1 eu-west", InUseSince: timeBefore(11 * time.Second),
 		Why:     []string{"p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443"},
-		Sources: []debugpage.Source{{State: "answered", Version: "1f3a9c20", Answered: timeBefore(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
-		Events: []debugpage.Event{
+		Sources: []page.Source{{State: "answered", Version: "1f3a9c20", Answered: timeBefore(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
+		Events: []page.Event{
 			{Time: *timeBefore(11 * time.Second), Text: "p1 eu-west is READY"},
 			{Time: *timeBefore(12 * time.Second), Text: "failover from p0 us-east/a, us-east/b to p1 eu-west, which is CONNECTING, after 1 ms: p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443 (3 endpoints)"},
 			{Time: *timeBefore(time.Hour), Text: "update: 8 endpoints in 3 priorities"},
@@ -86,8 +86,8 @@ func TestView(t *testing.T) {
 	idle := failoverPage()
 	wrong := failoverPage()
 	wrong.Channels[0].Sources = append(wrong.Channels[0].Sources,
-		debugpage.Source{Name: "a.example.com:443", State: "failed", Error: "no such host", LastError: "no such host", LastErrorAt: timeBefore(time.Minute)},
-		debugpage.Source{Name: "b.example.com:443", State: "answered", Answered: timeBefore(time.Minute), LastError: "no such host", LastErrorAt: timeBefore(time.Hour), Endpoints: 1, Priorities: 1})
+		page.Source{Name: "a.example.com:443", State: "failed", Error: "no such host", LastError: "no such host", LastErrorAt: timeBefore(time.Minute)},
+		page.Source{Name: "b.example.com:443", State: "answered", Answered: timeBefore(time.Minute), LastError: "no such host", LastErrorAt: timeBefore(time.Hour), Endpoints: 1, Priorities: 1})
 	idle.Channels[0].Idle, idle.Channels[0].State = true, "IDLE"
 	stale := failoverPage()
 	s := &stale.Channels[0].Sources[0]
@@ -104,7 +104,7 @@ func TestView(t *testing.T) {
 		"many.txt":  {view{page: many}, 80, 40},
 		"lost.txt":  {view{page: failoverPage(), pageURL: "https://shop.example.com/debug/understudy/", fetchErr: errors.New("connection refused by 10.0.0.9:443"), fetchErrSince: *timeBefore(3 * time.Second)}, 80, 40},
 		"never.txt": {view{pageURL: "http://127.0.0.1:1/", fetchErr: errors.New("connection refused by 127.0.0.1:1"), fetchErrSince: *timeBefore(3 * time.Second)}, 80, 40},
-		"none.txt":  {view{page: &debugpage.Page{}}, 80, 40},
+		"none.txt":  {view{page: &page.Page{}}, 80, 40},
 		"idle.txt":  {view{page: idle}, 80, 9},
 		"stale.txt": {view{page: stale}, 80, 40},
 		"wrong.txt": {view{page: wrong}, 80, 40},
@@ -121,7 +121,7 @@ func TestView(t *testing.T) {
 func TestLines(t *testing.T) {
 	var plain, encoded bytes.Buffer
 	f := follower{view: &view{}}
-	observe := func(page *debugpage.Page, err error) {
+	observe := func(page *page.Page, err error) {
 		t.Helper()
 		now := testTime
 		if page != nil {
@@ -143,12 +143,12 @@ func TestLines(t *testing.T) {
 	c := back.Channels[0]
 	c.InUse, c.Why = "p0 us-east/a, us-east/b", nil
 	c.Tree.Children = c.Tree.Children[1:2]
-	c.Events = append([]debugpage.Event{{Time: testTime.Add(time.Minute), Text: "failback from p1 eu-west to p0 us-east/a, us-east/b"}}, c.Events...)
+	c.Events = append([]page.Event{{Time: testTime.Add(time.Minute), Text: "failback from p1 eu-west to p0 us-east/a, us-east/b"}}, c.Events...)
 	observe(back, nil)
 	stale := failoverPage()
 	c = stale.Channels[0]
 	*c, stale.Time = *back.Channels[0], testTime.Add(90*time.Second)
-	c.Sources = []debugpage.Source{{State: "answered", Version: "7", Answered: timeBefore(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &testTime, Confirmed: &testTime, Endpoints: 8, Priorities: 3}}
+	c.Sources = []page.Source{{State: "answered", Version: "7", Answered: timeBefore(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &testTime, Confirmed: &testTime, Endpoints: 8, Priorities: 3}}
 	observe(stale, nil)
 	observe(stale, nil)
 	observe(nil, errors.New("connection refused by 127.0.0.1:80"))
@@ -156,7 +156,7 @@ func TestLines(t *testing.T) {
 	restarted := failoverPage()
 	restarted.Started, restarted.Channels[0].Tree = testTime, nil
 	observe(restarted, nil)
-	observe(&debugpage.Page{Time: testTime, Started: testTime}, nil)
+	observe(&page.Page{Time: testTime, Started: testTime}, nil)
 	golden(t, "lines.txt", plain.Bytes())
 	golden(t, "events.json", encoded.Bytes())
 	for _, l := range strings.Split(plain.String(), "\n") {
@@ -174,7 +174,7 @@ func TestDocumentListsEveryField(t *testing.T) {
 	if view, err := os.ReadFile("testdata/80.txt"); err != nil || !strings.Contains(string(document), "```\n"+string(view)+"```\n") {
 		t.Errorf("docs/watch.md does not show testdata/80.txt (%v)", err)
 	}
-	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Sources: []debugpage.Source{{}}, Tree: &debugpage.Policy{}, Calls: &CallCounts{NotSent: 1, LastError: "e"}})
+	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Sources: []page.Source{{}}, Tree: &page.Policy{}, Calls: &CallCounts{NotSent: 1, LastError: "e"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
+func countStates(p *page.Policy, counts map[string]int, depth int) {
 	if p == nil || depth > maxDepth {
 		return
 	}

@@ -1,6 +1,6 @@
-// Package debugpage renders the page of package debug as HTML and JSON. The JSON is for programs,
+// Package page renders the page of package debug as HTML and JSON. The JSON is for programs,
 // such as the command understudy watch.
-package debugpage
+package page
 
 import (
 	"bytes"

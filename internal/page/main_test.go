@@ -1,4 +1,4 @@
-package debugpage
+package page
 
 import "github.com/understudy-lb/understudy/internal/lb/live"
 

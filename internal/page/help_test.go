@@ -1,4 +1,4 @@
-package debugpage_test
+package page_test
 
 import (
 	"html"
@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/debugpage"
+	"github.com/understudy-lb/understudy/internal/page"
 )
 
 func TestHelpMatchesDocumentation(t *testing.T) {
 	answer := httptest.NewRecorder()
-	debugpage.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/?help", nil))
+	page.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/?help", nil))
 	if answer.Code != http.StatusOK {
 		t.Fatalf("%d %s", answer.Code, answer.Body)
 	}
