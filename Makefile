@@ -1,4 +1,4 @@
-# "make help" lists the targets. Tools are built from the versions in tools/go.mod.
+# "make help" lists the targets. Tools are built from the versions in test/tools/go.mod.
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -19,7 +19,7 @@ browser: ## test the pages in a headless Chromium
 
 .PHONY: screenshots
 screenshots: ## retake the screenshots in docs (needs Chromium)
-	go run ./bench/screenshots
+	go run ./test/bench/screenshots
 
 .PHONY: race
 race: ## run all tests, except those of the cores and internal/arch, under the race detector
@@ -56,20 +56,20 @@ lint: ## run go vet and golangci-lint on all modules
 
 .PHONY: count
 count: ## count the lines of code in each package directory; ROOMS="internal/channel/join discovery" for some of them
-	GOWORK=off go -C tools run ./count $(ROOMS)
+	GOWORK=off go -C test/tools run ./count $(ROOMS)
 
 .PHONY: bench
 bench: ## benchmark picks, bring-up and updates of the policy tree, and compare its scheduler with textbook EDF and gRPC-Go's policies (five minutes)
-	go run ./bench/edf
+	go run ./test/bench/edf
 
 .PHONY: bench-updates
 bench-updates: ## benchmark bring-up and updates of 1,000 to 10,000 endpoints, compared with gRPC-Go's round_robin, and answers of sources
-	go test -run '^$$' -bench 'BringUp|Update' -benchtime 1x ./weightedroundrobin
-	go test -run '^$$' -bench Answer -benchtime 20x .
+	go test -run '^$$' -bench 'BringUp|Update' -benchtime 1x ./policy/weightedroundrobin
+	go test -run '^$$' -bench Answer -benchtime 20x ./internal/channel
 
 .PHONY: bench-failover
 bench-failover: ## measure how long 1,000 channels that lose a priority go without answers, compared with gRPC-Go's policies (some minutes)
-	go run ./bench/failover
+	go run ./test/bench/failover
 
 .PHONY: timed
 timed: ## check how many calls each fault loses, as docs/explanation/what-starts-a-failover.md says (a minute on a quiet Linux machine)
@@ -81,16 +81,16 @@ worlds: ## run the model of overload in all worlds, with three seeds and rescale
 
 .PHONY: league
 league: ## compare eight clients, ours and others, under eighteen faults and write docs/league.md (twenty minutes on a quiet Linux machine); CONTINUE=1 measures only what is missing
-	GOWORK=off go -C interop/peers run . $(if $(CONTINUE),-continue)
+	GOWORK=off go -C test/peers run . $(if $(CONTINUE),-continue)
 
 .PHONY: fleet
 fleet: ## simulate how the first calls of a fleet of clients are distributed, and write docs/fleet
-	go run ./bench/fleet
+	go run ./test/bench/fleet
 
 .PHONY: fleet-tiers
 fleet-tiers: ## record a fleet of CLIENTS (4000) that loses a priority, in the simulator (a few minutes)
-	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/bench/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
-	go run ./bench/fleet
+	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/test/bench/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
+	go run ./test/bench/fleet
 
 .PHONY: attack
 attack: ## attack understudy serve in each way for a minute, and time a normal client meanwhile (ten minutes)
@@ -122,11 +122,11 @@ grpc: ## test the library with each minor release of grpc-go, from the lowest to
 
 .PHONY: licences
 licences: ## list the licences of all dependencies again
-	GOWORK=off go -C tools run ./licences
+	GOWORK=off go -C test/tools run ./licences
 
 .PHONY: rooms
 rooms: ## draw docs/rooms.svg again: the groups of packages, and which imports which
-	GOWORK=off go -C tools run ./rooms
+	GOWORK=off go -C test/tools run ./rooms
 
 .PHONY: image
 image: ## build the container image, or, without a container builder, run its root file system
@@ -139,12 +139,12 @@ floor: ## test the root module at its lowest and newest versions, with both supp
 .PHONY: tidy
 tidy: ## run go mod tidy in all modules
 	GOWORK=off go mod tidy
-	GOWORK=off go -C tools mod tidy
+	GOWORK=off go -C test/tools mod tidy
 	bash .ci/tidy cmd/understudy ../..
-	bash .ci/tidy interop ..
-	bash .ci/tidy bench ..
-	GOWORK=off go -C interop/peers mod tidy
-	GOWORK=off go -C interop/kubernetes/apiserver mod tidy
+	bash .ci/tidy test/interop ../..
+	bash .ci/tidy test/bench ../..
+	GOWORK=off go -C test/peers mod tidy
+	GOWORK=off go -C test/apiserver mod tidy
 
 .PHONY: ci
 ci: ## run the gate, as CI does for each change
@@ -160,12 +160,12 @@ kubernetes: ## test discovery/kubernetes against a real API server, which is bui
 
 .PHONY: interop-node
 interop-node: ## test gRPC for Node.js against understudy serve (needs Node.js and npm)
-	npm --prefix interop/grpcjs ci --no-audit --no-fund
-	go test -tags grpcjs -run Node ./interop
+	npm --prefix test/interop/grpcjs ci --no-audit --no-fund
+	go test -tags grpcjs -run Node ./test/interop
 
 .PHONY: mutants
 mutants: ## make small changes to the code and check that the tests notice: N=100 per directory; ROOMS="internal/core/priority"
-	GOWORK=off go -C tools run ./mutants -n $(or $(N),100) -seed $(or $(SEED),1) $(ROOMS)
+	GOWORK=off go -C test/tools run ./mutants -n $(or $(N),100) -seed $(or $(SEED),1) $(ROOMS)
 
 .PHONY: reference
 reference: ## write docs/reference/commands.md from the help texts

@@ -9,10 +9,10 @@ import (
 	"google.golang.org/grpc/balancer"
 
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/pickfirst"
-	"github.com/understudy-lb/understudy/priority"
-	"github.com/understudy-lb/understudy/weightedroundrobin"
-	"github.com/understudy-lb/understudy/weightedtarget"
+	"github.com/understudy-lb/understudy/policy/pickfirst"
+	"github.com/understudy-lb/understudy/policy/priority"
+	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
+	"github.com/understudy-lb/understudy/policy/weightedtarget"
 )
 
 // SpecNameOption is an option for RegisterSpecNames.

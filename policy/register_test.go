@@ -12,7 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/weightedtarget"
+	"github.com/understudy-lb/understudy/policy/weightedtarget"
 )
 
 // Names are registered for the whole process, so this test runs in its own process.

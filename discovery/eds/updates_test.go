@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/priority"
+	"github.com/understudy-lb/understudy/policy/priority"
 )
 
 // If the server sends many updates while the channel handles one, the channel must get them as a

@@ -85,7 +85,7 @@ func TestCoresImportOnlyStandardLibrary(t *testing.T) {
 var rank = map[string]int{
 	"internal": 0,
 
-	"hierarchy": 1,
+	"policy/hierarchy": 1,
 
 	"internal/lb/shell":        2,
 	"internal/lb/weighted":     3,
@@ -93,13 +93,13 @@ var rank = map[string]int{
 
 	"internal/config/serviceconfig": 1,
 
-	"pickfirst": 3,
+	"policy/pickfirst": 3,
 
-	"drop":               4,
-	"outlierdetection":   4,
-	"priority":           4,
-	"weightedroundrobin": 4,
-	"weightedtarget":     4,
+	"policy/drop":               4,
+	"policy/outlierdetection":   4,
+	"policy/priority":           4,
+	"policy/weightedroundrobin": 4,
+	"policy/weightedtarget":     4,
 
 	"discovery": 2,
 
@@ -190,7 +190,7 @@ func TestTopologyIsPure(t *testing.T) {
 }
 
 func TestTopologyDoesNotImportPolicies(t *testing.T) {
-	policies := []string{"drop", "internal/lb/shell", "outlierdetection", "pickfirst", "priority", "weightedroundrobin", "weightedtarget"}
+	policies := []string{"internal/lb/shell", "policy/drop", "policy/outlierdetection", "policy/pickfirst", "policy/priority", "policy/weightedroundrobin", "policy/weightedtarget"}
 	for _, p := range list(t, "./internal/channel/topology/...", "./discovery") {
 		for _, dep := range p.Deps {
 			if to, internal := roomOf(dep); internal && slices.Contains(policies, to) {
@@ -262,7 +262,7 @@ func TestOnlyEnvoySourcesLinkEnvoy(t *testing.T) {
 
 // A56: "It does not interact with the XdsClient and contains no xDS-specific code."
 func TestPriorityDoesNotImportXDS(t *testing.T) {
-	for _, p := range list(t, "-deps", "./priority") {
+	for _, p := range list(t, "-deps", "./policy/priority") {
 		if strings.Contains(p.ImportPath, "xds") || strings.Contains(p.ImportPath, "envoy") {
 			t.Errorf("priority needs %s", p.ImportPath)
 		}

@@ -56,9 +56,9 @@ func TestWaitsOutsideBubbleAreFound(t *testing.T) {
 // these methods through an interface, which types that are used outside bubbles also implement.
 var constructors = map[string]string{
 	"internal/testing/overload .Check": "internal/testing/overload serveWorld",
-	"outlierdetection .Advance":        "outlierdetection newHarness",
-	"pickfirst .Advance":               "pickfirst newRecorder",
-	"priority .Advance":                "priority newRecorder",
+	"policy/outlierdetection .Advance": "policy/outlierdetection newHarness",
+	"policy/pickfirst .Advance":        "policy/pickfirst newRecorder",
+	"policy/priority .Advance":         "policy/priority newRecorder",
 }
 
 // callGraph is a call graph of all functions. It also records the statements that wait for time to

@@ -235,7 +235,7 @@ func (a *tree) sortedFiles() []string { return slices.Sorted(maps.Keys(a.files))
 
 // modulesOutsideWorkspace may import packages whose checksums are not in go.work.sum. To look for
 // such a package would add its checksum.
-var modulesOutsideWorkspace = regexp.MustCompile(`^(tools|interop/peers|interop/kubernetes/apiserver)(/|$)`)
+var modulesOutsideWorkspace = regexp.MustCompile(`^test/(tools|peers|apiserver)(/|$)`)
 
 // readOthers reads packages of other modules, if wanted accepts a directory that imports them and
 // their name there.

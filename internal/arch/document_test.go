@@ -18,8 +18,8 @@ var tables = map[string]struct {
 }
 
 var testedDirs = []string{
-	".", "discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/channel/join", "internal/channel/lastgood", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/lb/edf", "internal/lb/weighted",
-	"internal/envoy/messages", "internal/channel/topology", "weightedroundrobin", "weightedtarget",
+	"internal/channel", "discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/channel/join", "internal/channel/lastgood", "test/interop", "policy/priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/lb/edf", "internal/lb/weighted",
+	"internal/envoy/messages", "internal/channel/topology", "policy/weightedroundrobin", "policy/weightedtarget",
 }
 
 var (

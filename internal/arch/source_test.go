@@ -70,7 +70,7 @@ func TestPoliciesReturnPlainErrors(t *testing.T) {
 			}
 			return true
 		})
-	}, "priority", "weightedtarget", "weightedroundrobin", "pickfirst", "internal")
+	}, "policy/priority", "policy/weightedtarget", "policy/weightedroundrobin", "policy/pickfirst", "internal")
 }
 
 func TestNoTestSkips(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // invisiblePaths lists prefixes of the paths of files whose texts users see neither in the log nor
 // in an error.
 var invisiblePaths = []string{
-	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
+	"examples/", "test/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",
 	"internal/page/",
 	"internal/config/options/table.go",

@@ -13,13 +13,13 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/pickfirst"
-	"github.com/understudy-lb/understudy/priority"
-	"github.com/understudy-lb/understudy/weightedroundrobin"
-	"github.com/understudy-lb/understudy/weightedtarget"
+	"github.com/understudy-lb/understudy/policy/drop"
+	"github.com/understudy-lb/understudy/policy/pickfirst"
+	"github.com/understudy-lb/understudy/policy/priority"
+	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
+	"github.com/understudy-lb/understudy/policy/weightedtarget"
 )
 
 var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))

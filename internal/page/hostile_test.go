@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/priority"
+	"github.com/understudy-lb/understudy/policy/priority"
 )
 
 func TestHostileNamesAreEscapedAndTruncated(t *testing.T) {

@@ -12,17 +12,17 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	// Imported to register the policies that generated configurations use.
-	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/text/printable"
-	_ "github.com/understudy-lb/understudy/outlierdetection"
-	_ "github.com/understudy-lb/understudy/pickfirst"
-	_ "github.com/understudy-lb/understudy/priority"
-	_ "github.com/understudy-lb/understudy/weightedroundrobin"
-	_ "github.com/understudy-lb/understudy/weightedtarget"
+	_ "github.com/understudy-lb/understudy/policy/drop"
+	_ "github.com/understudy-lb/understudy/policy/outlierdetection"
+	_ "github.com/understudy-lb/understudy/policy/pickfirst"
+	_ "github.com/understudy-lb/understudy/policy/priority"
+	_ "github.com/understudy-lb/understudy/policy/weightedroundrobin"
+	_ "github.com/understudy-lb/understudy/policy/weightedtarget"
 )
 
 var logger = grpclog.Component("understudy")

@@ -22,7 +22,7 @@ var documentedConfigs = map[string]any{
 
 func packageComment(t *testing.T, dir string) string {
 	t.Helper()
-	files, err := filepath.Glob("../../../" + dir + "/*.go")
+	files, err := filepath.Glob("../../../policy/" + dir + "/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

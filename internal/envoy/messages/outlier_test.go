@@ -10,14 +10,14 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	_ "github.com/understudy-lb/understudy/outlierdetection"
-	_ "github.com/understudy-lb/understudy/pickfirst"
-	_ "github.com/understudy-lb/understudy/priority"
-	_ "github.com/understudy-lb/understudy/weightedroundrobin"
-	_ "github.com/understudy-lb/understudy/weightedtarget"
+	_ "github.com/understudy-lb/understudy/policy/drop"
+	_ "github.com/understudy-lb/understudy/policy/outlierdetection"
+	_ "github.com/understudy-lb/understudy/policy/pickfirst"
+	_ "github.com/understudy-lb/understudy/policy/priority"
+	_ "github.com/understudy-lb/understudy/policy/weightedroundrobin"
+	_ "github.com/understudy-lb/understudy/policy/weightedtarget"
 )
 
 func outliers(t testing.TB, text string) *clusterv3.OutlierDetection {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/understudy-lb/understudy/weightedroundrobin"
+	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
 )
 
 // Command returns the command "serve", which runs until its context ends.

@@ -27,7 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
-	"github.com/understudy-lb/understudy/weightedroundrobin"
+	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
 )
 
 func TestHealth(t *testing.T) {
@@ -237,7 +237,7 @@ func TestLogLevels(t *testing.T) {
 func TestDocumentShowsCluster(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/xds.md")
 	must(t, err)
-	_, rest, _ := strings.Cut(string(page), "<!-- tested by interop/custompolicy_test.go -->\n```json\n")
+	_, rest, _ := strings.Cut(string(page), "<!-- tested by test/interop/custompolicy_test.go -->\n```json\n")
 	snippet, _, _ := strings.Cut(rest, "```")
 	var shown clusterv3.Cluster
 	must(t, protojson.Unmarshal([]byte(snippet), &shown))

@@ -27,7 +27,7 @@ import (
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
-	"github.com/understudy-lb/understudy/weightedroundrobin"
+	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
 )
 
 const (

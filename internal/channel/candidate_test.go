@@ -1,0 +1,96 @@
+package channel_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/channel/topology"
+)
+
+func (h *fleet) countWaiting(d time.Duration) int {
+	h.t.Helper()
+	waiting := 0
+	for range d / (5 * time.Millisecond) {
+		if _, err := h.cc.State().Picker.Pick(balancer.PickInfo{}); errors.Is(err, balancer.ErrNoSubConnAvailable) {
+			waiting++
+		}
+		time.Sleep(5 * time.Millisecond)
+		h.settle()
+	}
+	return waiting
+}
+
+func (h *fleet) setPriorities(settings topology.Settings, names ...string) {
+	h.t.Helper()
+	var targets []topology.Target
+	for _, name := range names {
+		i := slices.IndexFunc(h.targets, func(p topology.Target) bool { return p.Name == name })
+		if i < 0 {
+			h.targets = append(h.targets, topology.Target{Name: name, Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: name + "0"}}}}})
+			i = len(h.targets) - 1
+		}
+		targets = append(targets, h.targets[i])
+	}
+	h.update(topology.Join(settings, topology.Targets(targets)))
+}
+
+// An update adds a priority above the one in use, and its endpoints do not answer yet. No call
+// waits for the new priority. The new priority gets calls only after it has connected and the
+// failback delay has passed.
+func TestNewHighestPriorityDoesNotAnswer(t *testing.T) {
+	inFleetWith(t, recommended, func(h *fleet) {
+		h.wantCallsTo("before", "a")
+		h.pending = setOf("n0")
+		h.setPriorities(recommended, "n", "a", "b")
+		if n := h.countWaiting(15 * time.Second); n > 0 {
+			t.Errorf("%d of 3000 calls waited", n)
+		}
+		h.pending = nil
+		h.settle()
+		h.wantCallsTo("it answers, and the delay runs", "a")
+		h.calls(30 * time.Second)
+		h.wantCallsTo("the delay is over", "n")
+	}, 1, 1)
+}
+
+func TestReturningPriorityDoesNotDelayCalls(t *testing.T) {
+	settings := topology.Settings{FailbackDelay: 3 * time.Second}
+	inFleetWith(t, settings, func(h *fleet) {
+		h.setPriorities(settings, "b")
+		h.wantCallsTo("a is gone", "b")
+		h.pending = setOf("a0")
+		h.setPriorities(settings, "a", "b")
+		if n := h.countWaiting(15 * time.Second); n > 0 {
+			t.Errorf("%d of 3000 calls waited", n)
+		}
+	}, 1, 1)
+}
+
+// Priority a has reconnected, but its failback delay has not ended. An update that appends priority
+// c neither ends the delay nor makes calls wait for a.
+func TestAppendedPriorityKeepsFailbackDelay(t *testing.T) {
+	settings := topology.Settings{FailbackDelay: 30 * time.Second}
+	inFleetWith(t, settings, func(h *fleet) {
+		h.calls(2 * time.Second)
+		h.pending = setOf("a0")
+		h.failConnections("a0")
+		h.wantCallsTo("a is lost", "b")
+		h.pending = nil
+		h.settle()
+		h.setPriorities(settings, "a", "b", "c")
+		h.wantCallsTo("an update appends c while a waits", "b")
+		h.pending = setOf("a0")
+		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
+		h.settle()
+		h.setPriorities(settings, "a", "b", "c", "d")
+		if n := h.countWaiting(time.Second); n > 0 {
+			t.Errorf("%d of 200 calls waited, after an update that appends d while a connects", n)
+		}
+	}, 1, 1)
+}

@@ -1,0 +1,141 @@
+package channel_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy"
+)
+
+func TestDialOptionsOverrideKeepaliveAndBackoff(t *testing.T) {
+	options := understudy.Options{
+		Keepalive:         keepalive.ClientParameters{Time: 10 * time.Second, PermitWithoutStream: true},
+		MaxConnectBackoff: time.Second,
+	}
+	userOptions := []grpc.DialOption{
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: time.Hour, PermitWithoutStream: true}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Hour, Multiplier: 1, MaxDelay: time.Hour}}),
+	}
+	for name, test := range map[string]struct {
+		dialOptions []grpc.DialOption
+		wantLines   int
+		least, most int
+	}{
+		"ours": {nil, 1, 400, 1000}, "the caller's": {userOptions, 0, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &logRecords{}
+				o := options
+				o.Logger = slog.New(r)
+				m := newMemory(t) // servers that allow one ping in 5 minutes
+				m.setDown(true, "b0")
+				m.newChannel("failover:///tier:///a1", o, test.dialOptions...)
+				m.newChannel("failover:///tier:///b1", o, test.dialOptions...)
+				time.Sleep(10 * time.Minute)
+				lines := slices.DeleteFunc(r.take(true), func(line string) bool { return !strings.Contains(line, "keepalive") })
+				if len(lines) != test.wantLines {
+					t.Errorf("logged %q, want %d lines", lines, test.wantLines)
+				}
+				if n := m.attempts("b0"); n < test.least || n > test.most {
+					t.Errorf("%d attempts to connect in 10 minutes, want %d to %d", n, test.least, test.most)
+				}
+			})
+		})
+	}
+}
+
+type userResolver struct{ built int }
+
+func (*userResolver) Scheme() string { return "failover" }
+func (m *userResolver) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	m.built++
+	return tierResolver{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
+}
+
+func TestDialOptionsOverrideResolver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, r := newMemory(t), &userResolver{}
+		m.newChannel("failover:///x:1", understudy.Options{}, grpc.WithResolvers(r))
+		if r.built != 1 {
+			t.Errorf("the caller's resolver was built %d times, want once", r.built)
+		}
+	})
+}
+
+func slowHandler(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	select {
+	case <-time.After(10 * time.Second):
+		return handler(ctx, request)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Options.ServiceConfig applies. grpc.WithDefaultServiceConfig does not, because gRPC ignores it if
+// the resolver sends a service config, as ours do.
+func TestServiceConfigIsFromOptions(t *testing.T) {
+	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
+	for name, test := range map[string]struct {
+		options     understudy.Options
+		dialOptions []grpc.DialOption
+		code        codes.Code
+	}{
+		"Options.ServiceConfig":         {understudy.Options{ServiceConfig: timeout}, nil, codes.DeadlineExceeded},
+		"grpc.WithDefaultServiceConfig": {understudy.Options{}, []grpc.DialOption{grpc.WithDefaultServiceConfig(timeout)}, codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t, grpc.UnaryInterceptor(slowHandler))
+				cc := m.newChannel("failover:///tier:///a1", test.options, test.dialOptions...)
+				_, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
+				if status.Code(err) != test.code {
+					t.Errorf("the call ends with %v, want %v", err, test.code)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryMethods(t *testing.T) {
+	for name, want := range map[string]int{
+		"":                                    1,
+		healthpb.Health_Check_FullMethodName:  4,
+		"/grpc.health.v1.Health/":             4,
+		healthpb.Health_List_FullMethodName:   1,
+		"/grpc.health.v1.Health2/":            1,
+		"/grpc.health.v1.Health/CheckAnother": 1,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				m := newMemory(t, grpc.UnaryInterceptor(func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+					attempts++
+					return nil, status.Error(codes.Unavailable, "not now")
+				}))
+				o := understudy.Recommended()
+				if name != "" {
+					o.RetryMethods = []string{name}
+				}
+				cc := m.newChannel("failover:///tier:///a1", o)
+				_, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+				if status.Code(err) != codes.Unavailable || attempts != want {
+					t.Errorf("%v after %d attempts, want %d", err, attempts, want)
+				}
+			})
+		})
+	}
+}

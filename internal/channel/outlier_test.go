@@ -1,0 +1,282 @@
+package channel_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// fleet is a fake channel with the policies of a target. Connection attempts to endpoints in
+// pending do not end, and calls to endpoints in failing fail.
+type fleet struct {
+	t       *testing.T
+	cc      *lbtest.ClientConn
+	policy  balancer.Balancer
+	failing map[string]bool
+	pending map[string]bool
+	targets []topology.Target
+}
+
+// inFleet calls f with a fleet. The first priority has sizes[0] endpoints named a0, a1 and so on.
+// The second priority has sizes[1] endpoints named b0, b1 and so on.
+func inFleet(t *testing.T, f func(h *fleet), sizes ...int) {
+	t.Helper()
+	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, sizes...)
+}
+
+func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), sizes ...int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newFleet(t, settings, sizes...)
+		defer h.policy.Close()
+		f(h)
+	})
+}
+
+func newFleet(t *testing.T, settings topology.Settings, sizes ...int) *fleet {
+	t.Helper()
+	h := &fleet{t: t, failing: map[string]bool{}}
+	h.start(settings, sizes...)
+	return h
+}
+
+func (h *fleet) start(settings topology.Settings, sizes ...int) {
+	h.t.Helper()
+	h.cc = &lbtest.ClientConn{}
+	h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
+	for i, n := range sizes {
+		target := topology.Target{Name: string(rune('a' + i))}
+		for j := range n {
+			address := resolver.Address{Addr: fmt.Sprintf("%s%d", target.Name, j)}
+			target.Endpoints = append(target.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
+		}
+		h.targets = append(h.targets, target)
+	}
+	h.update(topology.Join(settings, topology.Targets(h.targets)))
+}
+
+func (h *fleet) update(tree topology.Tree) {
+	h.t.Helper()
+	var named []map[string]json.RawMessage
+	if err := json.Unmarshal(tree.Config(), &named); err != nil {
+		h.t.Fatal(err)
+	}
+	config, err := balancer.Get("understudy_priority").(balancer.ConfigParser).ParseConfig(named[0]["understudy_priority"])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: resolver.State{Endpoints: tree.Endpoints}}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.settle()
+}
+
+func (h *fleet) settle() {
+	synctest.Wait()
+	for _, sc := range h.cc.LiveSubConns() {
+		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.pending[sc.Addresses[0].Addr] {
+			sc.Report(connectivity.Ready, nil)
+			synctest.Wait()
+			sc.ReportHealth(connectivity.Ready, nil)
+			synctest.Wait()
+		}
+	}
+}
+
+func (h *fleet) call() (endpoint string, failed bool) {
+	h.t.Helper()
+	defer h.settle()
+	defer time.Sleep(5 * time.Millisecond)
+	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	endpoint = result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
+	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
+	if failed = h.failing[endpoint]; failed {
+		info.Err = status.Error(codes.Internal, "broken")
+	}
+	if result.Done != nil {
+		result.Done(info)
+	}
+	return endpoint, failed
+}
+
+func (h *fleet) calls(d time.Duration) (counts map[string]int, failed int) {
+	counts = map[string]int{}
+	for range d / (5 * time.Millisecond) {
+		endpoint, failedCall := h.call()
+		counts[endpoint[:1]]++
+		if failedCall {
+			failed++
+		}
+	}
+	return counts, failed
+}
+
+// A priority that answers only with errors loses its calls within a second, and then gets few
+// calls. Two intervals after it has recovered, it has all its calls again.
+func TestPriorityReturnsErrors(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		if counts, failed := h.calls(time.Second); counts["a"] != 200 || failed > 0 {
+			t.Fatalf("before: calls %v, %d failed", counts, failed)
+		}
+		h.failing["a0"], h.failing["a1"] = true, true
+		broken := time.Now()
+		for {
+			if endpoint, _ := h.call(); endpoint[:1] == "b" {
+				break
+			}
+		}
+		if elapsed := time.Since(broken); elapsed > time.Second {
+			t.Errorf("the next priority got calls after %v, want at most 1 s", elapsed)
+		}
+		h.calls(20 * time.Second)
+		counts, failed := h.calls(30 * time.Minute)
+		t.Logf("in half an hour %d of %d calls failed", failed, counts["a"]+counts["b"])
+		if percent := 100 * float64(failed) / float64(counts["a"]+counts["b"]); percent > 1.5 || failed == 0 {
+			t.Errorf("%.2f %% of the calls failed, want some and at most 1.5 %%", percent)
+		}
+		clear(h.failing)
+		repaired := time.Now()
+		for last := ""; last != "a0" && last != "a1" || h.share() < 0.9; {
+			last, _ = h.call()
+		}
+		if elapsed := time.Since(repaired); elapsed > 20*time.Second {
+			t.Errorf("the priority was back after %v, want at most two intervals", elapsed)
+		}
+	}, 2, 2)
+}
+
+func (h *fleet) share() float64 {
+	counts, _ := h.calls(50 * time.Millisecond)
+	return float64(counts["a"]) / 10
+}
+
+func TestOnlyPriorityReturnsErrors(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.failing["a0"], h.failing["a1"] = true, true
+		if counts, failed := h.calls(5 * time.Minute); failed != counts["a"] || failed != 5*60*200 {
+			t.Errorf("%d of %d calls failed", failed, counts["a"])
+		}
+		delete(h.failing, "a0") // after two intervals, only a1 is ejected
+		h.calls(20 * time.Second)
+		counts, failed := h.calls(25 * time.Second)
+		if failed > 10 {
+			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, counts["a"])
+		}
+	}, 2)
+}
+
+// An endpoint whose calls fail keeps them while the only other endpoint is NOT_SERVING.
+func TestOtherEndpointIsNotServing(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
+		h.settle()
+		h.failing["a0"] = true
+		if counts, failed := h.calls(time.Minute); failed != counts["a"] {
+			t.Errorf("%d of %d calls failed", failed, counts["a"])
+		}
+		h.cc.SubConn("a1").ReportHealth(connectivity.Ready, nil)
+		h.calls(20 * time.Second)
+		if counts, failed := h.calls(10 * time.Second); failed > 10 {
+			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, counts["a"])
+		}
+	}, 2)
+}
+
+func TestOneOfTwoEndpointsReturnsErrors(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.failing["a0"] = true
+		counts, failed := h.calls(10 * time.Minute)
+		if counts["b"] > 0 || failed < 5 || failed > 100 {
+			t.Errorf("calls %v, %d failed", counts, failed)
+		}
+	}, 2, 2)
+}
+
+// With one call a second, a priority is left after five failures of each endpoint. One trial call
+// per interval then shows whether it works again.
+func TestPriorityWithFewCalls(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.failing["a0"], h.failing["a1"] = true, true
+		failed := 0
+		for range 100 {
+			if _, failedCall := h.call(); failedCall {
+				failed++
+			}
+			time.Sleep(time.Second)
+			h.settle()
+		}
+		// Nine or ten calls fail until both endpoints are ejected. Then one call fails in each of
+		// nine intervals.
+		if failed < 17 || failed > 22 {
+			t.Errorf("%d of 100 calls failed", failed)
+		}
+		clear(h.failing)
+		returned := 0
+		for range 40 {
+			if endpoint, _ := h.call(); endpoint[:1] == "a" {
+				returned++
+			}
+			time.Sleep(time.Second)
+			h.settle()
+		}
+		if returned < 15 {
+			t.Errorf("of 40 calls after the repair %d went to the first priority", returned)
+		}
+	}, 2, 2)
+}
+
+// Two of five endpoints fail, and max_ejection_percent is 20. Only one of them is ejected at a
+// time.
+func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
+	const interval = 10 * time.Second
+	detection, _, err := messages.ReadOutlierDetection(&clusterv3.OutlierDetection{
+		MaxEjectionPercent:         wrapperspb.UInt32(20),
+		EnforcingFailurePercentage: wrapperspb.UInt32(100),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inFleetWith(t, topology.Settings{}, func(h *fleet) {
+		h.update(topology.Join(topology.Settings{}, topology.Targets(h.targets).WithOutlierDetection(detection)))
+		h.failing["a0"] = true
+		h.calls(2 * interval)
+		if _, failed := h.calls(interval); failed > 0 {
+			t.Errorf("%d calls failed after two intervals", failed)
+		}
+		// After its ejection, an endpoint gets calls for an interval before it can be ejected
+		// again.
+		h.failing["a1"] = true
+		oneEjected := 0
+		for range 12 {
+			counts, failed := h.calls(interval)
+			share := float64(failed) / float64(counts["a"])
+			if share < 0.2 || share > 0.41 {
+				t.Errorf("%.0f %% of the calls failed, want the calls of one or two endpoints", 100*share)
+			}
+			if share < 0.26 {
+				oneEjected++
+			}
+		}
+		if oneEjected < 8 {
+			t.Errorf("an endpoint was ejected in %d of 12 intervals, want at least 8", oneEjected)
+		}
+	}, 5)
+}

@@ -1,0 +1,179 @@
+package channel_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+type callCounts struct {
+	calls, failed int
+	byPriority    map[string]int
+	moves         int    // how often most calls moved to another priority
+	priority      string // the priority of most of the last ten calls
+}
+
+// makeCalls makes one call per period for the duration d. Before each call, it calls beforeCall
+// with the elapsed time. It counts a move when the priority of most of the last ten calls changes.
+func (h *fleet) makeCalls(d, period time.Duration, beforeCall func(elapsed time.Duration)) callCounts {
+	h.t.Helper()
+	got := callCounts{byPriority: map[string]int{}}
+	begin, last := time.Now(), map[string]int{}
+	for time.Since(begin) < d {
+		if beforeCall != nil {
+			beforeCall(time.Since(begin))
+		}
+		endpoint, failed := h.call()
+		time.Sleep(period - 5*time.Millisecond)
+		h.settle()
+		got.calls++
+		got.byPriority[endpoint[:1]]++
+		last[endpoint[:1]]++
+		if failed {
+			got.failed++
+		}
+		if got.calls%10 > 0 {
+			continue
+		}
+		for tier, n := range last {
+			if n > 5 && tier != got.priority {
+				if got.priority != "" {
+					got.moves++
+				}
+				got.priority = tier
+			}
+		}
+		clear(last)
+	}
+	return got
+}
+
+func (h *fleet) startCall() (endpoint string, done func(balancer.DoneInfo)) {
+	h.t.Helper()
+	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
+}
+
+func (h *fleet) resetConnections(running []func(balancer.DoneInfo), endpoints ...string) {
+	for _, done := range running {
+		done(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
+	}
+	for _, e := range endpoints {
+		h.cc.SubConn(e).Report(connectivity.Idle, nil)
+	}
+	synctest.Wait()
+	for _, e := range endpoints {
+		h.reconnect(e)
+	}
+}
+
+// The first priority answers with errors. A connection reset then ejects the endpoints of the
+// second priority, which keeps the calls.
+func TestConnectionResetOfSecondPriority(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.failing["a0"], h.failing["a1"] = true, true
+		h.calls(10 * time.Minute)
+		var running []func(balancer.DoneInfo)
+		for range 20 {
+			if endpoint, done := h.startCall(); endpoint[:1] == "b" {
+				running = append(running, done)
+			} else {
+				done(balancer.DoneInfo{})
+			}
+		}
+		h.resetConnections(running, "b0", "b1")
+		got := h.makeCalls(20*time.Second, 5*time.Millisecond, nil)
+		t.Logf("%d of %d calls failed", got.failed, got.calls)
+		if got.failed > 41 {
+			t.Errorf("%d of %d calls failed, want only the trial calls, one in a hundred", got.failed, got.calls)
+		}
+	}, 2, 2)
+}
+
+// A priority gets streams again even if its old streams never end. New streams go to it one
+// interval after its ejection ends.
+func TestStreamsReturnAfterReset(t *testing.T) {
+	for name, settings := range map[string]topology.Settings{
+		"alone":         {OutlierDetection: true},
+		"with minReady": {OutlierDetection: true, MinReady: 0.6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFleetWith(t, settings, func(h *fleet) {
+				h.calls(5 * time.Second)
+				var running []func(balancer.DoneInfo)
+				for range 30 {
+					_, done := h.startCall()
+					running = append(running, done)
+				}
+				h.resetConnections(running, "a0", "a1", "a2")
+				counts := map[string]int{}
+				for second := range 120 {
+					endpoint, _ := h.startCall()
+					time.Sleep(time.Second)
+					h.settle()
+					if second >= 60 {
+						counts[endpoint[:1]]++
+					}
+				}
+				if counts["b"] > 0 {
+					t.Errorf("a minute later new streams go to %v, want all in a", counts)
+				}
+			}, 3, 3)
+		})
+	}
+}
+
+func TestMostEndpointsReturnErrors(t *testing.T) {
+	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
+		h.failing["a0"], h.failing["a1"], h.failing["a2"] = true, true, true
+		got := h.makeCalls(30*time.Minute, 20*time.Millisecond, nil)
+		t.Logf("%d of %d calls failed, %d moves, finally in %s", got.failed, got.calls, got.moves, got.priority)
+		if got.moves > 1 || got.priority != "b" || got.failed*50 > got.calls {
+			t.Errorf("%d moves to %s, %d of %d calls failed; want one move, to b, and only failed trial calls", got.moves, got.priority, got.failed, got.calls)
+		}
+		clear(h.failing)
+		got = h.makeCalls(10*time.Minute, 20*time.Millisecond, nil)
+		if got.moves != 1 || got.priority != "a" {
+			t.Errorf("after the repair %d moves to %s, want one to a", got.moves, got.priority)
+		}
+	}, 4, 4)
+}
+
+// Fifty endpoints keep reconnecting and answer with errors. Trial calls to them are a tenth of the
+// calls of a client with one call a second, and a hundredth with twenty calls a second.
+func TestTrialsOfManyEndpoints(t *testing.T) {
+	for _, test := range []struct {
+		period time.Duration
+		most   float64
+	}{{time.Second, 0.11}, {50 * time.Millisecond, 0.02}} {
+		inFleet(t, func(h *fleet) {
+			for i := range 50 {
+				h.failing["a"+strconv.Itoa(i)] = true
+			}
+			h.makeCalls(10*time.Second, 5*time.Millisecond, nil)
+			next := 0
+			got := h.makeCalls(20*time.Minute, test.period, func(elapsed time.Duration) {
+				for ; time.Duration(next)*600*time.Millisecond < elapsed; next++ {
+					h.reconnect("a" + strconv.Itoa(next%50))
+				}
+			})
+			t.Logf("%v: %d of %d calls failed, %d moves", test.period, got.failed, got.calls, got.moves)
+			if float64(got.failed) > test.most*float64(got.calls) {
+				t.Errorf("%v: %d of %d calls failed, want at most %.0f %%", test.period, got.failed, got.calls, 100*test.most)
+			}
+		}, 50, 1)
+	}
+}

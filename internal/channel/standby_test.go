@@ -1,0 +1,150 @@
+package channel_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
+
+func TestLargeStandbyIsPartlyConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		all := addressNames("b", 200)
+		m.newChannel(largeStandby, understudy.Options{})
+		time.Sleep(time.Second)
+		if n := m.connected(all...); n != 20 {
+			t.Errorf("%d endpoints of the standby are connected, want 20", n)
+		}
+		for range 4 {
+			m.newChannel(largeStandby, understudy.Options{})
+			time.Sleep(time.Second)
+		}
+		if n := m.connected(all...); n <= 40 {
+			t.Errorf("five clients have %d endpoints of the standby connected, want more than 40", n)
+		}
+	})
+}
+
+// After a failover, the 20 connected endpoints get the calls at once, and the other 180 connect.
+// These 180 are closed 15 minutes after the calls return (gRFC A56).
+func TestLargeStandbyConnectsAfterFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		all := addressNames("b", 200)
+		cc := m.newChannel(largeStandby, understudy.Options{})
+		time.Sleep(time.Second)
+		m.setDown(true, "a0", "a1")
+		if got, err := m.call(cc); err != nil || got[0] != 'b' {
+			t.Errorf("the first call went to %q, %v", got, err)
+		}
+		time.Sleep(time.Second)
+		if n := m.connected(all...); n != 200 {
+			t.Errorf("%d endpoints are connected a second after the failover, want 200", n)
+		}
+		seen := map[string]bool{}
+		for range 400 {
+			got, err := m.call(cc)
+			if seen[got] = true; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(seen) != 200 {
+			t.Errorf("400 calls went to %d endpoints, want 200", len(seen))
+		}
+		m.setDown(false, "a0", "a1")
+		time.Sleep(14 * time.Minute)
+		if got, err := m.call(cc); err != nil || got[0] != 'a' || m.connected(all...) != 200 {
+			t.Errorf("a call went to %q, %v, with %d endpoints of the standby connected, want a and 200", got, err, m.connected(all...))
+		}
+		time.Sleep(2 * time.Minute)
+		if n := m.connected(all...); n != 20 {
+			t.Errorf("%d endpoints are connected 16 minutes later, want 20", n)
+		}
+	})
+}
+
+func TestConnectedEndpointsOfLargeStandbyFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		all := addressNames("b", 200)
+		cc := m.newChannel(largeStandby, understudy.Options{})
+		time.Sleep(time.Second)
+		chosen := slices.DeleteFunc(addressNames("b", 200), func(a string) bool { return m.connected(a) == 0 })
+		m.setDown(true, chosen...)
+		time.Sleep(time.Second)
+		if n := m.connected(all...); n != 180 {
+			t.Errorf("%d endpoints are connected, want the 180 that answer", n)
+		}
+		m.setDown(true, "a0", "a1")
+		if got, err := m.call(cc); err != nil || got[0] != 'b' {
+			t.Errorf("a call went to %q, %v", got, err)
+		}
+	})
+}
+
+// A standby with up to 20 endpoints connects to all of them. A standby with pickFirst has one
+// connection.
+func TestSmallStandbyIsFullyConnected(t *testing.T) {
+	for target, want := range map[string]int{
+		"failover:///tier:///a2,tier:///b20?warmStandby=1":                 20,
+		"failover:///tier:///a2,tier:///b200?warmStandby=1&pickFirst=true": 1,
+	} {
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t)
+				m.newChannel(target, understudy.Options{})
+				time.Sleep(time.Second)
+				if n := m.connected(addressNames("b", 200)...); n != want {
+					t.Errorf("%d endpoints of the standby are connected, want %d", n, want)
+				}
+				if want == 1 && m.connected("b0") != 1 {
+					t.Error("b0 is not connected, want the first endpoint of the list")
+				}
+			})
+		})
+	}
+}
+
+func TestLargeStandbyKeepsEndpointsAcrossUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		r := manual.NewBuilderWithScheme("moving")
+		list := func(names []string) (s resolver.State) {
+			for _, name := range names {
+				s.Endpoints = append(s.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: name}}})
+			}
+			return s
+		}
+		all := addressNames("b", 200)
+		r.InitialState(list(all))
+		o := understudy.Options{Sources: []discovery.SourceOption{failover.WithResolvers(r)}}
+		m.newChannel("failover:///tier:///a2,moving:///b?warmStandby=1", o)
+		time.Sleep(time.Second)
+		slices.Reverse(all)
+		r.UpdateState(list(all))
+		time.Sleep(time.Second)
+		dialled := 0
+		for _, address := range all {
+			dialled += m.attempts(address)
+		}
+		if dialled != 20 {
+			t.Errorf("%d connections were made, want 20", dialled)
+		}
+		gone := slices.DeleteFunc(slices.Clone(all), func(a string) bool { return m.connected(a) == 0 })[:10]
+		r.UpdateState(list(slices.DeleteFunc(slices.Clone(all), func(a string) bool { return slices.Contains(gone, a) })))
+		time.Sleep(time.Second)
+		if n, old := m.connected(all...), m.connected(gone...); n != 20 || old != 0 {
+			t.Errorf("%d endpoints are connected, %d of them gone, want 20 and none", n, old)
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package channel_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"runtime"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/join"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// answerTest applies the answers of a source to policies with fake subchannels.
+type answerTest struct {
+	resolver.ClientConn // supplies methods that are not called
+	discovery.Started
+
+	receiver *discovery.Receiver
+	join     *join.Channel
+	conn     lbtest.ClientConn
+	policy   balancer.Balancer
+	updates  int
+}
+
+func (*answerTest) Check(bool) error { return nil }
+
+func (u *answerTest) Start(r *discovery.Receiver) (discovery.Started, error) {
+	u.receiver = r
+	return discovery.Started{}, nil
+}
+
+func (*answerTest) ReportError(error) {}
+
+func (*answerTest) ParseServiceConfig(text string) *serviceconfig.ParseResult {
+	var config parsedConfig
+	err := json.Unmarshal([]byte(text), &config)
+	return &serviceconfig.ParseResult{Config: config, Err: err}
+}
+
+type parsedConfig struct {
+	serviceconfig.Config `json:"-"`
+	LoadBalancingConfig  lbconfig.Policy
+}
+
+func (u *answerTest) UpdateState(state resolver.State) error {
+	u.updates++
+	config := state.ServiceConfig.Config.(parsedConfig).LoadBalancingConfig.Config
+	return u.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
+}
+
+func (u *answerTest) answer(tb testing.TB, a *discovery.Answer) {
+	if err := u.receiver.Update(*a); err != nil {
+		tb.Fatal(err)
+	}
+	for serial.Background() > 0 {
+		runtime.Gosched()
+	}
+}
+
+func newAnswerTest(tb testing.TB, settings topology.Settings, a *discovery.Answer) *answerTest {
+	u := &answerTest{}
+	u.policy = balancer.Get("understudy_priority").Build(&u.conn, balancer.BuildOptions{})
+	m := join.Mechanism{Mechanism: discovery.Mechanism{Source: u}}
+	var err error
+	u.join, err = join.Start(u, &join.ChannelConfig{
+		Config:   join.Config{Scheme: "x", Target: "x:///y", Mechanisms: []join.Mechanism{m}},
+		Settings: settings,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		u.join.Close()
+		u.policy.Close()
+	})
+	u.answer(tb, a)
+	u.connect(tb)
+	return u
+}
+
+func (u *answerTest) connect(tb testing.TB) {
+	for _, sc := range u.conn.LiveSubConns() {
+		sc.Report(connectivity.Connecting, nil)
+		sc.Report(connectivity.Ready, nil)
+		sc.ReportHealth(connectivity.Ready, nil)
+	}
+	for u.conn.State().ConnectivityState != connectivity.Ready || serial.Background() > 0 {
+		runtime.Gosched()
+	}
+}
+
+func manyEndpoints(n, turn int, identity string) *discovery.Answer {
+	l := discovery.Locality{Region: "us-east", Zone: "a", Weight: 1}
+	for i := range n {
+		l.Endpoints = append(l.Endpoints, discovery.Endpoint{
+			Addresses: []string{fmt.Sprintf("10.%d.%d.%d:443", i>>16, i>>8&255, i&255)},
+			Weight:    uint32(1 + (i+turn)%100),
+		})
+	}
+	return &discovery.Answer{Service: "bench", Identity: identity, Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
+}
+
+// Processing an answer takes few allocations, even if the weights of all endpoints change. If the
+// content is unchanged, the channel gets no update.
+func TestAllocationsPerAnswer(t *testing.T) {
+	const n = 10_000
+	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")
+	one := manyEndpoints(n, 0, "d")
+	one.Priorities[0].Localities[0].Endpoints[n/2].Weight = 1000
+	for name, settings := range answerSettings {
+		u := newAnswerTest(t, settings, a)
+		for _, test := range []struct {
+			name   string
+			answer *discovery.Answer
+			limit  float64
+			sent   bool
+		}{
+			{"the same content under another identity", same, 100, false},
+			{"one weight", one, 1000, true},
+			{"all weights", weights, 1000, true},
+		} {
+			i, before := 0, u.updates
+			got := testing.AllocsPerRun(10, func() {
+				u.answer(t, []*discovery.Answer{test.answer, a}[i%2])
+				i++
+			})
+			u.answer(t, a)
+			if got > test.limit {
+				t.Errorf("%s, %s: %v allocations for an answer, want at most %v", name, test.name, got, test.limit)
+			}
+			if sent := u.updates > before; sent != test.sent {
+				t.Errorf("%s, %s: an update was sent: %v, want %v", name, test.name, sent, test.sent)
+			}
+		}
+	}
+}
+
+var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: true, FastFailover: true}}
+
+func BenchmarkAnswer(b *testing.B) {
+	const n = 10_000
+	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")
+	weight, address := manyEndpoints(n, 0, "d"), manyEndpoints(n, 0, "e")
+	weight.Priorities[0].Localities[0].Endpoints[n/2].Weight = 1000
+	address.Priorities[0].Localities[0].Endpoints[n/2].Addresses = []string{"10.200.0.1:80"}
+	for name, settings := range answerSettings {
+		for _, test := range []struct {
+			changed string
+			*discovery.Answer
+		}{{"identity", same}, {"weight", weight}, {"address", address}, {"weights", weights}} {
+			b.Run(name+"/"+test.changed, func(b *testing.B) {
+				u := newAnswerTest(b, settings, a)
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					u.answer(b, []*discovery.Answer{test.Answer, a}[i%2])
+					if i == 0 && test.changed == "address" {
+						b.StopTimer()
+						u.connect(b)
+						b.StartTimer()
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkMemory reports the memory of a policy tree for each endpoint, without the subchannels,
+// which are fakes, and without the source's answer.
+func BenchmarkMemory(b *testing.B) {
+	const n = 10_000
+	for name, settings := range answerSettings {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				a, before := manyEndpoints(n, 0, "a"), heap()
+				fakes := newFakes(n)
+				each := heap() - before
+				runtime.KeepAlive(fakes)
+				fakes, before = nil, heap()
+				u := newAnswerTest(b, settings, a)
+				u.conn.Forget()
+				b.ReportMetric(float64(heap()-before-each)/n, "B/endpoint")
+				runtime.KeepAlive(fakes)
+				runtime.KeepAlive(u)
+			}
+		})
+	}
+}
+
+func newFakes(n int) *lbtest.ClientConn {
+	conn := new(lbtest.ClientConn)
+	for range n {
+		_, _ = conn.NewSubConn(nil, balancer.NewSubConnOptions{})
+	}
+	return conn
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // empties sync.Pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// BenchmarkChannelMemory reports the memory of a channel with two backends that has made no call
+// yet (unused), and of one whose backends are connected and that makes no calls (quiet), with
+// everything that belongs to gRPC. The channel of gRPC uses round_robin.
+func BenchmarkChannelMemory(b *testing.B) {
+	const n = 200
+	first, second := startTCP(b), startTCP(b)
+	plaintext := grpc.WithTransportCredentials(insecure.NewCredentials())
+	gRPC := func() (*grpc.ClientConn, error) {
+		r := manual.NewBuilderWithScheme("bench")
+		r.InitialState(resolver.State{Endpoints: []resolver.Endpoint{
+			{Addresses: []resolver.Address{{Addr: first}}}, {Addresses: []resolver.Address{{Addr: second}}},
+		}})
+		return grpc.NewClient("bench:///", grpc.WithResolvers(r), plaintext,
+			grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
+	}
+	for name, dial := range map[string]func() (*grpc.ClientConn, error){
+		"round_robin": gRPC,
+		"understudy/zero": func() (*grpc.ClientConn, error) {
+			return understudy.NewClient(first+","+second, understudy.Options{}, plaintext)
+		},
+		"understudy/Recommended": func() (*grpc.ClientConn, error) {
+			return understudy.NewClient(first+","+second, understudy.Recommended(), plaintext)
+		},
+	} {
+		for _, state := range []string{"unused", "quiet"} {
+			b.Run(name+"/"+state, func(b *testing.B) {
+				for b.Loop() {
+					before := heap()
+					channels := make([]*grpc.ClientConn, n)
+					for i := range channels {
+						cc, err := dial()
+						if err != nil {
+							b.Fatal(err)
+						}
+						channels[i] = cc
+						if state == "quiet" {
+							cc.Connect()
+							for cc.GetState() != connectivity.Ready {
+								cc.WaitForStateChange(b.Context(), cc.GetState())
+							}
+						}
+					}
+					b.ReportMetric(float64(heap()-before)/n, "B/channel")
+					for _, cc := range channels {
+						_ = cc.Close()
+					}
+				}
+			})
+		}
+	}
+}
+
+// startTCP starts a server in another process's place: its own memory counts too, the same for each
+// client.
+func startTCP(tb testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := grpc.NewServer()
+	healthpb.RegisterHealthServer(s, health.NewServer())
+	go func() { _ = s.Serve(l) }()
+	tb.Cleanup(s.Stop)
+	return l.Addr().String()
+}

@@ -1,0 +1,251 @@
+package weightedroundrobin
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/weighted"
+	"github.com/understudy-lb/understudy/policy/pickfirst"
+)
+
+// policy is the balancer. Its core decides which children are picked (A34).
+type policy struct {
+	*shell.Shell
+	core       *core.Core[endpointChild]
+	leaf       balancer.Builder
+	config     core.Config
+	attributes *attributes.Attributes
+	picker     *weighted.Picker // nil if no child is READY
+	watched    bool
+	meter      meter
+	scheduled  weighted.Scheduled[*child] // used only while a debug page watches the policy
+	addresses  []core.Address             // buffer that keyOf reuses
+	logged     struct{ duplicate, noAddress, largeWeights bool }
+}
+
+var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy")
+
+// spec describes the policy for package shell. leaf builds the policies of the endpoints. Their
+// Close must shut down all of their subchannels.
+func spec(leaf func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
+	return shell.Spec[lbconfig.WeightedRoundRobin]{
+		Name:    "weighted_round_robin",
+		Default: lbconfig.NewWeightedRoundRobin,
+		New: func(s *shell.Shell) shell.Policy[lbconfig.WeightedRoundRobin] {
+			p := &policy{Shell: s, core: core.New[endpointChild](), leaf: leaf()}
+			p.meter.policy = p
+			return p
+		},
+	}
+}
+
+func defaultLeaf() balancer.Builder { return balancer.Get(pickfirst.Name) }
+
+func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
+	config := core.Config{StartRandom: c.StartPoint == lbconfig.StartRandom}
+	if s := c.SlowStart; s != nil {
+		config.SlowStart = core.SlowStart{
+			Window:           time.Duration(s.Window),
+			Aggression:       s.Aggression,
+			MinWeightPercent: s.MinWeightPercent,
+		}
+	}
+	return config
+}
+
+// Begin assigns each endpoint to a child. A child gets no update if only its endpoint's weight has
+// changed.
+func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
+	p.config = coreConfig(c)
+	labelValues, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
+	p.meter.setLabels(labelValues)
+	// Without this attribute, children would ignore health checks, and unhealthy endpoints would get
+	// calls.
+	state = stateattr.EnableHealthListener(state)
+	p.core.Begin(p.config, len(state.Endpoints))
+	p.assign(state.Endpoints)
+	removed, sum := p.core.Endpoints()
+	for _, c := range removed {
+		p.scheduled.Forget(c)
+		c.Attached.Remove()
+	}
+	if sum > math.MaxUint32 {
+		p.LogOnce(&p.logged.largeWeights, "the weights of %d endpoints sum to %d, more than %d, and are scaled down", len(p.core.Order()), sum, uint32(math.MaxUint32))
+	}
+	if len(p.core.Order()) == 0 {
+		p.Refuse(balancer.ErrBadResolverState)
+	}
+	p.updateChildren(state.Attributes)
+}
+
+func (p *policy) assign(endpoints []resolver.Endpoint) {
+	s := search{previous: p.core.Previous()}
+	for _, endpoint := range endpoints {
+		if c := s.find(endpoint); c != nil {
+			weight := c.Attached.weight
+			if c.Attached.endpoint.Attributes != endpoint.Attributes {
+				weight = weightOf(endpoint)
+			}
+			if p.core.KnownEndpoint(c, weight) != core.Duplicate {
+				c.Attached.endpoint, c.Attached.weight = endpoint, weight
+			} else {
+				p.logDuplicate(endpoint)
+			}
+			continue
+		}
+		key, ok := p.keyOf(endpoint)
+		if !ok {
+			p.LogOnce(&p.logged.noAddress, "an endpoint without an address is ignored")
+			continue
+		}
+		weight := weightOf(endpoint)
+		c, result := p.core.Endpoint(key, weight)
+		switch result {
+		case core.NewChild:
+			p.build(c)
+		case core.Duplicate:
+			p.logDuplicate(endpoint)
+			continue
+		}
+		if result == core.NewChild || !equalExceptWeight(c.Attached.endpoint, endpoint) {
+			c.Attached.outdated = true
+		}
+		c.Attached.endpoint, c.Attached.weight, c.Attached.address = endpoint, weight, addressOf(endpoint)
+	}
+}
+
+func (p *policy) logDuplicate(endpoint resolver.Endpoint) {
+	p.LogOnce(&p.logged.duplicate, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
+}
+
+// updateChildren updates the children whose endpoint has changed. With startPoint "random", it
+// begins at a random child. Otherwise, all clients would connect to the same endpoint first.
+func (p *policy) updateChildren(attributes *attributes.Attributes) {
+	updateAll := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
+	p.attributes = attributes
+	order := p.core.Order()
+	first := 0
+	if p.config.StartRandom && len(order) > 0 {
+		first = rand.IntN(len(order))
+	}
+	for i := range order {
+		if c := order[(i+first)%len(order)]; updateAll || c.Attached.outdated {
+			p.update(c)
+		}
+	}
+}
+
+// End makes the core publish the state if the update has changed the state or the picker.
+func (p *policy) End() { p.core.End() }
+
+func (p *policy) Due() (deadline time.Time, due bool) { return p.core.Due() }
+
+func (p *policy) State() balancer.State {
+	if p.picker != nil {
+		p.picker.Save()
+		p.scheduled.Use(nil, nil)
+		p.picker = nil
+	}
+	now := time.Now()
+	switch p.core.Publish(now) {
+	case core.Ready:
+		p.picker = p.newPicker(now)
+		p.meter.setPicker(p.picker)
+		return balancer.State{ConnectivityState: connectivity.Ready, Picker: p.picker}
+	case core.TransientFailure:
+		return p.failure()
+	case core.Idle:
+		// Calls wait, because the policy makes its IDLE children connect.
+		return balancer.State{ConnectivityState: connectivity.Idle, Picker: shell.Queue}
+	}
+	return shell.Connecting()
+}
+
+// failure returns the state to publish when all children have failed. Calls then
+// fail with the error of one child. If there are several, it also says how many endpoints failed.
+func (p *policy) failure() balancer.State {
+	child := p.core.Failed()
+	if child == nil {
+		return shell.Failed(errNoEndpoints)
+	}
+	state := child.Attached.State()
+	if err := shell.FailureOf(state.Picker); err != nil && len(p.core.Order()) > 1 {
+		return shell.Failed(&shell.AllFailed{Endpoints: len(p.core.Order()), Example: err})
+	}
+	return state
+}
+
+func (p *policy) newPicker(now time.Time) *weighted.Picker {
+	children, weights := p.core.Ready(now)
+	pickers := make([]balancer.Picker, len(children))
+	positions := make([]*weighted.Position, len(children))
+	for i, c := range children {
+		pickers[i], positions[i] = c.Attached.State().Picker, &c.Attached.position
+	}
+	if p.watched {
+		recorded := make([]shell.Recorded, len(children))
+		for i, c := range children {
+			recorded[i] = shell.Recorded{Picker: pickers[i], Record: c.Attached.ensureRecord()}
+			pickers[i] = &recorded[i]
+		}
+	}
+	if len(pickers) == 1 && p.meter.countsSinglePicker() {
+		pickers[0] = &weighted.Counting{Picker: pickers[0]}
+	}
+	picker := weighted.New(pickers, weights, positions)
+	ready, unproven, failed := p.core.Shares()
+	picker.SetReadyShares(ready, unproven)
+	picker.SetFailedShare(failed)
+	if p.watched {
+		p.scheduled.Use(picker, children)
+	}
+	return picker
+}
+
+// Settled implements shell.Settler.
+func (p *policy) Settled(closed bool) {
+	p.meter.updateCounts(closed)
+	if closed {
+		p.meter.close()
+	}
+}
+
+func (p *policy) Watched(watched bool) {
+	p.watched = watched
+	p.core.Outdated()
+}
+
+func (p *policy) Children(yield func(string, shell.Below) bool) {
+	for _, c := range p.core.Order() {
+		if !yield(c.Attached.name(), &c.Attached.Instance) {
+			return
+		}
+	}
+}
+
+func (p *policy) Describe(s *shell.Snapshot) {
+	s.Details = shell.WeightedRoundRobin{Scheduled: p.scheduled.Now(p.core.Order())}
+	for i, c := range p.core.Order() {
+		s.Children[i].Details = shell.Endpoint{Addresses: hierarchy.Addresses(c.Attached.endpoint), Weight: c.Weight(), Record: c.Attached.ensureRecord()}
+	}
+}
+
+func (p *policy) ExitIdle() {
+	for _, c := range p.core.Order() {
+		if c.State() == core.Idle {
+			c.Attached.ExitIdle()
+		}
+	}
+}

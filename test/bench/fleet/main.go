@@ -1,0 +1,40 @@
+// Command fleet simulates the first calls of a fleet of clients and writes a page and a plot. It
+// also writes a page and plots of a recorded simulation in which a fleet loses a priority.
+//
+//	go run ./test/bench/fleet            writes the pages and plots of docs/fleet
+//	go run ./test/bench/fleet -out DIR   writes them to DIR
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	out := flag.String("out", filepath.Join("docs", "fleet"), "the directory to write to")
+	flag.Parse()
+	if err := run(*out, publishedFleet); err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+var publishedFleet = fleet{clients: 10_000, endpoints: 1000, maxWeight: 100, calls: 50}
+
+func run(directory string, f fleet) error {
+	results := f.simulate()
+	r, err := parseRecord(recorded)
+	if err != nil {
+		return err
+	}
+	files := tiers(r)
+	files["README.md"], files["load.svg"] = page(f, results), plot(f, results)
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
+			return fmt.Errorf("write the results: %w", err)
+		}
+	}
+	return nil
+}

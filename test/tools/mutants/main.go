@@ -1,0 +1,200 @@
+// Command mutants does mutation testing: it changes one small place of the code at a time, and runs
+// the tests that should then fail. If no test fails, the mutant has survived.
+//
+//	go run ./mutants [-n 100] [-seed 1] [-own] [-match TEXT] ROOM...     from the directory tools
+//
+// A ROOM is a package directory of the root module. Its mutants are drawn at random from all places
+// that can be changed. The tests of the room run first. If the mutant survives these, the tests of
+// the packages in furtherTests run. The changed files replace the originals through go test's
+// -overlay flag, so no source file is modified. A mutant that does not compile does not count.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// furtherTests lists other packages whose tests run for the mutants of a room. The fastest tests
+// come first.
+var furtherTests = map[string][]string{
+	"internal/core/priority":           {"./policy/priority", "./internal/testing/prioritymodel"},
+	"internal/core/weightedtarget":     {"./policy/weightedtarget", "./internal/channel/topology"},
+	"internal/core/weightedroundrobin": {"./policy/weightedroundrobin"},
+	"internal/core/outlierdetection":   {"./policy/outlierdetection"},
+	"internal/core/pickfirst":          {"./policy/pickfirst"},
+	"internal/core/join":               {"./internal/channel/join", "./discovery/..."},
+	"internal/core/ads":                {"./internal/envoy/adsclient", "./discovery/eds"},
+	"internal/core/names":              {"./discovery/srv", "./internal/envoy/cds"},
+	"internal/core/clusters":           {"./internal/envoy/cds"},
+	"internal/core/edf":                {"./internal/lb/edf", "./internal/lb/weighted", "./policy/weightedroundrobin"},
+	"internal/lb/shell":                {"./policy/priority", "./policy/weightedtarget", "./policy/outlierdetection", "./policy/weightedroundrobin", "./policy/pickfirst", "./policy/drop", "./internal/page", "."},
+	"policy/drop":                      {"."},
+	"policy/outlierdetection":          {"."},
+	"policy/pickfirst":                 {"."},
+	"policy/priority":                  {"."},
+	"policy/weightedroundrobin":        {"."},
+	"policy/weightedtarget":            {"."},
+	"internal/channel/topology":        {"./discovery/..."},
+	"internal/channel/join":            {"./discovery/..."},
+	"internal/envoy/messages":          {"./discovery/eds", "./discovery/file"},
+	"internal/envoy/clusterfile":       {"./discovery/file"},
+	"internal/lb/edf":                  {"./internal/lb/weighted", "./policy/weightedroundrobin", "./policy/weightedtarget"},
+	"internal/lb/inorder":              {"./policy/weightedtarget", "./policy/weightedroundrobin", "./internal/channel/topology"},
+	"internal/channel/lastgood":        {"./internal/channel/join"},
+	"internal/config/lbconfig":         {"./policy/priority", "./policy/weightedtarget", "./policy/outlierdetection", "./policy/weightedroundrobin", "./policy/pickfirst", "./policy/drop"},
+	"internal/channel/resolving":       {"./internal/channel/join", "./discovery/..."},
+}
+
+func main() {
+	n := flag.Int("n", 100, "how many mutants of each room to try")
+	seed := flag.Uint64("seed", 1, "draws the mutants")
+	own := flag.Bool("own", false, "run only the tests of the room, which is quicker")
+	match := flag.String("match", "", "try only mutants whose name contains this text")
+	flag.Parse()
+	known, err := equivalent("mutants/equivalent.txt")
+	if err == nil && flag.NArg() == 0 {
+		err = errors.New("no room given, want one such as internal/core/priority")
+	}
+	if *own {
+		clear(furtherTests)
+	}
+	total := map[outcome]int{}
+	for _, room := range flag.Args() {
+		if err == nil {
+			err = testRoom(room, *n, *match, rand.New(rand.NewPCG(*seed, 0)), known, total)
+		}
+	}
+	if tried := total[killed] + total[hung] + total[survived]; err == nil && total[survived]*50 > tried {
+		err = fmt.Errorf("%d of %d changes survived, want at most 2 in 100", total[survived], tried)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// equivalent reads the names of mutants that behave like the original. Each line has a name, " # "
+// and the reason.
+func equivalent(file string) (map[string]bool, error) {
+	text, err := os.ReadFile(file)
+	known := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		name, _, _ := strings.Cut(line, " # ")
+		known[name] = true
+	}
+	return known, err
+}
+
+// outcome is the result of testing a mutant.
+type outcome string
+
+const (
+	uncompiled       outcome = "uncompiled"
+	killed           outcome = "killed"
+	hung             outcome = "hung"
+	survived         outcome = "survived"
+	equivalentMutant outcome = "equivalent"
+)
+
+// testRoom tests mutants of a room, prints those that survived or whose tests did not end, and adds
+// the outcomes to total.
+func testRoom(room string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
+	all, err := mutantsOf(filepath.Join("../..", room))
+	if err != nil {
+		return err
+	}
+	tests, err := suitesOf(append([]string{"./" + room}, furtherTests[room]...))
+	if err != nil {
+		return err
+	}
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	places := len(all)
+	all = slices.DeleteFunc(all, func(m *mutant) bool { return !strings.Contains(m.String(), match) })
+	count := map[outcome]int{}
+	remaining := func() int { return n - count[killed] - count[hung] - count[survived] - count[equivalentMutant] }
+	for remaining() > 0 && len(all) > 0 {
+		batch := min(len(all), remaining()*4/3+1) // about a quarter of the mutants does not compile
+		if err := testBatch(room, all[:batch], tests, known, count, remaining); err != nil {
+			return err
+		}
+		all = all[batch:]
+	}
+	fmt.Printf("%s: %d places, %d killed, %d hung, %d survived, %d equivalent\n",
+		room, places, count[killed], count[hung], count[survived], count[equivalentMutant])
+	for end, n := range count {
+		total[end] += n
+	}
+	return nil
+}
+
+// testBatch tests the mutants and counts their outcomes, until remaining returns 0.
+func testBatch(room string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
+	scratch, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	dir := filepath.Join("../..", room)
+	woven, err := weave(dir, scratch, mutants)
+	if err != nil {
+		return err
+	}
+	for _, m := range mutants {
+		if remaining() == 0 {
+			break
+		}
+		name, end := room+"/"+m.String(), uncompiled
+		switch {
+		case known[name]:
+			end = equivalentMutant
+		case m.uncompiled:
+		case m.function == nil:
+			end, err = m.testAlone(tests)
+		default:
+			end, err = testWoven(tests, woven, m.number)
+		}
+		if err != nil {
+			return err
+		}
+		if count[end]++; end == survived || end == hung {
+			fmt.Printf("%s line %d: %s\n", end, m.line, name)
+		}
+	}
+	return nil
+}
+
+// testAlone builds a program that contains only this mutant, and runs the tests.
+func (m *mutant) testAlone(tests []*suite) (end outcome, err error) {
+	scratch, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	p := &program{scratch: scratch, replace: map[string]string{}}
+	if err := p.put(m.file, m.code); err != nil {
+		return "", err
+	}
+	if _, err := p.test(tests[0]); err != nil {
+		return uncompiled, nil //nolint:nilerr // the mutant does not compile
+	}
+	return testWoven(tests, p, 0)
+}
+
+// testWoven runs the test suites until one of them fails because of the mutant.
+func testWoven(tests []*suite, p *program, number int) (outcome, error) {
+	for i, s := range tests {
+		if end, err := s.run(p, number); err != nil || end != survived {
+			return end, err
+		}
+		if i == 0 && s.failsUnmutated {
+			return "", errors.New("the room's own tests fail without a mutant")
+		}
+	}
+	return survived, nil
+}

@@ -1,0 +1,191 @@
+// Command rooms draws docs/rooms.svg, which shows the packages of the product in groups, and the
+// imports between groups as arrows. It fails if a package is in no group, if a group names a
+// package that does not exist, or if an arrow would point up.
+//
+//	go run ./rooms [--check]     from the directory tools; --check only compares the picture
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	root    = "github.com/understudy-lb/understudy"
+	picture = "docs/rooms.svg"
+)
+
+// group is a box in the picture.
+type group struct {
+	title       string
+	rooms       []string // packages; NAME/... means NAME and all packages below it
+	row         int
+	left, right int
+	base        bool // most groups import this group, so arrows to it are not drawn
+}
+
+// groups are the boxes in the picture. A group may import only groups in lower rows.
+var groups = []group{
+	{title: "the command", rooms: []string{"cmd/understudy/..."}, row: 0, left: 20, right: 940},
+	{title: "the public package", rooms: []string{".", "policy"}, row: 1, left: 20, right: 340},
+	{title: "the live page", rooms: []string{"debug", "internal/page"}, row: 1, left: 700, right: 940},
+	{title: "sources of endpoints", rooms: []string{
+		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv",
+		"internal/envoy/adsclient", "internal/envoy/cds", "internal/envoy/clusterfile", "internal/envoy/messages", "internal/envoy/filewatch",
+	}, row: 2, left: 20, right: 340},
+	{title: "the resolver of a target", rooms: []string{"internal/channel/resolving"}, row: 3, left: 20, right: 340},
+	{title: "which source waits for which", rooms: []string{"internal/channel/join", "internal/channel/lastgood", "internal/channel/awaiting"}, row: 4, left: 20, right: 340},
+	{title: "policies", rooms: []string{
+		"priority", "weightedtarget", "weightedroundrobin", "pickfirst", "outlierdetection", "drop",
+	}, row: 4, left: 370, right: 670},
+	{title: "answers to a tree of policies", rooms: []string{"internal/channel/topology"}, row: 5, left: 20, right: 340},
+	{title: "what policies share", rooms: []string{"internal/lb/shell", "internal/lb/weighted", "internal/lb/edf", "internal/lb/tally"}, row: 5, left: 370, right: 670},
+	{title: "the contract of sources", rooms: []string{"discovery"}, row: 6, left: 20, right: 340},
+	{title: "pure cores: they decide, without clock, locks or gRPC", rooms: []string{"internal/core/..."}, row: 7, left: 20, right: 940},
+	{title: "used by all except the cores", rooms: []string{
+		"internal/config/serviceconfig", "internal/config/target", "internal/config/lbconfig", "internal/config/options", "internal/net/location", "internal/lb/stateattr", "hierarchy", "internal/lb/hierarchy",
+		"internal/lb/inorder", "internal/lb/live", "internal/net/pings", "internal/text/printable", "internal/lb/serial", "internal/net/xnet",
+	}, row: 8, left: 20, right: 940, base: true},
+}
+
+// ungrouped lists the packages that are not in the picture, because no package of the product
+// imports them.
+var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/e2e", "internal/testing/...", "examples/...", "docs/...", "test/bench/..."}
+
+func main() {
+	err := run("../..", slices.Contains(os.Args[1:], "--check"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rooms:", err)
+		os.Exit(1)
+	}
+}
+
+func run(repository string, check bool) error {
+	imports, err := list(repository)
+	if err != nil {
+		return err
+	}
+	arrows, members, err := arrows(imports)
+	if err != nil {
+		return err
+	}
+	drawn, file := draw(arrows, members), filepath.Join(repository, picture)
+	if !check {
+		return os.WriteFile(file, drawn, 0o644)
+	}
+	if now, err := os.ReadFile(file); err != nil {
+		return err
+	} else if !bytes.Equal(now, drawn) {
+		return fmt.Errorf("%s is not current: run make rooms", picture)
+	}
+	return nil
+}
+
+func list(repository string) (map[string][]string, error) {
+	list := exec.Command("go", "list", "-json=ImportPath,Imports", "./...", "./cmd/understudy/...")
+	list.Dir = repository
+	list.Env = append(os.Environ(), "GOWORK=")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", list.Args, err)
+	}
+	imports := make(map[string][]string)
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return imports, nil
+		} else if err != nil {
+			return nil, err
+		}
+		from, _ := room(p.ImportPath)
+		imports[from] = nil
+		for _, path := range p.Imports {
+			if to, ours := room(path); ours {
+				imports[from] = append(imports[from], to)
+			}
+		}
+	}
+}
+
+func room(path string) (string, bool) {
+	if path == root {
+		return ".", true
+	}
+	return strings.CutPrefix(path, root+"/")
+}
+
+func has(rooms []string, room string) bool {
+	return slices.ContainsFunc(rooms, func(r string) bool {
+		parent, below := strings.CutSuffix(r, "/...")
+		return r == room || below && (room == parent || strings.HasPrefix(room, parent+"/"))
+	})
+}
+
+func arrows(imports map[string][]string) (arrows map[int][]int, members map[int][]string, err error) {
+	groupOf := make(map[string]int)
+	members = make(map[int][]string)
+	for room := range imports {
+		if has(ungrouped, room) {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g group) bool { return has(g.rooms, room) })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("%s is in no group: add it to test/tools/rooms/main.go and to CONTRIBUTING.md", room)
+		}
+		groupOf[room] = i
+		members[i] = append(members[i], room)
+	}
+	for i, g := range groups {
+		for _, r := range g.rooms {
+			if !slices.ContainsFunc(members[i], func(room string) bool { return has([]string{r}, room) }) {
+				return nil, nil, fmt.Errorf("group %q names %s, which does not exist", g.title, r)
+			}
+		}
+		slices.Sort(members[i])
+	}
+	edges := make(map[int][]int)
+	for room, from := range groupOf {
+		for _, path := range imports[room] {
+			to, known := groupOf[path]
+			if !known || to == from || groups[to].base || slices.Contains(edges[from], to) {
+				continue
+			}
+			if groups[to].row <= groups[from].row {
+				return nil, nil, fmt.Errorf("%s imports %s, but group %q is not below %q", room, path, groups[to].title, groups[from].title)
+			}
+			edges[from] = append(edges[from], to)
+		}
+	}
+	return reduceArrows(edges), members, nil
+}
+
+// reduceArrows removes each arrow that a path of other arrows implies. The recursion ends, because
+// the imports have no cycles.
+func reduceArrows(all map[int][]int) map[int][]int {
+	var reaches func(from, to int) bool
+	reaches = func(from, to int) bool {
+		return slices.ContainsFunc(all[from], func(next int) bool { return next == to || reaches(next, to) })
+	}
+	remaining := make(map[int][]int)
+	for from, targets := range all {
+		for _, to := range targets {
+			if !slices.ContainsFunc(targets, func(other int) bool { return other != to && reaches(other, to) }) {
+				remaining[from] = append(remaining[from], to)
+			}
+		}
+		slices.Sort(remaining[from])
+	}
+	return remaining
+}
