@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/config/serviceconfig"
 	accept "github.com/understudy-lb/understudy/internal/config/target"
-	"github.com/understudy-lb/understudy/internal/net/pings"
+	"github.com/understudy-lb/understudy/internal/lb/pings"
 )
 
 // NewClient returns a channel to target. It calls grpc.NewClient with the dial options for opts and

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 const (
@@ -18,8 +19,8 @@ type box struct {
 	lines       []string
 }
 
-func draw(arrows map[int][]int, members map[int][]string) []byte {
-	boxes, height := place(members)
+func draw(arrows map[int][]int) []byte {
+	boxes, height := place()
 	var svg bytes.Buffer
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif">
 <title>The rooms of Understudy: an arrow leads from a room to those that it imports</title>
@@ -47,13 +48,13 @@ func draw(arrows map[int][]int, members map[int][]string) []byte {
 	return svg.Bytes()
 }
 
-func place(members map[int][]string) (boxes []box, height int) {
+func place() (boxes []box, height int) {
 	boxes, top := make([]box, len(groups)), 20
 	for row := 0; ; row++ {
 		bottom := top
 		for i, g := range groups {
 			if g.row == row {
-				lines := wrap(members[i], int(float64(g.right-g.left-20)/letters))
+				lines := wrap(g.rooms, int(float64(g.right-g.left-20)/letters))
 				bottom = max(bottom, top+28+line*len(lines))
 				boxes[i] = box{group: g, top: top, lines: lines}
 			}
@@ -72,7 +73,7 @@ func place(members map[int][]string) (boxes []box, height int) {
 
 func wrap(rooms []string, n int) (lines []string) {
 	for _, room := range rooms {
-		if room == "." {
+		if room = strings.TrimSuffix(room, "/..."); room == "." {
 			room = "understudy"
 		}
 		if last := len(lines) - 1; last >= 0 && len(lines[last])+2+len(room) <= n {

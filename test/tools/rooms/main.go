@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ const (
 // group is a box in the picture.
 type group struct {
 	title       string
-	rooms       []string // packages; NAME/... means NAME and all packages below it
+	rooms       []string // packages; NAME/... means NAME and all packages below it, as one room
 	row         int
 	left, right int
 	base        bool // most groups import this group, so arrows to it are not drawn
@@ -38,27 +39,25 @@ var groups = []group{
 	{title: "the public package", rooms: []string{".", "policy"}, row: 1, left: 20, right: 340},
 	{title: "the live page", rooms: []string{"debug", "internal/page"}, row: 1, left: 700, right: 940},
 	{title: "sources of endpoints", rooms: []string{
-		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv",
-		"internal/envoy/adsclient", "internal/envoy/cds", "internal/envoy/clusterfile", "internal/envoy/messages", "internal/envoy/filewatch",
+		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/...",
 	}, row: 2, left: 20, right: 340},
 	{title: "the resolver of a target", rooms: []string{"internal/channel/resolving"}, row: 3, left: 20, right: 340},
 	{title: "which source waits for which", rooms: []string{"internal/channel/join", "internal/channel/lastgood", "internal/channel/awaiting"}, row: 4, left: 20, right: 340},
 	{title: "policies", rooms: []string{
-		"priority", "weightedtarget", "weightedroundrobin", "pickfirst", "outlierdetection", "drop",
+		"policy/priority", "policy/weightedtarget", "policy/weightedroundrobin", "policy/pickfirst", "policy/outlierdetection", "policy/drop", "policy/hierarchy",
 	}, row: 4, left: 370, right: 670},
 	{title: "answers to a tree of policies", rooms: []string{"internal/channel/topology"}, row: 5, left: 20, right: 340},
-	{title: "what policies share", rooms: []string{"internal/lb/shell", "internal/lb/weighted", "internal/lb/edf", "internal/lb/tally"}, row: 5, left: 370, right: 670},
 	{title: "the contract of sources", rooms: []string{"discovery"}, row: 6, left: 20, right: 340},
-	{title: "pure cores: they decide, without clock, locks or gRPC", rooms: []string{"internal/core/..."}, row: 7, left: 20, right: 940},
+	{title: "what policies share", rooms: []string{"internal/lb/..."}, row: 7, left: 370, right: 670},
+	{title: "pure cores: they decide, without clock, locks or gRPC", rooms: []string{"internal/core/..."}, row: 8, left: 20, right: 940},
 	{title: "used by all except the cores", rooms: []string{
-		"internal/config/serviceconfig", "internal/config/target", "internal/config/lbconfig", "internal/config/options", "internal/net/location", "internal/lb/stateattr", "hierarchy", "internal/lb/hierarchy",
-		"internal/lb/inorder", "internal/lb/live", "internal/net/pings", "internal/text/printable", "internal/lb/serial", "internal/net/xnet",
-	}, row: 8, left: 20, right: 940, base: true},
+		"internal/config/...", "internal/net/...", "internal/text/...",
+	}, row: 9, left: 20, right: 940, base: true},
 }
 
 // ungrouped lists the packages that are not in the picture, because no package of the product
 // imports them.
-var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/e2e", "internal/testing/...", "examples/...", "docs/...", "test/bench/..."}
+var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/channel", "internal/e2e", "internal/testing/...", "examples/...", "docs/..."}
 
 func main() {
 	err := run("../..", slices.Contains(os.Args[1:], "--check"))
@@ -73,11 +72,11 @@ func run(repository string, check bool) error {
 	if err != nil {
 		return err
 	}
-	arrows, members, err := arrows(imports)
+	arrows, err := arrows(imports)
 	if err != nil {
 		return err
 	}
-	drawn, file := draw(arrows, members), filepath.Join(repository, picture)
+	drawn, file := draw(arrows), filepath.Join(repository, picture)
 	if !check {
 		return os.WriteFile(file, drawn, 0o644)
 	}
@@ -133,27 +132,24 @@ func has(rooms []string, room string) bool {
 	})
 }
 
-func arrows(imports map[string][]string) (arrows map[int][]int, members map[int][]string, err error) {
+func arrows(imports map[string][]string) (map[int][]int, error) {
 	groupOf := make(map[string]int)
-	members = make(map[int][]string)
 	for room := range imports {
 		if has(ungrouped, room) {
 			continue
 		}
 		i := slices.IndexFunc(groups, func(g group) bool { return has(g.rooms, room) })
 		if i < 0 {
-			return nil, nil, fmt.Errorf("%s is in no group: add it to test/tools/rooms/main.go and to CONTRIBUTING.md", room)
+			return nil, fmt.Errorf("%s is in no group: add it to test/tools/rooms/main.go and to CONTRIBUTING.md", room)
 		}
 		groupOf[room] = i
-		members[i] = append(members[i], room)
 	}
-	for i, g := range groups {
+	for _, g := range groups {
 		for _, r := range g.rooms {
-			if !slices.ContainsFunc(members[i], func(room string) bool { return has([]string{r}, room) }) {
-				return nil, nil, fmt.Errorf("group %q names %s, which does not exist", g.title, r)
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(groupOf)), func(room string) bool { return has([]string{r}, room) }) {
+				return nil, fmt.Errorf("group %q names %s, which does not exist", g.title, r)
 			}
 		}
-		slices.Sort(members[i])
 	}
 	edges := make(map[int][]int)
 	for room, from := range groupOf {
@@ -163,12 +159,12 @@ func arrows(imports map[string][]string) (arrows map[int][]int, members map[int]
 				continue
 			}
 			if groups[to].row <= groups[from].row {
-				return nil, nil, fmt.Errorf("%s imports %s, but group %q is not below %q", room, path, groups[to].title, groups[from].title)
+				return nil, fmt.Errorf("%s imports %s, but group %q is not below %q", room, path, groups[to].title, groups[from].title)
 			}
 			edges[from] = append(edges[from], to)
 		}
 	}
-	return reduceArrows(edges), members, nil
+	return reduceArrows(edges), nil
 }
 
 // reduceArrows removes each arrow that a path of other arrows implies. The recursion ends, because
