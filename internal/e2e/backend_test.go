@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -51,7 +50,6 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run concurrently
 	testleak.Main(m)
 }
 

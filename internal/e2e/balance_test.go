@@ -64,6 +64,7 @@ func callShares(t *testing.T, cc *grpc.ClientConn, calls int, all ...string) map
 // Three zones have 3, 2 and 1 backends, and an equal number of clients each. Each backend gets a
 // sixth of all calls. When a zone loses a backend, some calls of its clients go to other zones.
 func TestBalanceOnRealSockets(t *testing.T) {
+	t.Parallel()
 	zones, load := make(map[string][]*server), make(map[string]float64)
 	for zone, n := range map[string]int{"a": 3, "b": 2, "c": 1} {
 		for i := range n {
@@ -117,6 +118,7 @@ func TestBalanceOnRealSockets(t *testing.T) {
 // When the client's zone is stopped, no call fails, and no call goes to the next entry of the
 // target.
 func TestBalanceWhenHomeZoneStops(t *testing.T) {
+	t.Parallel()
 	zones := make(map[string][]*server)
 	for zone, n := range map[string]int{"a": 3, "b": 2, "c": 1} {
 		for i := range n {

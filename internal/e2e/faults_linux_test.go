@@ -62,7 +62,7 @@ func (c *cuttable) cut(t *testing.T) {
 
 func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 	t.Helper()
-	s, listener, err := newServer(name, "127.0.0.1:0", insecure.NewCredentials())
+	s, listener, err := newServer(name, given.Address(t), insecure.NewCredentials())
 	if err != nil {
 		t.Fatal(err)
 	}

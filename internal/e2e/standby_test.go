@@ -29,6 +29,7 @@ const (
 // With a warm standby and FastFailover, the next priority answers as soon as the last connection is
 // lost, whether attempts to reconnect are refused or hang.
 func TestWarmStandbyAnswersImmediately(t *testing.T) {
+	t.Parallel()
 	for _, reconnect := range []string{"refused", "vanishes"} {
 		t.Run(reconnect, func(t *testing.T) {
 			var times []time.Duration

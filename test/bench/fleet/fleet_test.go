@@ -73,7 +73,7 @@ func TestTiersPageMatchesRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range tiers(r) {
-		if got, err := os.ReadFile(filepath.Join("..", "..", "docs", "fleet", name)); err != nil || string(got) != want {
+		if got, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "fleet", name)); err != nil || string(got) != want {
 			t.Errorf("%s is out of date: run go run ./test/bench/fleet (%v)", name, err)
 		}
 	}
