@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const testTimeout = 30 * time.Second
+const testTimeout = time.Minute
 
 type channel struct {
 	resolver.ClientConn

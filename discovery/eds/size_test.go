@@ -35,7 +35,6 @@ func heapInUse() uint64 {
 }
 
 func TestHundredThousandEndpoints(t *testing.T) {
-	t.Parallel()
 	const n = 100_000
 	cluster := manyEndpoints(n)
 	before := heapInUse()

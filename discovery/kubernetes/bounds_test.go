@@ -102,7 +102,6 @@ func TestInitialSliceBeyondLimits(t *testing.T) {
 
 // The number of slices and endpoints in memory must be limited, even if the server sends more.
 func TestTooManySlices(t *testing.T) {
-	t.Parallel()
 	c := newCollection()
 	for i := range 65_000 {
 		c.put(sliceOf(t, fmt.Sprint("s", i), "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"]}]`), nil, nil)

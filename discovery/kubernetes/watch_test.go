@@ -167,7 +167,6 @@ func object(event string) string {
 }
 
 func TestThousandChannelsShareWatch(t *testing.T) {
-	t.Parallel()
 	s, rt := newAPIServer(t), &http.Transport{}
 	address := backend(t)
 	_, number, _ := net.SplitHostPort(address)
