@@ -145,7 +145,7 @@ func workflowProblems(t *testing.T, repository fs.FS) (problems []string) {
 }
 
 func (s step) problems(repository fs.FS, makefile string) (problems []string) {
-	if action := s.Uses; !action.IsZero() && !(pinnedAction.MatchString(action.Value) && pinComment.MatchString(action.LineComment)) {
+	if action := s.Uses; !action.IsZero() && (!pinnedAction.MatchString(action.Value) || !pinComment.MatchString(action.LineComment)) {
 		problems = append(problems, action.Value+": want a commit's hash, and its version in a comment")
 	}
 	for _, script := range ciScript.FindAllString(s.Run, -1) {

@@ -44,7 +44,6 @@ type request struct {
 	began, deadline time.Duration
 	costly          bool
 	attempts        int
-	done            bool
 }
 
 func newClient(m *model, index int) *client {

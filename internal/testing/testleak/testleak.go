@@ -19,7 +19,7 @@ const timeout = 30 * time.Second
 // Main runs the tests of a package and exits. It exits with an error if a goroutine of the tests
 // has not ended within timeout. Up to twelve parallel tests run at a time, because they mostly wait.
 func Main(m *testing.M, options ...goleak.Option) {
-	flag.Set("test.parallel", "12")
+	_ = flag.Set("test.parallel", "12") // a flag of package testing
 	code := m.Run()
 	for deadline := time.Now().Add(timeout); code == 0; {
 		err := goleak.Find(options...) // retries for up to a second
