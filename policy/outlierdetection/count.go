@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	estats "google.golang.org/grpc/experimental/stats"
-	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
 )
 
@@ -43,15 +43,9 @@ func setOf(list ...codes.Code) codeSet {
 
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
-var (
-	// certain is the set of codes that always count as failures. They also occur when the server hangs
-	// or the connection is lost, and the client then receives no bytes.
-	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
-	// defaultFailures is the set of codes that count as failures by default. The last three count only
-	// if bytes were received from the server, because the client itself also produces them, for
-	// example if a message is too large.
-	defaultFailures = certain | setOf(codes.Internal, codes.Unknown, codes.ResourceExhausted)
-)
+// defaultFailures is the set of codes that count as failures by default. The last three count only
+// if bytes were received from the server (see shell.Ended).
+var defaultFailures = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss, codes.Internal, codes.Unknown, codes.ResourceExhausted)
 
 // rulesOf returns the rules by which calls are counted, or nil if the configuration needs no
 // counts.
@@ -82,18 +76,14 @@ const (
 )
 
 func (r *rules) of(info balancer.DoneInfo) callResult {
-	if !info.BytesSent {
-		return inconclusive // the call has not reached the server
-	}
-	code := codes.OK
-	if info.Err != nil {
-		code = status.Code(info.Err)
-	}
+	code, conclusive := shell.Ended(info)
 	switch {
-	case r.failures.has(code) && (info.BytesReceived || certain.has(code)):
+	case !conclusive:
+		return inconclusive
+	case r.failures.has(code):
 		return failure
 	case !info.BytesReceived:
-		return inconclusive // the client itself ended the call
+		return inconclusive // no failure by these rules, but no answer either
 	}
 	return success
 }

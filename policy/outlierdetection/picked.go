@@ -39,7 +39,7 @@ func (s *subConn) Picker() balancer.Picker {
 func (s *subConn) addDone(result *balancer.PickResult, info balancer.PickInfo) {
 	if s.policy.rules.Load() != nil {
 		if done := s.done(info); done != nil {
-			result.Done = both(done, result.Done)
+			result.Done = shell.Then(done, result.Done)
 		}
 	}
 }
@@ -65,15 +65,5 @@ func (s *subConn) pickerChanged() {
 	s.mu.Unlock()
 	if user != nil {
 		user.PickerChanged()
-	}
-}
-
-func both(first, then func(balancer.DoneInfo)) func(balancer.DoneInfo) {
-	if then == nil {
-		return first
-	}
-	return func(info balancer.DoneInfo) {
-		first(info)
-		then(info)
 	}
 }

@@ -2,12 +2,10 @@ package outlierdetection
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 )
@@ -188,15 +186,4 @@ func TestUpdateAddresses(t *testing.T) {
 		move("a")
 		h.wantReceived("a TRANSIENT_FAILURE")
 	})
-}
-
-func TestBothDoneFunctionsAreCalled(t *testing.T) {
-	var called []string
-	record := func(what string) func(balancer.DoneInfo) {
-		return func(balancer.DoneInfo) { called = append(called, what) }
-	}
-	both(record("first"), record("then"))(doneInfo(codes.OK, true, true))
-	if got := strings.Join(called, " "); got != "first then" {
-		t.Errorf("called %q", got)
-	}
 }
