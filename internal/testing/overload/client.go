@@ -256,23 +256,16 @@ func (c *client) reconnected(s *server) {
 	c.pickAgain()
 }
 
-// setLast tells the lowest READY priority that it is the last one. While its breaker is open, calls
-// wait for a lower one that may still connect.
+// setLast tells the lowest READY priority that it is the last one.
 func (c *client) setLast() {
-	below := false
-	for _, p := range slices.Backward(c.priorities) {
-		if p.ready {
-			p.share.SetLast(c.model.now, !below)
-		}
-		below = below || p.ready || c.mayConnect(p) && c.highestTripped()
-	}
-}
-
-func (c *client) highestTripped() bool {
+	var order []share.Standing
 	for _, p := range c.priorities {
-		if p.ready && !p.share.Tripped() {
-			return false
+		order = append(order, share.Standing{Ready: p.ready, Awaited: c.mayConnect(p), Tripped: p.share.Tripped()})
+	}
+	last := share.Last(order)
+	for i, p := range slices.Backward(c.priorities) {
+		if p.ready {
+			p.share.SetLast(c.model.now, i == last)
 		}
 	}
-	return true
 }
