@@ -70,6 +70,7 @@ type Core struct {
 	currentPriority  int
 	candidates       map[string]bool // the children that calls do not wait for (see reorder)
 	waitingFor       *child          // a child that the current choice has created; the choice continues after the child's update
+	wantedBelow      string          // the argument of Want
 	standbyRequested bool            // MakeStandby was returned, and StandbyDue has not been called since
 
 	published          *child   // the child in use; nil before the first publication and after PublishEmpty
@@ -110,6 +111,13 @@ func (c *Core) State(name string) (State, bool) {
 		return Idle, false
 	}
 	return child.connectivityState(), true
+}
+
+// HasTime reports whether calls may wait for a child: it is IDLE, or connecting and its failover
+// timer is running.
+func (c *Core) HasTime(name string) bool {
+	child, ok := c.children[name]
+	return ok && child.hasTime()
 }
 
 // Given returns the duration of the last failover timer that was started for a child.

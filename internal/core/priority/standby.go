@@ -3,7 +3,7 @@ package priority
 import "slices"
 
 // lastStandby returns the lowest standby below inUse, the priority in use. If there is none, it
-// returns inUse.
+// returns inUse. Want may ask for more standbys than Config.WarmStandby.
 func (c *Core) lastStandby(inUse int) int {
 	last, numbers := inUse, 0
 	for p := inUse + 1; p < len(c.config.Priorities); p++ {
@@ -14,6 +14,34 @@ func (c *Core) lastStandby(inUse int) int {
 			break
 		}
 		last = p
+	}
+	return max(last, c.lastWanted())
+}
+
+// Want asks for a standby below a child: the next priority that has not failed. Until the next call,
+// all priorities down to this one are kept. Want("") asks for none.
+func (c *Core) Want(below string) []Action {
+	if c.wantedBelow == below {
+		return nil
+	}
+	c.wantedBelow = below
+	if c.currentPriority == none {
+		return nil
+	}
+	return c.choose()
+}
+
+// lastWanted returns the lowest priority that Want asks for, or none.
+func (c *Core) lastWanted() int {
+	last := slices.Index(c.config.Priorities, c.wantedBelow)
+	if last == none {
+		return none
+	}
+	for last+1 < len(c.config.Priorities) {
+		last++
+		if child, ok := c.children[c.config.Priorities[last]]; !ok || child.connectivityState() != TransientFailure {
+			break
+		}
 	}
 	return last
 }
