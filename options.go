@@ -41,6 +41,18 @@ type Options struct {
 	// default is false: calls wait up to FailoverTimeout for the priority to reconnect (gRFC A56).
 	// Source: Understudy.
 	FastFailover bool
+	// Overflow gives each priority the share of the calls that it can carry. If a priority is full,
+	// slow, silent or failing, some or all of its calls go to the next one that is READY. Calls that
+	// no priority can carry fail at once with RESOURCE_EXHAUSTED, "shed: every priority is full". A
+	// priority that recovers gets probes, and then a share that grows: see Ramp. FailbackDelay,
+	// FailbackJitter, MaxFailbackDelay, FastFailover, MinReady and MinReadyRecovery then have no
+	// effect. Calls need deadlines, as for OutlierDetection. The default is false: all calls go to the
+	// highest priority that is READY (gRFC A56). Source: Understudy.
+	Overflow bool
+	// Ramp is the time in which the share of a priority that recovers doubles from 1/16 to 1, if it
+	// carries that. Servers with cold caches need minutes. It needs Overflow. From 1 s to 1 h; 0 means
+	// the default, 8 s. Source: Understudy, and TCP's slow start.
+	Ramp time.Duration
 	// SlowStart is the time over which a new endpoint's share of the calls grows to its full value.
 	// The default is 0: the endpoint gets its full share immediately. It cannot be combined with
 	// PickFirst. Source: Envoy's slow start.

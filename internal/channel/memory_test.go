@@ -26,6 +26,8 @@ import (
 type memoryNetwork struct {
 	t       *testing.T
 	options []grpc.ServerOption
+	// handle runs before each call is answered. A server answers with its error, or else with OK.
+	handle func(ctx context.Context, address string) error
 
 	mu      sync.Mutex
 	servers map[string]*memoryServer
@@ -72,12 +74,23 @@ func newMemory(t *testing.T, options ...grpc.ServerOption) *memoryNetwork {
 func (m *memoryNetwork) server(address string) *memoryServer {
 	s := m.servers[address]
 	if s == nil {
-		s = &memoryServer{listener: bufconn.Listen(1 << 16), server: grpc.NewServer(m.options...), open: map[*memoryConn]bool{}}
+		s = &memoryServer{listener: bufconn.Listen(1 << 16), server: grpc.NewServer(append(m.options, grpc.ChainUnaryInterceptor(m.interceptor(address)))...), open: map[*memoryConn]bool{}}
 		healthpb.RegisterHealthServer(s.server, health.NewServer())
 		go func() { _ = s.server.Serve(s.listener) }()
 		m.servers[address] = s
 	}
 	return s
+}
+
+func (m *memoryNetwork) interceptor(address string) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if m.handle != nil {
+			if err := m.handle(ctx, address); err != nil {
+				return nil, err
+			}
+		}
+		return handler(ctx, request)
+	}
 }
 
 func (m *memoryNetwork) dial(ctx context.Context, address string) (net.Conn, error) {

@@ -30,6 +30,7 @@ func (p *policy) handle(child string, actions []core.Action) {
 	if e, ok := p.published.Picker.(*exhaustedPicker); ok {
 		p.updateReasons(e)
 	}
+	p.settle()
 }
 
 func (p *policy) apply(actions []core.Action) {
@@ -50,6 +51,7 @@ func (p *policy) apply(actions []core.Action) {
 		case core.Destroy:
 			delete(p.children, a.Child)
 			delete(p.trials, a.Child)
+			delete(p.shares.intakes, a.Child)
 			p.updateStatus(a.Child)
 			c.Close()
 		case core.ExitIdle:
@@ -84,7 +86,10 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	case core.StopFailover:
 		c.StopTimer(failoverTimer)
 	case core.StartDeactivation:
-		c.StartTimer(deactivationTimer, a.After, func() { p.apply(p.core.DeactivationTimerFired(a.Child)) })
+		c.StartTimer(deactivationTimer, a.After, func() {
+			p.apply(p.core.DeactivationTimerFired(a.Child))
+			p.settle()
+		})
 	case core.StopDeactivation:
 		c.StopTimer(deactivationTimer)
 	case core.StartFailback:

@@ -20,7 +20,9 @@
 //	    "warmStandby": 1,
 //	    "fastFailover": true,
 //	    "failbackJitter": "20s",
-//	    "maxFailbackDelay": "30s"
+//	    "maxFailbackDelay": "30s",
+//	    "overflow": false,
+//	    "ramp": "8s"
 //	}}
 //
 //	field                                      type              default   range                         from
@@ -39,6 +41,8 @@
 //	fastFailover                               bool              false     false, true                   our own
 //	failbackJitter                             duration          "0s"      "0s" to "24h"                 our own
 //	maxFailbackDelay                           duration          "0s"      "0s", or failbackDelay to "24h"  our own
+//	overflow                                   bool              false     false, true                   our own
+//	ramp                                       duration          "0s"      "0s", or "1s" to "1h"         our own
 //
 // priorities are the names of children, the highest priority first. A child that is not in
 // priorities is not created, but an existing one is kept and updated. Without priorities, calls
@@ -55,6 +59,11 @@
 // not apply to children that can hold only one connection. failbackJitter is the window from which
 // a random time is added to each failback delay. The failback delay of a child that fails
 // repeatedly doubles each time, up to maxFailbackDelay; "0s" disables this.
+//
+// With overflow, a child takes the share of the calls that it can carry, and the next READY one gets
+// the others; see internal/core/share. The options that it replaces then have no effect: the
+// failback ones, minReady and fastFailover. ramp is the time in which the share of a child that
+// recovers doubles up to 1; "0s" means 8 s.
 //
 // sourcePriorities lists, for each entry of priorities, the number of its priority at the source.
 // Entries with the same number are groups of the same priority at different distances from the

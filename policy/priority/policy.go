@@ -42,15 +42,19 @@ type policy struct {
 	journal   journal
 	outage    outage
 	standby   standbyLimit
+	shares    shares
 	meter     meter
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	return &policy{Shell: s, core: core.New(), random: rand.Float64, countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), trials: make(map[string]*trials), standby: newStandbyLimit()}
+	p := &policy{Shell: s, core: core.New(), random: rand.Float64, countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), trials: make(map[string]*trials), standby: newStandbyLimit(), shares: newShares()}
+	s.ClientConn = &clientConn{s.ClientConn, &p.shares.marks}
+	return p
 }
 
+// coreConfig leaves out what shares replace.
 func coreConfig(c *lbconfig.Priority) core.Config {
-	return core.Config{
+	config := core.Config{
 		Children:              slices.Collect(maps.Keys(c.Children)),
 		Priorities:            c.Priorities,
 		SourcePriorities:      c.SourcePriorities,
@@ -65,12 +69,18 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 		FailbackJitter:        time.Duration(c.FailbackJitter),
 		MaxFailbackDelay:      time.Duration(c.MaxFailbackDelay),
 	}
+	if c.Overflow {
+		config.FailbackDelay, config.FailbackJitter, config.MaxFailbackDelay = 0, 0, 0
+		config.MinReady, config.MinReadyRecovery, config.FastFailover = 0, 0, true
+	}
+	return config
 }
 
 // Begin updates the existing children (A56, "Configuration Updates").
 func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	resolveNow, state := stateattr.TakeResolveNow(state)
 	p.config, p.state, p.childState = config, state, stateattr.BelowPriority(state)
+	p.beginShares()
 	p.updateTitles()
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
 	p.groups = p.Split(state.Endpoints, func(child string) bool {
@@ -82,7 +92,10 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	p.apply(p.core.BeginUpdate(c))
 }
 
-func (p *policy) End() { p.apply(p.core.EndUpdate()) }
+func (p *policy) End() {
+	p.apply(p.core.EndUpdate())
+	p.settle()
+}
 
 // State returns the state to publish. It logs a change of the child in use.
 func (p *policy) State() balancer.State {
@@ -95,13 +108,13 @@ func (p *policy) State() balancer.State {
 	p.updateLeftHighest()
 	p.logAvailability()
 	p.reportInUse(cause)
-	return p.published
+	return p.withShares(p.published)
 }
 
 func (p *policy) newChild(name string) *shell.Child {
 	return p.NewChild(name, shell.Handlers{
 		Reported: func(_ *shell.Child, state balancer.State) {
-			p.handle(name, p.core.Reported(name, states[state.ConnectivityState], tierOf(state.Picker)))
+			p.handle(name, p.core.Reported(name, states[state.ConnectivityState], p.tierOf(state.Picker)))
 		},
 		Refused: func(*shell.Child, balancer.State) {
 			_, actions := p.core.Refused(name)
@@ -174,7 +187,10 @@ func (p *policy) resolveNow(name string) {
 	}
 }
 
-func tierOf(picker balancer.Picker) core.Tier {
+func (p *policy) tierOf(picker balancer.Picker) core.Tier {
+	if p.config.Overflow {
+		return core.Tier{ReadyShare: 1} // what is wrong with a READY child acts on its share only
+	}
 	tier := shell.TierOf(picker)
 	return core.Tier{Condition: conditions[tier.Condition], ReadyShare: tier.ReadyShare, UnprovenShare: tier.UnprovenShare}
 }

@@ -125,7 +125,7 @@ func (p *policy) scheduleLimit(name string) {
 	}
 	delay := max(time.Duration(p.config.ChildRetention), time.Second)
 	c.StartTimer(limitTimer, delay, func() {
-		if p.chosen == name || !p.core.Standby(name) || c.State().ConnectivityState != connectivity.Ready {
+		if p.chosen == name || p.config.Overflow && p.takesCalls(name) || !p.core.Standby(name) || c.State().ConnectivityState != connectivity.Ready {
 			p.scheduleLimit(name)
 			return
 		}

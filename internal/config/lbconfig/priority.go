@@ -32,6 +32,8 @@ type Priority struct {
 	FastFailover          bool     `json:"fastFailover,omitempty"`
 	FailbackJitter        Duration `json:"failbackJitter,omitempty"`
 	MaxFailbackDelay      Duration `json:"maxFailbackDelay,omitempty"`
+	Overflow              bool     `json:"overflow,omitempty"`
+	Ramp                  Duration `json:"ramp,omitempty"`
 }
 
 // PriorityChild is one child of understudy_priority.

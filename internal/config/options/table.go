@@ -33,6 +33,11 @@ type Settings struct {
 	// MaxFailbackDelay limits the growth of FailbackDelay, which doubles each time a priority fails
 	// again. 0 means no growth.
 	MaxFailbackDelay time.Duration
+	// Overflow sends the calls that a priority cannot carry to the next one, and refuses those that
+	// none can.
+	Overflow bool
+	// Ramp is the time in which the calls of a priority that recovers grow to all calls. 0 means 8 s.
+	Ramp time.Duration
 	// ResetBackoff ends the backoffs of all endpoints when one of them connects while none is READY.
 	// Package stateattr passes the setting to the policies.
 	ResetBackoff bool
@@ -165,6 +170,14 @@ var table = []Option{
 	{
 		Name: "fastFailover", Field: "FastFailover", Kind: Bool,
 		Default: "`false`", Range: "`true`, `false`", Source: "ours",
+	},
+	{
+		Name: "overflow", Field: "Overflow", Kind: Bool,
+		Default: "`false`", Range: "`true`, `false`", Source: "ours",
+	},
+	{
+		Name: "ramp", Field: "Ramp", Kind: Duration, Min: 1, Max: 3600,
+		Default: "`8s`", Range: "`1s` to `1h`", Source: "ours",
 	},
 	{
 		Name: "slowStart", Field: "SlowStart", Kind: Duration,

@@ -16,7 +16,7 @@ const placeholder = "xxxxx"
 var visibleParameters = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
-	"addressType", "node", "outlierDetection", "pickFirst", "prefer", "refresh", "region", "removeAfter", "slowStart", "subset",
+	"addressType", "node", "outlierDetection", "overflow", "pickFirst", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
 	"subsetSeed", "terminating", "verify", "warmStandby", "zone", "zoneCallers", "zoneMinEndpoints",
 }
 

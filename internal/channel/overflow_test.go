@@ -1,0 +1,309 @@
+package channel_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy"
+)
+
+// queues are servers with workers, each of which serves 20 calls a second, first in, first out.
+type queues struct {
+	*memoryNetwork
+	start   time.Time
+	fault   func(ctx context.Context, address string, since time.Duration) error // or nil
+	workers map[string]chan struct{}
+}
+
+func newQueues(t *testing.T, workers int, addresses ...string) *queues {
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // after the servers have stopped: handlers still work
+	q := &queues{memoryNetwork: newMemory(t, understudy.Recommended().ServerKeepalive()), start: time.Now(), workers: map[string]chan struct{}{}}
+	for _, a := range addresses {
+		q.workers[a] = make(chan struct{}, workers)
+	}
+	q.handle = q.serve
+	return q
+}
+
+func (q *queues) serve(ctx context.Context, address string) error {
+	if q.fault != nil {
+		if err := q.fault(ctx, address, time.Since(q.start)); err != nil {
+			return err
+		}
+	}
+	select {
+	case q.workers[address] <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	time.Sleep(50 * time.Millisecond)
+	<-q.workers[address]
+	return nil
+}
+
+func overflowing() understudy.Options {
+	o := understudy.Recommended()
+	o.Overflow = true
+	return o
+}
+
+// traffic is what became of calls.
+type traffic struct {
+	calls, lost int
+	byPriority  map[byte]int
+	codes       map[codes.Code]int
+	firstB      time.Duration // when the second priority answered first
+}
+
+// send sends so many calls a second from all channels, at about equal distances.
+func (q *queues) send(channels []*grpc.ClientConn, rate float64, length time.Duration) (r traffic) {
+	r.byPriority, r.codes = map[byte]int{}, map[codes.Code]int{}
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	random := rand.New(rand.NewPCG(1, 2))
+	for end := time.Now().Add(length); time.Now().Before(end); r.calls++ {
+		cc := channels[random.IntN(len(channels))]
+		running.Go(func() {
+			address, err := q.call(cc)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				r.lost++
+				r.codes[status.Code(err)]++
+				return
+			}
+			if r.byPriority[address[0]]++; address[0] == 'b' && r.firstB == 0 {
+				r.firstB = time.Since(q.start)
+			}
+		})
+		time.Sleep(time.Duration((0.5 + random.Float64()) / rate * float64(time.Second)))
+	}
+	running.Wait()
+	return r
+}
+
+func (q *queues) channels(n int, o understudy.Options, target string) (list []*grpc.ClientConn) {
+	for range n {
+		list = append(list, q.newChannel(target, o))
+	}
+	return list
+}
+
+const twoOfOne = "failover:///tier:///a1,tier:///b1"
+
+// Ten clients send 300 calls a second to two priorities that do 200 each. Without Overflow, all go
+// to the first one until they fail, and then to the second one.
+func TestOverflowCarriesWhatOnePriorityCannot(t *testing.T) {
+	for name, test := range map[string]struct {
+		options  understudy.Options
+		min, max float64
+	}{
+		"today":         {understudy.Recommended(), 0.5, 1},
+		"with Overflow": {overflowing(), 0, 0.005},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueues(t, 10, "a0", "b0")
+				r := q.send(q.channels(10, test.options, twoOfOne), 300, 40*time.Second)
+				t.Logf("%+v", r)
+				if lost := float64(r.lost) / float64(r.calls); lost < test.min || lost > test.max {
+					t.Errorf("%.2f %% of the calls are lost, want %v to %v", 100*lost, 100*test.min, 100*test.max)
+				}
+			})
+		})
+	}
+}
+
+// At 500 calls a second, a fifth must be lost. They are refused at once, by the client.
+func TestOverflowRefusesWhatNoPriorityCarries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueues(t, 10, "a0", "b0")
+		channels := q.channels(10, overflowing(), twoOfOne)
+		q.send(channels, 500, 10*time.Second)
+		r := q.send(channels, 500, 20*time.Second)
+		t.Logf("%+v", r)
+		if lost := float64(r.lost) / float64(r.calls); lost > 0.28 || r.codes[codes.ResourceExhausted] < r.lost*2/3 {
+			t.Errorf("%.1f %% of the calls are lost, with %v; want at most 28, most of them refused", 100*lost, r.codes)
+		}
+		for range 300 {
+			began := time.Now()
+			_, err := healthpb.NewHealthClient(channels[0]).Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+			if err == nil {
+				continue
+			}
+			if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "shed: every priority is full") || time.Since(began) > 0 {
+				t.Errorf("a call that waits for ready ended after %v with %v", time.Since(began), err)
+			}
+			return
+		}
+	})
+}
+
+// A fault of the first priority from 20 s to 50 s. Today, outlier detection moves all calls.
+func TestOverflowLeavesPriorityThat(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault   func(ctx context.Context) error
+		rate    float64
+		options func(*understudy.Options)
+		lost    int
+		next    time.Duration
+	}{
+		"hangs": {fault: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, rate: 200, lost: 150, next: 700 * time.Millisecond},
+		"is UNAVAILABLE": {fault: func(context.Context) error { return status.Error(codes.Unavailable, "broken") }, rate: 200, lost: 25},
+		"is broken":      {fault: func(context.Context) error { return status.Error(codes.Internal, "broken") }, rate: 200, lost: 25},
+		"is broken, without outlier detection": {fault: func(context.Context) error { return status.Error(codes.Internal, "broken") }, rate: 200, lost: 25,
+			options: func(o *understudy.Options) { o.OutlierDetection = understudy.Off }},
+		"is broken, with pick_first": {fault: func(context.Context) error { return status.Error(codes.Internal, "broken") }, rate: 200, lost: 25,
+			options: func(o *understudy.Options) { o.OutlierDetection, o.PickFirst = understudy.Off, true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueues(t, 20, "a0", "b0")
+				q.fault = func(ctx context.Context, address string, since time.Duration) error {
+					if address[0] == 'a' && since > 20*time.Second && since < 50*time.Second {
+						return test.fault(ctx)
+					}
+					return nil
+				}
+				o := overflowing()
+				if test.options != nil {
+					test.options(&o)
+				}
+				channels := q.channels(1, o, twoOfOne)
+				before := q.send(channels, test.rate, 20*time.Second)
+				during := q.send(channels, test.rate, 30*time.Second)
+				q.send(channels, 20, 60*time.Second)
+				after := q.send(channels, 50, 10*time.Second)
+				t.Logf("before %+v, during %+v, after %+v", before, during, after)
+				if before.lost > 0 || before.byPriority['b'] > 0 {
+					t.Errorf("before the fault, %d calls are lost and %d elsewhere", before.lost, before.byPriority['b'])
+				}
+				if during.lost > test.lost || test.next > 0 && during.firstB > 20*time.Second+test.next {
+					t.Errorf("%d calls are lost, and the next priority answers at %v; want at most %d, and %v after 20 s", during.lost, during.firstB, test.lost, test.next)
+				}
+				if after.lost > 0 || after.byPriority['b'] > after.calls/20 {
+					t.Errorf("long after the fault, %d calls are lost and %d of %d elsewhere", after.lost, after.byPriority['b'], after.calls)
+				}
+			})
+		})
+	}
+}
+
+// With one connection for each priority, a server that closes it moves calls for an instant. The
+// share stays 1, because the connection is back within a second. No call waits or is lost.
+func TestOverflowKeepsShareOfPriorityThatReconnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t, understudy.Recommended().ServerKeepalive(), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 8 * time.Second}))
+		failed, tiers := m.calls(m.newChannel(twoOfOne, overflowing()), 50*time.Millisecond, 10*time.Minute)
+		if calls := failed + tiers['a'] + tiers['b']; failed > 0 || tiers['b'] > calls/200 || m.attempts("a0") < 60 {
+			t.Errorf("%d calls failed, the others went to %v", failed, tiers)
+		}
+	})
+}
+
+// A priority that was gone for longer may be cold: its share grows from a probe on.
+func TestOverflowRampsAfterOutage(t *testing.T) {
+	for name, test := range map[string]struct {
+		ramp     time.Duration
+		min, max float64 // of the calls that the first priority gets, from 10 s to 20 s after the outage
+	}{
+		"in 8 s":  {0, 0.6, 0.95},
+		"in 5 m":  {5 * time.Minute, 0.05, 0.2},
+		"in 20 s": {20 * time.Second, 0.2, 0.6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t, understudy.Recommended().ServerKeepalive())
+				o := overflowing()
+				o.Ramp = test.ramp
+				cc := m.newChannel(twoOfOne, o)
+				m.await("b0")
+				if failed, tiers := m.calls(cc, 20*time.Millisecond, 10*time.Second); failed > 0 || tiers['b'] > 0 {
+					t.Fatalf("at first, %d calls failed, the others went to %v", failed, tiers)
+				}
+				m.setDown(true, "a0")
+				if failed, tiers := m.calls(cc, 20*time.Millisecond, 20*time.Second); failed > 0 || tiers['a'] > 0 {
+					t.Errorf("in the outage, %d calls failed, the others went to %v", failed, tiers)
+				}
+				m.setDown(false, "a0")
+				m.await("a0")
+				synctest.Wait()
+				failed, tiers := m.calls(cc, 20*time.Millisecond, 10*time.Second)
+				later, tiersLater := m.calls(cc, 20*time.Millisecond, 10*time.Second)
+				share := float64(tiersLater['a']) / 500
+				if failed+later > 0 || tiers['a'] == 0 || share < test.min || share > test.max {
+					t.Errorf("%d calls failed; the first priority gets %d calls at first and then %.2f of them, want %v to %v", failed+later, tiers['a'], share, test.min, test.max)
+				}
+			})
+		})
+	}
+}
+
+// Without WarmStandby, the next priority is connected when one cannot carry its calls, and is kept
+// as long as it takes some.
+func TestOverflowConnectsPriorityThatIsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueues(t, 1, "a0", "b0")
+		o := overflowing()
+		o.WarmStandby = 0
+		channels := q.channels(1, o, twoOfOne)
+		q.send(channels, 10, 10*time.Second)
+		if q.attempts("b0") > 0 {
+			t.Error("the second priority is connected before it is wanted")
+		}
+		q.send(channels, 30, 20*time.Second)
+		if r := q.send(channels, 30, 16*time.Minute); float64(r.lost) > 0.005*float64(r.calls) {
+			t.Errorf("%+v, want nearly no call lost", r)
+		}
+	})
+}
+
+// A standby of sixty endpoints has twenty connections, and the others when it takes calls.
+func TestOverflowConnectsAllOfStandbyThatTakesCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		standby := addressNames("b", 60)
+		q := newQueues(t, 10, append(standby, "a0")...)
+		channels := q.channels(1, overflowing(), "failover:///tier:///a1,tier:///b60")
+		q.send(channels, 100, 5*time.Second)
+		before := q.connected(standby...)
+		q.send(channels, 300, 10*time.Second)
+		if after := q.connected(standby...); before != 20 || after != 60 {
+			t.Errorf("the standby has %d connections, and %d when it takes calls; want 20 and 60", before, after)
+		}
+	})
+}
+
+// The first priority hangs for a minute and recovers, and then the second one is killed. Calls do
+// not wait for its connections while the first one answers.
+func TestOverflowDoesNotWaitBesideRecoveredPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueues(t, 10, "a0", "b0")
+		q.fault = func(ctx context.Context, address string, since time.Duration) error {
+			if address == "a0" && since > 10*time.Second && since < 70*time.Second {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		channels := q.channels(1, overflowing(), twoOfOne)
+		q.send(channels, 20, 71*time.Second)
+		q.setDown(true, "b0")
+		if r := q.send(channels, 20, 20*time.Second); r.lost > 20 {
+			t.Errorf("%+v, want calls to wait for a second at most", r)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package priority
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/core/share"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+)
+
+// intake is how many of the calls a child takes: its share, and what is known of its connections.
+//
+// At a share of 1, most calls need only the view, which many read at once. The others lock the share
+// when they are picked and when they end. Nothing is called while it is locked.
+type intake struct {
+	start   time.Time
+	changed func() // queues an event; called when standing has changed
+	view    atomic.Pointer[share.View]
+
+	mu       sync.Mutex
+	share    *share.Share
+	standing standing
+
+	connection // used in events only
+}
+
+// standing is the part of a share that concerns other priorities.
+type standing struct {
+	tripped bool
+	whole   bool // the share is 1
+	wanted  bool // another priority is wanted, because this last one cannot carry its calls
+}
+
+func newIntake(start time.Time, ramp time.Duration, changed func()) *intake {
+	i := &intake{start: start, changed: changed, share: share.New(time.Since(start), ramp), standing: standing{whole: true}}
+	view := i.share.View()
+	i.view.Store(&view)
+	return i
+}
+
+// with locks the share for f, and passes on what has changed.
+func (i *intake) with(f func(s *share.Share, now time.Duration)) {
+	now := time.Since(i.start)
+	i.mu.Lock()
+	f(i.share, now)
+	if view := i.share.View(); view != *i.view.Load() {
+		next := view // on the heap only if the view has changed
+		i.view.Store(&next)
+	}
+	fraction, _ := i.share.Fraction()
+	before := i.standing
+	i.standing = standing{tripped: i.share.Tripped(), whole: fraction == 1, wanted: i.share.Wanted()}
+	changed := i.standing != before
+	i.mu.Unlock()
+	if changed {
+		i.changed()
+	}
+}
+
+func (i *intake) current() standing {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.standing
+}
+
+// take reports whether the child takes a call that is offered to it. untimed is the view of a call
+// that need not be timed, or nil.
+func (i *intake) take() (taken bool, untimed *share.View) {
+	if v := i.view.Load(); v.Free && v.Every > 1 && rand.Uint32()&(v.Every-1) != 0 {
+		return true, v
+	}
+	i.with(func(s *share.Share, now time.Duration) { taken = s.Take(now, rand.Float64()) })
+	return taken, nil
+}
+
+// probe reports whether the child takes a call that no child takes.
+func (i *intake) probe() (taken, tripped bool) {
+	i.with(func(s *share.Share, now time.Duration) { taken, tripped = s.Probe(now), s.Tripped() })
+	return taken, tripped
+}
+
+// begin begins a timed call and returns its Done function. below is that of the child, or nil.
+func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+	var budget time.Duration
+	if info.Ctx != nil {
+		if deadline, ok := info.Ctx.Deadline(); ok {
+			budget = max(1, time.Until(deadline))
+		}
+	}
+	var call share.Call
+	i.with(func(s *share.Share, now time.Duration) { call = s.Begin(now, budget, info.FullMethodName, endpoint) })
+	return func(info balancer.DoneInfo) { i.end(call, resultOf(info), info, below) }
+}
+
+// untimed returns the Done function of a call of which only a failure counts.
+func (i *intake) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+	return func(info balancer.DoneInfo) {
+		result := resultOf(info)
+		if result == share.Good && !i.view.Load().Watch {
+			if below != nil {
+				below(info)
+			}
+			return
+		}
+		i.end(share.Untimed(stamp), result, info, below)
+	}
+}
+
+var errLate = status.FromContextError(context.DeadlineExceeded).Err()
+
+// end ends a call, first for the share and then for the policies below. Those see a late answer as
+// an expired call, so that outlier detection ejects an endpoint that is slow. A refused call is an
+// answer to them: an endpoint that is full is no outlier.
+func (i *intake) end(call share.Call, result share.Result, info balancer.DoneInfo, below func(balancer.DoneInfo)) {
+	late := false
+	i.with(func(s *share.Share, now time.Duration) { late = s.End(now, call, result) })
+	if below == nil {
+		return
+	}
+	switch {
+	case late:
+		info.Err = errLate
+	case result == share.Refused:
+		info.Err = nil
+	}
+	below(info)
+}
+
+func resultOf(info balancer.DoneInfo) share.Result {
+	code, conclusive := shell.Ended(info)
+	switch {
+	case !conclusive:
+		return share.Cancelled
+	case info.BytesReceived && (code == codes.DeadlineExceeded || code == codes.Canceled):
+		return share.Partial
+	}
+	switch code {
+	case codes.DeadlineExceeded:
+		return share.Expired
+	case codes.Unavailable:
+		return share.Unavailable
+	case codes.ResourceExhausted:
+		return share.Refused
+	case codes.Internal, codes.Unknown, codes.DataLoss:
+		return share.Failed
+	}
+	return share.Good
+}

@@ -1,0 +1,193 @@
+package priority
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/core/share"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+)
+
+type pickerFunc func(balancer.PickInfo) (balancer.PickResult, error)
+
+func (f pickerFunc) Pick(info balancer.PickInfo) (balancer.PickResult, error) { return f(info) }
+
+type namedConn struct {
+	balancer.SubConn
+	name string
+}
+
+// newOffer returns an offer of a child with one endpoint, or with an error.
+func newOffer(name string, err error) offer {
+	i := newIntake(time.Now(), share.DefaultRamp, func() {})
+	return offer{i, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+		return balancer.PickResult{SubConn: &subConn{SubConn: namedConn{name: name}}}, err
+	})}
+}
+
+// trip opens the breaker of an offer.
+func trip(o offer) offer {
+	o.with(func(s *share.Share, now time.Duration) { s.Returned(now, time.Minute) })
+	return o
+}
+
+// cut makes an offer that of a last priority that is full.
+func cut(o offer) offer {
+	o.with(func(s *share.Share, now time.Duration) {
+		for range 4 {
+			s.End(now+2*time.Second, s.Begin(now, time.Second, "", nil), share.Refused)
+		}
+		s.SetLast(now, true)
+	})
+	return o
+}
+
+func TestOffers(t *testing.T) {
+	drop, plain := status.Error(codes.Unavailable, "dropped"), errors.New("no connection")
+	waits := balancer.ErrNoSubConnAvailable
+	for name, test := range map[string]struct {
+		picker offerPicker
+		to     string
+		err    error
+	}{
+		"the highest takes all":                {offerPicker{offers: []offer{newOffer("a", nil), newOffer("b", nil)}}, "a", nil},
+		"a tripped one takes none":             {offerPicker{offers: []offer{trip(newOffer("a", nil)), newOffer("b", nil)}}, "b", nil},
+		"a drop never spills":                  {offerPicker{offers: []offer{newOffer("a", drop), newOffer("b", nil)}}, "", drop},
+		"an error spills":                      {offerPicker{offers: []offer{newOffer("a", plain), newOffer("b", nil)}}, "b", nil},
+		"a priority without connection spills": {offerPicker{offers: []offer{newOffer("a", waits), newOffer("b", nil)}}, "b", nil},
+		"the last result stands":               {offerPicker{offers: []offer{newOffer("a", plain), newOffer("b", waits)}, outermost: true}, "", waits},
+		"the last result stands, not refused":  {offerPicker{offers: []offer{newOffer("a", plain), trip(newOffer("b", nil))}, outermost: true}, "", plain},
+		"refused":                              {offerPicker{offers: []offer{trip(newOffer("a", nil)), trip(newOffer("b", nil))}, outermost: true}, "", errShed},
+		"an inner policy refuses none":         {offerPicker{offers: []offer{trip(newOffer("a", nil)), trip(newOffer("b", nil))}}, "b", nil},
+		"calls wait for another":               {offerPicker{offers: []offer{trip(newOffer("a", nil))}, awaited: true, outermost: true}, "", waits},
+		"calls in an inner policy wait, too":   {offerPicker{offers: []offer{trip(newOffer("a", nil))}, awaited: true}, "", waits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := test.picker.Pick(balancer.PickInfo{})
+			to := ""
+			if conn, ok := result.SubConn.(namedConn); ok && err == nil {
+				to = conn.name
+			}
+			if !errors.Is(err, test.err) || err == nil && test.err != nil || to != test.to {
+				t.Errorf("to %q, %v; want %q, %v", to, err, test.to, test.err)
+			}
+		})
+	}
+}
+
+// While the last priority takes some calls, others are refused and do not wait for a priority that
+// connects.
+func TestNoCallWaitsWhileAnotherIsTaken(t *testing.T) {
+	p := offerPicker{offers: []offer{cut(newOffer("a", nil))}, awaited: true, outermost: true}
+	taken, refused := 0, 0
+	for range 1000 {
+		switch _, err := p.Pick(balancer.PickInfo{}); {
+		case err == nil:
+			taken++
+		case errors.Is(err, errShed):
+			refused++
+		default:
+			t.Fatal(err)
+		}
+	}
+	if taken == 0 || refused == 0 || taken+refused != 1000 {
+		t.Errorf("%d calls are taken and %d refused, want some and the others", taken, refused)
+	}
+}
+
+// An open breaker takes a call each second that no other priority takes.
+func TestProbeOfCallsThatNobodyTakes(t *testing.T) {
+	o := trip(newOffer("a", nil))
+	o.start = o.start.Add(-2 * time.Second)
+	p := offerPicker{offers: []offer{o}, outermost: true}
+	if _, err := p.Pick(balancer.PickInfo{}); err != nil {
+		t.Errorf("after two seconds: %v, want a probe", err)
+	}
+	if _, err := p.Pick(balancer.PickInfo{}); !errors.Is(err, errShed) {
+		t.Errorf("at the same time: %v, want %v", err, errShed)
+	}
+}
+
+func TestResultOf(t *testing.T) {
+	for _, test := range []struct {
+		code           codes.Code
+		sent, received bool
+		want           share.Result
+	}{
+		{codes.OK, true, true, share.Good},
+		{codes.NotFound, true, true, share.Good},
+		{codes.DeadlineExceeded, true, false, share.Expired},
+		{codes.DeadlineExceeded, true, true, share.Partial},
+		{codes.DeadlineExceeded, false, false, share.Cancelled},
+		{codes.Canceled, true, false, share.Cancelled},
+		{codes.Canceled, true, true, share.Partial},
+		{codes.Unavailable, true, false, share.Unavailable},
+		{codes.Unavailable, false, false, share.Cancelled},
+		{codes.ResourceExhausted, true, true, share.Refused},
+		{codes.ResourceExhausted, true, false, share.Cancelled},
+		{codes.Internal, true, true, share.Failed},
+		{codes.Internal, true, false, share.Cancelled},
+		{codes.Unknown, true, true, share.Failed},
+		{codes.DataLoss, true, false, share.Failed},
+	} {
+		info := balancer.DoneInfo{Err: status.Error(test.code, ""), BytesSent: test.sent, BytesReceived: test.received}
+		if got := resultOf(info); got != test.want {
+			t.Errorf("%v, sent %v, received %v: %v, want %v", test.code, test.sent, test.received, got, test.want)
+		}
+	}
+}
+
+// What the policies below see of a call that was refused or late.
+func TestDoneBelow(t *testing.T) {
+	full := balancer.DoneInfo{Err: status.Error(codes.ResourceExhausted, ""), BytesSent: true, BytesReceived: true}
+	i := newIntake(time.Now(), share.DefaultRamp, func() {})
+	var seen []codes.Code
+	below := func(info balancer.DoneInfo) { seen = append(seen, status.Code(info.Err)) }
+	i.untimed(share.Stamp{}, below)(full)
+	i.begin(balancer.PickInfo{}, nil, below)(full)
+	i.begin(balancer.PickInfo{}, nil, nil)(full)
+	i.untimed(share.Stamp{}, nil)(balancer.DoneInfo{})
+	i.untimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
+	if len(seen) != 3 || seen[0] != codes.OK || seen[1] != codes.OK || seen[2] != codes.Internal {
+		t.Errorf("below are seen %v, want two answers and INTERNAL", seen)
+	}
+
+	// One of three endpoints is late again and again, while the others are not.
+	i = newIntake(time.Now().Add(-time.Hour), share.DefaultRamp, func() {})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var endpoints [3]share.Endpoint
+	answered := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
+	seen = nil
+	for n := range 9 {
+		done := i.begin(balancer.PickInfo{Ctx: ctx}, &endpoints[n%3], below)
+		if n%3 == 0 && n > 0 {
+			i.start = i.start.Add(-60 * time.Millisecond)
+		}
+		done(answered)
+	}
+	if seen[6] != codes.DeadlineExceeded || seen[3] != codes.OK || seen[7] != codes.OK {
+		t.Errorf("below are seen %v, want DEADLINE_EXCEEDED for the second late answer", seen)
+	}
+}
+
+// After an update has turned Overflow off, subchannels are still unwrapped.
+func TestUnwrapper(t *testing.T) {
+	u := unwrapper{newOffer("a", nil).picker}
+	if result, err := u.Pick(balancer.PickInfo{}); err != nil || result.SubConn.(namedConn).name != "a" || result.Done != nil {
+		t.Errorf("picked %v, %v", result, err)
+	}
+	failed := unwrapper{shell.Failing(errors.New("broken"))}
+	if err := failed.Failure(); err == nil || err.Error() != "broken" {
+		t.Errorf("Failure is %v", err)
+	}
+	if tier := u.Tier(); tier.ReadyShare != 1 {
+		t.Errorf("Tier is %+v", tier)
+	}
+}

@@ -1,0 +1,200 @@
+package priority
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/core/share"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
+)
+
+// shares has the shares of the children while Overflow is on. The core still chooses the priority in
+// use, which is the highest READY one, and which children are connected. Which of the READY ones a
+// call goes to is decided by their shares.
+type shares struct {
+	start   time.Time
+	marks   atomic.Bool // subchannels are marked; stays true once it is
+	intakes map[string]*intake
+	inner   bool   // another priority policy with overflow is above
+	wanted  string // the priority below which one more is wanted, or ""
+}
+
+// connection is what a child's share must know when its connections come back.
+type connection struct {
+	ready     bool
+	wasReady  bool // at any time
+	lostAt    time.Time
+	idleAsked bool // ExitIdle was called since the child became IDLE
+}
+
+func newShares() shares { return shares{start: time.Now(), intakes: make(map[string]*intake)} }
+
+// beginShares is called when an update begins.
+func (p *policy) beginShares() {
+	p.shares.inner = stateattr.IsBelowOverflow(p.state)
+	if p.config.Overflow {
+		p.shares.marks.Store(true)
+		p.childState = stateattr.SetBelowOverflow(p.childState)
+	} else {
+		clear(p.shares.intakes)
+	}
+}
+
+func (p *policy) intake(name string) *intake {
+	i := p.shares.intakes[name]
+	if i == nil {
+		ramp := cmp.Or(time.Duration(p.config.Ramp), share.DefaultRamp)
+		i = newIntake(p.shares.start, ramp, func() { p.Event(p.settle) })
+		p.shares.intakes[name] = i
+	}
+	return i
+}
+
+// settle is called when a child has reported, or when the standing of a share has changed. It tells
+// the shares what has become of the other priorities, and the core whether one more is wanted.
+func (p *policy) settle() {
+	if !p.config.Overflow || p.Updating() {
+		return
+	}
+	var returned []string
+	for _, name := range p.config.Priorities {
+		if p.children[name] != nil && p.noteConnection(name) {
+			returned = append(returned, name)
+		}
+	}
+	p.updateLast()
+	ready := p.readyChildren()
+	for _, name := range returned {
+		p.noteReturn(name, ready)
+	}
+	p.exitIdleAbove(ready)
+	p.want(ready)
+	for _, name := range ready {
+		if p.takesCalls(name) {
+			p.removeLimit(name)
+		}
+	}
+	p.Publish()
+}
+
+// noteConnection records whether a child is READY. It reports whether the child has become READY.
+func (p *policy) noteConnection(name string) (returned bool) {
+	state, _ := p.core.State(name)
+	i, ready := p.intake(name), state == core.Ready
+	if i.ready && !ready {
+		i.lostAt = time.Now()
+	}
+	returned = ready && !i.ready
+	i.ready, i.idleAsked = ready, i.idleAsked && state == core.Idle
+	return returned
+}
+
+func (p *policy) readyChildren() (names []string) {
+	for _, name := range p.config.Priorities {
+		if i := p.shares.intakes[name]; i != nil && i.ready {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (p *policy) order() (order []share.Standing) {
+	for _, name := range p.config.Priorities {
+		standing := share.Standing{Awaited: p.core.HasTime(name)}
+		if i := p.shares.intakes[name]; i != nil && i.ready {
+			standing = share.Standing{Ready: true, Tripped: i.current().tripped}
+		}
+		order = append(order, standing)
+	}
+	return order
+}
+
+func (p *policy) updateLast() {
+	last := share.Last(p.order())
+	for n, name := range p.config.Priorities {
+		if i := p.shares.intakes[name]; i != nil && i.ready {
+			i.with(func(s *share.Share, now time.Duration) { s.SetLast(now, n == last) })
+		}
+	}
+}
+
+// noteReturn is called when a child has become READY. While a lower one is, the child may be cold,
+// except for the first connections of a channel: the lower one may just have been quicker.
+func (p *policy) noteReturn(name string, ready []string) {
+	i := p.shares.intakes[name]
+	absent := time.Since(i.lostAt)
+	isStart := !i.wasReady && time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout)
+	i.wasReady = true
+	if name != ready[len(ready)-1] && !isStart {
+		i.with(func(s *share.Share, now time.Duration) { s.Returned(now, absent) })
+	}
+}
+
+// exitIdleAbove makes the IDLE children above a READY one connect: no call does that.
+func (p *policy) exitIdleAbove(ready []string) {
+	if len(ready) == 0 {
+		return
+	}
+	for _, name := range p.config.Priorities[:slices.Index(p.config.Priorities, ready[len(ready)-1])] {
+		i := p.shares.intakes[name]
+		if state, exists := p.core.State(name); exists && state == core.Idle && !i.idleAsked {
+			i.idleAsked = true
+			p.children[name].ExitIdle()
+		}
+	}
+}
+
+// want asks for one more priority below the lowest READY one that cannot carry its calls. As long as
+// a share is less than 1, the priorities below it are kept.
+func (p *policy) want(ready []string) {
+	below := ""
+	for _, name := range ready {
+		if s := p.shares.intakes[name].current(); s.wanted || !s.whole {
+			below = name
+		}
+	}
+	if p.shares.wanted != below {
+		p.shares.wanted = below
+		p.apply(p.core.Want(below))
+	}
+}
+
+// takesCalls reports whether calls are offered to a READY child: it is the highest one, or one above
+// it does not take all calls.
+func (p *policy) takesCalls(name string) bool {
+	for _, above := range p.readyChildren() {
+		if above == name {
+			return true
+		}
+		if p.shares.intakes[above].current().whole {
+			return false
+		}
+	}
+	return false
+}
+
+// withShares replaces the picker of the child in use by one that offers calls to all READY children.
+func (p *policy) withShares(state balancer.State) balancer.State {
+	if !p.shares.marks.Load() {
+		return state
+	}
+	ready := p.readyChildren()
+	if !p.config.Overflow || len(ready) == 0 {
+		state.Picker = unwrapper{state.Picker}
+		return state
+	}
+	picker := &offerPicker{outermost: !p.shares.inner}
+	for _, s := range p.order() {
+		picker.awaited = picker.awaited || s.Awaited
+	}
+	for _, name := range ready {
+		picker.offers = append(picker.offers, offer{p.shares.intakes[name], p.children[name].State().Picker})
+	}
+	return balancer.State{ConnectivityState: connectivity.Ready, Picker: picker}
+}
