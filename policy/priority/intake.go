@@ -99,17 +99,37 @@ func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below f
 	return func(info balancer.DoneInfo) { i.end(call, resultOf(info), info, below) }
 }
 
-// untimed returns the Done function of a call of which only a failure counts.
-func (i *intake) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
-	return func(info balancer.DoneInfo) {
-		result := resultOf(info)
-		if result == share.Good && !i.view.Load().Watch {
-			if below != nil {
-				below(info)
-			}
-			return
-		}
+// untimed is a call of which only a failure counts. It is used again after the call, because
+// allocating one would cost more than the rest of a pick. gRPC calls Done once.
+type untimed struct {
+	intake *intake
+	stamp  share.Stamp
+	below  func(balancer.DoneInfo)
+	done   func(balancer.DoneInfo) // the method end
+}
+
+var untimedCalls sync.Pool
+
+// beginUntimed returns the Done function of an untimed call.
+func (i *intake) beginUntimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+	u, ok := untimedCalls.Get().(*untimed)
+	if !ok {
+		u = new(untimed)
+		u.done = u.end
+	}
+	u.intake, u.stamp, u.below = i, stamp, below
+	return u.done
+}
+
+func (u *untimed) end(info balancer.DoneInfo) {
+	i, stamp, below := u.intake, u.stamp, u.below
+	u.intake, u.below = nil, nil
+	untimedCalls.Put(u)
+	result := resultOf(info)
+	if result != share.Good || i.view.Load().Watch {
 		i.end(share.Untimed(stamp), result, info, below)
+	} else if below != nil {
+		below(info)
 	}
 }
 

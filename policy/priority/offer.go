@@ -73,7 +73,7 @@ func (o offer) pick(info balancer.PickInfo, untimed *share.View) (balancer.PickR
 	}
 	endpoint := unwrap(&result)
 	if untimed != nil {
-		result.Done = o.untimed(untimed.Stamp, result.Done)
+		result.Done = o.beginUntimed(untimed.Stamp, result.Done)
 	} else {
 		result.Done = o.begin(info, endpoint, result.Done)
 	}

@@ -149,11 +149,11 @@ func TestDoneBelow(t *testing.T) {
 	i := newIntake(time.Now(), share.DefaultRamp, func() {})
 	var seen []codes.Code
 	below := func(info balancer.DoneInfo) { seen = append(seen, status.Code(info.Err)) }
-	i.untimed(share.Stamp{}, below)(full)
+	i.beginUntimed(share.Stamp{}, below)(full)
 	i.begin(balancer.PickInfo{}, nil, below)(full)
 	i.begin(balancer.PickInfo{}, nil, nil)(full)
-	i.untimed(share.Stamp{}, nil)(balancer.DoneInfo{})
-	i.untimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
+	i.beginUntimed(share.Stamp{}, nil)(balancer.DoneInfo{})
+	i.beginUntimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
 	if len(seen) != 3 || seen[0] != codes.OK || seen[1] != codes.OK || seen[2] != codes.Internal {
 		t.Errorf("below are seen %v, want two answers and INTERNAL", seen)
 	}
