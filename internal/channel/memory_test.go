@@ -40,7 +40,8 @@ type memoryNetwork struct {
 type memoryServer struct {
 	listener *bufconn.Listener
 	server   *grpc.Server
-	down     bool
+	down     bool // refuses connections
+	hangs    bool // does not answer when a connection is made
 	attempts int
 	open     map[*memoryConn]bool
 }
@@ -99,8 +100,11 @@ func (m *memoryNetwork) dial(ctx context.Context, address string) (net.Conn, err
 	s.attempts++
 	down := s.down
 	m.mu.Unlock()
-	if down {
+	if down && !m.isHanging(s) {
 		return nil, errors.New("connection refused")
+	}
+	for m.isHanging(s) && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
 	}
 	m.dialing.Lock()
 	conn, err := s.listener.DialContext(ctx)
@@ -118,6 +122,23 @@ func (m *memoryNetwork) dial(ctx context.Context, address string) (net.Conn, err
 	s.open[c] = true
 	m.mu.Unlock()
 	return c, nil
+}
+
+func (m *memoryNetwork) isHanging(s *memoryServer) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return s.hangs
+}
+
+// setHanging closes the connections of a server, and lets attempts to make new ones hang.
+func (m *memoryNetwork) setHanging(hangs bool, address string) {
+	m.mu.Lock()
+	m.server(address).hangs = hangs
+	m.mu.Unlock()
+	if hangs {
+		m.setDown(true, address)
+		m.setDown(false, address)
+	}
 }
 
 func (m *memoryNetwork) setDown(down bool, addresses ...string) {

@@ -206,13 +206,21 @@ func TestOverflowLeavesPriorityThat(t *testing.T) {
 // With one connection for each priority, a server that closes it moves calls for an instant. The
 // share stays 1, because the connection is back within a second. No call waits or is lost.
 func TestOverflowKeepsShareOfPriorityThatReconnects(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t, understudy.Recommended().ServerKeepalive(), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 8 * time.Second}))
-		failed, tiers := m.calls(m.newChannel(twoOfOne, overflowing()), 50*time.Millisecond, 10*time.Minute)
-		if calls := failed + tiers['a'] + tiers['b']; failed > 0 || tiers['b'] > calls/200 || m.attempts("a0") < 60 {
-			t.Errorf("%d calls failed, the others went to %v", failed, tiers)
-		}
-	})
+	for name, pickFirst := range map[string]bool{"round robin": false, "pick_first": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t, understudy.Recommended().ServerKeepalive(), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 8 * time.Second}))
+				o := overflowing()
+				if pickFirst {
+					o.OutlierDetection, o.PickFirst = understudy.Off, true
+				}
+				failed, tiers := m.calls(m.newChannel(twoOfOne, o), 50*time.Millisecond, 5*time.Minute)
+				if calls := failed + tiers['a'] + tiers['b']; failed > 0 || tiers['b'] > calls/200 || m.attempts("a0") < 30 {
+					t.Errorf("%d calls failed, the others went to %v", failed, tiers)
+				}
+			})
+		})
+	}
 }
 
 // A priority that was gone for longer may be cold: its share grows from a probe on.
@@ -269,6 +277,9 @@ func TestOverflowConnectsPriorityThatIsWanted(t *testing.T) {
 		if r := q.send(channels, 30, 16*time.Minute); float64(r.lost) > 0.005*float64(r.calls) {
 			t.Errorf("%+v, want nearly no call lost", r)
 		}
+		if q.attempts("b0") != 1 {
+			t.Errorf("%d connections to the second priority, want that it is kept", q.attempts("b0"))
+		}
 	})
 }
 
@@ -287,23 +298,49 @@ func TestOverflowConnectsAllOfStandbyThatTakesCalls(t *testing.T) {
 	})
 }
 
-// The first priority hangs for a minute and recovers, and then the second one is killed. Calls do
-// not wait for its connections while the first one answers.
+// newHanging returns servers of which the first hangs from 10 s to 70 s, and a channel that has left
+// it.
+func newHanging(t *testing.T) (*queues, []*grpc.ClientConn) {
+	q := newQueues(t, 10, "a0", "b0")
+	q.fault = func(ctx context.Context, address string, since time.Duration) error {
+		if address == "a0" && since > 10*time.Second && since < 70*time.Second {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	channels := q.channels(1, overflowing(), twoOfOne)
+	q.send(channels, 20, 30*time.Second)
+	return q, channels
+}
+
+// While the first priority hangs, the second one reconnects. A call waits for it, and is not refused.
+func TestOverflowWaitsBesideHangingPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, channels := newHanging(t)
+		q.setHanging(true, "b0")
+		go func() { _, _ = q.call(channels[0]) }() // a probe
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		time.AfterFunc(3*time.Second, func() { q.setHanging(false, "b0") })
+		began := time.Now()
+		_, err := healthpb.NewHealthClient(channels[0]).Check(ctx, &healthpb.HealthCheckRequest{})
+		if waited := time.Since(began); err != nil || waited < 2*time.Second || waited > 5*time.Second {
+			t.Errorf("the call ended after %v with %v, want an answer after about three seconds", waited, err)
+		}
+	})
+}
+
+// The first priority hangs for a minute and recovers, and then the second one is lost. A probe each
+// second finds that the first one answers, so that calls do not wait for the second one.
 func TestOverflowDoesNotWaitBesideRecoveredPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueues(t, 10, "a0", "b0")
-		q.fault = func(ctx context.Context, address string, since time.Duration) error {
-			if address == "a0" && since > 10*time.Second && since < 70*time.Second {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
-		}
-		channels := q.channels(1, overflowing(), twoOfOne)
-		q.send(channels, 20, 71*time.Second)
-		q.setDown(true, "b0")
-		if r := q.send(channels, 20, 20*time.Second); r.lost > 20 {
-			t.Errorf("%+v, want calls to wait for a second at most", r)
+		q, channels := newHanging(t)
+		q.send(channels, 20, 41*time.Second)
+		q.setHanging(true, "b0")
+		if r := q.send(channels, 20, 10*time.Second); r.lost > 1 {
+			t.Errorf("%+v, want at most a probe to be lost", r)
 		}
 	})
 }
