@@ -27,8 +27,9 @@ import (
 
 // Wait-for-ready calls wait during any failure. Other calls fail with UNAVAILABLE and the reason.
 func TestWaitForReadyCallsOutlastFailures(t *testing.T) {
-	for name, config := range policies {
-		t.Run(strings.TrimPrefix(name, "understudy_"), func(t *testing.T) {
+	for title, config := range policies {
+		name, _, _ := strings.Cut(title, " ")
+		t.Run(strings.TrimPrefix(title, "understudy_"), func(t *testing.T) {
 			if strings.Contains(config, "%q") {
 				config = strings.Replace(fmt.Sprintf(config, pickfirst.Name), `"id": "child"`, "", 1)
 			}

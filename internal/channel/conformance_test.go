@@ -24,9 +24,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// policies has a configuration for each policy of this module. %q is the name of the child policy.
+// policies has a configuration for each policy of this module, and for a variant after a space. %q is
+// the name of the child policy.
 var policies = map[string]string{
 	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {"id": "child"}}]}}}`,
+	"understudy_priority overflow":    `{"overflow": true, "priorities": ["child"], "children": {"child": {"config": [{%q: {"id": "child"}}]}}}`,
 	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {"id": "child"}}]}}}`,
 	"understudy_weighted_round_robin": `{}`,
 	"understudy_outlier_detection":    `{"childPolicy": [{%q: {"id": "child"}}]}`,
@@ -47,8 +49,9 @@ type policyTest struct {
 
 func eachPolicy(t *testing.T, f func(c *policyTest)) {
 	t.Helper()
-	for name, config := range policies {
-		t.Run(strings.TrimPrefix(name, "understudy_"), func(t *testing.T) {
+	for title, config := range policies {
+		name, _, _ := strings.Cut(title, " ")
+		t.Run(strings.TrimPrefix(title, "understudy_"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &policyTest{T: t, name: name, cc: &lbtest.ClientConn{}}
 				if strings.Contains(config, "%q") {

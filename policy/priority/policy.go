@@ -94,7 +94,7 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 
 func (p *policy) End() {
 	p.apply(p.core.EndUpdate())
-	p.settle()
+	p.settleNow()
 }
 
 // State returns the state to publish. It logs a change of the child in use.

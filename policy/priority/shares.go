@@ -56,10 +56,17 @@ func (p *policy) intake(name string) *intake {
 	return i
 }
 
-// settle is called when a child has reported, or when the standing of a share has changed. It tells
-// the shares what has become of the other priorities, and the core whether one more is wanted.
+// settle is called when a child has reported, or when the standing of a share has changed.
 func (p *policy) settle() {
-	if !p.config.Overflow || p.Updating() {
+	if !p.Updating() { // then End does it
+		p.settleNow()
+	}
+}
+
+// settleNow tells the shares what has become of the other priorities, and the core whether one more
+// is wanted.
+func (p *policy) settleNow() {
+	if !p.config.Overflow {
 		return
 	}
 	var returned []string
