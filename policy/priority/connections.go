@@ -12,7 +12,7 @@ import (
 // this connection gracefully, the child has no connection until it has reconnected. This must not
 // cause a fast failover.
 func (p *policy) singleConnection() []string {
-	if !p.config.FastFailover && !p.config.Overflow {
+	if !p.config.Effective().FastFailover {
 		return nil
 	}
 	var names []string

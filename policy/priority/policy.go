@@ -52,9 +52,9 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
 	return p
 }
 
-// coreConfig leaves out what shares replace.
-func coreConfig(c *lbconfig.Priority) core.Config {
-	config := core.Config{
+func coreConfig(given *lbconfig.Priority) core.Config {
+	c := given.Effective()
+	return core.Config{
 		Children:              slices.Collect(maps.Keys(c.Children)),
 		Priorities:            c.Priorities,
 		SourcePriorities:      c.SourcePriorities,
@@ -69,11 +69,6 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 		FailbackJitter:        time.Duration(c.FailbackJitter),
 		MaxFailbackDelay:      time.Duration(c.MaxFailbackDelay),
 	}
-	if c.Overflow {
-		config.FailbackDelay, config.FailbackJitter, config.MaxFailbackDelay = 0, 0, 0
-		config.MinReady, config.MinReadyRecovery, config.FastFailover = 0, 0, true
-	}
-	return config
 }
 
 // Begin updates the existing children (A56, "Configuration Updates").

@@ -36,6 +36,15 @@ type Priority struct {
 	Ramp                  Duration `json:"ramp,omitempty"`
 }
 
+// Effective returns a configuration that says what is done: Overflow replaces some other fields.
+func (p Priority) Effective() Priority {
+	if p.Overflow {
+		p.FailbackDelay, p.FailbackJitter, p.MaxFailbackDelay = 0, 0, 0
+		p.MinReady, p.MinReadyRecovery, p.FastFailover = 0, 0, true
+	}
+	return p
+}
+
 // PriorityChild is one child of understudy_priority.
 type PriorityChild struct {
 	Config                     Policy `json:"config"`

@@ -107,15 +107,16 @@ func (s *simulation) run(hypotheses ...hypothesis) outcome {
 // coreConfig returns the configuration of the priority policy, without delays, because no time
 // passes.
 func (s *simulation) coreConfig() priority.Config {
+	config := s.config.Effective()
 	return priority.Config{
-		Children:         slices.Sorted(maps.Keys(s.config.Children)),
-		Priorities:       s.config.Priorities,
-		SourcePriorities: s.config.SourcePriorities,
-		FailoverTimeout:  time.Duration(s.config.FailoverTimeout),
-		MinReady:         s.config.MinReady,
-		MinReadyRecovery: s.config.MinReadyRecovery,
-		WarmStandby:      int(s.config.WarmStandby),
-		FastFailover:     s.config.FastFailover,
+		Children:         slices.Sorted(maps.Keys(config.Children)),
+		Priorities:       config.Priorities,
+		SourcePriorities: config.SourcePriorities,
+		FailoverTimeout:  time.Duration(config.FailoverTimeout),
+		MinReady:         config.MinReady,
+		MinReadyRecovery: config.MinReadyRecovery,
+		WarmStandby:      int(config.WarmStandby),
+		FastFailover:     config.FastFailover,
 	}
 }
 
