@@ -25,7 +25,7 @@ func BenchmarkPickAndDone(b *testing.B) {
 		for range 2 {
 			offers = append(offers, offer{newIntake(time.Now(), share.DefaultRamp, func() {}), child})
 		}
-		return &offerPicker{offers: offers, outermost: true}
+		return &offerPicker{offers: offers, shed: ignore}
 	}
 	answered := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	for name, picker := range map[string]balancer.Picker{"child": child, "shares": shares()} {

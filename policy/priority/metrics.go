@@ -21,6 +21,23 @@ var inUseMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
 	Default:     true,
 })
 
+var shedCalls = estats.RegisterInt64Count(estats.MetricDescriptor{
+	Name:        "understudy.shed",
+	Description: "Calls that were refused because no priority could carry them, by the lowest priority that was READY.",
+	Unit:        "{call}",
+	Labels:      []string{"grpc.target", "understudy.priority"},
+	Default:     true,
+})
+
+var shedSeries tally.Bound
+
+// countShed returns a function that counts a refused call. lowest is the lowest READY child.
+func (p *policy) countShed(lowest string) func() {
+	recorder, target := p.ClientConn.MetricsRecorder(), p.Options.Target.String()
+	label := shedSeries.Limit(target, tally.Labels{p.title(lowest)})
+	return func() { shedCalls.Record(recorder, 1, target, label[0]) }
+}
+
 type labels struct{ target, priority string }
 
 type channelCount int64

@@ -1,10 +1,14 @@
 package priority
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -45,5 +49,41 @@ func TestPriorityInUseIsExported(t *testing.T) {
 		wantInUse(map[string]int64{"p0": 1})
 		two.Close()
 		wantInUse(map[string]int64{})
+	})
+}
+
+// Refused calls are counted under the lowest priority that is READY.
+func TestShedCallsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics, stubs := &lbtest.Recorder{}, &lbtest.StubBuilder{PolicyName: "shed_stub"}
+		balancer.Register(stubs)
+		cc, builder := &lbtest.ClientConn{Recorder: metrics}, balancer.Get(Name)
+		policy := builder.Build(cc, balancer.BuildOptions{})
+		defer policy.Close()
+		config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(`{"overflow": true, "warmStandby": 2, "priorities": ["a", "b", "c"], "children": {
+			"a": {"config": [{"shed_stub": {"id": "a"}}]}, "b": {"config": [{"shed_stub": {"id": "b"}}]}, "c": {"config": [{"shed_stub": {"id": "c"}}]}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			stubs.Get(name).Report(connectivity.Ready, nil)
+			synctest.Wait()
+		}
+		picker := cc.State().Picker.(*offerPicker)
+		for i := range picker.offers {
+			cut(picker.offers[i])
+		}
+		refused := int64(0)
+		for range 1000 {
+			if _, err := picker.Pick(balancer.PickInfo{}); errors.Is(err, errShed) {
+				refused++
+			}
+		}
+		if counted := metrics.Counts()["understudy.shed :/// p1 b"]; refused == 0 || counted != refused {
+			t.Errorf("%d calls are refused, counted are %v", refused, metrics.Counts())
+		}
 	})
 }

@@ -47,7 +47,7 @@ func TestOnlyOutermostPolicyRefuses(t *testing.T) {
 				child.Report(connectivity.Ready, nil)
 				synctest.Wait()
 				picker, offers := cc.State().Picker.(*offerPicker)
-				if offers != test.offers || offers && picker.outermost != test.refuses {
+				if offers != test.offers || offers && (picker.shed != nil) != test.refuses {
 					t.Errorf("the picker is %T %+v", cc.State().Picker, picker)
 				}
 				if marks := stateattr.IsBelowOverflow(child.LastUpdate().ResolverState); marks != test.marks {

@@ -16,9 +16,9 @@ var errShed = status.Error(codes.ResourceExhausted, "shed: every priority is ful
 // offerPicker offers each call to the READY priorities in order. A call that none of them takes is
 // a probe for one whose breaker is open. Otherwise it is refused, unless it may wait.
 type offerPicker struct {
-	offers    []offer
-	awaited   bool // calls may wait for another priority
-	outermost bool
+	offers  []offer
+	awaited bool   // calls may wait for another priority
+	shed    func() // counts a refused call; nil in a policy below another one with overflow, which refuses none
 }
 
 type offer struct {
@@ -52,9 +52,10 @@ func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, 
 	switch {
 	case allTripped && p.awaited:
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
-	case !p.outermost:
+	case p.shed == nil:
 		return p.offers[len(p.offers)-1].pick(info, nil)
 	}
+	p.shed()
 	return balancer.PickResult{}, errShed
 }
 

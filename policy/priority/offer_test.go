@@ -40,6 +40,7 @@ func trip(o offer) offer {
 // cut makes an offer that of a last priority that is full.
 func cut(o offer) offer {
 	o.with(func(s *share.Share, now time.Duration) {
+		s.SetLast(now, false)
 		for range 4 {
 			s.End(now+2*time.Second, s.Begin(now, time.Second, "", nil), share.Refused)
 		}
@@ -47,6 +48,8 @@ func cut(o offer) offer {
 	})
 	return o
 }
+
+func ignore() {}
 
 func TestOffers(t *testing.T) {
 	drop, plain := status.Error(codes.Unavailable, "dropped"), errors.New("no connection")
@@ -61,11 +64,11 @@ func TestOffers(t *testing.T) {
 		"a drop never spills":                  {offerPicker{offers: []offer{newOffer("a", drop), newOffer("b", nil)}}, "", drop},
 		"an error spills":                      {offerPicker{offers: []offer{newOffer("a", plain), newOffer("b", nil)}}, "b", nil},
 		"a priority without connection spills": {offerPicker{offers: []offer{newOffer("a", waits), newOffer("b", nil)}}, "b", nil},
-		"the last result stands":               {offerPicker{offers: []offer{newOffer("a", plain), newOffer("b", waits)}, outermost: true}, "", waits},
-		"the last result stands, not refused":  {offerPicker{offers: []offer{newOffer("a", plain), trip(newOffer("b", nil))}, outermost: true}, "", plain},
-		"refused":                              {offerPicker{offers: []offer{trip(newOffer("a", nil)), trip(newOffer("b", nil))}, outermost: true}, "", errShed},
+		"the last result stands":               {offerPicker{offers: []offer{newOffer("a", plain), newOffer("b", waits)}, shed: ignore}, "", waits},
+		"the last result stands, not refused":  {offerPicker{offers: []offer{newOffer("a", plain), trip(newOffer("b", nil))}, shed: ignore}, "", plain},
+		"refused":                              {offerPicker{offers: []offer{trip(newOffer("a", nil)), trip(newOffer("b", nil))}, shed: ignore}, "", errShed},
 		"an inner policy refuses none":         {offerPicker{offers: []offer{trip(newOffer("a", nil)), trip(newOffer("b", nil))}}, "b", nil},
-		"calls wait for another":               {offerPicker{offers: []offer{trip(newOffer("a", nil))}, awaited: true, outermost: true}, "", waits},
+		"calls wait for another":               {offerPicker{offers: []offer{trip(newOffer("a", nil))}, awaited: true, shed: ignore}, "", waits},
 		"calls in an inner policy wait, too":   {offerPicker{offers: []offer{trip(newOffer("a", nil))}, awaited: true}, "", waits},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +87,7 @@ func TestOffers(t *testing.T) {
 // While the last priority takes some calls, others are refused and do not wait for a priority that
 // connects.
 func TestNoCallWaitsWhileAnotherIsTaken(t *testing.T) {
-	p := offerPicker{offers: []offer{cut(newOffer("a", nil))}, awaited: true, outermost: true}
+	p := offerPicker{offers: []offer{cut(newOffer("a", nil))}, awaited: true, shed: ignore}
 	taken, refused := 0, 0
 	for range 1000 {
 		switch _, err := p.Pick(balancer.PickInfo{}); {
@@ -105,7 +108,7 @@ func TestNoCallWaitsWhileAnotherIsTaken(t *testing.T) {
 func TestProbeOfCallsThatNobodyTakes(t *testing.T) {
 	o := trip(newOffer("a", nil))
 	o.start = o.start.Add(-2 * time.Second)
-	p := offerPicker{offers: []offer{o}, outermost: true}
+	p := offerPicker{offers: []offer{o}, shed: ignore}
 	if _, err := p.Pick(balancer.PickInfo{}); err != nil {
 		t.Errorf("after two seconds: %v, want a probe", err)
 	}

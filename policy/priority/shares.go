@@ -196,7 +196,10 @@ func (p *policy) withShares(state balancer.State) balancer.State {
 		state.Picker = unwrapper{state.Picker}
 		return state
 	}
-	picker := &offerPicker{outermost: !p.shares.inner}
+	picker := &offerPicker{}
+	if !p.shares.inner {
+		picker.shed = p.countShed(ready[len(ready)-1])
+	}
 	for _, s := range p.order() {
 		picker.awaited = picker.awaited || s.Awaited
 	}
