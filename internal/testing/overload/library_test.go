@@ -60,6 +60,9 @@ func TestLibraryToday(t *testing.T) {
 					if low, high := 0.7*usual-3, 1.3*usual+3; lost < low || lost > high {
 						t.Errorf("overflow %v: %.2f %% of the calls are lost, want between %.1f and %.1f", overflow, lost, low, high)
 					}
+					if overflow && lost > row.want {
+						t.Errorf("with overflow, %.2f %% of the calls are lost, want at most %v", lost, row.want)
+					}
 				}
 			}
 		})
