@@ -1,16 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-)
+	"google.golang.org/grpc"
 
-const unknown = "(unknown)"
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+)
 
 // build describes a build of the command, as the Go toolchain has recorded it in the binary.
 type build struct {
@@ -23,60 +24,39 @@ type build struct {
 }
 
 func thisBuild() build {
-	info, _ := debug.ReadBuildInfo()
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
 	return buildOf(info)
 }
 
-// buildOf returns the build that info describes. info may be nil.
 func buildOf(info *debug.BuildInfo) build {
-	b := build{Version: unknown, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, GRPC: unknown}
-	if info == nil {
-		return b
-	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
+	b := build{Version: cmp.Or(info.Main.Version, "(unknown)"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, GRPC: "v" + grpc.Version}
 	for _, setting := range info.Settings {
 		switch setting.Key {
 		case "vcs.revision":
 			b.Commit = setting.Value
 		case "vcs.modified":
-			modified := setting.Value == "true"
-			b.Modified = &modified
-		}
-	}
-	for _, module := range info.Deps {
-		if module.Path == "google.golang.org/grpc" {
-			if module.Replace != nil {
-				module = module.Replace
-			}
-			b.GRPC = module.Version
+			b.Modified = new(setting.Value == "true")
 		}
 	}
 	return b
 }
 
 func (b build) String() string {
-	line := b.Version
-	if b.Commit != "" {
-		line += ", commit " + b.commit()
-	}
-	return fmt.Sprintf("%s, %s %s, grpc %s", line, b.Go, b.Platform, b.GRPC)
+	return fmt.Sprintf("%s, commit %s, %s %s, grpc %s", b.Version, b.commit(), b.Go, b.Platform, b.GRPC)
 }
 
 func (b build) commit() string {
-	switch {
-	case b.Commit == "":
-		return "not recorded in this build"
-	case b.Modified != nil && *b.Modified:
+	if b.Modified != nil && *b.Modified {
 		return b.Commit + " with changes"
 	}
-	return b.Commit
+	return cmp.Or(b.Commit, "not recorded in this build")
 }
 
-func (b build) printTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "understudy %s\ncommit     %s\ngo         %s\nplatform   %s\ngrpc       %s\n", b.Version, b.commit(), b.Go, b.Platform, b.GRPC)
-	return err
+func (b build) rows() [][]string {
+	return [][]string{{"understudy", b.Version}, {"commit", b.commit()}, {"go", b.Go}, {"platform", b.Platform}, {"grpc", b.GRPC}}
 }
 
 func versionCommand() *cobra.Command {
@@ -93,20 +73,13 @@ left out.`,
   understudy version -o json`,
 		Args: cobra.NoArgs,
 	}
-	wantJSON := outputFlag(command)
+	asJSON := outputFlag(command)
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
-		asJSON, err := wantJSON()
-		if err != nil {
-			return err
+		if *asJSON {
+			return asFailure(json.NewEncoder(cmd.OutOrStdout()).Encode(thisBuild()))
 		}
-		write := thisBuild().printTable
-		if asJSON {
-			write = func(w io.Writer) error { return json.NewEncoder(w).Encode(thisBuild()) }
-		}
-		if err := write(cmd.OutOrStdout()); err != nil {
-			return failure{err}
-		}
-		return nil
+		_, err := fmt.Fprint(cmd.OutOrStdout(), table.Format(thisBuild().rows()))
+		return asFailure(err)
 	}
 	return command
 }

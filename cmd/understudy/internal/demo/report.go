@@ -58,11 +58,7 @@ func (r *Report) printJSON(w io.Writer) error {
 func (r *Report) printTable(out io.Writer) error {
 	paint := table.PainterFor(out)
 	var w bytes.Buffer
-	fmt.Fprintln(&w)
-	r.phases().Print(&w)
-	fmt.Fprintln(&w)
-	r.shares().Print(&w)
-	fmt.Fprintln(&w)
+	fmt.Fprintf(&w, "\n%s\n%s\n", table.Format(r.phases()), table.Format(r.shares()))
 	if r.OK {
 		fmt.Fprintln(&w, paint.Good("ok: every phase went as expected"))
 	}
@@ -75,39 +71,26 @@ func (r *Report) printTable(out io.Writer) error {
 	return err
 }
 
-func (r *Report) phases() *table.Table {
-	t := &table.Table{Columns: []table.Column{
-		{Title: "phase"},
-		{Title: "calls", Align: table.Right},
-		{Title: "failed", Align: table.Right},
-		{Title: "priority", Align: table.Right},
-		{Title: "failover", Align: table.Right},
-	}}
+func (r *Report) phases() [][]string {
+	rows := [][]string{{"phase", "calls", "failed", "priority", "failover"}}
 	for _, p := range r.Phases {
 		failover := ""
 		if p.FailoverMS != nil {
 			failover = fmt.Sprintf("%.1f ms", *p.FailoverMS)
 		}
-		t.Row(p.Name, fmt.Sprint(p.Calls), fmt.Sprint(p.Failed), fmt.Sprint(p.Priority), failover)
+		rows = append(rows, []string{p.Name, fmt.Sprint(p.Calls), fmt.Sprint(p.Failed), fmt.Sprint(p.Priority), failover})
 	}
-	return t
+	return rows
 }
 
-func (r *Report) shares() *table.Table {
-	t := &table.Table{Columns: []table.Column{
-		{Title: "phase"},
-		{Title: "endpoint"},
-		{Title: "priority", Align: table.Right},
-		{Title: "locality"},
-		{Title: "expected", Align: table.Right},
-		{Title: "measured", Align: table.Right},
-	}}
+func (r *Report) shares() [][]string {
+	rows := [][]string{{"phase", "endpoint", "priority", "locality", "expected", "measured"}}
 	for _, p := range r.Phases {
 		name := p.Name
 		for _, e := range p.Endpoints {
-			t.Row(name, e.Address, fmt.Sprint(e.Priority), e.Locality, table.Percent(e.Expected, 1), table.Percent(e.Measured, 1))
+			rows = append(rows, []string{name, e.Address, fmt.Sprint(e.Priority), e.Locality, table.Percent(e.Expected, 1), table.Percent(e.Measured, 1)})
 			name = ""
 		}
 	}
-	return t
+	return rows
 }

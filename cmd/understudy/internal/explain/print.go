@@ -33,22 +33,13 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 		fmt.Fprintf(w, "%s\n\n", paint.Bad("calls fail"))
 	}
 	showCluster := slices.ContainsFunc(r.Tiers, func(t PriorityResult) bool { return t.Cluster != "" })
-	t := table.Table{Columns: columns(showCluster, []table.Column{
-		{Title: "priority", Align: table.Right},
-		{Title: "cluster"},
-		{Title: "locality"},
-		{Title: "weight", Align: table.Right},
-		{Title: "endpoint"},
-		{Title: "weight", Align: table.Right},
-		{Title: "share", Align: table.Right},
-		{Title: ""},
-	})}
+	rows := [][]string{columns(showCluster, "priority", "cluster", "locality", "weight", "endpoint", "weight", "share", "")}
 	var previous *Endpoint
 	for i := range r.Endpoints {
-		r.Endpoints[i].addTo(&t, previous, showCluster)
+		rows = append(rows, r.Endpoints[i].rows(previous, showCluster)...)
 		previous = &r.Endpoints[i]
 	}
-	t.Print(w)
+	fmt.Fprint(w, table.Format(rows))
 	r.printTiers(w)
 	if len(r.Drops) > 0 {
 		fmt.Fprintf(w, "\ndrops: %s\n", printable.Text(r.drops()))
@@ -72,15 +63,7 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 	}
 	fmt.Fprintln(w)
 	showCluster := slices.ContainsFunc(r.Tiers, func(t PriorityResult) bool { return t.Cluster != "" })
-	t := table.Table{Columns: columns(showCluster, []table.Column{
-		{Title: "priority", Align: table.Right},
-		{Title: "cluster"},
-		{Title: "endpoints", Align: table.Right},
-		{Title: "left after losing", Align: table.Right},
-		{Title: "for"},
-		{Title: "on errors for"},
-		{Title: ""},
-	})}
+	rows := [][]string{columns(showCluster, "priority", "cluster", "endpoints", "left after losing", "for", "on errors for", "")}
 	for _, tier := range r.Tiers {
 		next, errors, standby := "calls fail", "-", ""
 		if tier.Next != nil {
@@ -92,14 +75,14 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 		if tier.Standby {
 			standby = "standby"
 		}
-		t.Row(columns(showCluster, []string{fmt.Sprint(tier.Priority), printable.Text(tier.Cluster), fmt.Sprint(tier.Endpoints), fmt.Sprint(tier.LeftAfter), next, errors, standby})...)
+		rows = append(rows, columns(showCluster, fmt.Sprint(tier.Priority), printable.Text(tier.Cluster), fmt.Sprint(tier.Endpoints), fmt.Sprint(tier.LeftAfter), next, errors, standby))
 	}
-	t.Print(w)
+	fmt.Fprint(w, table.Format(rows))
 }
 
-// addTo adds the rows of e to the table. It omits the cells that would repeat those of previous,
+// rows returns the rows of e in the table. It omits the cells that would repeat those of previous,
 // the endpoint above.
-func (e *Endpoint) addTo(t *table.Table, previous *Endpoint, showCluster bool) {
+func (e *Endpoint) rows(previous *Endpoint, showCluster bool) [][]string {
 	cluster := printable.Text(e.Cluster)
 	priority, locality, weight := fmt.Sprint(e.Priority), printable.Text(e.Locality), fmt.Sprint(e.LocalityWeight)
 	if previous != nil && e.Priority == previous.Priority {
@@ -111,19 +94,20 @@ func (e *Endpoint) addTo(t *table.Table, previous *Endpoint, showCluster bool) {
 	if previous != nil && e.Cluster == previous.Cluster {
 		cluster = ""
 	}
-	t.Row(columns(showCluster, []string{priority, cluster, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), table.Percent(e.Share, 2), printable.Text(e.remark())})...)
+	rows := [][]string{columns(showCluster, priority, cluster, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), table.Percent(e.Share, 2), printable.Text(e.remark()))}
 	for _, address := range e.AdditionalAddresses {
-		t.Row(columns(showCluster, []string{"", "", "", "", "or " + printable.Text(address), "", "", e.addressRemark(address)})...)
+		rows = append(rows, columns(showCluster, "", "", "", "", "or "+printable.Text(address), "", "", e.addressRemark(address)))
 	}
+	return rows
 }
 
 // columns returns the cells of a row. Unless showCluster is set, it omits the second cell, which is
 // the name of the cluster.
-func columns[T any](showCluster bool, all []T) []T {
+func columns(showCluster bool, cells ...string) []string {
 	if showCluster {
-		return all
+		return cells
 	}
-	return slices.Delete(all, 1, 2)
+	return slices.Delete(cells, 1, 2)
 }
 
 func (r *Result) drops() string {

@@ -58,9 +58,9 @@ func TestProblemOfListIsNoted(t *testing.T) {
 // A list needs no scheme, as in NewClient.
 func TestListWithoutScheme(t *testing.T) {
 	for target, want := range map[string]string{
-		"127.0.0.1:443,127.0.0.2:443":               "1  127.0.0.2:443  /",
-		"127.0.0.1:443,127.0.0.2:443?minReady=0.5":  "1  127.0.0.2:443  /",
-		"[::1%lo]:443,127.0.0.2:443":                "1  127.0.0.2:443  /",
+		"127.0.0.1:443,127.0.0.2:443":               "1         127.0.0.2:443  /",
+		"127.0.0.1:443,127.0.0.2:443?minReady=0.5":  "1         127.0.0.2:443  /",
+		"[::1%lo]:443,127.0.0.2:443":                "1         127.0.0.2:443  /",
 		"127.0.0.1:443":                             "127.0.0.1:443",
 		"unix:/run/a.sock,unix:/run/b.sock":         "unix:/run/b.sock",
 		"dns:127.0.0.1:443,passthrough:127.0.0.2:1": "127.0.0.2:1",

@@ -1,68 +1,29 @@
-// Package table prints aligned tables, and detects terminals.
+// Package table aligns tables, and detects terminals.
 package table
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
-	"unicode/utf8"
+	"text/tabwriter"
 
 	"golang.org/x/term"
 )
 
-// Align is the alignment of a column.
-type Align int
+var trailingSpaces = regexp.MustCompile(`(?m) +$`)
 
-// The alignments of a column.
-const (
-	Left Align = iota
-	Right
-)
-
-// Column is one column.
-type Column struct {
-	Title string
-	Align Align
-}
-
-// Table is a table with a row of titles. Its cells must not contain newlines.
-type Table struct {
-	Columns []Column
-	rows    [][]string
-}
-
-// Row adds a row with a cell for each column.
-func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
-
-// Print writes the table to w with two spaces between columns.
-func (t *Table) Print(w io.Writer) {
-	titles := make([]string, len(t.Columns))
-	widths := make([]int, len(t.Columns))
-	for i, c := range t.Columns {
-		titles[i] = c.Title
-	}
-	rows := append([][]string{titles}, t.rows...)
+// Format aligns the columns of rows, with two spaces between them. The first row usually has the
+// titles. Cells must not contain tabs or newlines.
+func Format(rows [][]string) string {
+	var out strings.Builder
+	aligned := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
+		fmt.Fprintln(aligned, strings.Join(row, "\t"))
 	}
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i > 0 {
-				line.WriteString("  ")
-			}
-			if t.Columns[i].Align == Right {
-				line.WriteString(pad + cell)
-			} else {
-				line.WriteString(cell + pad)
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
-	}
+	_ = aligned.Flush()
+	return trailingSpaces.ReplaceAllString(out.String(), "")
 }
 
 // Painter adds colours to text if it is true, and returns the text unchanged otherwise.
@@ -106,10 +67,12 @@ func (p Painter) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// Percent returns a share in percent with a number of decimal places, or "-" for 0.
+// Percent returns a share in percent with a number of decimal places, or "-" for 0. The results
+// for a column end in the same place.
 func Percent(share float64, places int) string {
+	text := fmt.Sprintf("%.*f %%", places, 100*share)
 	if share == 0 {
-		return "-"
+		text = "-"
 	}
-	return fmt.Sprintf("%.*f %%", places, 100*share)
+	return fmt.Sprintf("%*s", len("100. %")+places, text)
 }

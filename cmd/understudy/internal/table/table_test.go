@@ -6,14 +6,10 @@ import (
 )
 
 func TestColumnsAlign(t *testing.T) {
-	table := Table{Columns: []Column{{Title: "name"}, {Title: "share", Align: Right}, {Title: "note"}}}
-	table.Row("é", "5 %", "")
-	table.Row("longer", "100 %", "x")
-	var out bytes.Buffer
-	table.Print(&out)
-	want := "name    share  note\né         5 %\nlonger  100 %  x\n"
-	if out.String() != want {
-		t.Errorf("printed\n%swant\n%s", out.String(), want)
+	got := Format([][]string{{"name", "share", "note"}, {"é", Percent(0.05, 1), ""}, {"longer", Percent(1, 1), "x"}, {"none", Percent(0, 1), ""}})
+	want := "name    share    note\né         5.0 %\nlonger  100.0 %  x\nnone          -\n"
+	if got != want {
+		t.Errorf("formatted\n%swant\n%s", got, want)
 	}
 }
 
