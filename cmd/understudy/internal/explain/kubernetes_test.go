@@ -2,6 +2,8 @@ package explain
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +17,7 @@ import (
 
 func TestServiceWithKubeconfig(t *testing.T) {
 	requests, done := make(chan *http.Request, 10), make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case requests <- r:
 		default:
@@ -29,7 +31,8 @@ func TestServiceWithKubeconfig(t *testing.T) {
 	defer s.Close()
 	defer close(done)
 	path := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf(`{"current-context":"x","contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{"token":"abc"}}]}`, s.URL)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	text := fmt.Sprintf(`{"current-context":"x","contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"u","user":{"token":"abc"}}]}`, s.URL, base64.StdEncoding.EncodeToString(authority))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
