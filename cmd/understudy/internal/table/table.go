@@ -51,15 +51,6 @@ func (p Painter) Good(s string) string { return p.paint("32", s) }
 // Bad returns s in red.
 func (p Painter) Bad(s string) string { return p.paint("31", s) }
 
-// Waiting returns s in yellow.
-func (p Painter) Waiting(s string) string { return p.paint("33", s) }
-
-// Strong returns s in bold.
-func (p Painter) Strong(s string) string { return p.paint("1", s) }
-
-// Faint returns s dimmed.
-func (p Painter) Faint(s string) string { return p.paint("2", s) }
-
 func (p Painter) paint(code, s string) string {
 	if !p {
 		return s

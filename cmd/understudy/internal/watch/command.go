@@ -11,39 +11,30 @@ import (
 )
 
 const longHelp = `Shows which priority gets the calls, why no higher priority does, the state and share of
-each endpoint, and the latest events.
+each endpoint, and the latest events (docs/watch.md).
 
-With a TARGET, it opens a channel to it, as a program does:
+With a TARGET, it opens a channel to it, as a program does. The channel makes no calls
+unless --rate is given. Connections to this machine do not use TLS; all other connections
+do, unless --insecure is given.
 
-  failover:///a:443,b:443   file:///etc/shop.yaml   eds://server:18000/shop
-  srv:///shop.example.com   a:443,b:443             dns:///shop.example.com:443
+With a URL, it shows the channels of a program that serves debug.Handler at this URL.
 
-The options in docs/options.md can be set with --option or in the target's query, such as
-?failoverTimeout=5s. The channel makes no calls unless --rate is given. Connections to
-this machine do not use TLS; all other connections do, unless --insecure is given.
+In a terminal, the text is redrawn in place until Ctrl-C is pressed. Otherwise each event
+is printed as a line, followed by the tree when another priority comes into use.
 
-With a URL, it shows the channels of a running program that serves debug.Handler at this
-URL. If the program restarts, the watch continues when the program is back.
-
-In a terminal, the view is updated in place until q or Ctrl-C is pressed. Otherwise each
-event is printed as a line, followed by the tree when another priority comes into use.
-With -o json, each event is a JSON object (docs/watch.md).
-
-Exit codes when a key, a signal or --for ends the watch:
+Exit codes when a signal or --for ends the watch:
   0  calls could be sent
   1  the page could not be reached, or the result could not be written
   2  the target or the arguments are invalid
   3  calls could not be sent: they waited or failed`
 
-const examples = `  understudy watch 'file:///etc/shop.yaml?failoverTimeout=5s'
-  understudy watch us.example.com:443,eu.example.com:443 --rate 10 --option outlierDetection=true
+const examples = `  understudy watch us.example.com:443,eu.example.com:443 --rate 10 --option outlierDetection=true
   understudy watch http://127.0.0.1:8080/debug/understudy/
   understudy watch --for 5s -o json eds://127.0.0.1:18000/shop`
 
 // Command returns the command "watch".
 func Command() *cobra.Command {
 	var o Options
-	var output string
 	command := &cobra.Command{
 		Use:     "watch TARGET|URL",
 		Short:   "Show live which priority a channel uses, and why",
@@ -57,7 +48,7 @@ func Command() *cobra.Command {
 	flags.StringVar(&o.Service, "service", "", "`service` in the requests of these calls (default: the server as a whole)")
 	flags.DurationVar(&o.Timeout, "timeout", time.Second, "timeout of each of these calls")
 	flags.DurationVar(&o.For, "for", 0, "`duration` of the watch (default: until it is interrupted)")
-	flags.StringVarP(&output, "output", "o", "auto", "`format`: lines, json, or auto for a view in a terminal and lines otherwise")
+	flags.StringVarP(&o.Output, "output", "o", "auto", "`format`: lines, json, or auto for a text that is redrawn in a terminal and lines otherwise")
 	flags.BoolVar(&o.Dial.TLS.Always, "tls", false, "use TLS for connections to this machine, too")
 	flags.BoolVar(&o.Dial.TLS.Insecure, "insecure", false, "connect without TLS, also to other machines")
 	flags.StringVar(&o.Dial.TLS.CA, "tls-ca", "", "PEM `file` with the root certificates for servers (default: the system's)")
@@ -67,8 +58,8 @@ func Command() *cobra.Command {
 	flags.StringVar(&o.Dial.ServiceConfig, "service-config", "", "service config of the channel in `JSON`, for example with healthCheckConfig")
 	flags.DurationVar(&o.Dial.KeepAlive, "keepalive", 0, "`interval` of keepalive pings, which detect hung servers; servers must allow them")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		o.Target, o.In, o.Out = args[0], cmd.InOrStdin(), cmd.OutOrStdout()
-		if err := o.validate(output, cmd.Flags()); err != nil {
+		o.Target, o.Out = args[0], cmd.OutOrStdout()
+		if err := o.validate(cmd.Flags()); err != nil {
 			return err
 		}
 		return Run(cmd.Context(), o)
@@ -79,15 +70,9 @@ func Command() *cobra.Command {
 // targetFlags lists the flags that must not be given with the URL of a debug page.
 var targetFlags = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
 
-func (o *Options) validate(output string, flags *pflag.FlagSet) (err error) {
-	switch output {
-	case "auto":
-	case "lines":
-		o.Lines = true
-	case "json":
-		o.JSON = true
-	default:
-		return fmt.Errorf("output %q: want auto, lines or json", output)
+func (o *Options) validate(flags *pflag.FlagSet) (err error) {
+	if !slices.Contains([]string{"auto", "lines", "json"}, o.Output) {
+		return fmt.Errorf("output %q: want auto, lines or json", o.Output)
 	}
 	if isPage(o.Target) {
 		flags.Visit(func(f *pflag.Flag) {
@@ -100,12 +85,6 @@ func (o *Options) validate(output string, flags *pflag.FlagSet) (err error) {
 	switch {
 	case !(o.Rate >= 0 && o.Rate <= 1000):
 		return fmt.Errorf("--rate %v: want 0 to 1000 calls a second", o.Rate)
-	case o.Timeout <= 0:
-		return fmt.Errorf("--timeout %v: want a duration such as 1s", o.Timeout)
-	case o.For < 0:
-		return fmt.Errorf("--for %v: want a duration such as 10s", o.For)
-	case o.Dial.KeepAlive < 0 || o.Dial.KeepAlive > 0 && o.Dial.KeepAlive < 10*time.Second:
-		return fmt.Errorf("--keepalive %v: want 10s, gRPC's minimum, or more", o.Dial.KeepAlive)
 	case o.Rate == 0 && (flags.Changed("service") || flags.Changed("timeout")):
 		return errors.New("--service or --timeout is given without --rate, want --rate too: without it, no calls are made")
 	}

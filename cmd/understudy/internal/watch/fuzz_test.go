@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
-	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/internal/page"
 )
 
@@ -27,7 +27,6 @@ func FuzzPage(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	isControl := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		page, err := parse(body)
@@ -38,36 +37,43 @@ func FuzzPage(f *testing.F) {
 			return
 		}
 		for _, columns := range []int{1, 20, 80, 200} {
-			v := &view{page: page, now: now}
-			const rows = 24
-			shown := v.render(columns, rows)
-			if len(shown) > rows {
-				t.Errorf("%d lines are shown on %d", len(shown), rows)
-			}
-			for _, l := range append(shown, v.summary(columns)...) {
-				if text := l.paint(columns, table.Painter(false)); strings.ContainsFunc(text, isControl) || strings.Contains(text, "\n") || cells(text) > columns {
-					t.Errorf("at %d columns a line is %q, of %d", columns, text, cells(text))
-				}
-			}
+			checkScreen(t, &follower{page: page}, now, columns)
 		}
-		for _, newReporter := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lineReporter{w} }, func(w io.Writer) reporter { return jsonReporter{w} }} {
-			fl := follower{view: &view{pageURL: "http://x/"}}
-			events := fl.observe(now, page, nil)
+		for _, newReporter := range []func(io.Writer) reporter{lineReporter, jsonReporter} {
+			f := follower{url: "http://x/"}
+			events := f.observe(now, page, nil)
 			var out bytes.Buffer
-			if err := newReporter(&out).report(fl.view, events); err != nil {
+			if err := newReporter(&out)(&f, events); err != nil {
 				t.Fatal(err)
 			}
 			if strings.ContainsFunc(out.String(), isControl) {
 				t.Errorf("the page is reported as %q", out.String())
 			}
-			if repeated := fl.observe(now, page, nil); len(repeated) > 0 && !hasDuplicateIDs(page) {
+			if repeated := f.observe(now, page, nil); len(repeated) > 0 && !hasDuplicateIDs(page) {
 				t.Errorf("the same page again makes the events %v", repeated)
 			}
-			if err := fl.view.checkHealth(); err != nil && !errors.Is(err, ErrUnavailable) {
+			if err := f.checkHealth(); err != nil && !errors.Is(err, ErrUnavailable) {
 				t.Errorf("the watch ends with %v", err)
 			}
 		}
 	})
+}
+
+func isControl(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
+
+// checkScreen checks that the screen has no control characters, and fits into the terminal.
+func checkScreen(t *testing.T, f *follower, now time.Time, columns int) {
+	t.Helper()
+	const rows = 24
+	shown := strings.Split(f.screen(now, columns, rows), "\n")
+	if len(shown) > rows {
+		t.Errorf("%d lines are shown on %d", len(shown), rows)
+	}
+	for _, l := range shown {
+		if strings.ContainsFunc(l, isControl) || utf8.RuneCountInString(l) > columns {
+			t.Errorf("at %d columns a line is %q", columns, l)
+		}
+	}
 }
 
 func hasDuplicateIDs(page *page.Page) bool {

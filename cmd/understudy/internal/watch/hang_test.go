@@ -21,24 +21,11 @@ func TestPageHangsAtStart(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(release)
-	w := startWatch(t, Options{Target: server.URL, Lines: true})
+	w := startWatch(t, Options{Target: server.URL, Output: "lines"})
 	<-requested
 	if err := w.end(); !errors.As(err, new(Failure)) {
 		t.Errorf("the watch of a page that hangs ends with %v, want a Failure", err)
 	}
-}
-
-type hangingPage struct {
-	remotePage
-	responses int
-}
-
-func (h *hangingPage) fetch(ctx context.Context) (*page.Page, error) {
-	if h.responses--; h.responses >= 0 {
-		return &page.Page{}, nil
-	}
-	<-ctx.Done()
-	return nil, ctx.Err()
 }
 
 // The watch requests the page every second. When the watch ends, the page counts as unreachable
@@ -52,11 +39,18 @@ func TestPageHangsAtEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), watched)
 			defer cancel()
-			w := &watch{follower: follower{view: &view{}}, fetcher: &hangingPage{responses: 2}, reporter: lineReporter{io.Discard}}
+			responses := 2
+			w := &watch{interval: time.Second, report: lineReporter(io.Discard), fetch: func(ctx context.Context) (*page.Page, error) {
+				if responses--; responses >= 0 {
+					return &page.Page{}, nil
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
 			if err := w.run(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.follower.view.checkHealth(); errors.As(err, new(Failure)) != wantFailure {
+			if err := w.checkHealth(); errors.As(err, new(Failure)) != wantFailure {
 				t.Errorf("a watch of %v ended with %v, want a Failure: %v", watched, err, wantFailure)
 			}
 		})

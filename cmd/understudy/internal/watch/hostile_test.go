@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,26 +13,20 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
-	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/internal/page"
 )
 
-func newTestPage(t *testing.T, handler http.HandlerFunc) *remotePage {
+// serveTestPage starts a server, and returns a function that fetches its page.
+func serveTestPage(t *testing.T, handler http.HandlerFunc) func(context.Context) (*page.Page, error) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	transport, err := TLS{}.transport()
+	fetch, _, err := openPage(server.URL+"/debug/understudy/", TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(transport.CloseIdleConnections)
-	page, err := newRemote(server.URL+"/debug/understudy/", transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page
+	return fetch
 }
 
 func setJSONType(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
@@ -54,12 +49,15 @@ func TestInvalidPageIsRejected(t *testing.T) {
 		want    string
 	}{
 		"not found":     {http.NotFound, "answers 404 Not Found, want a page from debug.Handler"},
-		"HTML":          {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, `answers with "text/html", want JSON`},
+		"HTML":          {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "not JSON from debug.Handler: invalid character '<'"},
 		"other JSON":    {repeat(`{"status": "ok"}`, "", 0), "no list of channels"},
 		"no JSON":       {repeat(`hello`, "", 0), "not JSON from debug.Handler"},
 		"wrong types":   {repeat(`{"channels": 3}`, "", 0), "not JSON from debug.Handler"},
 		"endless":       {repeat(`{"channels":[{"target":"`, "x", 1<<30), "more than 8388608 bytes"},
-		"many channels": {repeat(`{"channels":[{}`, ",{}", 4<<20), "values, want at most 300000"},
+		"many channels": {repeat(`{"channels":[{}`, ",{}", 4<<20), "or 300000 values"},
+		"null":          {repeat(`{"channels":[null]}`, "", 0), "a null in a list"},
+		"null child":    {repeat(`{"channels":[{"tree":{"children":[null]}}]}`, "", 0), "a null in a list"},
+		"many levels":   {repeat(`{"channels":[{"tree":`+strings.Repeat(`{"children":[{"below":`, 17)+"{}"+strings.Repeat(`}]}`, 17)+"}]}", "", 0), "more than 16 levels"},
 		"deep": {func(w http.ResponseWriter, _ *http.Request) {
 			setJSONType(w)
 			fmt.Fprint(w, `{"channels":[{"tree":`, strings.Repeat(`{"children":[{"below":`, 20_000))
@@ -83,10 +81,10 @@ func TestInvalidPageIsRejected(t *testing.T) {
 		}, "the server redirects to"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			page := newTestPage(t, test.handler)
+			fetch := serveTestPage(t, test.handler)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := page.fetch(t.Context())
+			_, err := fetch(t.Context())
 			runtime.ReadMemStats(&after)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error = %v, want %q", err, test.want)
@@ -101,7 +99,7 @@ func TestInvalidPageIsRejected(t *testing.T) {
 // The largest accepted page takes a bounded amount of memory, and can be shown.
 func TestLargestPageIsBounded(t *testing.T) {
 	child := `{"name":"` + strings.Repeat("x", 20) + `"},`
-	body := `{"channels":[null,{"tree":{"children":[null,` + strings.Repeat(child, 149_000) + `{}]}}]}`
+	body := `{"channels":[{"tree":{"children":[` + strings.Repeat(child, 149_000) + `{}]}}]}`
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -114,10 +112,7 @@ func TestLargestPageIsBounded(t *testing.T) {
 	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 100<<20 {
 		t.Errorf("the page takes %d MB", used>>20)
 	}
-	v := &view{page: page, now: time.Now()}
-	if lines := v.render(80, 24); len(lines) > 24 {
-		t.Errorf("%d lines are shown on 24", len(lines))
-	}
+	checkScreen(t, &follower{page: page}, time.Now(), 80)
 	runtime.KeepAlive(page)
 }
 
@@ -134,44 +129,20 @@ func TestHostileNamesAreTruncatedAndEscaped(t *testing.T) {
 		Sources: []page.Source{{Name: hostile, State: hostile, Error: hostile, Answered: &now}}, Events: []page.Event{{Time: now, Text: hostile}},
 		Tree: &page.Policy{Policy: "priority", Error: hostile, Children: []*page.Child{branch, branch, {Name: hostile}}, BusySince: &now},
 	}
-	isControl := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	for _, columns := range []int{1, 5, 20, 60, 80, 200} {
 		page := &page.Page{Time: now, Channels: []*page.Channel{channel}}
-		v := &view{page: page, pageURL: hostile, fetchErr: errors.New(hostile), now: now}
-		for _, l := range v.render(columns, 100) {
-			text := l.paint(columns, table.Painter(false))
-			if strings.ContainsFunc(text, isControl) || strings.Contains(text, "\n") || cells(text) > columns {
-				t.Errorf("at %d columns a line is %q, of %d", columns, text, cells(text))
-			}
-		}
+		checkScreen(t, &follower{page: page, url: hostile, err: errors.New(hostile)}, now, columns)
 	}
-	f := follower{view: &view{pageURL: "http://x/"}}
+	f := follower{url: "http://x/"}
 	events := f.observe(now, &page.Page{Time: now, Channels: []*page.Channel{channel}}, nil)
 	events = append(events, f.observe(now, nil, errors.New(hostile))...)
-	for _, newReporter := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lineReporter{w} }, func(w io.Writer) reporter { return jsonReporter{w} }} {
+	for _, newReporter := range []func(io.Writer) reporter{lineReporter, jsonReporter} {
 		var out bytes.Buffer
-		if err := newReporter(&out).report(f.view, events); err != nil {
+		if err := newReporter(&out)(&f, events); err != nil {
 			t.Fatal(err)
 		}
 		if text := out.String(); strings.ContainsFunc(text, isControl) || len(events) < 2 {
 			t.Errorf("%d events are shown as %q", len(events), text)
 		}
-	}
-}
-
-func TestSlowPageTimesOut(t *testing.T) {
-	release := make(chan struct{})
-	page := newTestPage(t, func(w http.ResponseWriter, _ *http.Request) {
-		setJSONType(w)
-		w.(http.Flusher).Flush()
-		<-release
-	})
-	defer close(release)
-	if page.client.Timeout != pageTimeout {
-		t.Errorf("a page may take %v, want %v", page.client.Timeout, pageTimeout)
-	}
-	page.client.Timeout = time.Second // a real second, because the page comes from a real socket
-	if _, err := page.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
-		t.Errorf("error = %v, want that it took too long", err)
 	}
 }

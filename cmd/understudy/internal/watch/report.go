@@ -4,69 +4,78 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 
-	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"golang.org/x/term"
+
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-type reporter interface {
-	// report shows the current view, and the events that have occurred since the previous call.
-	report(*view, []Event) error
+// A reporter shows the current state, and the events that have occurred since the previous call.
+type reporter func(*follower, []Event) error
+
+// lineReporter prints a line for each event. When the status of a channel changes, it also prints
+// the channel's tree.
+func lineReporter(out io.Writer) reporter {
+	return func(_ *follower, events []Event) error {
+		var b strings.Builder
+		for _, e := range events {
+			texts := []string{sanitize(e.Text)}
+			var lines []string
+			if e.channel != nil {
+				texts, lines = sentences(e.channel, e.Time), tree(e.channel, e.Time)
+			}
+			if e.Target != "" {
+				texts[0] = sanitize(e.Target) + ": " + texts[0]
+			}
+			fmt.Fprintln(&b, e.Time.Local().Format("15:04:05.000"), strings.Join(texts, " "))
+			for _, l := range lines {
+				fmt.Fprintln(&b, l)
+			}
+		}
+		_, err := io.WriteString(out, b.String())
+		return err
+	}
 }
 
-const (
-	plainColumns = 80
-	plainRows    = 60
-)
-
-// lineReporter is a reporter for output that is not a terminal. It prints a line for each event.
-// When the status of a channel changes, it also prints the channel's tree.
-type lineReporter struct{ out io.Writer }
-
-func (l lineReporter) report(v *view, events []Event) error {
-	var b strings.Builder
-	for _, e := range events {
-		fmt.Fprintf(&b, "%s ", e.Time.Local().Format("15:04:05.000"))
-		if e.Target != "" {
-			fmt.Fprintf(&b, "%s: ", e.Target)
+func jsonReporter(out io.Writer) reporter {
+	return func(_ *follower, events []Event) error {
+		for _, e := range events {
+			encoded, err := json.Marshal(e)
+			if err != nil {
+				return err
+			}
+			if _, err := out.Write(append(printable.JSON(encoded), '\n')); err != nil {
+				return err
+			}
 		}
-		fmt.Fprintln(&b, printable.Text(e.message()))
-		if e.channel == nil {
-			continue
-		}
-		for _, l := range v.tree(e) {
-			fmt.Fprintln(&b, l.paint(plainColumns, table.Painter(false)))
-		}
-	}
-	if b.Len() == 0 {
 		return nil
 	}
-	_, err := io.WriteString(l.out, b.String())
-	return err
 }
 
-func (v *view) tree(e Event) []line {
-	for i, d := range detailLevels {
-		p := renderer{page: v.page, columns: plainColumns, detail: d}
-		if p.tree(e.channel); len(p.lines) <= plainRows || i == len(detailLevels)-1 {
-			return p.lines
-		}
-	}
-	return nil
-}
+// The watch writes only these escape sequences. It turns off the wrapping of lines, because the
+// cells of wide characters are not counted.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // switch to the alternate screen and hide the cursor
+	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	clearLine   = "\x1b[K"
+)
 
-type jsonReporter struct{ out io.Writer }
-
-func (o jsonReporter) report(_ *view, events []Event) error {
-	for _, e := range events {
-		encoded, err := json.Marshal(e)
-		if err != nil {
-			return err
+// openScreen switches to the alternate screen of a terminal. The caller must call restore, which
+// leaves the last state on the terminal.
+func openScreen(out *os.File) (report reporter, restore func()) {
+	fmt.Fprint(out, enterScreen)
+	shown := ""
+	report = func(f *follower, _ []Event) error {
+		columns, rows, err := term.GetSize(int(out.Fd()))
+		if err != nil || columns < 1 || rows < 2 {
+			columns, rows = 80, 24
 		}
-		if _, err := o.out.Write(append(printable.JSON(encoded), '\n')); err != nil {
-			return err
-		}
+		shown = f.screen(time.Now(), columns, rows-1)
+		_, err = out.WriteString("\x1b[H" + clearLine + strings.ReplaceAll(shown, "\n", "\r\n"+clearLine) + "\r\n\x1b[J")
+		return err
 	}
-	return nil
+	return report, func() { fmt.Fprint(out, leaveScreen, shown, "\n") }
 }

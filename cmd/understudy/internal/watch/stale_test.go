@@ -51,22 +51,22 @@ func TestWatchReportsStaleSource(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := startWatch(t, Options{Target: test.target, JSON: true})
-			if e := w.awaitEvent(kindStatus, "Calls go to p0"); len(e.Sources) != 1 || e.Sources[0].Stale() {
+			w := startWatch(t, Options{Target: test.target, Output: "json"})
+			if e := w.awaitEvent("status", "Calls go to p0"); len(e.Sources) != 1 || e.Sources[0].Stale() {
 				t.Errorf("the event is %+v", e)
 			}
 			if err := test.breakSource(); err != nil {
 				t.Fatal(err)
 			}
-			e := w.awaitEvent(kindStatus, "Calls go to p0")
+			e := w.awaitEvent("status", "Calls go to p0")
 			if len(e.Sources) != 1 || !e.Sources[0].Stale() || e.Sources[0].ErrorSince == nil || e.Sources[0].Version == "" || !strings.HasPrefix(e.Sources[0].Error, test.wantError) {
 				t.Errorf("the event is %+v, want its source to fail because of %s", e, test.wantError)
 			}
 			if err := test.restoreSource(); err != nil {
 				t.Fatal(err)
 			}
-			w.awaitEvent(kindEvent, "recovered after ")
-			if e := w.awaitEvent(kindStatus, "Calls go to p0"); len(e.Sources) != 1 || e.Sources[0].Stale() {
+			w.awaitEvent("event", "recovered after ")
+			if e := w.awaitEvent("status", "Calls go to p0"); len(e.Sources) != 1 || e.Sources[0].Stale() {
 				t.Errorf("the event is %+v", e)
 			}
 			if err := w.end(); err != nil {

@@ -52,7 +52,7 @@ func (d Dial) dial(target string) (*grpc.ClientConn, error) {
 	if d.XDSInsecure {
 		opts.Sources = append(opts.Sources, eds.WithInsecure())
 	}
-	if d.KeepAlive > 0 {
+	if d.KeepAlive != 0 {
 		opts.Keepalive = keepalive.ClientParameters{Time: d.KeepAlive, Timeout: 5 * time.Second, PermitWithoutStream: true}
 	}
 	return understudy.NewClient(target, opts,

@@ -37,7 +37,7 @@ func TestWatchTargets(t *testing.T) {
 		"eds://" + server.Addr().String() + "/shop?cds=true":                            "p0 shop: us-east",
 		"failover:///eds://" + server.Addr().String() + "/shop%3Fcds=true," + b.address: "p0 eds://",
 	} {
-		w := startWatch(t, Options{Target: target, Lines: true, Dial: Dial{Options: []string{"failbackDelay=1s"}}})
+		w := startWatch(t, Options{Target: target, Output: "lines", Dial: Dial{Options: []string{"failbackDelay=1s"}}})
 		w.await("Calls go to " + want)
 		if err := w.end(); err != nil {
 			t.Errorf("%s: the watch ended with %v", target, err)

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"slices"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -38,31 +36,14 @@ func (t TLS) config() (*tls.Config, error) {
 		}
 		config.RootCAs = roots
 	}
-	if (t.Certificate == "") != (t.Key == "") {
-		return nil, errors.New("a client's certificate needs both --tls-cert and --tls-key")
-	}
-	if t.Certificate != "" {
+	if t.Certificate != "" || t.Key != "" {
 		pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
 		if err != nil {
-			return nil, fmt.Errorf("--tls-cert: %w", err)
+			return nil, fmt.Errorf("a client's certificate needs both --tls-cert and --tls-key: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
-}
-
-func (t TLS) transport() (*http.Transport, error) {
-	if t.Insecure {
-		return nil, errors.New("--insecure applies only to targets: want http:// in the URL for a page without TLS")
-	}
-	config, err := t.config()
-	if err != nil {
-		return nil, err
-	}
-	return &http.Transport{
-		TLSClientConfig: config, Proxy: http.ProxyFromEnvironment,
-		MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
-	}, nil
 }
 
 func (t TLS) credentials() (credentials.TransportCredentials, error) {
@@ -77,8 +58,7 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 		return nil, err
 	}
 	// A proxy on loopback may forward connections to another machine.
-	proxied := slices.ContainsFunc([]string{"HTTPS_PROXY", "https_proxy"}, func(name string) bool { return os.Getenv(name) != "" })
-	if t.isConfigured() || proxied {
+	if t.isConfigured() || os.Getenv("HTTPS_PROXY") != "" || os.Getenv("https_proxy") != "" {
 		return credentials.NewTLS(config), nil
 	}
 	return tlsUnlessLocal{credentials.NewTLS(config)}, nil

@@ -3,16 +3,18 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/page"
 )
 
 // ErrUnavailable is returned by Run if calls could not be sent when the watch ended.
@@ -36,138 +38,95 @@ type Options struct {
 	Timeout time.Duration // timeout of each of these calls
 	// For is the duration of the watch. If it is 0, the watch ends with the context.
 	For time.Duration
-	// JSON prints each event as a JSON object, and Lines prints it as a line of text. If neither is
-	// set, a terminal shows the live view.
-	JSON, Lines bool
-	In          io.Reader
-	Out         io.Writer
+	// Output is "json", "lines", or anything else for a text that is redrawn if Out is a terminal,
+	// and lines otherwise.
+	Output string
+	Out    io.Writer
 }
 
 type watch struct {
-	follower follower
-	fetcher  pageFetcher
-	reporter reporter
+	follower
+	fetch    func(context.Context) (*page.Page, error)
+	interval time.Duration // between two fetches
+	report   reporter
 }
 
-// Run watches a target or a debug page until ctx ends or the user quits. It returns an error if
-// calls could not be sent at that time.
+// Run watches a target or a debug page until ctx ends. It returns an error if calls could not be
+// sent at that time.
 func Run(ctx context.Context, o Options) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.For, math.MaxInt64))
 	defer cancel()
-	if o.For > 0 {
-		timer := time.AfterFunc(o.For, cancel)
-		defer timer.Stop()
-	}
-	w := &watch{follower: follower{view: &view{now: time.Now()}}}
-	stop, err := w.start(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if err := w.openReporter(o, cancel); err != nil {
-		return Failure{err}
-	}
-	err = w.run(ctx)
-	if s, ok := w.reporter.(*screen); ok {
-		s.close()
-	}
-	if err == nil {
-		err = w.follower.view.checkHealth()
-	}
-	return err
-}
-
-// start opens the channel to the target, or checks the remote page. The caller must call stop.
-func (w *watch) start(ctx context.Context, o Options) (stop func(), err error) {
+	w := watch{fetch: localPage, interval: 250 * time.Millisecond}
 	if isPage(o.Target) {
-		return func() {}, w.startPage(ctx, o)
+		if err := w.startPage(ctx, o); err != nil {
+			return err
+		}
+	} else {
+		cc, err := o.Dial.dial(o.Target)
+		if err != nil {
+			return err
+		}
+		defer cc.Close() //nolint:errcheck // the watch has ended
+		cc.Connect()
+		if o.Rate > 0 {
+			w.calls = &prober{rate: o.Rate}
+			var calls sync.WaitGroup
+			calls.Go(func() { w.calls.run(ctx, cc, o.Service, o.Timeout) })
+			defer calls.Wait()
+			defer cancel()
+		}
 	}
-	w.fetcher = localPages{debug.Handler()}
-	cc, err := o.Dial.dial(o.Target)
+	restore := func() {}
+	switch terminal := table.Terminal(o.Out); {
+	case o.Output == "json":
+		w.report = jsonReporter(o.Out)
+	case o.Output == "lines" || terminal == nil:
+		w.report = lineReporter(o.Out)
+	default:
+		w.report, restore = openScreen(terminal)
+	}
+	err := w.run(ctx)
+	restore()
 	if err != nil {
-		return nil, err
+		return Failure{fmt.Errorf("write the result: %w", err)}
 	}
-	cc.Connect()
-	ctx, cancel := context.WithCancel(ctx)
-	var calls sync.WaitGroup
-	if o.Rate > 0 {
-		w.follower.view.calls = &prober{rate: o.Rate}
-		calls.Go(func() { w.follower.view.calls.run(ctx, cc, o.Service, o.Timeout) })
-	}
-	return func() {
-		cancel()
-		calls.Wait()
-		_ = cc.Close()
-	}, nil
+	return w.checkHealth()
 }
 
 // startPage fetches the page once. It returns an error if the URL is not that of a debug page. If
 // the page is unreachable, the watch tries again later.
-func (w *watch) startPage(ctx context.Context, o Options) error {
+func (w *watch) startPage(ctx context.Context, o Options) (err error) {
 	log.SetOutput(io.Discard) // net/http logs invalid responses, which would garble the screen
-	transport, err := o.Dial.TLS.transport()
-	if err != nil {
+	if w.fetch, w.url, err = openPage(o.Target, o.Dial.TLS); err != nil {
 		return err
 	}
-	page, err := newRemote(o.Target, transport)
-	if err != nil {
-		return err
-	}
-	w.fetcher, w.follower.view.pageURL = page, page.redactedURL
-	if _, err := page.fetch(ctx); err != nil {
-		if wrong, ok := errors.AsType[invalidPageError](err); ok {
-			return fmt.Errorf("%s: %w", page.redactedURL, wrong)
-		}
+	w.interval = time.Second
+	if _, err := w.fetch(ctx); errors.As(err, new(invalidPageError)) {
+		return fmt.Errorf("%s: %w", w.url, err)
 	}
 	return nil
 }
 
-func (w *watch) openReporter(o Options, quit func()) (err error) {
-	out := table.Terminal(o.Out)
-	switch {
-	case o.JSON:
-		w.reporter = jsonReporter{o.Out}
-	case out == nil || o.Lines:
-		w.reporter = lineReporter{o.Out}
-	default:
-		w.reporter, err = openScreen(out, o.In, quit)
-	}
-	return err
-}
-
-// redrawInterval is the interval at which the terminal is redrawn even if nothing has happened,
-// because its size may have changed.
-const redrawInterval = 250 * time.Millisecond
-
 func (w *watch) run(ctx context.Context) error {
-	ticker := time.NewTicker(redrawInterval)
-	defer ticker.Stop()
-	v := w.follower.view
-	var next time.Time
-	var pause time.Duration
-	for {
+	for pause := time.Duration(0); ; {
 		var events []Event
-		if began := time.Now(); !began.Before(next) {
-			page, err := w.fetcher.fetch(ctx)
-			if ctx.Err() != nil {
-				if err != nil && v.fetchErr == nil && time.Since(began) >= pause {
-					v.fetchErr, v.fetchErrSince = errors.New("no answer before the watch ended"), began
-				}
-				return w.reporter.report(v, w.follower.finalEvents(time.Now()))
-			}
-			now := time.Now()
-			pause = w.fetcher.pause(now.Sub(began))
-			next = now.Add(pause)
-			events = w.follower.observe(now, page, err)
+		began := time.Now()
+		page, err := w.fetch(ctx)
+		took := time.Since(began)
+		switch {
+		case ctx.Err() == nil:
+			events = w.observe(time.Now(), page, err)
+		case err != nil && w.err == nil && took >= pause:
+			w.err, w.errSince = errors.New("no answer before the watch ended"), began
 		}
-		v.now = time.Now()
-		if err := w.reporter.report(v, events); err != nil {
-			return Failure{fmt.Errorf("write the result: %w", err)}
+		pause = max(w.interval, 10*took)
+		if err := w.report(&w.follower, events); err != nil {
+			return err
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			return w.reporter.report(v, w.follower.finalEvents(time.Now()))
+			return w.report(&w.follower, w.observeCalls(time.Now(), true))
 		}
 	}
 }

@@ -18,16 +18,16 @@ func TestWatchTarget(t *testing.T) {
 	called := make(chan bool, 100_000)
 	primary := newBackend(t)
 	secondary := newBackend(t, notifyCalls(called))
-	w := startWatch(t, Options{Target: primary.address + "," + secondary.address, JSON: true, Rate: 50})
-	e := w.awaitEvent(kindStatus, "Calls go to p0 "+primary.address)
+	w := startWatch(t, Options{Target: primary.address + "," + secondary.address, Output: "json", Rate: 50})
+	e := w.awaitEvent("status", "Calls go to p0 "+primary.address)
 	if e.State != "READY" || e.InUse != "p0 "+primary.address || e.Tree == nil || e.Target != "failover:///"+primary.address+","+secondary.address {
 		t.Errorf("the event is %+v", e)
 	}
 	primary.server.Stop()
-	if e := w.awaitEvent(kindEvent, "failover from"); !strings.Contains(e.Text, "to p1 "+secondary.address) {
+	if e := w.awaitEvent("event", "failover from"); !strings.Contains(e.Text, "to p1 "+secondary.address) {
 		t.Errorf("the failover is %q", e.Text)
 	}
-	e = w.awaitEvent(kindStatus, "Calls go to p1 "+secondary.address)
+	e = w.awaitEvent("status", "Calls go to p1 "+secondary.address)
 	if len(e.Why) != 1 || !strings.HasPrefix(e.Why[0], "p0 "+primary.address+": ") {
 		t.Errorf("p0 is not used because of %q", e.Why)
 	}
@@ -35,14 +35,14 @@ func TestWatchTarget(t *testing.T) {
 		<-called
 	}
 	secondary.server.Stop()
-	w.awaitEvent(kindStatus, "No priority can take calls")
+	w.awaitEvent("status", "No priority can take calls")
 	// The watch reports when calls begin to fail. They may have begun to fail when the first
 	// backend was stopped.
-	if e := w.findEvent(kindCalls, "calls fail: UNAVAILABLE: "); e.Calls == nil || e.Calls.Failed == 0 {
+	if e := w.findEvent("calls", "calls fail: UNAVAILABLE: "); e.Calls == nil || e.Calls.Failed == 0 {
 		t.Errorf("the calls are %+v when they begin to fail", e.Calls)
 	}
 	w.quit()
-	if e := w.awaitEvent(kindCalls, " were answered and "); e.Calls == nil || e.Calls.Failed == 0 || e.Calls.Answered == 0 || e.Calls.Sent < e.Calls.Answered+e.Calls.Failed {
+	if e := w.awaitEvent("calls", " were answered and "); e.Calls == nil || e.Calls.Failed == 0 || e.Calls.Answered == 0 || e.Calls.Sent < e.Calls.Answered+e.Calls.Failed {
 		t.Errorf("the calls are %+v in the end", e.Calls)
 	}
 	if err := w.end(); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "TRANSIENT_FAILURE") {
@@ -54,7 +54,7 @@ func TestWatchTarget(t *testing.T) {
 func TestWatchSucceeds(t *testing.T) {
 	called := make(chan bool, 1000)
 	b := newBackend(t, notifyCalls(called))
-	w := startWatch(t, Options{Target: b.address, Lines: true, Rate: 100})
+	w := startWatch(t, Options{Target: b.address, Output: "lines", Rate: 100})
 	w.await("Calls go to p0 " + b.address)
 	for range 5 {
 		<-called
@@ -84,23 +84,23 @@ func TestWatchPageAcrossRestart(t *testing.T) {
 	address := listener.Addr().String()
 	program := &http.Server{Handler: debug.Handler()}
 	go program.Serve(listener)
-	w := startWatch(t, Options{Target: "http://" + address + "/debug/understudy/", JSON: true})
-	if e := w.awaitEvent(kindStatus, "Calls go to p0 "+b.address); !strings.HasSuffix(e.Target, "?failoverTimeout=7s") {
+	w := startWatch(t, Options{Target: "http://" + address + "/debug/understudy/", Output: "json"})
+	if e := w.awaitEvent("status", "Calls go to p0 "+b.address); !strings.HasSuffix(e.Target, "?failoverTimeout=7s") {
 		t.Errorf("the event is %+v", e)
 	}
 	program.Close()
-	w.awaitEvent(kindLost, "not reached, trying again: ")
+	w.awaitEvent("lost", "not reached, trying again: ")
 	if listener, err = net.Listen("tcp", address); err != nil {
 		t.Fatal(err)
 	}
 	program = &http.Server{Handler: debug.Handler()}
 	defer program.Close()
 	go program.Serve(listener)
-	w.awaitEvent(kindBack, "reached again, after ")
+	w.awaitEvent("back", "reached again, after ")
 	b.server.Stop()
-	w.awaitEvent(kindStatus, "No priority can take calls")
+	w.awaitEvent("status", "No priority can take calls")
 	program.Close()
-	w.awaitEvent(kindLost, "not reached")
+	w.awaitEvent("lost", "not reached")
 	if err := w.end(); !errors.As(err, new(Failure)) {
 		t.Errorf("the watch of a page that is gone ended with %v, want a Failure", err)
 	}
@@ -126,7 +126,7 @@ func TestTLS(t *testing.T) {
 		"insecure":     {TLS{Insecure: true}, "No priority can take calls"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := startWatch(t, Options{Target: b.address, Lines: true, Dial: Dial{TLS: test.tls}})
+			w := startWatch(t, Options{Target: b.address, Output: "lines", Dial: Dial{TLS: test.tls}})
 			w.await(test.want)
 			w.end()
 		})
