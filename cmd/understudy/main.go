@@ -41,13 +41,11 @@ func asFailure(err error) error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newCommand().ExecuteContext(ctx)
-	stop()
-	if err == nil {
-		return
+	defer stop()
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		printError(os.Stderr, err)
+		os.Exit(exitCode(err))
 	}
-	printError(os.Stderr, err)
-	os.Exit(exitCode(err))
 }
 
 func exitCode(err error) int {
@@ -63,10 +61,8 @@ func exitCode(err error) int {
 // printError prints err. It prints each problem in an endpoints file on its own line, as
 // file:line:column, which editors can parse. It prints joined errors one by one.
 func printError(w io.Writer, err error) {
-	if several, ok := errors.AsType[interface {
-		error
-		Unwrap() []error
-	}](err); ok && strings.Contains(err.Error(), "\n") {
+	var several interface{ Unwrap() []error }
+	if errors.As(err, &several) && strings.Contains(err.Error(), "\n") {
 		for _, err := range several.Unwrap() {
 			printError(w, err)
 		}
@@ -185,7 +181,9 @@ Exit codes:
 	var location []string
 	for _, name := range []string{"zone", "region", "node"} {
 		command.Flags().Func(name, "`NAME` of the client's "+name+", as with --option "+name+"=NAME", func(value string) error {
-			location = append(location, name+"="+value)
+			if value != "" {
+				location = append(location, name+"="+value)
+			}
 			return nil
 		})
 	}
@@ -197,9 +195,13 @@ Exit codes:
 		if command.Flags().Changed("rbac") {
 			return printRole(args[0])
 		}
-		return runExplain(cmd, explain.Options{
+		err := explain.Run(cmd.Context(), explain.Options{
 			File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location...), Kubeconfig: kubeOptions, JSON: *asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
 		})
+		if errors.As(err, new(*explain.OutputError)) || errors.Is(err, explain.ErrNoAnswer) || cmd.Context().Err() != nil {
+			return asFailure(err)
+		}
+		return err
 	}
 	return command
 }
@@ -216,14 +218,6 @@ func roleFlag(command *cobra.Command) func(target string) error {
 		}
 		return err
 	}
-}
-
-func runExplain(cmd *cobra.Command, opts explain.Options) error {
-	err := explain.Run(cmd.Context(), opts)
-	if _, ok := errors.AsType[*explain.OutputError](err); ok || errors.Is(err, explain.ErrNoAnswer) || err != nil && cmd.Context().Err() != nil {
-		return failure{err}
-	}
-	return err
 }
 
 func backendCommand() *cobra.Command {
