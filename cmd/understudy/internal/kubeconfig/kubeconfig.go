@@ -61,6 +61,7 @@ func (o Options) transport() (string, http.RoundTripper, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	config.UserAgent = "understudy" // also makes the transport one of its own: sources with equal ones share watches
 	if config.ExecProvider != nil {
 		config.ExecProvider.StdinUnavailable = true
 		config.ExecProvider.StdinUnavailableMessage = "understudy never prompts"
