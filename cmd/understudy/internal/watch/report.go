@@ -22,8 +22,7 @@ func lineReporter(out io.Writer) reporter {
 	return func(_ *follower, events []Event) error {
 		var b strings.Builder
 		for _, e := range events {
-			texts := []string{sanitize(e.Text)}
-			var lines []string
+			texts, lines := []string{sanitize(e.Text)}, []string(nil)
 			if e.channel != nil {
 				texts, lines = sentences(e.channel, e.Time), tree(e.channel, e.Time)
 			}

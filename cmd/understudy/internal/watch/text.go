@@ -75,9 +75,6 @@ func (t *treeText) policy(p *page.Policy, indent string) {
 
 func (t *treeText) child(child *page.Child, indent string) {
 	name, state, share := cmp.Or(child.Title, child.Name), child.State, "-"
-	if name == "/" {
-		name = "no locality"
-	}
 	if child.InUse {
 		indent = indent[2:] + "> "
 	}
@@ -88,7 +85,11 @@ func (t *treeText) child(child *page.Child, indent string) {
 		share = printable.Percent(min(1, max(0, child.Share))) + " %"
 	}
 	t.rows = append(t.rows, []string{indent + sanitize(name), sanitize(state), share, sanitize(remarks(child))})
-	t.policy(child.Below, "  "+strings.Repeat(" ", len(indent)))
+	below := child.Below
+	if below != nil && len(below.Children) == 1 && below.Children[0].Below != nil {
+		below = below.Children[0].Below // the line of a single locality would repeat that of its priority
+	}
+	t.policy(below, "  "+strings.Repeat(" ", len(indent)))
 }
 
 func remarks(child *page.Child) string {
