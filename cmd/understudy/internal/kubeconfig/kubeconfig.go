@@ -5,7 +5,9 @@ package kubeconfig
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -60,6 +63,9 @@ func (o Options) transport() (string, http.RoundTripper, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
 	if err != nil {
 		return "", nil, err
+	}
+	if server, err := url.Parse(config.Host); err == nil && server.Scheme == "http" && !xnet.IsLoopback(net.JoinHostPort(server.Hostname(), "80")) {
+		return "", nil, fmt.Errorf("the server is %s, want https beyond loopback", printable.Quote(config.Host))
 	}
 	config.UserAgent = "understudy" // also makes the transport one of its own: sources with equal ones share watches
 	if config.ExecProvider != nil {

@@ -118,6 +118,7 @@ func TestErrors(t *testing.T) {
 		"no context":         {"{}", "", "not in a cluster, and there is no kubeconfig with a current context; want --kubeconfig FILE or --context NAME"},
 		"an unknown context": {kubeconfigText("https://10.0.0.1", "", ""), "there", `kubeconfig: context "there" does not exist`},
 		"no server":          {kubeconfigText("", "", "token: hunter2"), "", "kubeconfig: invalid configuration: "},
+		"no TLS":             {kubeconfigText("HTTP://10.0.0.1:8080", "", ""), "", "HTTP://10.0.0.1:8080\", want https beyond loopback"},
 		"no such file":       {kubeconfigText("https://10.0.0.1", "certificate-authority: nowhere", ""), "", filepath.Join(filepath.Dir(path), "nowhere")},
 	} {
 		write(t, path, test.text)
