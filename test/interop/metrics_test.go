@@ -41,6 +41,7 @@ type memoryNetwork struct {
 	listeners map[string]*bufconn.Listener
 	servers   map[string]interface{ Stop() }
 	failing   map[string]bool
+	hang      bool // all backends
 }
 
 func (l *memoryNetwork) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -52,6 +53,12 @@ func (l *memoryNetwork) dial(ctx context.Context, address string) (net.Conn, err
 		return nil, errors.New("dial tcp " + address + ": connect: connection refused")
 	}
 	return listener.DialContext(ctx)
+}
+
+func (l *memoryNetwork) setHang(hang bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hang = hang
 }
 
 func (l *memoryNetwork) start(host string, start func(net.Listener) interface{ Stop() }) {
@@ -77,8 +84,12 @@ func (l *memoryNetwork) backend(host string) {
 	l.start(host, func(listener net.Listener) interface{ Stop() } {
 		server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			l.mu.Lock()
-			sick := l.failing[host]
+			sick, hangs := l.failing[host], l.hang
 			l.mu.Unlock()
+			if hangs {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
 			if sick {
 				return nil, status.Error(codes.Unavailable, "sick")
 			}
@@ -234,6 +245,23 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
 		}
+		// No priority answers, so calls are shed.
+		full := dial("eds://10.0.0.9:1/shop?overflow=true")
+		calls(full, 1)
+		l.setHang(true)
+		var callers sync.WaitGroup
+		for range 20 {
+			callers.Go(func() {
+				for range 20 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					_, _ = healthpb.NewHealthClient(full).Check(ctx, &healthpb.HealthCheckRequest{})
+					cancel()
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+		}
+		callers.Wait()
+		l.setHang(false)
 		exportedLabels(t, reader)
 		bad := shop()
 		bad.Endpoints[0].Priority = 7
@@ -281,6 +309,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		}
 		conn.Close()
 		none.Close()
+		full.Close()
 		l.stop("10.0.0.3", "10.0.0.9")
 	})
 }
