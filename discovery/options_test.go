@@ -69,7 +69,7 @@ func TestPolicyConfig(t *testing.T) {
 }
 
 func TestInvalidOptions(t *testing.T) {
-	const parameterNames = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
+	const parameterNames = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
 	parse := func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		t.Parameter("shelf")
 		return []discovery.Mechanism{{Source: &fakeSource{}}}, nil
