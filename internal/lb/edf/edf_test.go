@@ -61,7 +61,7 @@ func TestFollowsA34NearEndOfPeriod(t *testing.T) {
 			hi, lo := bits.Mul64(now, w)
 			passed := hi<<2 | lo>>62
 			lefts[e.orderOffset] = edf.Full - edf.Left(lo&uint64(edf.Full-1))
-			e.deadline.SetFrac64(int64(passed+1), int64(w))
+			e.deadline.SetUint64(passed + 1)
 		}
 		o.init()
 		comparePicks(t, picks(edf.New(entriesOf(weights, lefts)), n), o.picks(n))

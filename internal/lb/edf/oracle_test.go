@@ -7,25 +7,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
 
-// edfEntry is A34's EdfEntry, with rational numbers instead of doubles.
+// edfEntry is A34's EdfEntry, with fractions instead of doubles. The denominator remains the same,
+// because reducing the fractions takes far longer than the picks.
 type edfEntry struct {
-	deadline    *big.Rat
-	orderOffset int
-	weight      *big.Rat
-	key         *big.Rat
+	deadline, increment, denominator *big.Int // increment/denominator is 1/weight
+	orderOffset                      int
+	key                              *big.Int // the deadline, in units if there is one
 }
 
 // oracle is A34's priority queue, implemented as in the description of the gRFC.
 type oracle struct {
-	entries []*edfEntry
-	unit    *big.Rat // deadlines are rounded up to a multiple of this; nil means exact deadlines
-	now     *big.Rat
+	entries     []*edfEntry
+	unitsPerOne *big.Int // deadlines are rounded up to a multiple of 1/this; nil means exact deadlines
+	weights     []uint32
+	now         big.Int    // a key
+	scratch     [2]big.Int // because allocations would take most of the time
 }
 
 func newOracle(weights []uint32) *oracle {
-	o := &oracle{now: new(big.Rat)}
+	o := &oracle{weights: weights}
 	for i, w := range weights {
-		o.add(i, w, big.NewRat(1, int64(w)))
+		o.add(i, &edfEntry{deadline: big.NewInt(1), increment: big.NewInt(1), denominator: big.NewInt(int64(w))})
 	}
 	return o.init()
 }
@@ -35,18 +37,24 @@ func newOracleFrom(weights []uint32, lefts []*big.Rat) *oracle {
 	for _, w := range weights {
 		gcd.GCD(nil, nil, gcd, big.NewInt(int64(w)))
 	}
-	unit := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(gcd, 62))
-	o := &oracle{unit: unit, now: new(big.Rat)}
+	o := &oracle{unitsPerOne: gcd.Lsh(gcd, 62), weights: weights}
 	for i, w := range weights {
-		o.add(i, w, new(big.Rat).Quo(lefts[i], rat(w)))
+		o.add(i, &edfEntry{
+			deadline:    new(big.Int).Set(lefts[i].Num()),
+			increment:   lefts[i].Denom(),
+			denominator: new(big.Int).Mul(lefts[i].Denom(), big.NewInt(int64(w))),
+		})
 	}
 	return o.init()
 }
 
-func (o *oracle) add(offset int, weight uint32, deadline *big.Rat) {
-	o.entries = append(o.entries, &edfEntry{
-		deadline: deadline, orderOffset: offset, weight: rat(weight), key: o.round(deadline),
-	})
+func (o *oracle) add(offset int, e *edfEntry) {
+	e.orderOffset, e.key = offset, e.deadline
+	if o.unitsPerOne != nil {
+		e.key = new(big.Int)
+	}
+	o.round(e)
+	o.entries = append(o.entries, e)
 }
 
 func (o *oracle) init() *oracle {
@@ -54,21 +62,21 @@ func (o *oracle) init() *oracle {
 	return o
 }
 
-func (o *oracle) round(d *big.Rat) *big.Rat {
-	if o.unit == nil {
-		return d
+func (o *oracle) round(e *edfEntry) {
+	if o.unitsPerOne == nil {
+		return
 	}
-	units := new(big.Rat).Quo(d, o.unit)
-	roundedUp := new(big.Int).Neg(units.Num())
-	roundedUp.Neg(roundedUp.Div(roundedUp, units.Denom())) // Div rounds down
-	return new(big.Rat).Mul(new(big.Rat).SetInt(roundedUp), o.unit)
+	units := &o.scratch[0]
+	units.Neg(units.Mul(e.deadline, o.unitsPerOne))
+	e.key.DivMod(units, e.denominator, &o.scratch[1]) // rounds down
+	e.key.Neg(e.key)
 }
 
 func (o *oracle) pick() int {
 	e := o.entries[0]
-	o.now = e.key
-	e.deadline = new(big.Rat).Add(e.deadline, new(big.Rat).Inv(e.weight))
-	e.key = o.round(e.deadline)
+	o.now.Set(e.key)
+	e.deadline.Add(e.deadline, e.increment)
+	o.round(e)
 	heap.Fix(o, 0)
 	return e.orderOffset
 }
@@ -81,11 +89,14 @@ func (o *oracle) picks(n int) []int {
 	return got
 }
 
+// lefts needs an oracle with units.
 func (o *oracle) lefts() []*big.Rat {
+	now := new(big.Rat).SetFrac(&o.now, o.unitsPerOne)
 	lefts := make([]*big.Rat, len(o.entries))
 	for _, e := range o.entries {
-		wait := new(big.Rat).Sub(e.deadline, o.now)
-		lefts[e.orderOffset] = wait.Mul(wait, e.weight)
+		wait := new(big.Rat).SetFrac(e.deadline, e.denominator)
+		wait.Sub(wait, now)
+		lefts[e.orderOffset] = wait.Mul(wait, new(big.Rat).SetUint64(uint64(o.weights[e.orderOffset])))
 	}
 	return lefts
 }
@@ -93,7 +104,11 @@ func (o *oracle) lefts() []*big.Rat {
 func (o *oracle) Len() int { return len(o.entries) }
 func (o *oracle) Less(i, j int) bool {
 	a, b := o.entries[i], o.entries[j]
-	if c := a.key.Cmp(b.key); c != 0 {
+	x, y := a.key, b.key
+	if o.unitsPerOne == nil {
+		x, y = o.scratch[0].Mul(x, b.denominator), o.scratch[1].Mul(y, a.denominator)
+	}
+	if c := x.Cmp(y); c != 0 {
 		return c < 0
 	}
 	return a.orderOffset < b.orderOffset
@@ -101,8 +116,6 @@ func (o *oracle) Less(i, j int) bool {
 func (o *oracle) Swap(i, j int) { o.entries[i], o.entries[j] = o.entries[j], o.entries[i] }
 func (o *oracle) Push(any)      { panic("not used") }
 func (o *oracle) Pop() any      { panic("not used") }
-
-func rat(w uint32) *big.Rat { return new(big.Rat).SetUint64(uint64(w)) }
 
 func leftRat(l edf.Left) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(uint64(l)), new(big.Int).SetUint64(uint64(edf.Full)))
