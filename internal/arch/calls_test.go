@@ -20,7 +20,9 @@ func (b *callGraph) walk(s source, f func(u use, stack []ast.Node)) {
 		u.inBubble = len(stack) > 1 && (inBubble[len(stack)-2] || b.runsInBubble(s, stack))
 		inBubble = append(inBubble, u.inBubble)
 		u.pos = n.Pos()
-		u.decl, u.function = enclosing(s.path, stack)
+		if len(stack) <= 3 { // the nodes below are in the same function
+			u.decl, u.function = enclosing(s.path, stack)
+		}
 		f(u, stack)
 		return true
 	})
@@ -49,7 +51,7 @@ func (b *callGraph) runsInBubble(s source, stack []ast.Node) bool {
 		return false
 	}
 	i := slices.IndexFunc(call.Args, func(e ast.Expr) bool { return e == n })
-	return slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
+	return i >= 0 && slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
 }
 
 // findOpeners looks for functions that call one of their parameters only in bubbles. It reports
