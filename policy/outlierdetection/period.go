@@ -138,15 +138,16 @@ func (b *period) answered() {
 
 // watch returns the Done function of a call. A call without a deadline may be an endless stream, so
 // it counts as answered after one interval. At most one call of an endpoint is timed at a time.
-func (b *period) watch(ctx context.Context) func(balancer.DoneInfo) {
+func (b *period) watch(ctx context.Context) *func(balancer.DoneInfo) {
 	r := b.policy.rules.Load()
 	if _, has := ctx.Deadline(); has || r == nil || !b.proof.watches.CompareAndSwap(false, true) {
-		return b.ended
+		return &b.ended
 	}
 	timer := time.AfterFunc(r.interval, b.answered)
-	return func(info balancer.DoneInfo) {
+	done := func(info balancer.DoneInfo) {
 		timer.Stop()
 		b.proof.watches.Store(false)
 		b.count(info)
 	}
+	return &done
 }

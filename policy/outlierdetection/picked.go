@@ -26,10 +26,11 @@ func (s *subConn) Picker() balancer.Picker {
 	if counted, ok := s.SubConn.(shell.Counted); ok {
 		above = counted.Picker()
 	}
+	e := s.endpoint.Load()
+	unproven := e != nil && e.Attached.unproven.Load()
 	switch {
-	case s.policy.rules.Load() != nil:
-		e := s.endpoint.Load()
-		return &countingPicker{s, above, e != nil && e.Attached.unproven.Load()}
+	case s.policy.rules.Load() != nil && (unproven || !s.endsAbove):
+		return &countingPicker{s, above, unproven}
 	case above != nil:
 		return above
 	}
@@ -37,16 +38,16 @@ func (s *subConn) Picker() balancer.Picker {
 }
 
 func (s *subConn) addDone(result *balancer.PickResult, info balancer.PickInfo) {
-	if s.policy.rules.Load() != nil {
+	if !s.endsAbove {
 		if done := s.done(info); done != nil {
-			result.Done = shell.Then(done, result.Done)
+			result.Done = shell.Then(*done, result.Done)
 		}
 	}
 }
 
-func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
+func (s *subConn) done(info balancer.PickInfo) *func(balancer.DoneInfo) {
 	e := s.endpoint.Load()
-	if e == nil {
+	if e == nil || s.policy.rules.Load() == nil {
 		return nil
 	}
 	b := e.Attached.period.Load()
@@ -56,7 +57,7 @@ func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	if b.proof != nil && info.Ctx != nil {
 		return b.watch(info.Ctx)
 	}
-	return b.ended
+	return &b.ended
 }
 
 func (s *subConn) pickerChanged() {

@@ -43,7 +43,11 @@ func (c *countingPicker) Pick(info balancer.PickInfo) (balancer.PickResult, erro
 		}
 		return result, err
 	}
-	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: c.subConn.done(info)}, nil
+	result := balancer.PickResult{SubConn: c.subConn.SubConn}
+	if done := c.subConn.done(info); done != nil {
+		result.Done = *done
+	}
+	return result, nil
 }
 
 // Tier reports whether the endpoint must answer a call before it counts as usable again.

@@ -28,6 +28,10 @@ func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 		return nil, err
 	}
 	s.SubConn = conn
+	if above, ok := conn.(shell.Ender); ok {
+		above.EndWith(s.done)
+		s.endsAbove = true
+	}
 	c.policy.add(s)
 	return s, nil
 }
@@ -68,6 +72,8 @@ type subConn struct {
 	health      balancer.SubConnState // last reported health; it belongs to the connection healthRun
 	healthRun   uint32
 	notifiedRun uint32 // value of run when the child was last notified of the ejection
+
+	endsAbove bool // the parent's subchannel is a shell.Ender
 }
 
 var ejected = balancer.SubConnState{

@@ -76,8 +76,12 @@ func (i *intake) take() (taken bool, untimed *share.View) {
 	if v := i.view.Load(); v.Free && v.Every > 1 && rand.Uint32()&(v.Every-1) != 0 {
 		return true, v
 	}
+	return i.takeTimed(), nil
+}
+
+func (i *intake) takeTimed() (taken bool) {
 	i.with(func(s *share.Share, now time.Duration) { taken = s.Take(now, rand.Float64()) })
-	return taken, nil
+	return taken
 }
 
 // probe reports whether the child takes a call that no child takes.
@@ -86,8 +90,13 @@ func (i *intake) probe() (taken, tripped bool) {
 	return taken, tripped
 }
 
-// begin begins a timed call and returns its Done function. below is that of the child, or nil.
-func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+// begin begins a timed call and returns its Done function. s and below, the Done function of the
+// policies below, may be nil.
+func (i *intake) begin(info balancer.PickInfo, s *subConn, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+	var endpoint *share.Endpoint
+	if s != nil {
+		endpoint = &s.endpoint
+	}
 	var budget time.Duration
 	if info.Ctx != nil {
 		if deadline, ok := info.Ctx.Deadline(); ok {
@@ -96,40 +105,18 @@ func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below f
 	}
 	var call share.Call
 	i.with(func(s *share.Share, now time.Duration) { call = s.Begin(now, budget, info.FullMethodName, endpoint) })
-	return func(info balancer.DoneInfo) { i.end(call, resultOf(info), info, below) }
+	return func(info balancer.DoneInfo) { i.end(call, info, below) }
 }
 
-// untimed is a call of which only a failure counts. It is used again after the call, because
-// allocating one would cost more than the rest of a pick. gRPC calls Done once.
-type untimed struct {
-	intake *intake
-	stamp  share.Stamp
-	below  func(balancer.DoneInfo)
-	done   func(balancer.DoneInfo) // the method end
-}
-
-var untimedCalls sync.Pool
-
-// beginUntimed returns the Done function of an untimed call.
-func (i *intake) beginUntimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
-	u, ok := untimedCalls.Get().(*untimed)
-	if !ok {
-		u = new(untimed)
-		u.done = u.end
-	}
-	u.intake, u.stamp, u.below = i, stamp, below
-	return u.done
-}
-
-func (u *untimed) end(info balancer.DoneInfo) {
-	i, stamp, below := u.intake, u.stamp, u.below
-	u.intake, u.below = nil, nil
-	untimedCalls.Put(u)
-	result := resultOf(info)
-	if result != share.Good || i.view.Load().Watch {
-		i.end(share.Untimed(stamp), result, info, below)
-	} else if below != nil {
-		below(info)
+// untimed returns the Done function of calls of which only a failure counts.
+func (i *intake) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+	return func(info balancer.DoneInfo) {
+		switch {
+		case info.Err != nil || !info.BytesReceived || i.view.Load().Watch:
+			i.end(share.Untimed(stamp), info, below)
+		case below != nil:
+			below(info)
+		}
 	}
 }
 
@@ -138,8 +125,8 @@ var errLate = status.FromContextError(context.DeadlineExceeded).Err()
 // end ends a call, first for the share and then for the policies below. Those see a late answer as
 // an expired call, so that outlier detection ejects an endpoint that is slow. A refused call is an
 // answer to them: an endpoint that is full is no outlier.
-func (i *intake) end(call share.Call, result share.Result, info balancer.DoneInfo, below func(balancer.DoneInfo)) {
-	late := false
+func (i *intake) end(call share.Call, info balancer.DoneInfo, below func(balancer.DoneInfo)) {
+	late, result := false, resultOf(info)
 	i.with(func(s *share.Share, now time.Duration) { late = s.End(now, call, result) })
 	if below == nil {
 		return

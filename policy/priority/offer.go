@@ -29,7 +29,8 @@ type offer struct {
 // Pick tries the next priority if a picker has no connection. A status is a result: a drop is meant
 // for the call, wherever it would go.
 func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, err error) {
-	for _, o := range p.offers {
+	for i := range p.offers {
+		o := &p.offers[i]
 		if taken, untimed := o.take(); taken {
 			if result, err = o.pick(info, untimed); isFinal(err) {
 				return result, err
@@ -67,16 +68,19 @@ func isFinal(err error) bool {
 	return isStatus
 }
 
-func (o offer) pick(info balancer.PickInfo, untimed *share.View) (balancer.PickResult, error) {
+func (o *offer) pick(info balancer.PickInfo, untimed *share.View) (balancer.PickResult, error) {
 	result, err := o.picker.Pick(info)
 	if err != nil {
 		return result, err
 	}
-	endpoint := unwrap(&result)
+	if s, ok := result.SubConn.(*subConn); ok && untimed != nil && result.Done == nil {
+		return balancer.PickResult{SubConn: s.SubConn, Done: s.untimed(o.intake, untimed.Stamp, info), Metadata: result.Metadata}, nil
+	}
+	result, s := unwrap(result, info)
 	if untimed != nil {
-		result.Done = o.beginUntimed(untimed.Stamp, result.Done)
+		result.Done = o.untimed(untimed.Stamp, result.Done)
 	} else {
-		result.Done = o.begin(info, endpoint, result.Done)
+		result.Done = o.begin(info, s, result.Done)
 	}
 	return result, nil
 }
@@ -89,7 +93,7 @@ type unwrapper struct{ balancer.Picker }
 
 func (u unwrapper) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := u.Picker.Pick(info)
-	unwrap(&result)
+	result, _ = unwrap(result, info)
 	return result, err
 }
 

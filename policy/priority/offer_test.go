@@ -152,11 +152,11 @@ func TestDoneBelow(t *testing.T) {
 	i := newIntake(time.Now(), share.DefaultRamp, func() {})
 	var seen []codes.Code
 	below := func(info balancer.DoneInfo) { seen = append(seen, status.Code(info.Err)) }
-	i.beginUntimed(share.Stamp{}, below)(full)
+	i.untimed(share.Stamp{}, below)(full)
 	i.begin(balancer.PickInfo{}, nil, below)(full)
 	i.begin(balancer.PickInfo{}, nil, nil)(full)
-	i.beginUntimed(share.Stamp{}, nil)(balancer.DoneInfo{})
-	i.beginUntimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
+	i.untimed(share.Stamp{}, nil)(balancer.DoneInfo{})
+	i.untimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
 	if len(seen) != 3 || seen[0] != codes.OK || seen[1] != codes.OK || seen[2] != codes.Internal {
 		t.Errorf("below are seen %v, want two answers and INTERNAL", seen)
 	}
@@ -165,11 +165,11 @@ func TestDoneBelow(t *testing.T) {
 	i = newIntake(time.Now().Add(-time.Hour), share.DefaultRamp, func() {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	var endpoints [3]share.Endpoint
+	var conns [3]subConn
 	answered := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	seen = nil
 	for n := range 9 {
-		done := i.begin(balancer.PickInfo{Ctx: ctx}, &endpoints[n%3], below)
+		done := i.begin(balancer.PickInfo{Ctx: ctx}, &conns[n%3], below)
 		if n%3 == 0 && n > 0 {
 			i.start = i.start.Add(-60 * time.Millisecond)
 		}

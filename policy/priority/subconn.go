@@ -37,7 +37,40 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // it, and this policy's picker returns what is in it.
 type subConn struct {
 	balancer.SubConn
+	below    func(balancer.PickInfo) *func(balancer.DoneInfo) // see EndWith; nil without outlier detection
+	shared   atomic.Pointer[shared]
 	endpoint share.Endpoint // guarded by the intake of the child
+}
+
+// shared is the Done function of all untimed calls to a subchannel that begin between two cuts or
+// errors. One for each call would cost more than the rest of a pick.
+type shared struct {
+	intake *intake
+	stamp  share.Stamp
+	below  *func(balancer.DoneInfo)
+	done   func(balancer.DoneInfo)
+}
+
+// untimed returns the Done function of a call whose picker has none.
+func (s *subConn) untimed(i *intake, stamp share.Stamp, info balancer.PickInfo) func(balancer.DoneInfo) {
+	below := s.doneBelow(info)
+	d := s.shared.Load()
+	if d == nil || d.below != below || d.stamp != stamp || d.intake != i {
+		d = &shared{i, stamp, below, nil}
+		if below != nil {
+			d.done = *below
+		}
+		d.done = i.untimed(stamp, d.done)
+		s.shared.Store(d)
+	}
+	return d.done
+}
+
+func (s *subConn) doneBelow(info balancer.PickInfo) *func(balancer.DoneInfo) {
+	if s.below == nil {
+		return nil
+	}
+	return s.below(info)
 }
 
 // AddUser implements shell.Counted. The picker never changes.
@@ -46,12 +79,17 @@ func (s *subConn) AddUser(shell.CountedUser) {}
 // Picker implements shell.Counted.
 func (s *subConn) Picker() balancer.Picker { return &shell.Fixed{SubConn: s} }
 
-// unwrap replaces our subchannel by the parent's, and returns its endpoint, or nil.
-func unwrap(result *balancer.PickResult) *share.Endpoint {
+// EndWith implements shell.Ender.
+func (s *subConn) EndWith(below func(balancer.PickInfo) *func(balancer.DoneInfo)) { s.below = below }
+
+// unwrap replaces our subchannel by the parent's, and adds the Done function that was left to it.
+func unwrap(result balancer.PickResult, info balancer.PickInfo) (balancer.PickResult, *subConn) {
 	s, ok := result.SubConn.(*subConn)
-	if !ok {
-		return nil
+	if ok {
+		result.SubConn = s.SubConn
+		if below := s.doneBelow(info); below != nil {
+			result.Done = shell.Then(*below, result.Done)
+		}
 	}
-	result.SubConn = s.SubConn
-	return &s.endpoint
+	return result, s
 }

@@ -14,6 +14,15 @@ type Counted interface {
 	Picker() balancer.Picker
 }
 
+// Ender is a subchannel of a policy whose picker gives each call a Done function. One that passes
+// on to another costs more than the rest of a pick, so a policy below that counts calls as well
+// leaves its own to the Ender, and gives none to calls.
+type Ender interface {
+	// EndWith is called before the subchannel is used. done is called at each pick; it returns the
+	// function to call when the call ends, or nil. The same pointer is the same function.
+	EndWith(done func(balancer.PickInfo) *func(balancer.DoneInfo))
+}
+
 // CountedUser is a policy that uses the Picker method of Counted subchannels.
 type CountedUser interface {
 	// PickerChanged is called when the result of Picker has changed. It must not do more than queue an
