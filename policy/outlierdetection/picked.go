@@ -38,7 +38,7 @@ func (s *subConn) Picker() balancer.Picker {
 }
 
 func (s *subConn) addDone(result *balancer.PickResult, info balancer.PickInfo) {
-	if !s.endsAbove {
+	if !s.endsAbove && s.policy.rules.Load() != nil {
 		if done := s.done(info); done != nil {
 			result.Done = shell.Then(*done, result.Done)
 		}
@@ -47,7 +47,7 @@ func (s *subConn) addDone(result *balancer.PickResult, info balancer.PickInfo) {
 
 func (s *subConn) done(info balancer.PickInfo) *func(balancer.DoneInfo) {
 	e := s.endpoint.Load()
-	if e == nil || s.policy.rules.Load() == nil {
+	if e == nil {
 		return nil
 	}
 	b := e.Attached.period.Load()
