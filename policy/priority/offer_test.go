@@ -3,6 +3,7 @@ package priority
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,9 +26,9 @@ type namedConn struct {
 
 // newOffer returns an offer of a child with one endpoint, or with an error.
 func newOffer(name string, err error) offer {
-	i := newIntake(time.Now(), share.DefaultRamp, func() {})
+	i, conn := newIntake(time.Now(), share.DefaultRamp, func() {}), &subConn{SubConn: namedConn{name: name}}
 	return offer{i, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
-		return balancer.PickResult{SubConn: &subConn{SubConn: namedConn{name: name}}}, err
+		return balancer.PickResult{SubConn: conn}, err
 	})}
 }
 
@@ -177,6 +178,83 @@ func TestDoneBelow(t *testing.T) {
 	}
 	if seen[6] != codes.DeadlineExceeded || seen[3] != codes.OK || seen[7] != codes.OK {
 		t.Errorf("below are seen %v, want DEADLINE_EXCEEDED for the second late answer", seen)
+	}
+}
+
+// The Done functions of a child and of outlier detection are called once for each call, and the
+// latter is the one of the time of the pick.
+func TestEachDoneIsCalledOnce(t *testing.T) {
+	for _, hasDone := range []bool{false, true} {
+		for _, timed := range []bool{false, true} {
+			var called []string
+			record := func(name string) func(balancer.DoneInfo) {
+				return func(balancer.DoneInfo) { called = append(called, name) }
+			}
+			conn, counted := &subConn{SubConn: namedConn{name: "a"}}, record("before")
+			conn.EndWith(func(balancer.PickInfo) *func(balancer.DoneInfo) { return &counted })
+			o := offer{newIntake(time.Now(), share.DefaultRamp, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+				result := balancer.PickResult{SubConn: conn}
+				if hasDone {
+					result.Done = record("child")
+				}
+				return result, nil
+			})}
+			pick := func() balancer.PickResult {
+				view := o.view.Load()
+				if timed {
+					view = nil
+				}
+				result, err := o.pick(balancer.PickInfo{}, view)
+				if err != nil || result.SubConn.(namedConn).name != "a" {
+					t.Fatalf("picked %v, %v", result.SubConn, err)
+				}
+				return result
+			}
+			first := pick()
+			after := record("after")
+			conn.EndWith(func(balancer.PickInfo) *func(balancer.DoneInfo) { return &after })
+			second := pick()
+			end(second)
+			end(first)
+			want := "[after before]"
+			if hasDone {
+				want = "[after child before child]"
+			}
+			if got := fmt.Sprint(called); got != want {
+				t.Errorf("child has one: %v, timed: %v: %s are called, want %s", hasDone, timed, got, want)
+			}
+		}
+	}
+}
+
+// Untimed calls share a Done function only until an error: in a row of errors, only calls that have
+// begun after the first one count.
+func TestRowOfUntimedCalls(t *testing.T) {
+	failed := balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true}
+	for name, together := range map[string]bool{"begun before the first has failed": true, "one after the other": false} {
+		o := newOffer("a", nil)
+		if _, err := o.pick(balancer.PickInfo{}, o.view.Load()); err != nil {
+			t.Fatal(err)
+		}
+		o.intake = newIntake(time.Now(), share.DefaultRamp, func() {}) // Overflow was off in between
+		var begun []balancer.PickResult
+		for range 20 {
+			result, err := o.pick(balancer.PickInfo{}, o.view.Load())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if begun = append(begun, result); !together {
+				result.Done(failed)
+			}
+		}
+		for _, result := range begun {
+			if together {
+				result.Done(failed)
+			}
+		}
+		if tripped := o.current().tripped; tripped == together {
+			t.Errorf("twenty calls %s: the breaker is open: %v", name, tripped)
+		}
 	}
 }
 
