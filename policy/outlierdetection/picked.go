@@ -39,16 +39,16 @@ func (s *subConn) Picker() balancer.Picker {
 
 func (s *subConn) addDone(result *balancer.PickResult, info balancer.PickInfo) {
 	if !s.endsAbove && s.policy.rules.Load() != nil {
-		if done := s.done(info); done != nil {
-			result.Done = shell.Then(*done, result.Done)
-		}
+		result.Done = shell.Then(*s.done(info), result.Done)
 	}
 }
+
+var uncounted func(balancer.DoneInfo) // nil
 
 func (s *subConn) done(info balancer.PickInfo) *func(balancer.DoneInfo) {
 	e := s.endpoint.Load()
 	if e == nil {
-		return nil
+		return &uncounted
 	}
 	b := e.Attached.period.Load()
 	if b == nil {

@@ -43,11 +43,7 @@ func (c *countingPicker) Pick(info balancer.PickInfo) (balancer.PickResult, erro
 		}
 		return result, err
 	}
-	result := balancer.PickResult{SubConn: c.subConn.SubConn}
-	if done := c.subConn.done(info); done != nil {
-		result.Done = *done
-	}
-	return result, nil
+	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: *c.subConn.done(info)}, nil
 }
 
 // Tier reports whether the endpoint must answer a call before it counts as usable again.

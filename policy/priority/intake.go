@@ -90,13 +90,9 @@ func (i *intake) probe() (taken, tripped bool) {
 	return taken, tripped
 }
 
-// begin begins a timed call and returns its Done function. s and below, the Done function of the
-// policies below, may be nil.
-func (i *intake) begin(info balancer.PickInfo, s *subConn, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
-	var endpoint *share.Endpoint
-	if s != nil {
-		endpoint = &s.endpoint
-	}
+// begin begins a timed call and returns its Done function. endpoint and below, the Done function of
+// the policies below, may be nil.
+func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
 	var budget time.Duration
 	if info.Ctx != nil {
 		if deadline, ok := info.Ctx.Deadline(); ok {

@@ -74,13 +74,14 @@ func (o *offer) pick(info balancer.PickInfo, untimed *share.View) (balancer.Pick
 		return result, err
 	}
 	if s, ok := result.SubConn.(*subConn); ok && untimed != nil && result.Done == nil {
-		return balancer.PickResult{SubConn: s.SubConn, Done: s.untimed(o.intake, untimed.Stamp, info), Metadata: result.Metadata}, nil
+		result.SubConn, result.Done = s.SubConn, s.untimed(o.intake, untimed.Stamp, info)
+		return result, nil
 	}
-	result, s := unwrap(result, info)
+	result, endpoint := unwrap(result, info)
 	if untimed != nil {
 		result.Done = o.untimed(untimed.Stamp, result.Done)
 	} else {
-		result.Done = o.begin(info, s, result.Done)
+		result.Done = o.begin(info, endpoint, result.Done)
 	}
 	return result, nil
 }

@@ -26,7 +26,7 @@ type namedConn struct {
 
 // newOffer returns an offer of a child with one endpoint, or with an error.
 func newOffer(name string, err error) offer {
-	i, conn := newIntake(time.Now(), share.DefaultRamp, func() {}), &subConn{SubConn: namedConn{name: name}}
+	i, conn := newIntake(time.Now(), share.DefaultRamp, func() {}), newSubConn(namedConn{name: name})
 	return offer{i, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 		return balancer.PickResult{SubConn: conn}, err
 	})}
@@ -166,11 +166,11 @@ func TestDoneBelow(t *testing.T) {
 	i = newIntake(time.Now().Add(-time.Hour), share.DefaultRamp, func() {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	var conns [3]subConn
+	var endpoints [3]share.Endpoint
 	answered := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	seen = nil
 	for n := range 9 {
-		done := i.begin(balancer.PickInfo{Ctx: ctx}, &conns[n%3], below)
+		done := i.begin(balancer.PickInfo{Ctx: ctx}, &endpoints[n%3], below)
 		if n%3 == 0 && n > 0 {
 			i.start = i.start.Add(-60 * time.Millisecond)
 		}
@@ -190,7 +190,7 @@ func TestEachDoneIsCalledOnce(t *testing.T) {
 			record := func(name string) func(balancer.DoneInfo) {
 				return func(balancer.DoneInfo) { called = append(called, name) }
 			}
-			conn, counted := &subConn{SubConn: namedConn{name: "a"}}, record("before")
+			conn, counted := newSubConn(namedConn{name: "a"}), record("before")
 			conn.EndWith(func(balancer.PickInfo) *func(balancer.DoneInfo) { return &counted })
 			o := offer{newIntake(time.Now(), share.DefaultRamp, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 				result := balancer.PickResult{SubConn: conn}

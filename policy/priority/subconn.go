@@ -22,7 +22,7 @@ func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	if err != nil || !c.marks.Load() {
 		return conn, err
 	}
-	return &subConn{SubConn: conn}, nil
+	return newSubConn(conn), nil
 }
 
 // RemoveSubConn implements a deprecated method that some policies still call.
@@ -37,9 +37,13 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // it, and this policy's picker returns what is in it.
 type subConn struct {
 	balancer.SubConn
-	below    func(balancer.PickInfo) *func(balancer.DoneInfo) // see EndWith; nil without outlier detection
+	below    func(balancer.PickInfo) *func(balancer.DoneInfo) // see EndWith
 	shared   atomic.Pointer[shared]
 	endpoint share.Endpoint // guarded by the intake of the child
+}
+
+func newSubConn(parents balancer.SubConn) *subConn {
+	return &subConn{SubConn: parents, below: func(balancer.PickInfo) *func(balancer.DoneInfo) { return &uncounted }}
 }
 
 // shared is the Done function of all untimed calls to a subchannel that begin between two cuts or
@@ -53,25 +57,16 @@ type shared struct {
 
 // untimed returns the Done function of a call whose picker has none.
 func (s *subConn) untimed(i *intake, stamp share.Stamp, info balancer.PickInfo) func(balancer.DoneInfo) {
-	below := s.doneBelow(info)
+	below := s.below(info)
 	d := s.shared.Load()
 	if d == nil || d.below != below || d.stamp != stamp || d.intake != i {
-		d = &shared{i, stamp, below, nil}
-		if below != nil {
-			d.done = *below
-		}
-		d.done = i.untimed(stamp, d.done)
+		d = &shared{i, stamp, below, i.untimed(stamp, *below)}
 		s.shared.Store(d)
 	}
 	return d.done
 }
 
-func (s *subConn) doneBelow(info balancer.PickInfo) *func(balancer.DoneInfo) {
-	if s.below == nil {
-		return nil
-	}
-	return s.below(info)
-}
+var uncounted func(balancer.DoneInfo) // nil
 
 // AddUser implements shell.Counted. The picker never changes.
 func (s *subConn) AddUser(shell.CountedUser) {}
@@ -82,14 +77,13 @@ func (s *subConn) Picker() balancer.Picker { return &shell.Fixed{SubConn: s} }
 // EndWith implements shell.Ender.
 func (s *subConn) EndWith(below func(balancer.PickInfo) *func(balancer.DoneInfo)) { s.below = below }
 
-// unwrap replaces our subchannel by the parent's, and adds the Done function that was left to it.
-func unwrap(result balancer.PickResult, info balancer.PickInfo) (balancer.PickResult, *subConn) {
+// unwrap replaces our subchannel by the parent's, and adds the Done function that was left to it. It
+// also returns the endpoint, or nil if the subchannel is not ours.
+func unwrap(result balancer.PickResult, info balancer.PickInfo) (balancer.PickResult, *share.Endpoint) {
 	s, ok := result.SubConn.(*subConn)
-	if ok {
-		result.SubConn = s.SubConn
-		if below := s.doneBelow(info); below != nil {
-			result.Done = shell.Then(*below, result.Done)
-		}
+	if !ok {
+		return result, nil
 	}
-	return result, s
+	result.SubConn, result.Done = s.SubConn, shell.Then(*s.below(info), result.Done)
+	return result, &s.endpoint
 }

@@ -18,8 +18,8 @@ type Counted interface {
 // on to another costs more than the rest of a pick, so a policy below that counts calls as well
 // leaves its own to the Ender, and gives none to calls.
 type Ender interface {
-	// EndWith is called before the subchannel is used. done is called at each pick; it returns the
-	// function to call when the call ends, or nil. The same pointer is the same function.
+	// EndWith is called before the subchannel is used. done is called at each pick. It returns the
+	// function to call when the call ends, which may be nil. The same pointer is the same function.
 	EndWith(done func(balancer.PickInfo) *func(balancer.DoneInfo))
 }
 

@@ -21,9 +21,12 @@ func Ended(info balancer.DoneInfo) (code codes.Code, conclusive bool) {
 	return code, info.BytesSent && info.BytesReceived
 }
 
-// Then returns a Done function that runs first and then another one, which may be nil.
+// Then returns a Done function that runs first and then another one. Both may be nil.
 func Then(first, then func(balancer.DoneInfo)) func(balancer.DoneInfo) {
-	if then == nil {
+	switch {
+	case first == nil:
+		return then
+	case then == nil:
 		return first
 	}
 	return func(info balancer.DoneInfo) {
