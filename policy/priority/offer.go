@@ -74,7 +74,12 @@ func (o *offer) pick(info balancer.PickInfo, untimed *share.View) (balancer.Pick
 		return result, err
 	}
 	if s, ok := result.SubConn.(*subConn); ok && untimed != nil && result.Done == nil {
-		result.SubConn, result.Done = s.SubConn, s.untimed(o.intake, untimed.Stamp, info)
+		below, d := s.below(info), s.shared.Load()
+		if d == nil || d.below != below || d.stamp != untimed.Stamp || d.intake != o.intake {
+			d = &shared{o.intake, untimed.Stamp, below, o.untimed(untimed.Stamp, *below)}
+			s.shared.Store(d)
+		}
+		result.SubConn, result.Done = s.SubConn, d.done
 		return result, nil
 	}
 	result, endpoint := unwrap(result, info)

@@ -42,6 +42,8 @@ type subConn struct {
 	endpoint share.Endpoint // guarded by the intake of the child
 }
 
+var uncounted func(balancer.DoneInfo) // nil
+
 func newSubConn(parents balancer.SubConn) *subConn {
 	return &subConn{SubConn: parents, below: func(balancer.PickInfo) *func(balancer.DoneInfo) { return &uncounted }}
 }
@@ -54,19 +56,6 @@ type shared struct {
 	below  *func(balancer.DoneInfo)
 	done   func(balancer.DoneInfo)
 }
-
-// untimed returns the Done function of a call whose picker has none.
-func (s *subConn) untimed(i *intake, stamp share.Stamp, info balancer.PickInfo) func(balancer.DoneInfo) {
-	below := s.below(info)
-	d := s.shared.Load()
-	if d == nil || d.below != below || d.stamp != stamp || d.intake != i {
-		d = &shared{i, stamp, below, i.untimed(stamp, *below)}
-		s.shared.Store(d)
-	}
-	return d.done
-}
-
-var uncounted func(balancer.DoneInfo) // nil
 
 // AddUser implements shell.Counted. The picker never changes.
 func (s *subConn) AddUser(shell.CountedUser) {}
