@@ -156,6 +156,9 @@ func (c *channel) childReported(child string, s balancer.State) {
 	}
 	entry.reportedAt = time.Now()
 	entry.state, entry.picker, entry.health = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
+	if c.w.settings.overflow {
+		entry.health = shell.Tier{ReadyShare: 1} // acts on its share only
+	}
 	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - entry.health.ReadyShare, Unproven: entry.health.UnprovenShare}
 	if entry.health.Condition != shell.Usable {
 		r.Condition = entry.health.Condition.String()
@@ -191,6 +194,10 @@ func (c *channel) check() {
 	defer c.mu.Unlock()
 	c.advance()
 	c.markReadyShares()
+	if c.w.settings.overflow {
+		c.checkPublished()
+		return
+	}
 	want := c.model.Last()
 	if want.State == "" || !c.w.settings.isPredictable(c.everDetected) {
 		return

@@ -49,6 +49,7 @@ type priorityState struct {
 	failedAt                   map[string]time.Time // when an endpoint had failed failuresToNotice calls
 	failureNoticed             moment               // when failedAt had all reachable endpoints; zero before that
 	callTokens, intervalTokens tokenBucket          // limit the trial calls
+	failedLater                int                  // calls that have failed since failureNoticed
 	reported                   int
 }
 
@@ -112,7 +113,7 @@ func (j *judge) backendChanged(address string) {
 }
 
 func (s *priorityState) clearResults(now moment) {
-	s.changed, s.failureNoticed, s.reported = now, moment{}, 0
+	s.changed, s.failureNoticed, s.failedLater, s.reported = now, moment{}, 0, 0
 	s.failures, s.failedAt = make(map[string]int), make(map[string]time.Time)
 	s.callTokens, s.intervalTokens = tokenBucket{maxTokens, now}, tokenBucket{maxTokens, now}
 }
@@ -138,6 +139,9 @@ func (j *judge) sent(address string) {
 		return
 	}
 	j.inUse, j.otherKey, j.otherCalls = s.key, "", 0
+	if j.w.settings.overflow {
+		return // with shares below 1, several priorities get calls
+	}
 	if j.moves++; j.moves == j.maxMoves()+1 {
 		j.w.Log.Break(ruleMoves, "the calls have moved %d times since the last event, %v ago", j.moves, time.Since(j.lastChange.time))
 	}
@@ -160,12 +164,14 @@ func (j *judge) callEnded(c *call, address string, sentAt time.Time, err error) 
 	s := j.byEndpoint[address]
 	switch {
 	case err == nil:
+	case isShed(err):
+		j.w.checkShed()
 	case address == "":
 		j.callNotSent(c, err)
 	case s == nil || s.works(j.w) || !sentAt.After(s.changed.time):
 	case s.addFailure(j.w, address, j.now()):
 		j.recordChange()
-	case !s.failureNoticed.time.IsZero() && sentAt.After(s.failureNoticed.time) && sentAt.After(s.failedAt[address]) && s.failures[address] > failuresToNotice && !s.takeTrial(moment{sentAt, c.number}):
+	case !s.failureNoticed.time.IsZero() && sentAt.After(s.failureNoticed.time) && sentAt.After(s.failedAt[address]) && s.failures[address] > failuresToNotice && !j.mayFail(s, moment{sentAt, c.number}, err):
 		j.reportFailure(s, sentAt, err)
 	}
 }
@@ -240,6 +246,9 @@ func (j *judge) isProven(r *priorityState, c *condition, address string, when ti
 		return false
 	}
 	if !c.firstSuccess.IsZero() {
+		if j.w.settings.overflow {
+			return when.Sub(c.firstSuccess) > j.w.maxRecoveryTime()
+		}
 		return !c.laterSuccess.IsZero() && when.Sub(c.laterSuccess) > targetDetection.interval+2*time.Second
 	}
 	return !slices.ContainsFunc(r.endpoints, func(other string) bool {
@@ -251,7 +260,7 @@ func (j *judge) isProven(r *priorityState, c *condition, address string, when ti
 // maxFailoverTime returns how long it may take after an event until priority r gets the calls.
 // Timers must fire, r must connect, and outlier detection must try each endpoint of r.
 func (j *judge) maxFailoverTime(r *priorityState) time.Duration {
-	return j.w.settings.maxFailoverTime(len(j.priorities)) + time.Duration(len(r.endpoints)+2)*targetDetection.interval
+	return j.w.settings.maxFailoverTime(len(j.priorities)) + j.w.maxRecoveryTime() + time.Duration(len(r.endpoints)+2)*targetDetection.interval
 }
 
 // maxTrialCalls returns how many calls it may take until each endpoint of a priority has been

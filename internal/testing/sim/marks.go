@@ -73,6 +73,7 @@ const (
 	markShortDeadline  = "bound: the deadline of a call that was sent"
 	markPatience       = "wait: Patience"
 	markHush           = "wait: Hush"
+	markShed           = "bound: every priority is full"
 	markSecondServer   = "bound: the second management server"
 )
 
@@ -97,6 +98,7 @@ var bounds = []mark{
 	{markShortDeadline, "call, from its result"},
 	{markPatience, "received, from the time of the first update"},
 	{markHush, "received, the same"},
+	{markShed, "checkShed"},
 	{markSecondServer, "watch, from its connections"},
 }
 

@@ -27,7 +27,7 @@ func (w *World) choosePair(name string) {
 	has := p.has
 	w.pair, w.judge = p, newJudge(w)
 	w.settings.outlierDetection, w.settings.pickFirst = "true", false
-	if has("below") && w.settings.minReady == 0 {
+	if has("below") && !w.settings.overflow && w.settings.minReady == 0 {
 		w.settings.minReady = minReadyValues[w.rand.IntN(len(minReadyValues))]
 		w.settings.minReadyRecovery = w.settings.minReady
 	}
@@ -40,6 +40,7 @@ func (w *World) choosePair(name string) {
 	if p.rareCalls {
 		p.callInterval = time.Duration(11+w.rand.IntN(70)) * time.Second
 	}
+	w.callEach = p.callInterval * 3 / 2
 	if has("resets") && !p.streams {
 		if p.latency = 1500 * time.Millisecond; p.rareCalls {
 			p.latency = 6 * p.callInterval
@@ -122,7 +123,7 @@ func (w *World) episode() {
 	w.sustain(all)
 	w.markPair(all)
 	endsConnections := slices.ContainsFunc(all, func(s *activeFault) bool { return s.name == "ends" || s.name == "resets" })
-	if !endsConnections || !w.settings.fastFailover && w.settings.failbackDelay == 0 { // otherwise, the correct priority may have just lost its connections and get no calls
+	if !endsConnections || !w.settings.overflow && !w.settings.fastFailover && w.settings.failbackDelay == 0 { // otherwise, the correct priority may have just lost its connections and get no calls
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")

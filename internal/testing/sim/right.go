@@ -8,6 +8,9 @@ import "slices"
 // or if endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The
 // caller holds the lock.
 func (w *World) correctPriorities(truth EndpointSet) []int {
+	if w.settings.overflow {
+		return w.prioritiesThatMayTakeCalls(truth)
+	}
 	var usable, reachable []int
 	detects := false
 	for i, tier := range truth {
@@ -40,6 +43,9 @@ func (w *World) reachable(address string) bool { return w.conditions[address].re
 // certainlyUsable reports whether an endpoint is reachable and cannot be ejected.
 func (w *World) certainlyUsable(address string) bool {
 	c := w.conditions[address]
+	if w.settings.overflow && !w.isWell(c) {
+		return false
+	}
 	for _, tier := range w.knownTruth {
 		if d := tier.detection(); d.ejects() && slices.Contains(tier.Serving(), address) && (!c.works() || c.mayBeEjected(d)) {
 			return false

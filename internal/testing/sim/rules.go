@@ -27,6 +27,8 @@ const (
 	ruleAnswers  = "if any priority answers, the one in use answers"
 	ruleMoves    = "calls do not keep moving between priorities without an event"
 	ruleCore     = "if one endpoint works permanently, calls succeed once the timers have run"
+	ruleOrder    = "a lower priority gets calls only if no higher one is READY and works"
+	ruleShed     = "a call is refused only if no priority is READY and works"
 	ruleEnd      = "a closed channel leaves nothing behind"
 )
 
@@ -39,6 +41,7 @@ func (w *World) sentTo(address string) {
 	if w.judge != nil {
 		w.judge.sent(address)
 	}
+	w.checkOrder(address)
 	if removedAt, ok := w.removedAt[address]; ok && time.Since(removedAt) > time.Second {
 		w.Log.Break(ruleRemoved, "a call went to %s, which was removed from the channel %v ago", address, time.Since(removedAt))
 	}
@@ -79,6 +82,12 @@ func (w *World) call(waitForReady bool) {
 		w.Log.Repeat(fmt.Sprintf("call sent to %s: %v", address, err), "the first sent %v ago", time.Since(sentAt))
 	case time.Since(c.start) > 2*time.Second:
 		w.Log.Repeat(fmt.Sprintf("slow call, sent to %q: %v", address, err), "the first made %v ago", time.Since(c.start))
+	}
+	if isShed(err) {
+		w.mu.Lock()
+		w.checkShed()
+		w.mu.Unlock()
+		return
 	}
 	if err == nil || address != "" || closed {
 		return

@@ -33,15 +33,13 @@ type settings struct {
 	warmStandby  int
 	fastFailover bool
 
+	// overflow means that calls go to the READY priorities by their shares. Channels with overflow do
+	// not have the options that it replaces.
+	overflow bool
+	ramp     time.Duration // 0 for the default
+
 	near nearby
 }
-
-// The possible values of minReady and minReadyRecovery. The READY share of a priority never equals
-// one of these values, so rounding does not matter.
-var (
-	minReadyValues = []float64{0.353, 0.553}
-	recoveryValues = []float64{0, 0.797}
-)
 
 func (s *settings) chooseLocation(near nearby, r *rand.Rand) {
 	if s.near = near; s.near.prefer == "balance" {
@@ -52,30 +50,25 @@ func (s *settings) chooseLocation(near nearby, r *rand.Rand) {
 // newSettings returns random options. In half of the simulations, only the timeouts and intervals
 // are random, and all options have their defaults.
 func newSettings(r *rand.Rand) settings {
-	s := settings{failoverTimeout: defaultFailoverTimeout, timing: newTiming(r)}
+	s := settings{failoverTimeout: defaultFailoverTimeout, timing: newTiming(r), overflow: r.IntN(3) > 0}
 	if r.IntN(2) == 0 {
 		return s
 	}
 	if r.IntN(3) == 0 {
 		s.failoverTimeout = time.Duration(5+15*r.IntN(2)) * time.Second
 	}
-	if r.IntN(3) == 0 {
-		s.failbackDelay = time.Duration(5+r.IntN(60)) * time.Second
-		s.maxFailbackDelay = s.failbackDelay * time.Duration(1+r.IntN(4))
-		s.failbackJitter = time.Duration(r.IntN(3)/2*20) * time.Second
-	}
 	if r.IntN(4) == 0 {
 		s.slowStart = time.Duration(5+r.IntN(30)) * time.Second
-	}
-	if r.IntN(2) == 0 {
-		s.minReady = minReadyValues[r.IntN(len(minReadyValues))]
-		s.minReadyRecovery = max(s.minReady, recoveryValues[r.IntN(len(recoveryValues))])
 	}
 	s.outlierDetection = []string{"true", "true", "", "false"}[r.IntN(4)]
 	if r.IntN(2) == 0 {
 		s.warmStandby = 1 + r.IntN(2)
 	}
-	s.fastFailover = r.IntN(2) == 0
+	if s.overflow {
+		s.ramp = time.Duration(r.IntN(3)/2*(2+r.IntN(15))) * time.Second
+	} else {
+		s.chooseReplaced(r)
+	}
 	if r.IntN(6) == 0 {
 		s.choosePickFirst()
 	}
@@ -87,6 +80,12 @@ func (s settings) addTo(target string) string {
 	params := url.Values{}
 	if s.failoverTimeout != defaultFailoverTimeout {
 		params.Set("failoverTimeout", s.failoverTimeout.String())
+	}
+	if s.overflow {
+		params.Set("overflow", "true")
+	}
+	if s.ramp > 0 {
+		params.Set("ramp", s.ramp.String())
 	}
 	if s.failbackDelay > 0 {
 		params.Set("failbackDelay", s.failbackDelay.String())
@@ -164,7 +163,7 @@ func (s settings) modelConfig(t tree, truth EndpointSet) prioritymodel.Config {
 // not depend on random numbers or on the order of simultaneous events. everDetected is set if the
 // channel has ever had outlier detection.
 func (s settings) isPredictable(everDetected bool) bool {
-	return s.failbackJitter == 0 && (s.failbackDelay == 0 || s.minReady == 0 && !everDetected)
+	return !s.overflow && s.failbackJitter == 0 && (s.failbackDelay == 0 || s.minReady == 0 && !everDetected)
 }
 
 // maxFailoverTime is the longest time after the last event until the correct priority is in use.

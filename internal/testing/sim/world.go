@@ -85,6 +85,7 @@ type World struct {
 	target     string
 	targetText string
 	settings   settings
+	callEach   time.Duration // the longest time between two calls
 	// events are the random events of this simulation and their weights.
 	events []event
 	// builders are the library's resolver builders, which store answers.
@@ -155,6 +156,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	w := &World{
 		Log:          newLog(),
 		rand:         config.rand(seed),
+		callEach:     config.CallEach,
 		backends:     make(map[string]*Backend),
 		conditions:   make(map[string]*condition),
 		removedAt:    make(map[string]time.Time),
@@ -280,14 +282,14 @@ func (w *World) currentChannel() *channel {
 
 func (w *World) detects() bool { return w.knownTruth.detects() }
 
-// maxRestTime returns how long ejections, failback delays and slow start may last after settleTime.
-// The caller holds the lock.
+// maxRestTime returns how long ejections, shares below 1, failback delays and slow start may last
+// after settleTime. The caller holds the lock.
 func (w *World) maxRestTime() time.Duration {
 	longest := time.Duration(0)
 	for _, tier := range w.knownTruth {
 		longest = max(longest, tier.detection().maxEjectedTime())
 	}
-	return w.settings.maxFailbackTime() + longest
+	return w.settings.maxFailbackTime() + longest + w.maxRecoveryTime()
 }
 
 // settleTime returns how long it may take after an event until the correct priority is in use. The

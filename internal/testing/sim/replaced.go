@@ -1,6 +1,31 @@
 package sim
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// This file has what goes with the options that overflow replaces.
+
+// The possible values of minReady and minReadyRecovery. The READY share of a priority never equals
+// one of these values, so rounding does not matter.
+var (
+	minReadyValues = []float64{0.353, 0.553}
+	recoveryValues = []float64{0, 0.797}
+)
+
+func (s *settings) chooseReplaced(r *rand.Rand) {
+	if r.IntN(3) == 0 {
+		s.failbackDelay = time.Duration(5+r.IntN(60)) * time.Second
+		s.maxFailbackDelay = s.failbackDelay * time.Duration(1+r.IntN(4))
+		s.failbackJitter = time.Duration(r.IntN(3)/2*20) * time.Second
+	}
+	if r.IntN(2) == 0 {
+		s.minReady = minReadyValues[r.IntN(len(minReadyValues))]
+		s.minReadyRecovery = max(s.minReady, recoveryValues[r.IntN(len(recoveryValues))])
+	}
+	s.fastFailover = r.IntN(2) == 0
+}
 
 // tokenBucket limits the trial calls to a failing priority. Calls and time add tokens. The bucket
 // can hold several tokens, because concurrent calls may be trials.

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+)
+
+// This file checks the channels with overflow by what their callers see. It knows no shares: a
+// priority that is READY and has worked for long enough must have a share of 1.
+
+// maxRecoveryTime returns how long a share may be below 1 after a priority works again: the longest
+// back-off of probes, and the calls that the ramp takes at a low rate. The caller holds the lock.
+func (w *World) maxRecoveryTime() time.Duration {
+	if !w.settings.overflow {
+		return 0
+	}
+	const calls = 120 // with the usual ramp
+	return time.Minute + time.Duration(float64(calls*w.callEach)*max(1, w.settings.ramp.Seconds()/8))
+}
+
+// isWell reports whether calls to a backend succeed, and quickly, or it has no connection.
+func (w *World) isWell(c *condition) bool { return !c.reachable() || c.works() && c.link.Rate == 0 }
+
+// prioritiesThatMayTakeCalls returns the priorities that may be in use when nothing changes any
+// more: those with a reachable endpoint, down to the first one whose reachable endpoints all work.
+func (w *World) prioritiesThatMayTakeCalls(truth EndpointSet) (all []int) {
+	for i, tier := range truth {
+		reachable, certain := 0, 0
+		for _, address := range tier.Serving() {
+			if w.reachable(address) {
+				reachable++
+				if w.certainlyUsable(address) {
+					certain++
+				}
+			}
+		}
+		if reachable > 0 {
+			all = append(all, i)
+		}
+		if certain > 0 && certain == reachable {
+			break
+		}
+	}
+	return all
+}
+
+// takesAll reports whether the channel's priority i must have a share of 1: for long enough, it has
+// been READY, and its reachable endpoints have answered all calls. The caller holds the lock.
+func (w *World) takesAll(i int) bool {
+	rest := w.settleTime() + w.maxRestTime()
+	if time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isReadyFor(i, rest) {
+		return false
+	}
+	return !slices.ContainsFunc(w.knownTruth[i].Serving(), func(address string) bool {
+		c := w.conditions[address]
+		return !w.isWell(c) || time.Since(c.changedAt) < rest || time.Since(c.lastFailure) < rest
+	})
+}
+
+// isReadyFor reports whether priority i has been READY for so long.
+func (c *channel) isReadyFor(i int, d time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i >= len(c.priorities) {
+		return false
+	}
+	child := c.children[c.priorities[i]]
+	return child != nil && child.state == connectivity.Ready && time.Since(child.changedAt) > d
+}
+
+// checkOrder checks that a call to an endpoint was not meant for a higher priority. The caller holds
+// the lock.
+func (w *World) checkOrder(address string) {
+	if !w.settings.overflow {
+		return
+	}
+	for i, tier := range w.knownTruth {
+		if slices.Contains(tier.Serving(), address) {
+			return
+		}
+		if w.takesAll(i) {
+			w.Log.Break(ruleOrder, "a call went to %s, although p%d is READY and works", address, i)
+			return
+		}
+	}
+}
+
+// mayFail reports whether a call to a priority may fail although the channel must have noticed that
+// the priority fails: it is a probe or a trial. Probes back off until one in 50 calls is one. Refused
+// calls make the share fall step by step.
+func (j *judge) mayFail(s *priorityState, now moment, err error) bool {
+	if !j.w.settings.overflow {
+		return s.takeTrial(now)
+	}
+	most := 20 + (now.calls-s.failureNoticed.calls)/40
+	if status.Code(err) == codes.ResourceExhausted {
+		most += 150
+	}
+	s.failedLater++
+	return s.failedLater <= most
+}
+
+func isShed(err error) bool {
+	return status.Code(err) == codes.ResourceExhausted && strings.HasPrefix(status.Convert(err).Message(), "shed: ")
+}
+
+// checkShed checks a call that the channel has refused. The caller holds the lock.
+func (w *World) checkShed() {
+	w.mark(markShed)
+	for i := range w.knownTruth {
+		if w.takesAll(i) || !w.settings.overflow {
+			w.Log.Break(ruleShed, "a call was refused, although p%d is READY and works", i)
+		}
+	}
+}
+
+// checkPublished checks that the policy is READY if one of its children is. When the channel opens,
+// it may wait for the highest one. The caller holds the lock.
+func (c *channel) checkPublished() {
+	ready := slices.ContainsFunc(c.priorities, func(name string) bool {
+		child := c.children[name]
+		return child != nil && child.state == connectivity.Ready
+	})
+	mayWait := ready && time.Since(c.updatedAt) < time.Duration(len(c.priorities)+1)*c.w.settings.failoverTimeout
+	if ready == (c.state == connectivity.Ready) || mayWait {
+		c.disagreedSeconds = 0
+		return
+	}
+	if c.disagreedSeconds++; c.disagreedSeconds == 3 {
+		c.w.Log.Break(rulePriority, "for 2 s the priority policy has been %v (children: %s)", c.state, c.states())
+	}
+}
