@@ -91,7 +91,13 @@ func (s *Share) hang(now time.Duration) bool {
 	return true
 }
 
+// probed counts the answer to a probe. Answers that are late by nature become usual here, too, or
+// they would keep the breaker open for ever.
 func (s *Share) probed(now time.Duration, a answer) {
+	s.answerAt = now
+	if a.hasTime && a.result == Good {
+		s.pressure.learn(now, a.ratio, a.elapsed)
+	}
 	if s.breaker.probes--; a.result.good() && !a.late {
 		s.startSlowly(now)
 	} else {
