@@ -91,11 +91,10 @@ func (s *Share) hang(now time.Duration) bool {
 	return true
 }
 
-// probed counts the answer to a probe. Answers that are late by nature become usual here, too, or
-// they would keep the breaker open for ever.
+// probed counts the answer to a probe. Probes that are late for minutes, or from the first one on, are
+// slow by nature: that becomes usual, or they would keep the breaker open for ever.
 func (s *Share) probed(now time.Duration, a answer) {
-	s.answerAt = now
-	if a.hasTime && a.result == Good {
+	if a.hasTime && a.result == Good && (s.pressure.usual == 0 || s.breaker.backOff == mostBackOff) {
 		s.pressure.learn(now, a.ratio, a.elapsed)
 	}
 	if s.breaker.probes--; a.result.good() && !a.late {

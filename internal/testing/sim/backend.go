@@ -17,9 +17,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// The names of the backends' unary and streaming methods. Both return the backend's address.
+// The names of the backends' unary and streaming methods. All return the backend's address.
 const (
 	method       = "/sim.Backend/Who"
+	workMethod   = "/sim.Backend/Work" // may be retried
 	streamMethod = "/sim.Backend/Stay"
 )
 
@@ -35,6 +36,7 @@ type Backend struct {
 	health     *health.Server
 	code       codes.Code // the status code of the backend's responses
 	latency    time.Duration
+	queue      *queue        // not nil while the capacity is limited
 	resume     chan struct{} // not nil while calls hang; closed when they continue
 	notServing bool
 }
@@ -62,7 +64,7 @@ func (b *Backend) start() {
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "sim.Backend",
 		HandlerType: (*any)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "Who", Handler: b.handleWho}},
+		Methods:     []grpc.MethodDesc{{MethodName: "Who", Handler: b.handleWho}, {MethodName: "Work", Handler: b.handleWho}},
 		Streams:     []grpc.StreamDesc{{StreamName: "Stay", Handler: b.handleStay, ServerStreams: true}},
 	}, struct{}{})
 	b.health = health.NewServer()
@@ -151,6 +153,12 @@ func (b *Backend) SetLatency(d time.Duration) {
 	b.latency = d
 }
 
+func (b *Backend) SetQueue(q *queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue = q
+}
+
 // SetHang makes all calls except health checks hang if hang is true. Otherwise it lets them
 // continue.
 func (b *Backend) SetHang(hang bool) {
@@ -195,7 +203,7 @@ func (b *Backend) handleStay(_ any, stream grpc.ServerStream) error {
 func (b *Backend) delayReply(ctx context.Context) error {
 	b.onCall(b.Address)
 	b.mu.Lock()
-	code, resume, latency := b.code, b.resume, b.latency
+	code, resume, latency, queue := b.code, b.resume, b.latency, b.queue
 	b.mu.Unlock()
 	if resume != nil {
 		if err := waitFor(ctx, resume); err != nil {
@@ -209,6 +217,9 @@ func (b *Backend) delayReply(ctx context.Context) error {
 	}
 	if code != codes.OK {
 		return status.Error(code, "error set by the simulator")
+	}
+	if queue != nil {
+		return queue.serve(ctx)
 	}
 	return nil
 }

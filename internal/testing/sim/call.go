@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -19,6 +20,7 @@ import (
 type call struct {
 	start  time.Time
 	number int
+	method string // "" for the usual one
 
 	mu      sync.Mutex
 	address string // the endpoint of the last attempt; "" while the attempt waits for a pick
@@ -38,7 +40,7 @@ func (c *call) invoke(cc *grpc.ClientConn, deadline time.Duration, waitForReady 
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), callKey{}, c), deadline)
 	defer cancel()
 	var answer wrapperspb.StringValue
-	err := cc.Invoke(ctx, method, new(emptypb.Empty), &answer, grpc.WaitForReady(waitForReady))
+	err := cc.Invoke(ctx, cmp.Or(c.method, method), new(emptypb.Empty), &answer, grpc.WaitForReady(waitForReady))
 	return answer.GetValue(), err
 }
 

@@ -21,9 +21,9 @@ var callFaults = []func(*World, string){(*World).failCalls, (*World).hang}
 
 const survivorCalls = 100
 
-// conclude runs the last checks after the random events. Calls continue meanwhile.
-func (w *World) conclude() {
-	oneSurvives := w.rand.IntN(2) == 0
+// conclude runs the last checks after the random events. If load is set, they are those of a load. Calls continue meanwhile.
+func (w *World) conclude(load bool) {
+	oneSurvives := w.rand.IntN(2) == 0 && !load
 	if oneSurvives && w.pair == nil && w.endWithSurvivor() || oneSurvives && w.pair != nil && w.endPairWithSurvivor() {
 		return
 	}
@@ -33,6 +33,9 @@ func (w *World) conclude() {
 	sleep(w.source.Recovery())
 	if w.pair == nil {
 		w.checkWhenQuiet()
+	}
+	if w.pair == nil && w.settings.overflow {
+		w.checkLoad()
 	}
 	w.mark(markHealed)
 }

@@ -178,6 +178,9 @@ func allMarks() (all []mark) {
 	for _, pair := range pairs() {
 		all = append(all, mark{"pair: " + pair, "episode, after both lasted longer than their consequences take"})
 	}
+	for _, kind := range []string{"below", "first", "all"} {
+		all = append(all, mark{"load: " + kind, "checkLoad"})
+	}
 	for i, a := range backendFaults {
 		for _, b := range backendFaults[i+1:] {
 			all = append(all, mark{togetherMark(a.name, b.name), "markTogether, each second, for two endpoints of the channel"})

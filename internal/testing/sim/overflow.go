@@ -53,7 +53,7 @@ func (w *World) prioritiesThatMayTakeCalls(truth EndpointSet) (all []int) {
 // been READY, and its reachable endpoints have answered all calls. The caller holds the lock.
 func (w *World) takesAll(i int) bool {
 	rest := w.settleTime() + w.maxRestTime()
-	if time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isReadyFor(i, rest) {
+	if w.load != nil || time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isReadyFor(i, rest) {
 		return false
 	}
 	return !slices.ContainsFunc(w.knownTruth[i].Serving(), func(address string) bool {

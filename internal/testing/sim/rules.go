@@ -29,6 +29,10 @@ const (
 	ruleCore     = "if one endpoint works permanently, calls succeed once the timers have run"
 	ruleOrder    = "a lower priority gets calls only if no higher one is READY and works"
 	ruleShed     = "a call is refused only if no priority is READY and works"
+	ruleLoad     = "above its capacity, a channel answers most of the calls that it can answer"
+	ruleRetries  = "above its capacity, a channel makes few more attempts than calls"
+	ruleCalm     = "calls do not leave the first priority while nothing is wrong"
+	ruleRecovery = "after trouble, a channel is back to normal soon"
 	ruleEnd      = "a closed channel leaves nothing behind"
 )
 

@@ -19,6 +19,7 @@ type Config struct {
 	Dir       string // the directory for the files of sources
 	PickFirst bool
 	Pair      string // two faults such as "kill+hang"; "" for any faults
+	Load      bool   // the simulation ends with a load; otherwise, some do
 	Marks     *Marks // counts the marks that the simulation reaches; may be nil
 }
 
@@ -43,7 +44,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	} else {
 		w.runEvents(config)
 	}
-	w.conclude()
+	w.conclude(config.Load)
 	close(done)
 	calls.Wait()
 	w.end()

@@ -23,12 +23,16 @@ var (
 	kind      = flag.String("sim.source", "", "failover, dns, eds, file, srv, kubernetes or mixed; empty for a random one")
 	day       = flag.Bool("sim.day", false, "run each world for a day, with an event every four minutes on average")
 	pickFirst = flag.Bool("sim.pickfirst", false, "set pickFirst in all targets")
+	loadOnly  = flag.Bool("sim.load", false, "run only the load at the end of worlds with overflow")
 	keepLogs  = flag.Bool("sim.log", false, "also keep the event logs of worlds that pass")
 )
 
 func TestWorlds(t *testing.T) {
 	if *day {
 		*length, *eventEach = 24*time.Hour, 4*time.Minute
+	}
+	if *loadOnly {
+		*length = 0
 	}
 	first := *firstSeed
 	if first == 0 {
@@ -59,7 +63,7 @@ func live(t *testing.T, seed uint64, pair string) bool {
 		})
 		defer hung.Stop()
 		synctest.Test(t, func(t *testing.T) {
-			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst, Pair: pair, Marks: &marks})
+			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst, Pair: pair, Load: *loadOnly, Marks: &marks})
 			if err != nil {
 				t.Fatal(err)
 			}

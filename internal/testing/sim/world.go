@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	serviceConfig          = `{"healthCheckConfig": {"serviceName": ""}}`
+	serviceConfig = `{"healthCheckConfig": {"serviceName": ""}, "retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}, "methodConfig": [{"name": [{"service": "sim.Backend", "method": "Work"}],
+		"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 	defaultFailoverTimeout = 10 * time.Second // gRFC A56's default
 )
 
@@ -126,6 +127,7 @@ type World struct {
 	checking             bool
 	calls                Calls
 	link                 Link
+	load                 *load  // nil before the load begins
 	pair                 *pair  // nil unless Config.Pair is set
 	judge                *judge // nil unless pair is set
 	marked               marked // the marks that the simulation has reached

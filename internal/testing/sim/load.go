@@ -1,0 +1,277 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// load is the last part of a simulation with overflow: when everything works again, the backends get
+// a limited capacity, and the channel gets many calls. A part of the simulations has more of them
+// than the first priority can carry, or all priorities. In the others, something happens for a while
+// that the channel must get over.
+type load struct {
+	w        *World
+	kind     string    // "first", "all" or "below"
+	capacity []float64 // of the priorities, in calls a second
+	rate     float64   // of the calls, in a second
+	deadline time.Duration
+	trigger  string // in the kind "below"
+
+	begin     time.Time
+	tierOf    map[string]int // the priority of each endpoint
+	queues    map[string]*queue
+	running   sync.WaitGroup
+	mu        sync.Mutex
+	seconds   []tally // of the calls that begin in each second
+	lastError error
+}
+
+type tally struct{ calls, good, refused, elsewhere, attempts int }
+
+const (
+	loadWarm    = 10 // seconds with few calls
+	loadSettles = 20 // seconds until the channel must have found the right shares
+	loadSteady  = 30
+	leastGood   = 0.85 // of the calls that can be answered
+	mostTries   = 1.2  // attempts at backends for each call
+)
+
+// newLoad draws a load, or returns nil if the capacity of the priorities is not certain. The caller
+// holds the lock.
+func (w *World) newLoad() *load {
+	truth := w.knownTruth
+	if w.settings.near.prefer == "balance" || len(truth.serving()) == 0 || slices.ContainsFunc(truth.serving(), func(address string) bool { return address == deadAddress || w.inSeveralPriorities(address) }) {
+		return nil
+	}
+	for _, tier := range truth {
+		if d := tier.detection(); d.ejects() && d != targetDetection {
+			return nil // it may eject endpoints of a full priority, and make the rest of it fuller
+		}
+	}
+	r := w.rand
+	l := &load{w: w, kind: "below", tierOf: make(map[string]int), queues: make(map[string]*queue)}
+	l.deadline = []time.Duration{500, 1000, 1000, 3000}[r.IntN(4)] * time.Millisecond
+	first := 30 + 30*r.Float64()
+	like := queue{service: time.Duration(5+r.IntN(45)) * time.Millisecond, code: codes.ResourceExhausted}
+	switch r.IntN(5) {
+	case 0:
+		like.lifo = true
+	case 1:
+		like.blind = true
+	case 2:
+		like.limit = 2 + r.IntN(5)
+		if r.IntN(2) == 0 {
+			like.code = codes.Unavailable
+		}
+	}
+	for i, tier := range truth {
+		if len(tier.Serving()) == 0 {
+			l.capacity = append(l.capacity, 0)
+			continue
+		}
+		capacity := first
+		if slices.ContainsFunc(l.capacity, func(c float64) bool { return c > 0 }) {
+			capacity *= 0.6 + 0.9*r.Float64()
+		}
+		l.capacity = append(l.capacity, capacity)
+		for _, s := range w.settings.shares(tier, w.reachable) {
+			for _, address := range s.endpoints {
+				l.tierOf[address] = i
+				l.queues[address] = like.with(capacity * s.fraction)
+			}
+		}
+	}
+	total := l.total()
+	switch n := r.IntN(30); {
+	case n < 3:
+		l.kind, l.rate = "all", total*(1.1+0.5*r.Float64())
+	case n < 13 && total > first:
+		l.kind, l.rate = "first", min(1.8*first, first+(total-first)*(0.2+0.7*r.Float64()))
+	default:
+		l.rate = first * (0.4 + 0.3*r.Float64())
+		l.trigger = []string{"spike", "spike", "hangs", "answers UNAVAILABLE", "is killed"}[r.IntN(5)]
+		if l.trigger == "is killed" && r.IntN(2) == 0 {
+			for _, q := range l.queues {
+				q.cold = 5 * time.Second
+			}
+		}
+	}
+	return l
+}
+
+// with returns a queue of the same kind for so many calls a second.
+func (q *queue) with(capacity float64) *queue {
+	return &queue{interval: time.Duration(float64(time.Second) / capacity), service: q.service, lifo: q.lifo, blind: q.blind, limit: q.limit, code: q.code}
+}
+
+func (l *load) total() (sum float64) {
+	for _, c := range l.capacity {
+		sum += c
+	}
+	return sum
+}
+
+func (l *load) highest() int {
+	return slices.IndexFunc(l.capacity, func(c float64) bool { return c > 0 })
+}
+
+// checkLoad runs the load. The other calls rest meanwhile.
+func (w *World) checkLoad() {
+	w.setChecking(true)
+	defer w.setChecking(false)
+	w.mu.Lock()
+	l := w.newLoad()
+	w.load = l
+	w.mu.Unlock()
+	if l == nil {
+		return
+	}
+	w.Log.Event("load %s: %.1f/s of %.1f, deadline %v, %s", l.kind, l.rate, l.capacity, l.deadline, l.trigger)
+	for address, q := range l.queues {
+		w.Log.Event("%s carries %v", address, q)
+		w.backends[address].SetQueue(q)
+	}
+	l.begin = time.Now()
+	l.send(loadWarm, l.rate/2)
+	if l.kind == "below" {
+		l.runTrigger()
+	} else {
+		l.send(loadSettles+loadSteady, l.rate)
+		l.judgeSteady()
+	}
+	l.running.Wait()
+	for address := range l.queues {
+		w.backends[address].SetQueue(nil)
+	}
+	w.mark("load: " + l.kind)
+}
+
+// runTrigger sends calls that the first priority can carry, before and after it has trouble.
+func (l *load) runTrigger() {
+	w, length := l.w, 5+l.w.rand.IntN(10)
+	l.send(loadSettles, l.rate)
+	w.Log.Event("the first priority for %d s: %s", length, l.trigger)
+	fault := map[string]func(*World, string){"hangs": (*World).hang, "answers UNAVAILABLE": (*World).failCalls, "is killed": (*World).down}[l.trigger]
+	if fault == nil {
+		l.send(length, 2*l.rate/0.7)
+	} else {
+		l.forFirst(func(address string) { fault(w, address) })
+		l.send(length, l.rate)
+		l.forFirst(func(address string) { w.heal(address) })
+	}
+	l.send(3*length+60, l.rate)
+	l.running.Wait()
+	l.judgeTrigger(length)
+}
+
+func (l *load) forFirst(f func(address string)) {
+	for _, address := range l.w.addresses {
+		if i, known := l.tierOf[address]; known && i == l.highest() {
+			f(address)
+		}
+	}
+}
+
+func (l *load) send(seconds int, rate float64) {
+	for range seconds {
+		l.mu.Lock()
+		l.seconds = append(l.seconds, tally{})
+		second := len(l.seconds) - 1
+		l.mu.Unlock()
+		before := l.arrivals()
+		end := l.begin.Add(time.Duration(second+1) * time.Second)
+		for {
+			pause := time.Duration(l.w.rand.ExpFloat64() / rate * float64(time.Second))
+			if time.Until(end) < pause {
+				sleep(time.Until(end)) // the pause is memoryless
+				break
+			}
+			sleep(pause)
+			l.running.Go(func() { l.call(second) })
+		}
+		l.mu.Lock()
+		l.seconds[second].attempts = l.arrivals() - before
+		l.mu.Unlock()
+	}
+}
+
+func (l *load) arrivals() (n int) {
+	for _, q := range l.queues {
+		n += q.arrivals()
+	}
+	return n
+}
+
+func (l *load) call(second int) {
+	c := &call{start: time.Now(), method: workMethod}
+	address, err := c.invoke(l.w.cc, l.deadline, false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.seconds[second]
+	s.calls++
+	switch {
+	case err == nil:
+		s.good++
+		if l.tierOf[address] != l.highest() {
+			s.elsewhere++
+		}
+	case isShed(err):
+		s.refused++
+	default:
+		l.lastError = err
+	}
+}
+
+func (l *load) sum(from, to int) (sum tally) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.seconds[from:to] {
+		sum = tally{sum.calls + s.calls, sum.good + s.good, sum.refused + s.refused, sum.elsewhere + s.elsewhere, sum.attempts + s.attempts}
+	}
+	return sum
+}
+
+func (t tally) String() string {
+	return fmt.Sprintf("of %d calls %d succeeded, %d of them elsewhere, and %d were refused; %d attempts", t.calls, t.good, t.elsewhere, t.refused, t.attempts)
+}
+
+func (l *load) judgeSteady() {
+	l.running.Wait()
+	got := l.sum(loadWarm+loadSettles, loadWarm+loadSettles+loadSteady)
+	possible := min(float64(got.calls), loadSteady*l.total())
+	l.w.Log.Event("load %s: goodput %.3f; %v; the last error: %v", l.kind, float64(got.good)/possible, got, l.lastError)
+	if float64(got.good) < leastGood*possible {
+		l.w.Log.Break(ruleLoad, "%v, and %.0f can be answered", got, possible)
+	}
+	if float64(got.attempts) > mostTries*float64(got.calls) {
+		l.w.Log.Break(ruleRetries, "%v", got)
+	}
+}
+
+func (l *load) judgeTrigger(length int) {
+	w, begin := l.w, loadWarm+loadSettles
+	if before := l.sum(loadWarm, begin); before.good < before.calls || 100*before.elsewhere > before.calls {
+		w.Log.Break(ruleCalm, "%v", before)
+	}
+	end, most, recovery := begin+length, 2*length, 0
+	if l.total() == l.capacity[l.highest()] {
+		most = 3 * length
+	}
+	for ; recovery < 3*length+50; recovery++ {
+		if s := l.sum(end+recovery, end+recovery+3); 50*(s.calls-s.good) < s.calls {
+			break
+		}
+	}
+	during, last := l.sum(begin, end), l.sum(len(l.seconds)-10, len(l.seconds))
+	w.Log.Event("load below, %s for %d s: %d calls lost meanwhile; normal after %d s; at the end, %v", l.trigger, length, during.calls-during.good, recovery, last)
+	if recovery > most {
+		w.Log.Break(ruleRecovery, "%d s after the trouble of %d s, calls are lost", recovery, length)
+	}
+	if 20*last.elsewhere > last.calls {
+		w.Log.Break(ruleRecovery, "a minute after the trouble, %v", last)
+	}
+}
