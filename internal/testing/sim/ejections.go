@@ -137,7 +137,7 @@ func (w *World) emptiedLine(m []string) string {
 	}
 	// In the first second after the channel has opened or has received an update, connections may
 	// be new and have no health status yet.
-	if m[1] != w.targetText || time.Since(w.openedAt) < time.Second || time.Since(w.updatedAt) < time.Second {
+	if m[1] != w.targetText || w.load != nil || time.Since(w.openedAt) < time.Second || time.Since(w.updatedAt) < time.Second {
 		return ""
 	}
 	allEjected := func(tier Tier) bool {
@@ -163,6 +163,9 @@ func (w *World) emptiedLine(m []string) string {
 func (w *World) checkEjections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.load != nil {
+		return
+	}
 	for _, tier := range w.knownTruth {
 		d, serving := tier.detection(), tier.Serving()
 		for _, address := range serving {

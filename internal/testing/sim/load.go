@@ -33,11 +33,12 @@ type load struct {
 type tally struct{ calls, good, refused, elsewhere, attempts int }
 
 const (
-	loadWarm    = 10 // seconds with few calls
-	loadSettles = 20 // seconds until the channel must have found the right shares
-	loadSteady  = 30
-	leastGood   = 0.85 // of the calls that can be answered
-	mostTries   = 1.2  // attempts at backends for each call
+	loadWarm      = 10 // seconds with few calls
+	loadSettles   = 20 // seconds until the channel must have found the right shares
+	loadSteady    = 30
+	leastCapacity = 8    // of an endpoint, in calls a second: with less, few calls are a queue
+	leastGood     = 0.85 // of the calls that can be answered
+	mostTries     = 1.2  // attempts at backends for each call
 )
 
 // newLoad draws a load, or returns nil if the capacity of the priorities is not certain. The caller
@@ -55,7 +56,7 @@ func (w *World) newLoad() *load {
 	r := w.rand
 	l := &load{w: w, kind: "below", tierOf: make(map[string]int), queues: make(map[string]*queue)}
 	l.deadline = []time.Duration{500, 1000, 1000, 3000}[r.IntN(4)] * time.Millisecond
-	first := 30 + 30*r.Float64()
+	usual := 30 + 30*r.Float64()
 	like := queue{service: time.Duration(5+r.IntN(45)) * time.Millisecond, code: codes.ResourceExhausted}
 	switch r.IntN(5) {
 	case 0:
@@ -63,7 +64,7 @@ func (w *World) newLoad() *load {
 	case 1:
 		like.blind = true
 	case 2:
-		like.limit = 2 + r.IntN(5)
+		like.limit = 5 + r.IntN(5)
 		if r.IntN(2) == 0 {
 			like.code = codes.Unavailable
 		}
@@ -73,26 +74,29 @@ func (w *World) newLoad() *load {
 			l.capacity = append(l.capacity, 0)
 			continue
 		}
-		capacity := first
-		if slices.ContainsFunc(l.capacity, func(c float64) bool { return c > 0 }) {
-			capacity *= 0.6 + 0.9*r.Float64()
+		shares, capacity := w.settings.shares(tier, w.reachable), usual*(0.6+0.9*r.Float64())
+		for _, s := range shares {
+			capacity = max(capacity, leastCapacity/s.fraction)
+		}
+		if capacity > 4*usual {
+			return nil
 		}
 		l.capacity = append(l.capacity, capacity)
-		for _, s := range w.settings.shares(tier, w.reachable) {
+		for _, s := range shares {
 			for _, address := range s.endpoints {
 				l.tierOf[address] = i
 				l.queues[address] = like.with(capacity * s.fraction)
 			}
 		}
 	}
-	total := l.total()
+	total, first := l.total(), l.first()
 	switch n := r.IntN(30); {
 	case n < 3:
 		l.kind, l.rate = "all", total*(1.1+0.5*r.Float64())
 	case n < 13 && total > first:
 		l.kind, l.rate = "first", min(1.8*first, first+(total-first)*(0.2+0.7*r.Float64()))
 	default:
-		l.rate = first * (0.4 + 0.3*r.Float64())
+		l.rate = first * (0.3 + 0.25*r.Float64())
 		l.trigger = []string{"spike", "spike", "hangs", "answers UNAVAILABLE", "is killed"}[r.IntN(5)]
 		if l.trigger == "is killed" && r.IntN(2) == 0 {
 			for _, q := range l.queues {
@@ -114,6 +118,8 @@ func (l *load) total() (sum float64) {
 	}
 	return sum
 }
+
+func (l *load) first() float64 { return l.capacity[l.highest()] }
 
 func (l *load) highest() int {
 	return slices.IndexFunc(l.capacity, func(c float64) bool { return c > 0 })
@@ -157,7 +163,7 @@ func (l *load) runTrigger() {
 	w.Log.Event("the first priority for %d s: %s", length, l.trigger)
 	fault := map[string]func(*World, string){"hangs": (*World).hang, "answers UNAVAILABLE": (*World).failCalls, "is killed": (*World).down}[l.trigger]
 	if fault == nil {
-		l.send(length, 2*l.rate/0.7)
+		l.send(length, 2*l.first())
 	} else {
 		l.forFirst(func(address string) { fault(w, address) })
 		l.send(length, l.rate)
@@ -254,11 +260,11 @@ func (l *load) judgeSteady() {
 
 func (l *load) judgeTrigger(length int) {
 	w, begin := l.w, loadWarm+loadSettles
-	if before := l.sum(loadWarm, begin); before.good < before.calls || 100*before.elsewhere > before.calls {
+	if before := l.sum(loadWarm, begin); before.refused > 0 || 100*before.elsewhere > before.calls {
 		w.Log.Break(ruleCalm, "%v", before)
 	}
 	end, most, recovery := begin+length, 2*length, 0
-	if l.total() == l.capacity[l.highest()] {
+	if l.total() == l.first() {
 		most = 3 * length
 	}
 	for ; recovery < 3*length+50; recovery++ {
