@@ -20,6 +20,7 @@ type load struct {
 	rate     float64   // of the calls, in a second
 	deadline time.Duration
 	trigger  string // in the kind "below"
+	blind    bool   // the backends serve expired calls
 
 	begin     time.Time
 	tierOf    map[string]int // the priority of each endpoint
@@ -38,7 +39,10 @@ const (
 	loadSteady    = 30
 	leastCapacity = 8    // of an endpoint, in calls a second: with less, few calls are a queue
 	leastGood     = 0.85 // of the calls that can be answered
-	mostTries     = 1.2  // attempts at backends for each call
+	// Backends that serve expired calls waste more while the channel looks for their capacity:
+	// internal/testing/overload has worlds with 0.75 as well.
+	leastOfBlind = 0.7
+	mostTries    = 1.2 // attempts at backends for each call
 )
 
 // newLoad draws a load, or returns nil if the capacity of the priorities is not certain. The caller
@@ -62,7 +66,7 @@ func (w *World) newLoad() *load {
 	case 0:
 		like.lifo = true
 	case 1:
-		like.blind = true
+		like.blind, l.blind = true, true
 	case 2:
 		like.limit = 5 + r.IntN(5)
 		if r.IntN(2) == 0 {
@@ -250,7 +254,11 @@ func (l *load) judgeSteady() {
 	got := l.sum(loadWarm+loadSettles, loadWarm+loadSettles+loadSteady)
 	possible := min(float64(got.calls), loadSteady*l.total())
 	l.w.Log.Event("load %s: goodput %.3f; %v; the last error: %v", l.kind, float64(got.good)/possible, got, l.lastError)
-	if float64(got.good) < leastGood*possible {
+	least := leastGood
+	if l.kind == "all" && l.blind {
+		least = leastOfBlind
+	}
+	if float64(got.good) < least*possible {
 		l.w.Log.Break(ruleLoad, "%v, and %.0f can be answered", got, possible)
 	}
 	if float64(got.attempts) > mostTries*float64(got.calls) {

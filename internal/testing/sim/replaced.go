@@ -27,6 +27,13 @@ func (s *settings) chooseReplaced(r *rand.Rand) {
 	s.fastFailover = r.IntN(2) == 0
 }
 
+// chooseOverflow sets overflow and unsets the options that it replaces.
+func (s *settings) chooseOverflow() {
+	s.overflow, s.fastFailover = true, false
+	s.failbackDelay, s.maxFailbackDelay, s.failbackJitter = 0, 0, 0
+	s.minReady, s.minReadyRecovery = 0, 0
+}
+
 // tokenBucket limits the trial calls to a failing priority. Calls and time add tokens. The bucket
 // can hold several tokens, because concurrent calls may be trials.
 type tokenBucket struct {

@@ -23,7 +23,7 @@ var (
 	kind      = flag.String("sim.source", "", "failover, dns, eds, file, srv, kubernetes or mixed; empty for a random one")
 	day       = flag.Bool("sim.day", false, "run each world for a day, with an event every four minutes on average")
 	pickFirst = flag.Bool("sim.pickfirst", false, "set pickFirst in all targets")
-	loadOnly  = flag.Bool("sim.load", false, "run only the load at the end of worlds with overflow")
+	loadOnly  = flag.Bool("sim.load", false, "run only the load at the end of worlds, all with overflow")
 	keepLogs  = flag.Bool("sim.log", false, "also keep the event logs of worlds that pass")
 )
 

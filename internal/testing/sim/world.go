@@ -186,6 +186,9 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	if config.Pair != "" {
 		w.choosePair(config.Pair)
 	}
+	if config.Load {
+		w.settings.chooseOverflow()
+	}
 	if config.PickFirst {
 		w.settings.choosePickFirst()
 	}
