@@ -49,11 +49,17 @@ func (w *World) prioritiesThatMayTakeCalls(truth EndpointSet) (all []int) {
 	return all
 }
 
+// sharesVary reports whether a priority that works may still get fewer than all calls: its backends
+// are full, or it has streams with deadlines, whose lengths look like load.
+func (w *World) sharesVary() bool {
+	return w.settings.overflow && (w.load != nil || w.pair != nil && w.pair.streamsHaveDeadline)
+}
+
 // takesAll reports whether the channel's priority i must have a share of 1: for long enough, it has
 // been READY, and its reachable endpoints have answered all calls. The caller holds the lock.
 func (w *World) takesAll(i int) bool {
 	rest := w.settleTime() + w.maxRestTime()
-	if w.load != nil || time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isReadyFor(i, rest) {
+	if w.sharesVary() || time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isReadyFor(i, rest) {
 		return false
 	}
 	return !slices.ContainsFunc(w.knownTruth[i].Serving(), func(address string) bool {

@@ -234,7 +234,7 @@ func (w *World) isSettled() bool {
 // checkInUse checks that the last calls went to the correct priority. It does nothing while the
 // channel may still react to a change.
 func (w *World) checkInUse() {
-	if !w.isSettled() {
+	if !w.isSettled() || w.sharesVary() {
 		return
 	}
 	w.mu.Lock()
