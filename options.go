@@ -198,11 +198,9 @@ type RetryThrottling struct {
 // enable retries of any method: set RetryMethods to the methods that are safe to retry.
 func Recommended() Options {
 	return Options{
-		FailbackDelay:     10 * time.Second,
-		FailbackJitter:    20 * time.Second,
-		MaxFailbackDelay:  30 * time.Second,
+		Overflow:          true,
+		FailoverTimeout:   2 * time.Second,
 		WarmStandby:       1,
-		FastFailover:      true,
 		OutlierDetection:  On,
 		Refresh:           30 * time.Second,
 		RetryThrottling:   RetryThrottling{MaxTokens: 100, TokenRatio: 0.1},

@@ -17,8 +17,11 @@ func (h *fleet) countWaiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
 	for range d / (5 * time.Millisecond) {
-		if _, err := h.cc.State().Picker.Pick(balancer.PickInfo{}); errors.Is(err, balancer.ErrNoSubConnAvailable) {
+		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+		if errors.Is(err, balancer.ErrNoSubConnAvailable) {
 			waiting++
+		} else if err == nil {
+			h.end(result)
 		}
 		time.Sleep(5 * time.Millisecond)
 		h.settle()
@@ -41,8 +44,7 @@ func (h *fleet) setPriorities(settings topology.Settings, names ...string) {
 }
 
 // An update adds a priority above the one in use, and its endpoints do not answer yet. No call
-// waits for the new priority. The new priority gets calls only after it has connected and the
-// failback delay has passed.
+// waits for the new priority. Once the new priority has connected, it gets a share that grows.
 func TestNewHighestPriorityDoesNotAnswer(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.wantCallsTo("before", "a")
@@ -53,9 +55,11 @@ func TestNewHighestPriorityDoesNotAnswer(t *testing.T) {
 		}
 		h.pending = nil
 		h.settle()
-		h.wantCallsTo("it answers, and the delay runs", "a")
+		if counts, _ := h.calls(time.Second); counts["n"] == 0 || counts["n"] > 40 || counts["b"] > 0 {
+			t.Errorf("it answers: calls %v, want a small share in n, and the others in a", counts)
+		}
 		h.calls(30 * time.Second)
-		h.wantCallsTo("the delay is over", "n")
+		h.wantCallsTo("half a minute later", "n")
 	}, 1, 1)
 }
 

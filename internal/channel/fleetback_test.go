@@ -14,8 +14,7 @@ import (
 )
 
 var recommended = topology.Settings{
-	WarmStandby: 1, FastFailover: true, OutlierDetection: true,
-	FailbackDelay: 10 * time.Second, FailbackJitter: 20 * time.Second, MaxFailbackDelay: 30 * time.Second,
+	Overflow: true, FailoverTimeout: 2 * time.Second, WarmStandby: 1, OutlierDetection: true,
 }
 
 // crowd is a set of clients with the same two priorities. Each client makes one call a second.
@@ -23,8 +22,6 @@ type crowd struct {
 	t              *testing.T
 	clients        []*fleet
 	calls          map[string]int
-	movedClients   int // number of clients whose call in this second went to another priority than the previous call
-	last           []string
 	dueConnections map[int][]*lbtest.SubConn // subchannels, by the number of steps until they become READY
 }
 
@@ -36,7 +33,7 @@ const (
 )
 
 func newCrowd(t *testing.T) *crowd {
-	c := &crowd{t: t, last: make([]string, crowdSize), dueConnections: map[int][]*lbtest.SubConn{}}
+	c := &crowd{t: t, dueConnections: map[int][]*lbtest.SubConn{}}
 	for range crowdSize {
 		h := newFleet(t, recommended, 2, 2)
 		h.settle()
@@ -45,8 +42,8 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-func (c *crowd) runSecond() (calls map[string]int, moved int) {
-	c.calls, c.movedClients = map[string]int{}, 0
+func (c *crowd) runSecond() (calls map[string]int) {
+	c.calls = map[string]int{}
 	steps := int(time.Second / crowdStep)
 	for step := range steps {
 		c.connectDue()
@@ -56,7 +53,7 @@ func (c *crowd) runSecond() (calls map[string]int, moved int) {
 		time.Sleep(crowdStep)
 		synctest.Wait()
 	}
-	return c.calls, c.movedClients
+	return c.calls
 }
 
 func (c *crowd) call(i int) {
@@ -69,10 +66,6 @@ func (c *crowd) call(i int) {
 		result.Done(balancer.DoneInfo{BytesSent: true, BytesReceived: true})
 	}
 	c.calls[endpoint]++
-	if c.last[i] != endpoint[:1] {
-		c.movedClients++
-	}
-	c.last[i] = endpoint[:1]
 }
 
 func (c *crowd) disconnect() {
@@ -118,9 +111,10 @@ func (c *crowd) connectDue() {
 }
 
 // A thousand clients lose a priority, which later reconnects at once or at random times. In each
-// second, no backend gets more than 1.2 times its share of the calls, and at most a tenth of the
-// clients return to the priority.
-func TestFailbackOfThousandClients(t *testing.T) {
+// second, no backend gets more than 1.2 times its share of the calls. The clients call in step, so
+// that all send their first probe in the same second, after ten calls; from then on, at most a tenth
+// of the calls move in a second. After two minutes and a half, nearly all calls have returned.
+func TestReturnOfThousandClients(t *testing.T) {
 	for name, within := range map[string]time.Duration{"at the same moment": 0, "as their backoffs end": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,23 +133,26 @@ func TestFailbackOfThousandClients(t *testing.T) {
 				}
 				c.scheduleReconnects(within)
 				most, mostMoved, back := 0, 0, 0
-				for range 90 {
-					calls, moved := c.runSecond()
+				for second := range 150 {
+					calls := c.runSecond()
 					for _, n := range calls {
 						most = max(most, n)
 					}
-					mostMoved = max(mostMoved, moved)
-					back += moved
+					first := calls["a0"] + calls["a1"]
+					if second >= 15 {
+						mostMoved = max(mostMoved, first-back, back-first)
+					}
+					back = first
 				}
-				t.Logf("no backend got more than %.2f of its share in a second, and at most %d clients failed back in one second", float64(most)/(crowdSize/2), mostMoved)
+				t.Logf("no backend got more than %.2f of its share in a second, at most %d calls moved in one second, and %d of %d have returned", float64(most)/(crowdSize/2), mostMoved, back, crowdSize)
 				if float64(most) > 1.2*crowdSize/2 {
 					t.Errorf("a backend got %d calls in a second, want at most 1.2 times %d", most, crowdSize/2)
 				}
 				if mostMoved > crowdSize/10 {
-					t.Errorf("%d clients failed back in one second, want at most a tenth of %d", mostMoved, crowdSize)
+					t.Errorf("%d calls moved in one second, want at most a tenth of %d", mostMoved, crowdSize)
 				}
-				if back != crowdSize {
-					t.Errorf("%d failbacks, want %d: one for each client", back, crowdSize)
+				if back < crowdSize*99/100 {
+					t.Errorf("%d of %d calls have returned, want nearly all", back, crowdSize)
 				}
 			})
 		})

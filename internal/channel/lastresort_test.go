@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // These tests combine two faults that affect all priorities. They check which priority then gets
@@ -47,7 +46,8 @@ func (h *fleet) callsDuringReconnect(endpoint string) map[string]int {
 		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
 		switch {
 		case err == nil:
-			counts[result.SubConn.(*lbtest.SubConn).Addresses[0].Addr[:1]]++
+			address, _ := h.end(result)
+			counts[address[:1]]++
 		case errors.Is(err, balancer.ErrNoSubConnAvailable):
 			counts[""]++
 		default:

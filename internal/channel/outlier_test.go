@@ -36,7 +36,7 @@ type fleet struct {
 // The second priority has sizes[1] endpoints named b0, b1 and so on.
 func inFleet(t *testing.T, f func(h *fleet), sizes ...int) {
 	t.Helper()
-	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, sizes...)
+	inFleetWith(t, recommended, f, sizes...)
 }
 
 func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), sizes ...int) {
@@ -106,6 +106,11 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	return h.end(result)
+}
+
+// end ends a call.
+func (h *fleet) end(result balancer.PickResult) (endpoint string, failed bool) {
 	endpoint = result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
 	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	if failed = h.failing[endpoint]; failed {
@@ -129,8 +134,9 @@ func (h *fleet) calls(d time.Duration) (counts map[string]int, failed int) {
 	return counts, failed
 }
 
-// A priority that answers only with errors loses its calls within a second, and then gets few
-// calls. Two intervals after it has recovered, it has all its calls again.
+// A priority that answers only with errors loses its calls within a second, and then gets only
+// probes, at most one a minute. After it has recovered, it has nearly all its calls again within the
+// minute to the next probe and the half minute in which its share grows.
 func TestPriorityReturnsErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		if counts, failed := h.calls(time.Second); counts["a"] != 200 || failed > 0 {
@@ -149,16 +155,16 @@ func TestPriorityReturnsErrors(t *testing.T) {
 		h.calls(20 * time.Second)
 		counts, failed := h.calls(30 * time.Minute)
 		t.Logf("in half an hour %d of %d calls failed", failed, counts["a"]+counts["b"])
-		if percent := 100 * float64(failed) / float64(counts["a"]+counts["b"]); percent > 1.5 || failed == 0 {
-			t.Errorf("%.2f %% of the calls failed, want some and at most 1.5 %%", percent)
+		if percent := 100 * float64(failed) / float64(counts["a"]+counts["b"]); percent > 0.02 || failed == 0 {
+			t.Errorf("%.2f %% of the calls failed, want some and at most 0.02 %%", percent)
 		}
 		clear(h.failing)
 		repaired := time.Now()
 		for last := ""; last != "a0" && last != "a1" || h.share() < 0.9; {
 			last, _ = h.call()
 		}
-		if elapsed := time.Since(repaired); elapsed > 20*time.Second {
-			t.Errorf("the priority was back after %v, want at most two intervals", elapsed)
+		if elapsed := time.Since(repaired); elapsed > 90*time.Second {
+			t.Errorf("the priority was back after %v, want at most a minute and a half", elapsed)
 		}
 	}, 2, 2)
 }
@@ -210,8 +216,8 @@ func TestOneOfTwoEndpointsReturnsErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// With one call a second, a priority is left after five failures of each endpoint. One trial call
-// per interval then shows whether it works again.
+// With one call a second, a priority is left after five failures. Probes then show whether it works
+// again.
 func TestPriorityWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.failing["a0"], h.failing["a1"] = true, true
@@ -223,22 +229,15 @@ func TestPriorityWithFewCalls(t *testing.T) {
 			time.Sleep(time.Second)
 			h.settle()
 		}
-		// Nine or ten calls fail until both endpoints are ejected. Then one call fails in each of
-		// nine intervals.
-		if failed < 17 || failed > 22 {
-			t.Errorf("%d of 100 calls failed", failed)
+		if failed < 6 || failed > 10 {
+			t.Errorf("%d of 100 calls failed, want five and a few probes", failed)
 		}
 		clear(h.failing)
-		returned := 0
-		for range 40 {
-			if endpoint, _ := h.call(); endpoint[:1] == "a" {
-				returned++
-			}
-			time.Sleep(time.Second)
-			h.settle()
-		}
-		if returned < 15 {
-			t.Errorf("of 40 calls after the repair %d went to the first priority", returned)
+		got := h.makeCalls(90*time.Second, time.Second, nil)
+		later := h.makeCalls(time.Minute, time.Second, nil)
+		t.Logf("after the repair %v, and from 90 s on %v", got.byPriority, later.byPriority)
+		if later.byPriority["a"] < 55 {
+			t.Errorf("from 90 s after the repair on, calls %v, want nearly all in a", later.byPriority)
 		}
 	}, 2, 2)
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy"
@@ -51,12 +52,6 @@ func (q *queues) serve(ctx context.Context, address string) error {
 	time.Sleep(50 * time.Millisecond)
 	<-q.workers[address]
 	return nil
-}
-
-func overflowing() understudy.Options {
-	o := understudy.Recommended()
-	o.Overflow = true
-	return o
 }
 
 // traffic is what became of calls.
@@ -110,8 +105,8 @@ func TestOverflowCarriesWhatOnePriorityCannot(t *testing.T) {
 		options  understudy.Options
 		min, max float64
 	}{
-		"today":         {understudy.Recommended(), 0.5, 1},
-		"with Overflow": {overflowing(), 0, 0.005},
+		"without Overflow": {understudy.Options{OutlierDetection: understudy.On}, 0.5, 1},
+		"recommended":      {understudy.Recommended(), 0, 0.005},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -130,7 +125,7 @@ func TestOverflowCarriesWhatOnePriorityCannot(t *testing.T) {
 func TestOverflowRefusesWhatNoPriorityCarries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, 10, "a0", "b0")
-		channels := q.channels(10, overflowing(), twoOfOne)
+		channels := q.channels(10, understudy.Recommended(), twoOfOne)
 		q.send(channels, 500, 10*time.Second)
 		r := q.send(channels, 500, 20*time.Second)
 		t.Logf("%+v", r)
@@ -151,7 +146,7 @@ func TestOverflowRefusesWhatNoPriorityCarries(t *testing.T) {
 	})
 }
 
-// A fault of the first priority from 20 s to 50 s. Today, outlier detection moves all calls.
+// A fault of the first priority from 20 s to 50 s.
 func TestOverflowLeavesPriorityThat(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   func(ctx context.Context) error
@@ -180,7 +175,7 @@ func TestOverflowLeavesPriorityThat(t *testing.T) {
 					}
 					return nil
 				}
-				o := overflowing()
+				o := understudy.Recommended()
 				if test.options != nil {
 					test.options(&o)
 				}
@@ -211,7 +206,7 @@ func TestOverflowKeepsShareOfPriorityThatReconnects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(t, understudy.Recommended().ServerKeepalive(), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 8 * time.Second}))
-				o := overflowing()
+				o := understudy.Recommended()
 				if pickFirst {
 					o.OutlierDetection, o.PickFirst = understudy.Off, true
 				}
@@ -237,7 +232,7 @@ func TestOverflowRampsAfterOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(t, understudy.Recommended().ServerKeepalive())
-				o := overflowing()
+				o := understudy.Recommended()
 				o.Ramp = test.ramp
 				cc := m.newChannel(twoOfOne, o)
 				m.await("b0")
@@ -267,7 +262,7 @@ func TestOverflowRampsAfterOutage(t *testing.T) {
 func TestOverflowConnectsPriorityThatIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, 1, "a0", "b0")
-		o := overflowing()
+		o := understudy.Recommended()
 		o.WarmStandby = 0
 		channels := q.channels(1, o, twoOfOne)
 		q.send(channels, 10, 10*time.Second)
@@ -289,7 +284,7 @@ func TestOverflowConnectsAllOfStandbyThatTakesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		standby := addressNames("b", 60)
 		q := newQueues(t, 10, append(standby, "a0")...)
-		channels := q.channels(1, overflowing(), "failover:///tier:///a1,tier:///b60")
+		channels := q.channels(1, understudy.Recommended(), "failover:///tier:///a1,tier:///b60")
 		q.send(channels, 100, 5*time.Second)
 		before := q.connected(standby...)
 		q.send(channels, 300, 10*time.Second)
@@ -310,7 +305,7 @@ func newHanging(t *testing.T) (*queues, []*grpc.ClientConn) {
 		}
 		return nil
 	}
-	channels := q.channels(1, overflowing(), twoOfOne)
+	channels := q.channels(1, understudy.Recommended(), twoOfOne)
 	q.send(channels, 20, 30*time.Second)
 	return q, channels
 }
@@ -321,7 +316,7 @@ func TestOverflowWaitsBesideHangingPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, channels := newHanging(t)
 		q.setHanging(true, "b0")
-		time.AfterFunc(3*time.Second, func() { q.setHanging(false, "b0") })
+		time.AfterFunc(1500*time.Millisecond, func() { q.setHanging(false, "b0") })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		var running sync.WaitGroup
@@ -330,14 +325,14 @@ func TestOverflowWaitsBesideHangingPriority(t *testing.T) {
 		for range 20 {
 			running.Go(func() {
 				_, err := healthpb.NewHealthClient(channels[0]).Check(ctx, &healthpb.HealthCheckRequest{})
-				if waited := time.Since(began); err == nil && waited > 2*time.Second && waited < 5*time.Second {
+				if waited := time.Since(began); err == nil && waited > time.Second && waited < 3*time.Second {
 					answered.Add(1)
 				}
 			})
 		}
 		running.Wait()
 		if answered.Load() < 17 {
-			t.Errorf("%d of 20 calls are answered after about three seconds, want all but a few probes", answered.Load())
+			t.Errorf("%d of 20 calls are answered after about two seconds, want all but a few probes", answered.Load())
 		}
 	})
 }
@@ -352,5 +347,96 @@ func TestOverflowDoesNotWaitBesideRecoveredPriority(t *testing.T) {
 		if r := q.send(channels, 20, 10*time.Second); r.lost > 1 {
 			t.Errorf("%+v, want at most a probe to be lost", r)
 		}
+	})
+}
+
+// A new channel waits for its first priority, although the standby is READY at once, until the
+// failover timeout is over. Only then are all endpoints of the standby connected.
+func TestStandbyWaitsForFirstPriorityAtStart(t *testing.T) {
+	for name, test := range map[string]struct {
+		trouble     func(m *memoryNetwork)
+		to          byte
+		least, most time.Duration // until the first answer
+	}{
+		"a slow handshake":   {func(m *memoryNetwork) { time.AfterFunc(1500*time.Millisecond, func() { m.setHanging(false, "a0") }) }, 'a', 1500 * time.Millisecond, 1600 * time.Millisecond},
+		"a handshake of 3 s": {func(m *memoryNetwork) { time.AfterFunc(3*time.Second, func() { m.setHanging(false, "a0") }) }, 'b', 2 * time.Second, 2100 * time.Millisecond},
+		"no handshake":       {func(*memoryNetwork) {}, 'b', 2 * time.Second, 2100 * time.Millisecond},
+		"refused":            {func(m *memoryNetwork) { m.setHanging(false, "a0"); m.setDown(true, "a0") }, 'b', 0, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t, understudy.Recommended().ServerKeepalive())
+				m.setHanging(true, "a0")
+				defer func() {
+					m.setHanging(false, "a0")
+					time.Sleep(time.Second) // an attempt ends
+				}()
+				test.trouble(m)
+				standby := addressNames("b", 60)
+				cc := m.newChannel("failover:///tier:///a1,tier:///b60", understudy.Recommended())
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				time.AfterFunc(time.Second, func() {
+					if n := m.connected(standby...); test.least > 0 && n != 20 {
+						t.Errorf("%d endpoints of the standby are connected while calls wait, want 20", n)
+					}
+				})
+				var p peer.Peer
+				_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Peer(&p))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if waited := time.Since(began); p.Addr.String()[0] != test.to || waited < test.least || waited > test.most {
+					t.Errorf("%v answers after %v, want %c between %v and %v", p.Addr, waited, test.to, test.least, test.most)
+				}
+				failed, tiers := m.calls(cc, 20*time.Millisecond, time.Second)
+				if failed > 0 || len(tiers) != 1 {
+					t.Errorf("then %d calls fail, and the others go to %v", failed, tiers)
+				}
+				if n := m.connected(standby...); n != map[byte]int{'a': 20, 'b': 60}[test.to] {
+					t.Errorf("%d endpoints of the standby are connected, and calls go to %c", n, test.to)
+				}
+			})
+		})
+	}
+}
+
+// An update replaces the priority in use by one whose endpoint does not answer. If the standby is
+// READY, it gets the calls at once. If it is new as well, calls wait for the failover timeout.
+func TestPriorityInUseIsReplaced(t *testing.T) {
+	for name, test := range map[string]struct {
+		priorities []string
+		waiting    time.Duration
+		to         string
+	}{
+		"the standby remains": {[]string{"n", "b"}, 0, "b"},
+		"all are replaced":    {[]string{"n", "o"}, 2 * time.Second, "o"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFleetWith(t, recommended, func(h *fleet) {
+				h.wantCallsTo("before", "a")
+				h.pending = setOf("n0")
+				h.setPriorities(recommended, test.priorities...)
+				waiting := time.Duration(h.countWaiting(5*time.Second)) * 5 * time.Millisecond
+				if waiting > test.waiting+10*time.Millisecond || waiting < test.waiting-10*time.Millisecond {
+					t.Errorf("calls wait for %v, want %v", waiting, test.waiting)
+				}
+				h.wantCallsTo("after", test.to)
+			}, 1, 1)
+		})
+	}
+	t.Run("all are replaced, and the first one is slower", func(t *testing.T) {
+		inFleetWith(t, recommended, func(h *fleet) {
+			h.calls(time.Minute)
+			h.pending = setOf("n0")
+			h.setPriorities(recommended, "n", "o")
+			if n := h.countWaiting(time.Second); n != 200 {
+				t.Errorf("%d of 200 calls wait, want all", n)
+			}
+			h.pending = nil
+			h.settle()
+			h.wantCallsTo("it connects within the failover timeout", "n")
+		}, 1, 1)
 	})
 }

@@ -66,6 +66,7 @@ func coreConfig(given *lbconfig.Priority) core.Config {
 		MinReadyRecovery:      c.MinReadyRecovery,
 		WarmStandby:           int(c.WarmStandby),
 		FastFailover:          c.FastFailover,
+		Overflow:              c.Overflow,
 		FailbackJitter:        time.Duration(c.FailbackJitter),
 		MaxFailbackDelay:      time.Duration(c.MaxFailbackDelay),
 	}

@@ -23,6 +23,7 @@ type shares struct {
 	intakes map[string]*intake
 	inner   bool   // another priority policy with overflow is above
 	wanted  string // the priority below which one more is wanted, or ""
+	offers  bool   // calls are offered to the READY children; before that, they go where A56 says
 }
 
 // connection is what a child's share must know when its connections come back.
@@ -82,12 +83,22 @@ func (p *policy) settleNow() {
 	}
 	p.exitIdleAbove(ready)
 	p.want(ready)
+	p.shares.offers = len(ready) > 0 && (p.shares.offers || !p.awaitsFirst())
 	for _, name := range ready {
 		if p.takesCalls(name) {
 			p.removeLimit(name)
 		}
 	}
 	p.Publish()
+}
+
+// awaitsFirst reports whether calls wait for the first connection of the child that A56 chooses. A
+// standby may be READY sooner, but no call goes there until the failover timer of the chosen child
+// has fired. Otherwise, every program would send some calls to the backup when it starts.
+func (p *policy) awaitsFirst() bool {
+	i := p.shares.intakes[p.chosen]
+	state, _ := p.core.State(p.chosen)
+	return i != nil && !i.wasReady && state == core.Connecting && p.core.HasTime(p.chosen)
 }
 
 // noteConnection records whether a child is READY. It reports whether the child has become READY.
@@ -136,7 +147,7 @@ func (p *policy) updateLast() {
 func (p *policy) noteReturn(name string, ready []string) {
 	i := p.shares.intakes[name]
 	absent := time.Since(i.lostAt)
-	isStart := !i.wasReady && time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout)
+	isStart := !i.wasReady && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
 	i.wasReady = true
 	if name != ready[len(ready)-1] && !isStart {
 		i.with(func(s *share.Share, now time.Duration) { s.Returned(now, absent) })
@@ -175,6 +186,9 @@ func (p *policy) want(ready []string) {
 // takesCalls reports whether calls are offered to a READY child: it is the highest one, or one above
 // it does not take all calls.
 func (p *policy) takesCalls(name string) bool {
+	if !p.shares.offers {
+		return false
+	}
 	for _, above := range p.readyChildren() {
 		if above == name {
 			return true
@@ -192,7 +206,7 @@ func (p *policy) withShares(state balancer.State) balancer.State {
 		return state
 	}
 	ready := p.readyChildren()
-	if !p.config.Overflow || len(ready) == 0 {
+	if !p.config.Overflow || !p.shares.offers {
 		state.Picker = unwrapper{state.Picker}
 		return state
 	}

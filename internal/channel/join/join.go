@@ -37,7 +37,7 @@ type Config struct {
 	Target string
 	// Hide returns a text without the passwords and tokens of the target. It may be nil.
 	Hide func(string) string
-	// Patience limits how long a slow mechanism delays the others. 0 means core.Patience.
+	// Patience limits how long a slow mechanism delays the others. It is at least core.Patience.
 	Patience time.Duration
 	Recorder estats.MetricsRecorder
 	Label    string
@@ -129,10 +129,7 @@ func (j *Join) start() error {
 	for i := range list {
 		list[i] = coreMechanism(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
 	}
-	patience := j.config.Patience
-	if patience <= 0 {
-		patience = core.Patience
-	}
+	patience := max(core.Patience, j.config.Patience)
 	j.calls.Run(func() {
 		j.events.Do(func() {
 			var actions []core.Action

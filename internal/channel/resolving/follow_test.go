@@ -100,23 +100,23 @@ func expect(t *testing.T, take func() string, want string) {
 
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		take, _ := follow(t, "failover:///manual:///east,manual:///west?failoverTimeout=3s")
+		take, _ := follow(t, "failover:///manual:///east,manual:///west?failoverTimeout=12s")
 		east, west := manualSources["east"], manualSources["west"]
 		time.Sleep(time.Second)
 		_ = west.Update(answerOf("10.0.0.2:1"))
 		expect(t, take, "")
-		time.Sleep(2 * time.Second)
-		expect(t, take, "3s: manual:///west=10.0.0.2:1")
+		time.Sleep(11 * time.Second)
+		expect(t, take, "12s: manual:///west=10.0.0.2:1")
 		_ = east.Update(answerOf("10.0.0.1:1"))
-		expect(t, take, "3s: manual:///east=10.0.0.1:1 manual:///west=10.0.0.2:1")
+		expect(t, take, "12s: manual:///east=10.0.0.1:1 manual:///west=10.0.0.2:1")
 		west.Fail(errors.New("gone"))
-		expect(t, take, "3s: manual:///east=10.0.0.1:1 manual:///west=10.0.0.2:1 (gone)")
+		expect(t, take, "12s: manual:///east=10.0.0.1:1 manual:///west=10.0.0.2:1 (gone)")
 		_ = east.Update(answerOf("10.0.0.3:1"))
-		expect(t, take, "3s: manual:///east=10.0.0.3:1 manual:///west=10.0.0.2:1 (gone)")
+		expect(t, take, "12s: manual:///east=10.0.0.3:1 manual:///west=10.0.0.2:1 (gone)")
 		inner := new(manualSource)
 		east.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: inner}})
 		_ = inner.Update(answerOf("10.0.0.4:1"))
-		expect(t, take, "3s: manual:///east/inner=10.0.0.4:1 manual:///west=10.0.0.2:1 (gone)")
+		expect(t, take, "12s: manual:///east/inner=10.0.0.4:1 manual:///west=10.0.0.2:1 (gone)")
 	})
 }
 

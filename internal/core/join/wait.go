@@ -25,8 +25,8 @@ const (
 )
 
 const (
-	// Patience is the default of Config.Patience. It applies to channels without a failover
-	// timeout.
+	// Patience is the usual value of Config.Patience, and the least. It is longer than a failover
+	// timeout may be, because one slow DNS answer must not start a client on its backup.
 	Patience = 10 * time.Second
 	// Hush is the limit of ForStored. It is much shorter than gRPC's limit of 20 s for a connection
 	// attempt, because calls can use the stored answer and should not wait for a server that hangs.

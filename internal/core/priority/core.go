@@ -48,6 +48,9 @@ type Config struct {
 	// most one connection each. FastFailover is false in A56.
 	FastFailover     bool
 	SingleConnection []string
+	// Overflow means that standbys are connected from the start, and not when the priority in use has
+	// become READY. It is false in A56.
+	Overflow bool
 	// FailbackJitter is the upper limit of a random time that is added to each failback delay, so that
 	// not all clients return at the same time.
 	FailbackJitter time.Duration

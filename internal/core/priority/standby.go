@@ -46,8 +46,8 @@ func (c *Core) lastWanted() int {
 	return last
 }
 
-// keepStandbys stops the deactivation timers of the standbys if the priority in use is READY, or if
-// its head start is over. It makes IDLE standbys connect, unless the priority in use is IDLE, too.
+// keepStandbys stops the deactivation timers of the standbys that are needed. It makes IDLE standbys
+// connect, unless the priority in use is IDLE, too.
 //
 // The failover timer of a standby works as in A56: if it fires before calls need the standby, the
 // standby has failed.
@@ -58,7 +58,7 @@ func (c *Core) keepStandbys(inUse int) {
 		if !ok {
 			continue
 		}
-		if state == Ready || c.isStandbyUrgent(inUse, inUse+1+i) {
+		if c.isStandbyNeeded(inUse, inUse+1+i) {
 			c.maybeReactivate(child)
 		}
 		if state != Idle && child.deactivation != running {
@@ -82,20 +82,28 @@ func (c *Core) StandbyDue() []Action {
 		return nil
 	}
 	if name := c.missingStandby(c.currentPriority); name != "" {
-		c.makeChild(name).standby = true
+		inUseIsReady := c.stateOf(c.currentPriority) == Ready
+		c.makeChild(name).standby = inUseIsReady || !c.config.Overflow
 	}
 	return c.takeActions()
 }
 
-// missingStandby returns the name of the next standby to create, or "". Standbys are created when
-// the priority in use is READY, or when its head start is over.
+// missingStandby returns the name of the next standby to create, or "".
 func (c *Core) missingStandby(inUse int) string {
 	for i, childName := range c.standbys(inUse) {
-		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.isStandbyUrgent(inUse, inUse+1+i)) {
+		if _, ok := c.children[childName]; !ok && c.isStandbyNeeded(inUse, inUse+1+i) {
 			return childName
 		}
 	}
 	return ""
+}
+
+// isStandbyNeeded reports whether a standby may be connected. That is so when the priority in use is
+// READY, or when its head start is over. With Config.Overflow, it is so from the start, unless the
+// priority in use is IDLE, because then there are no calls.
+func (c *Core) isStandbyNeeded(inUse, standby int) bool {
+	state := c.stateOf(inUse)
+	return state == Ready || c.config.Overflow && state != Idle || c.isStandbyUrgent(inUse, standby)
 }
 
 func (c *Core) stateOf(priority int) State {
@@ -108,7 +116,7 @@ func (c *Core) Standby(name string) bool {
 		return false
 	}
 	i := slices.Index(c.standbys(c.currentPriority), name)
-	return i >= 0 && (c.stateOf(c.currentPriority) == Ready || c.isStandbyUrgent(c.currentPriority, c.currentPriority+1+i))
+	return i >= 0 && c.isStandbyNeeded(c.currentPriority, c.currentPriority+1+i)
 }
 
 func (c *Core) standbys(inUse int) []string {

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-const recommended = "?warmStandby=1&fastFailover=true&failbackDelay=10s&failbackJitter=20s&maxFailbackDelay=30s&outlierDetection=true"
+const recommended = "?failoverTimeout=2s&overflow=true&warmStandby=1&outlierDetection=true"
 
 // changes is a log handler that counts the failovers and failbacks.
 type changes struct {
