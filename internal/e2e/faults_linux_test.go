@@ -18,8 +18,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// failoverTimeout is the default of gRFC A56. Recommended does not change it.
-const failoverTimeout = 10 * time.Second
+// failoverTimeout is that of Recommended.
+const failoverTimeout = 2 * time.Second
+
+// silence is how long a priority may answer no call before calls go to the next one.
+const silence = 500 * time.Millisecond
 
 // workTime is the duration of a call to the first priority. It is so long that some calls are in
 // flight when the priority fails.
@@ -142,8 +145,8 @@ type fault struct {
 	// maxLost and maxLostSlow limit how many calls to methods in RetryMethods may fail: maxLost with
 	// 20 calls per second, and maxLostSlow with one call per second. -1 means no limit.
 	maxLost, maxLostSlow int
-	// ejected is set if outlier detection ejects the endpoints. Calls that begin after five
-	// failures of each endpoint must then succeed.
+	// ejected is set if outlier detection ejects the endpoints. Of the calls that begin after five
+	// failures of each endpoint, only probes may then fail.
 	ejected bool
 }
 
@@ -195,21 +198,21 @@ var faults = []fault{
 	{name: "GOAWAY: `GracefulStop`", start: startAndBreak(func(s *server) { go s.grpc.GracefulStop() })},
 	{name: "health check says NOT_SERVING", start: startAndBreak(func(s *server) { s.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING) })},
 	{name: "all calls answered with UNAVAILABLE", start: startAndFail(codes.Unavailable), maxLostSlow: 2, ejected: true},
-	{name: "all calls answered with INTERNAL", start: startAndFail(codes.Internal), maxLost: 10, maxLostSlow: 10, ejected: true},
+	{name: "all calls answered with INTERNAL", start: startAndFail(codes.Internal), maxLost: 12, maxLostSlow: 5, ejected: true},
 	{name: "attempts to connect hang", minTime: failoverTimeout, start: func(t *testing.T) (string, func()) {
 		s, listener := startCuttable(t, "near")
 		listener.cut(t)
 		return s.address, nil
 	}},
-	// A stopped process keeps its connections, so only keepalive detects the fault. The kernel
-	// still accepts connections for it, so attempts to reconnect hang.
-	{name: "hung: the process is stopped", start: startAndSignal(syscall.SIGSTOP), minTime: 15 * time.Second, maxLost: -1, maxLostSlow: -1},
-	{name: "hung, and calls have deadlines of 1 s", start: startAndSignal(syscall.SIGSTOP), deadline: time.Second, minTime: time.Second, maxLost: -1, maxLostSlow: -1, ejected: true},
-	{name: "cut off: all packets are lost (Linux)", minTime: 5 * time.Second, maxLost: -1, start: func(t *testing.T) (string, func()) {
+	// A stopped process keeps its connections until keepalive closes them. The kernel still accepts
+	// connections for it, so attempts to reconnect hang.
+	{name: "hung: the process is stopped", start: startAndSignal(syscall.SIGSTOP), minTime: silence, maxLost: -1, maxLostSlow: -1},
+	{name: "hung, and calls have deadlines of 1 s", start: startAndSignal(syscall.SIGSTOP), deadline: time.Second, minTime: silence, maxLost: -1, maxLostSlow: -1, ejected: true},
+	{name: "cut off: all packets are lost (Linux)", minTime: silence, maxLost: -1, start: func(t *testing.T) (string, func()) {
 		s, listener := startCuttable(t, "near")
 		return s.address, func() { listener.cut(t) }
 	}},
-	{name: "cut off, and calls have deadlines of 1 s", deadline: time.Second, minTime: time.Second, maxLost: -1, maxLostSlow: -1, ejected: true, start: func(t *testing.T) (string, func()) {
+	{name: "cut off, and calls have deadlines of 1 s", deadline: time.Second, minTime: silence, maxLost: -1, maxLostSlow: -1, ejected: true, start: func(t *testing.T) (string, func()) {
 		s, listener := startCuttable(t, "near")
 		return s.address, func() { listener.cut(t) }
 	}},

@@ -86,8 +86,9 @@ func (s *limitedServer) serve(lis net.Listener) {
 	}
 }
 
-// A server that answers calls keeps them, however short its connections are. The clients run in
-// parallel, each with one call at a time.
+// A server that answers calls keeps them, however short its connections are. With the recommended
+// options, calls do not wait while its only connection is replaced, but go to the backup. The
+// clients run in parallel, each with one call at a time.
 func TestServersWithShortConnections(t *testing.T) {
 	const clients = 4
 	for _, world := range []struct {
@@ -95,16 +96,17 @@ func TestServersWithShortConnections(t *testing.T) {
 		age      time.Duration
 		interval time.Duration // between two calls of a client; 0 means that each call follows the last one at once
 		calls    int           // of each client
+		atBackup int64         // percent of the calls that may go to the backup
 	}{
-		{requests: 1, calls: 100},
-		{requests: 100, calls: 250},
-		{requests: 1000, calls: 750},
+		{requests: 1, calls: 100, atBackup: 70},
+		{requests: 100, calls: 250, atBackup: 10},
+		{requests: 1000, calls: 750, atBackup: 1},
 		{requests: 1, interval: 100 * time.Millisecond, calls: 50},
-		{requests: 100, interval: 10 * time.Millisecond, calls: 250},
-		{requests: 1000, interval: time.Second * clients / 1500, calls: 750},
-		{age: 300 * time.Millisecond, interval: 20 * time.Millisecond, calls: 250},
-		{age: time.Second, interval: 20 * time.Millisecond, calls: 250},
-		{age: 1500 * time.Millisecond, interval: 20 * time.Millisecond, calls: 250},
+		{requests: 100, interval: 10 * time.Millisecond, calls: 250, atBackup: 1},
+		{requests: 1000, interval: time.Second * clients / 1500, calls: 750, atBackup: 1},
+		{age: 300 * time.Millisecond, interval: 20 * time.Millisecond, calls: 250, atBackup: 1},
+		{age: time.Second, interval: 20 * time.Millisecond, calls: 250, atBackup: 1},
+		{age: 1500 * time.Millisecond, interval: 20 * time.Millisecond, calls: 250, atBackup: 1},
 	} {
 		for _, query := range []string{"", recommended} {
 			name := fmt.Sprintf("requests=%d,age=%v,interval=%v%s", world.requests, world.age, world.interval, query)
@@ -113,8 +115,12 @@ func TestServersWithShortConnections(t *testing.T) {
 					s := &limitedServer{requests: world.requests, age: world.age}
 					failed, atBackup := callBoth(t, s, query, clients, world.calls, world.interval)
 					t.Logf("%d calls on %d connections: %d failed, %d at the backup", clients*world.calls, s.connections.Load(), failed, atBackup)
-					if failed > 0 || atBackup > 0 {
-						t.Errorf("%d calls failed and %d went to the backup, want none", failed, atBackup)
+					most := int64(0)
+					if query != "" {
+						most = int64(clients*world.calls) * world.atBackup / 100
+					}
+					if failed > 0 || atBackup > most {
+						t.Errorf("%d calls failed and %d went to the backup, want none and at most %d", failed, atBackup, most)
 					}
 				})
 			})

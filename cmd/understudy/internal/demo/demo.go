@@ -37,7 +37,7 @@ type Options struct {
 	Out, Progress io.Writer
 }
 
-// Run runs the demo, which takes about half a minute. It stops all processes that it has started,
+// Run runs the demo, which takes about a minute. It stops all processes that it has started,
 // even when ctx ends.
 func Run(ctx context.Context, opts Options) error {
 	started := time.Now()
@@ -103,9 +103,9 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 func dial(target string, configure func(*understudy.Options)) (*grpc.ClientConn, error) {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
-	// Calls return to a higher priority at once, and the channel reconnects to a restored backend
-	// within a second.
-	options.FailbackDelay, options.FailbackJitter, options.MaxFailbackDelay = 0, 0, 0
+	// Calls return to a higher priority soon, and the channel reconnects to a restored backend within
+	// a second.
+	options.Ramp = time.Second
 	options.Keepalive.Timeout = 2 * time.Second
 	configure(&options)
 	return understudy.NewClient(target, options,

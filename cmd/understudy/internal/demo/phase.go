@@ -11,9 +11,10 @@ const measureWindow = 2 * time.Second
 
 const settleLimit = 12 * time.Second
 
-// recoveryLimit limits the time until a priority that answered with errors gets all calls again. It
-// is two intervals of outlier detection, plus a margin for a busy machine.
-const recoveryLimit = 20*time.Second + 5*time.Second
+// recoveryLimit limits the time until a priority that has recovered gets all calls again. Its
+// endpoints are ejected for up to 40 s, and its share grows for 20 s. The rest is a margin for a busy
+// machine.
+const recoveryLimit = 40*time.Second + 20*time.Second + 15*time.Second
 
 // reactionTime is the maximum time until a change affects calls. An edit of the file takes effect
 // within a second.
@@ -38,9 +39,9 @@ var phases = []phase{
 	{name: "steady", act: changeNothing, settle: awaitAllAnswers},
 	{name: "endpoint-killed", act: killOne, settle: awaitReaction},
 	{name: "priority-lost", act: killPriority0, settle: awaitAllAnswers, failsOver: true},
-	{name: "priority-restored", act: restoreAll, settle: awaitAllAnswers},
+	{name: "priority-restored", act: restoreAll, settle: awaitNoOtherAnswers},
 	{name: "weights-changed", act: changeWeights, settle: awaitReaction},
-	// One call in a hundred goes to priority 0 here, to find out whether it has recovered.
+	// Single calls go to priority 0 here, to find out whether it has recovered.
 	{name: "errors", act: breakPriority0, settle: awaitAllAnswers, failsOver: true, maxFailed: 0.02},
 	{name: "errors-over", act: endErrors, settle: awaitNoOtherAnswers},
 }
@@ -116,8 +117,8 @@ func awaitAllAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	return t.awaitAddresses(ctx, n, want)
 }
 
-// awaitNoOtherAnswers waits until only backends that should get calls have answered many calls in a
-// row. Before that, some calls may test whether another priority has recovered.
+// awaitNoOtherAnswers waits until the backends that should get calls, and no others, have answered
+// many calls in a row. Before that, the share of a priority that has recovered grows.
 func awaitNoOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	const streak = 1000
 	want := c.expectedAddresses()

@@ -115,18 +115,21 @@ func (t *traffic) awaitAddresses(ctx context.Context, n int, want []string) erro
 	return nil
 }
 
-// awaitStreak waits until the addresses in want have answered a number of calls in a row, given by
-// length. It ignores the first n calls. If ctx ends first, it returns ctx's error.
+// awaitStreak waits until all addresses in want, and no others, have answered a number of calls in a
+// row, given by length. It ignores the first n calls. If ctx ends first, it returns ctx's error.
 func (t *traffic) awaitStreak(ctx context.Context, n int, want []string, length int) error {
-	for streak := 0; streak < length; {
+	streak, answered := 0, make(map[string]bool)
+	for {
 		calls, callEnded := t.callsAfter(n)
 		n += len(calls)
 		for _, c := range calls {
 			streak++
+			answered[c.address] = true
 			if c.err != nil || !slices.Contains(want, c.address) {
 				streak = 0
+				clear(answered)
 			}
-			if streak == length {
+			if streak >= length && len(answered) == len(want) {
 				return nil
 			}
 		}
@@ -136,5 +139,4 @@ func (t *traffic) awaitStreak(ctx context.Context, n int, want []string, length 
 		case <-callEnded:
 		}
 	}
-	return nil
 }
