@@ -25,6 +25,7 @@ func TestDebugPage(t *testing.T) {
 		defer page.Stop()
 		defer r.Close()
 		defer r.policy.(shell.Watchable).Watch()()
+		synctest.Wait() // a snapshot is taken before the first update
 		change := func(u scenario.Update) {
 			u.Config.RemovedChildRetention = 0
 			state := r.state(u)

@@ -82,8 +82,7 @@ func (c *Core) StandbyDue() []Action {
 		return nil
 	}
 	if name := c.missingStandby(c.currentPriority); name != "" {
-		inUseIsReady := c.stateOf(c.currentPriority) == Ready
-		c.makeChild(name).standby = inUseIsReady || !c.config.Overflow
+		c.makeChild(name).standby = !c.config.Overflow || c.stateOf(c.currentPriority) == Ready
 	}
 	return c.takeActions()
 }

@@ -139,7 +139,7 @@ func (s *Shell) newSnapshot() *Snapshot {
 		child.Name = name
 		snapshot.Children = append(snapshot.Children, child)
 	}
-	if d, ok := s.methods.(Describer); ok {
+	if d, ok := s.methods.(Describer); ok && s.configured {
 		d.Describe(snapshot)
 	}
 	return snapshot
