@@ -46,7 +46,7 @@ marks: ## run WORLDS (1000) of the simulator, which must reach each mark (a quar
 	SIM_MARKS=$(or $(WORLDS),1000) bash .ci/sim $(SEED)
 
 .PHONY: breaks
-breaks: ## break the code with each patch of internal/testing/sim/breaks, which the simulator must find; BREAKS="row-4 status" for some (ten minutes)
+breaks: ## break the code with each patch of internal/testing/sim/breaks, which the simulator must find; BREAKS="standbys status" for some (ten minutes)
 	bash .ci/breaks $(BREAKS)
 
 .PHONY: lint

@@ -52,7 +52,7 @@ func TestAdviceIsAccepted(t *testing.T) {
 		"a:1,,b:2":                              "a:1,b:2",
 		"a:1, b:2":                              "a:1,b:2",
 		" a:1 , b ":                             "a:1,b:443",
-		"a:1,b:2,?minReady=0.5":                 "a:1,b:2?minReady=0.5",
+		"a:1,b:2,?ramp=5s":                      "a:1,b:2?ramp=5s",
 		"localhost:99999":                       example,
 		"a:1,b:65536":                           example,
 		"a:-1":                                  example,

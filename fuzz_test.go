@@ -13,13 +13,13 @@ func FuzzTarget(f *testing.F) {
 	for _, scheme := range options.Schemes() {
 		f.Add(scheme + ":///a.b:1?failoverTimeout=3s")
 		f.Add("failover:///a:1," + scheme + ":%2F%2Fh:1%2Fa.b%3Frefresh=2s%26authority=x?zone=z&prefer=zone")
-		f.Add(scheme + "://h:1/a.b?minReady=2")
+		f.Add(scheme + "://h:1/a.b?ramp=2")
 	}
 	for _, seed := range []string{"a:1,b:2", "a:1?pickFirst=true", "dns:///a,unix:/b,passthrough:///c", "xds:///a", "a,failover:%2F%2F%2Fb%2Cc", ":", "", "%", "a?b", "é,\n"} {
 		f.Add(seed)
 	}
 	f.Add("a:1" + strings.Repeat(`"`, 2000) + "\x00")
-	for _, seed := range []string{"a,b:2,", "[::1%lo]:1,b", "unix:/a,dns:b?minReady=1", "srv:///a,srv:///b", "failover:///a:1?refresh=5s,b:2", "/a?b", "a:99999", "a@b:1/c"} {
+	for _, seed := range []string{"a,b:2,", "[::1%lo]:1,b", "unix:/a,dns:b?ramp=1s", "srv:///a,srv:///b", "failover:///a:1?refresh=5s,b:2", "/a?b", "a:99999", "a@b:1/c"} {
 		f.Add(seed)
 	}
 	builders := options.Builders(Options{}.program())

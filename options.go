@@ -20,34 +20,18 @@ type Options struct {
 	// FailoverTimeout is how long a priority may take to connect before the next one is used. It
 	// must not be negative; 0 means the default, 10 s. Source: gRFC A56.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must have been READY again before calls return to it.
-	// From 0 to 24 h; the default is 0: calls return immediately (gRFC A56). Source: Understudy.
-	FailbackDelay time.Duration
-	// FailbackJitter is a window: each client adds a random share of it to each failback delay, so
-	// that the clients of a fleet do not all return at the same time. From 0 to 24 h; the default
-	// is 0: no jitter. Source: Understudy.
-	FailbackJitter time.Duration
-	// MaxFailbackDelay is the limit up to which FailbackDelay doubles while a priority keeps
-	// failing. 0, or from FailbackDelay to 24 h; the default is 0: the delay does not grow. Source:
-	// Understudy.
-	MaxFailbackDelay time.Duration
 	// WarmStandby is how many of the priorities below the one in use are connected in advance. If a
 	// priority has more than 20 endpoints, only 20 of them are connected, or one of each locality
 	// if there are more localities than that. From 0 to 128; the default is 0: none (gRFC A56).
 	// Source: Understudy.
 	WarmStandby int
-	// FastFailover sends calls to a lower READY priority while a priority that lost all its
-	// connections reconnects. It applies to priorities that can have at least two connections. The
-	// default is false: calls wait up to FailoverTimeout for the priority to reconnect (gRFC A56).
-	// Source: Understudy.
-	FastFailover bool
 	// Overflow gives each priority the share of the calls that it can carry. If a priority is full,
 	// slow, silent or failing, some or all of its calls go to the next one that is READY. Calls that
 	// no priority can carry fail at once with RESOURCE_EXHAUSTED, "shed: every priority is full". A
-	// priority that recovers gets probes, and then a share that grows: see Ramp. FailbackDelay,
-	// FailbackJitter, MaxFailbackDelay, FastFailover, MinReady and MinReadyRecovery then have no
-	// effect. Calls need deadlines, as for OutlierDetection. The default is false: all calls go to the
-	// highest priority that is READY (gRFC A56). Source: Understudy.
+	// priority that recovers gets probes, and then a share that grows: see Ramp. Standbys are connected
+	// from the start, and only priorities that are READY take calls if there are any. Calls need
+	// deadlines, as for OutlierDetection. The default is false: all calls go to the highest priority
+	// that is READY or still has time to connect (gRFC A56). Source: Understudy.
 	Overflow bool
 	// Ramp is the time in which the share of a priority that recovers doubles from 1/16 to 1, if it
 	// carries that. Servers with cold caches need minutes. It needs Overflow. From 1 s to 1 h; 0 means
@@ -60,13 +44,6 @@ type Options struct {
 	// PickFirst sends the calls of each locality to the first endpoint that connects, in the order
 	// given. The default is false: all endpoints get calls, by weight. Source: gRFC A62.
 	PickFirst bool
-	// MinReady is the share of a priority's weight that must be READY. Below it, calls go to the
-	// next priority that has this share. From 0 to 1; the default is 0: a priority is used while
-	// any of its endpoints is READY (gRFC A56). Source: Understudy.
-	MinReady float64
-	// MinReadyRecovery is the READY share of a priority at which calls return to it. 0, or from
-	// MinReady to 1; the default is 0: the same as MinReady. Source: Understudy.
-	MinReadyRecovery float64
 	// OutlierDetection temporarily ejects endpoints whose calls fail, and avoids priorities whose
 	// endpoints are all ejected. The default is AsClusterSays, which ejects nothing for targets
 	// without Envoy clusters. On and PickFirst exclude each other. Calls need deadlines: a call
@@ -198,9 +175,9 @@ type RetryThrottling struct {
 // enable retries of any method: set RetryMethods to the methods that are safe to retry.
 func Recommended() Options {
 	return Options{
-		Overflow:          true,
 		FailoverTimeout:   2 * time.Second,
 		WarmStandby:       1,
+		Overflow:          true,
 		OutlierDetection:  On,
 		Refresh:           30 * time.Second,
 		RetryThrottling:   RetryThrottling{MaxTokens: 100, TokenRatio: 0.1},

@@ -23,8 +23,6 @@ func TestTargetOverridesProgramOption(t *testing.T) {
 		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, outlierDetectionOn, "pickFirst in the target disables outlierDetection in the program, because they exclude each other"},
 		{"x:///y?outlierDetection=true", given.Set("PickFirst", true), outlierDetectionOn, `understudy_pick_first`, "outlierDetection in the target disables pickFirst in the program"},
 		{"x:///y?pickFirst=true", given.Set("SlowStart", time.Minute), `understudy_pick_first`, "slowStart", "pickFirst in the target disables slowStart in the program"},
-		{"x:///y?failbackDelay=1m", given.Set("MaxFailbackDelay", 30*time.Second), `"failbackDelay":"60s"`, "maxFailbackDelay", "failbackDelay in the target disables maxFailbackDelay in the program"},
-		{"x:///y?minReady=0.9", given.MinReady(0.6, 0.8), `"minReady":0.9}`, "minReadyRecovery", "minReady in the target disables minReadyRecovery in the program"},
 	} {
 		s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
 		b, before := newSourceBuilder(s, test.opt), logged.Count(test.note)

@@ -30,28 +30,25 @@ const outlierDetectionOn = `"understudy_outlier_detection":{"interval":"10s","ba
 
 func TestPolicyConfig(t *testing.T) {
 	options := []given.Option{
-		given.Set("FailoverTimeout", 3*time.Second), given.Set("FailbackDelay", time.Minute), given.Set("SlowStart", 30*time.Second),
+		given.Set("FailoverTimeout", 3*time.Second), given.Set("Ramp", time.Minute), given.Set("SlowStart", 30*time.Second),
 	}
-	failback := []given.Option{
-		given.Set("WarmStandby", 2), given.Set("FastFailover", true), given.Set("FailbackDelay", 10*time.Second),
-		given.Set("FailbackJitter", 20*time.Second), given.Set("MaxFailbackDelay", 30*time.Second),
+	standbys := []given.Option{
+		given.Set("WarmStandby", 2), given.Set("Overflow", true), given.Set("Ramp", 10*time.Second),
 	}
 	for _, test := range []struct {
 		target string
 		opts   []given.Option
 		want   []string
 	}{
-		{"x:///y", nil, []string{`"failoverTimeout":"10s"`, `"failbackDelay":"0s"`, `[{"understudy_weighted_round_robin":{"startPoint":"random"}}]`}},
-		{"x:///y", options, []string{`"failoverTimeout":"3s"`, `"failbackDelay":"60s"`, `"slowStart":{"window":"30s"`}},
-		{"x:///y?failoverTimeout=1500ms&failbackDelay=0s&slowStart=1m", options, []string{`"failoverTimeout":"1.500s"`, `"failbackDelay":"0s"`, `"slowStart":{"window":"60s"`}},
+		{"x:///y", nil, []string{`"failoverTimeout":"10s"`, `[{"understudy_weighted_round_robin":{"startPoint":"random"}}]`}},
+		{"x:///y", options, []string{`"failoverTimeout":"3s"`, `"ramp":"60s"`, `"slowStart":{"window":"30s"`}},
+		{"x:///y?failoverTimeout=1500ms&ramp=2s&slowStart=1m", options, []string{`"failoverTimeout":"1.500s"`, `"ramp":"2s"`, `"slowStart":{"window":"60s"`}},
 		{"x:///y?slowStart=0s", options, []string{`"failoverTimeout":"3s"`, `{"startPoint":"random"}`}},
 		{"x:///y?pickFirst=true", nil, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
 		{"x:///y", []given.Option{given.Set("PickFirst", true)}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
-		{"x:///y?minReady=0.6", nil, []string{`"failbackDelay":"0s","minReady":0.6}`}},
-		{"x:///y?minReadyRecovery=0.9", []given.Option{given.MinReady(0.6, 0.8)}, []string{`"minReady":0.6,"minReadyRecovery":0.9}`}},
-		{"x:///y?warmStandby=1&fastFailover=true&failbackJitter=20s&maxFailbackDelay=30s", nil, []string{`"failbackDelay":"0s","warmStandby":1,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
-		{"x:///y", failback, []string{`"failbackDelay":"10s","warmStandby":2,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
-		{"x:///y?warmStandby=0&fastFailover=false&failbackJitter=0s&maxFailbackDelay=0s", failback, []string{`"failbackDelay":"10s"}`}},
+		{"x:///y?warmStandby=1&overflow=true&ramp=20s", nil, []string{`"warmStandby":1,"overflow":true,"ramp":"20s"}`}},
+		{"x:///y", standbys, []string{`"warmStandby":2,"overflow":true,"ramp":"10s"}`}},
+		{"x:///y?warmStandby=0&overflow=false", standbys, []string{`"ramp":"10s"}`}},
 		{"x:///y", nil, []string{`"reportEmptied":false,"childPolicy":[{"understudy_drop"`}},
 		{"x:///y?outlierDetection=true", nil, []string{outlierDetectionOn}},
 		{"x:///y", []given.Option{given.Set("OutlierDetection", true)}, []string{outlierDetectionOn}},
@@ -69,7 +66,7 @@ func TestPolicyConfig(t *testing.T) {
 }
 
 func TestInvalidOptions(t *testing.T) {
-	const parameterNames = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
+	const parameterNames = "want one of authority, failoverTimeout, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
 	parse := func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		t.Parameter("shelf")
 		return []discovery.Mechanism{{Source: &fakeSource{}}}, nil
@@ -82,15 +79,13 @@ func TestInvalidOptions(t *testing.T) {
 		{"failovertimeout=1s", nil, `target "x:///y?failovertimeout=1s" has the unknown parameter "failovertimeout" (in a name, ? is written %3F), ` + parameterNames},
 		{"failoverTimeout=1", nil, `failoverTimeout: "1" given, want a duration such as 10s`},
 		{"failoverTimeout=0s", nil, "failoverTimeout: 0s given, want a duration such as 10s, of more than 0s"},
-		{"failbackDelay=-1s", nil, "failbackDelay: -1s given, want a duration such as 10s, from 0s to 24h0m0s"},
-		{"failbackDelay=25h", nil, "failbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
+		{"ramp=-1s", nil, "ramp: -1s given, want a duration such as 10s, from 1s to 1h0m0s"},
+		{"ramp=25h", nil, "ramp: 25h0m0s given, want a duration such as 10s, from 1s to 1h0m0s"},
 		{"warmStandby=some", nil, `warmStandby: "some" given, want a whole number such as 1`},
 		{"warmStandby=-1", nil, "warmStandby: -1 given, want 0 to 128"},
 		{"", given.Set("WarmStandby", 129), "warmStandby: 129 given, want 0 to 128"},
-		{"fastFailover=1s", nil, `fastFailover: "1s" given, want true or false`},
-		{"failbackJitter=-1s", nil, "failbackJitter: -1s given, want a duration such as 10s, from 0s to 24h0m0s"},
-		{"", given.Set("MaxFailbackDelay", 25*time.Hour), "maxFailbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
-		{"failbackDelay=1m&maxFailbackDelay=30s", nil, "maxFailbackDelay: 30s given, want 0s, or failbackDelay, 1m0s, and more"},
+		{"overflow=1s", nil, `overflow: "1s" given, want true or false`},
+		{"", given.Set("Ramp", 25*time.Hour), "ramp: 25h0m0s given, want a duration such as 10s, from 1s to 1h0m0s"},
 		{"slowStart=soon", nil, `slowStart: "soon" given, want a duration such as 10s`},
 		{"pickFirst=yes", nil, `pickFirst: "yes" given, want true or false`},
 		{"authority=a&authority=b", nil, "must have exactly one value for authority"},
@@ -99,10 +94,6 @@ func TestInvalidOptions(t *testing.T) {
 		{"shelf=a;b", nil, "has a query that does not parse"},
 		{"", given.Set("FailoverTimeout", -1), "failoverTimeout: -1ns given, want a duration such as 10s, of more than 0s"},
 		{"", given.Set("SlowStart", -time.Second), "slowStart: -1s given"},
-		{"minReady=most", nil, `minReady: "most" given, want a number from 0 to 1, such as 0.6`},
-		{"minReady=1.5", nil, "minReady: 1.5 given, want a number from 0 to 1"},
-		{"minReady=NaN", nil, "minReady: NaN given, want a number from 0 to 1"},
-		{"", given.MinReady(0.6, 0.5), "minReadyRecovery: 0.5 given, want 0, or minReady, 0.6, and more"},
 		{"outlierDetection=on", nil, `outlierDetection: "on" given, want true or false`},
 		{"pickFirst=true&outlierDetection=true", nil, "outlierDetection: given together with pickFirst, want one of them: one pick_first"},
 		{"", given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`), "loadBalancingConfig is set by the resolver"},
@@ -188,7 +179,7 @@ func TestInvalidMechanisms(t *testing.T) {
 }
 
 func TestSourceCannotReadCommonParameter(t *testing.T) {
-	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
+	for name, want := range map[string]string{"authority": "authority", "ramp": "ramp", "refresh": "refresh", "shelf": ""} {
 		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 			t.Parameter(name)
 			return []discovery.Mechanism{{Source: &fakeSource{}}}, nil

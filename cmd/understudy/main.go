@@ -146,9 +146,9 @@ return errors, and change weights. "understudy watch" shows the same in a termin
 
 const explainExamples = `  understudy explain endpoints.yaml
   understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
-  understudy explain endpoints.yaml --down priority:0 --option minReady=0.6 -o json
+  understudy explain endpoints.yaml --down priority:0 --option warmStandby=1 -o json
   understudy explain clusters.yaml --cluster shop --down cluster:shop-eu
-  understudy explain 'srv:///payments.example.com?minReady=0.6'
+  understudy explain 'srv:///payments.example.com?warmStandby=1'
   understudy explain --context staging kubernetes:///checkout.shop:grpc
   understudy explain --rbac=storefront kubernetes:///checkout.shop:grpc | kubectl apply -f -
   understudy explain endpoints.yaml --zone us-east-1a --option prefer=zone

@@ -34,7 +34,7 @@ func TestParameters(t *testing.T) {
 	if got := countCalls("pickFirst=true", "first"); got["first"] != 100 {
 		t.Errorf("with pickFirst calls went to %v, want the first alone", got)
 	}
-	if got := countCalls("pickFirst=false&failoverTimeout=5s&failbackDelay=1s&slowStart=10ms", "first", "second"); got["first"] == 0 || got["second"] == 0 {
+	if got := countCalls("pickFirst=false&failoverTimeout=5s&ramp=9s&slowStart=10ms", "first", "second"); got["first"] == 0 || got["second"] == 0 {
 		t.Errorf("without it calls went to %v, want both", got)
 	}
 }

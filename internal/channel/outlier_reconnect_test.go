@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
 func (h *fleet) reconnect(endpoint string) {
@@ -113,7 +112,7 @@ func TestPriorityWithShortConnectionsRecovers(t *testing.T) {
 }
 
 // The only endpoint of the first priority is ejected, works again, and then has no connection for
-// an hour. Twenty seconds after it has reconnected, the priority has nearly all its calls again.
+// an hour. Half a minute after it has reconnected, the priority has nearly all its calls again.
 func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.failing["a0"] = true
@@ -123,7 +122,7 @@ func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Hour)
 		h.reconnect("a0")
-		h.calls(20 * time.Second)
+		h.calls(30 * time.Second)
 		if counts, _ := h.calls(time.Second); counts["b"] > 10 {
 			t.Errorf("calls %v, want nearly all in a", counts)
 		}
@@ -134,7 +133,7 @@ func TestEjectedPriorityReconnectsAfterAnHour(t *testing.T) {
 // whether the failed calls or the closed connection are reported first.
 func TestKeepaliveFailureCausesFailover(t *testing.T) {
 	for first, callsFirst := range map[string]bool{"the calls": true, "the connection": false} {
-		inFleetWith(t, topology.Settings{OutlierDetection: true, WarmStandby: 1}, func(h *fleet) {
+		inFleetWith(t, recommended, func(h *fleet) {
 			var calls []func(balancer.DoneInfo)
 			for range 10 {
 				_, done := h.startCall()

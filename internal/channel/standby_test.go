@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
+const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&overflow=true"
 
 func TestLargeStandbyIsPartlyConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -62,6 +62,7 @@ func TestLargeStandbyConnectsAfterFailover(t *testing.T) {
 			t.Errorf("400 calls went to %d endpoints, want 200", len(seen))
 		}
 		m.setDown(false, "a0", "a1")
+		m.calls(cc, 50*time.Millisecond, time.Minute)
 		time.Sleep(14 * time.Minute)
 		if got, err := m.call(cc); err != nil || got[0] != 'a' || m.connected(all...) != 200 {
 			t.Errorf("a call went to %q, %v, with %d endpoints of the standby connected, want a and 200", got, err, m.connected(all...))

@@ -151,7 +151,7 @@ func TestAllocationsPerAnswer(t *testing.T) {
 	}
 }
 
-var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: true, FastFailover: true}}
+var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: true, Overflow: true}}
 
 func BenchmarkAnswer(b *testing.B) {
 	const n = 10_000

@@ -218,37 +218,3 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 		t.Errorf("%.0f %% of the calls failed, want about a quarter; %s", 100*share, summary(calls))
 	}
 }
-
-// A priority loses half of its endpoints, which is less than MinReady. Calls move to the next
-// priority when it is connected, and return after the repair. Only calls to the lost endpoint fail.
-func TestPriorityLosesHalfWithMinReady(t *testing.T) {
-	t.Parallel()
-	near, far := startGroup(t, "near", 2), startGroup(t, "far", 2)
-	for _, r := range far.relays {
-		r.Cut()
-	}
-	f := startFlow(t, dialPriorities(t, []given.Option{given.MinReady(0.6, 0)}, near, far), callTimeout)
-	f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
-	stopped := near.servers[1]
-	stopped.grpc.Stop()
-	f.awaitConsecutive(t, "were answered by the rest of the first priority", answeredBy("near"))
-	for _, r := range far.relays {
-		r.Mend()
-	}
-	failover := f.awaitConsecutive(t, "were answered by the next priority", answeredBy("far"))
-	startServerOn(t, "near", stopped.address, nil)
-	failback := f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
-	calls, _ := f.since(0)
-	failed, slowest := 0, time.Duration(0)
-	for _, c := range calls {
-		switch elapsed := c.end.Sub(c.begin); {
-		case c.err == nil:
-			slowest = max(slowest, elapsed)
-		case c.peer == near.relays[1].Address:
-			failed++
-		default:
-			t.Errorf("a call at %q ended with %v after %v", c.peer, c.err, elapsed)
-		}
-	}
-	t.Logf("%d calls failed at the lost endpoint, the slowest other took %v; failover after %v, failback after %v; %s", failed, slowest, failover, failback, summary(calls))
-}

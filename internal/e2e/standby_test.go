@@ -26,7 +26,7 @@ const (
 	maxTime      = 8 * time.Second
 )
 
-// With a warm standby and FastFailover, the next priority answers as soon as the last connection is
+// With a warm standby and Overflow, the next priority answers as soon as the last connection is
 // lost, whether attempts to reconnect are refused or hang.
 func TestWarmStandbyAnswersImmediately(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func measureFailover(t *testing.T, hangs bool) time.Duration {
 	cc := dialPrioritiesWith(t, []grpc.DialOption{
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})), grpc.WithContextDialer(d.dial),
 		grpc.WithStatsHandler(&firstConnections{near: near, connected: connected}),
-		given.Dial(given.Set("Authority", "tiers.test"), given.Set("WarmStandby", 1), given.Set("FastFailover", true)),
+		given.Dial(given.Set("Authority", "tiers.test"), given.Set("WarmStandby", 1), given.Set("Overflow", true)),
 	}, near, far)
 	answered := make(chan time.Time, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), eventTimeout)

@@ -164,7 +164,7 @@ func TestPageShowsWhatPriorityWaitsFor(t *testing.T) {
 
 func TestPageShowsWhyReadyPriorityIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSource{reachable: map[string]bool{"a": true, "c": true}, query: "?minReady=0.6"}
+		s := &fakeSource{reachable: map[string]bool{"a": true, "c": true}, query: "?ramp=9s"}
 		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/b", "b", 3), newEndpoint(1, "eu-west", "c", 1))
 		c, page := channel(t)
 		want := "p0 us-east/a, us-east/b: 25 % of its weight is READY, want 60 %"

@@ -19,7 +19,7 @@ func unhealthy(e flat.Endpoint) flat.Endpoint {
 // The unhealthy endpoints of the first priority become healthy. Calls must use the second priority
 // until one of these endpoints is connected.
 func TestCallsStayWhileHigherPriorityConnects(t *testing.T) {
-	for _, query := range []string{"", "?failbackDelay=30s"} {
+	for _, query := range []string{"", "?ramp=30s"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeSource{reachable: map[string]bool{"b": true}, query: query}
 			near, far := newEndpoint(0, "us-east/a", "hang", 1), newEndpoint(1, "eu-west", "b", 1)

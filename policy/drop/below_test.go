@@ -89,7 +89,7 @@ func TestLabelsOfDroppedCalls(t *testing.T) {
 // A category with 0 requests per million must never drop a call. There are ten million draws, so
 // that a single wrong number would drop about ten calls.
 func TestNothingIsDroppedByZero(t *testing.T) {
-	p := &picker{child: halfReadyPicker{shell.Queue}, categories: make([]lbconfig.DropCategory, 20), labels: labelsOf("", stateattr.Labels{}, make([]lbconfig.DropCategory, 20)), recorder: &lbtest.Recorder{}}
+	p := &picker{child: shell.Queue, categories: make([]lbconfig.DropCategory, 20), labels: labelsOf("", stateattr.Labels{}, make([]lbconfig.DropCategory, 20)), recorder: &lbtest.Recorder{}}
 	for range 500_000 {
 		if _, err := p.Pick(balancer.PickInfo{}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
 			t.Fatalf("a call gets %v, want the result of the child", err)

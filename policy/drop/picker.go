@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
 )
@@ -40,9 +39,6 @@ type picker struct {
 	target     string
 	labels     []tally.Labels
 }
-
-// Tier returns the Tier of the child's picker.
-func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
 // Pick drops the call or passes it to the child's picker. A dropped call fails with a status error,
 // which also ends wait-for-ready calls (gRFC A27, "EDS").

@@ -4,8 +4,6 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc/balancer"
-
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // calls counts the calls on one connection, and reports their first response to the core. When the
@@ -87,5 +85,3 @@ func (c *countedPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error
 	}
 	return result, nil
 }
-
-func (c *countedPicker) Tier() shell.Tier { return shell.TierOf(c.picker) }

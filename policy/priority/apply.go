@@ -3,7 +3,6 @@ package priority
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
@@ -16,10 +15,8 @@ import (
 const (
 	failoverTimer = iota
 	deactivationTimer
-	failbackTimer
-	steadyTimer
 	limitTimer
-	headStartTimer
+	lostTimer
 )
 
 func (p *policy) handle(child string, actions []core.Action) {
@@ -50,7 +47,6 @@ func (p *policy) apply(actions []core.Action) {
 			p.Event(func() { p.apply(p.core.StandbyDue()) })
 		case core.Destroy:
 			delete(p.children, a.Child)
-			delete(p.trials, a.Child)
 			delete(p.shares.intakes, a.Child)
 			p.updateStatus(a.Child)
 			c.Close()
@@ -92,21 +88,6 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 		})
 	case core.StopDeactivation:
 		c.StopTimer(deactivationTimer)
-	case core.StartFailback:
-		delay := a.After + time.Duration(p.random()*float64(a.Jitter))
-		p.setFailbackDelay(a.Child, delay)
-		c.StartTimer(failbackTimer, delay, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
-	case core.StopFailback:
-		p.setFailbackDelay(a.Child, 0)
-		c.StopTimer(failbackTimer)
-	case core.StartSteady:
-		c.StartTimer(steadyTimer, a.After, func() { p.apply(p.core.SteadyTimerFired(a.Child)) })
-	case core.StopSteady:
-		c.StopTimer(steadyTimer)
-	case core.StartHeadStart:
-		c.StartTimer(headStartTimer, a.After, func() { p.apply(p.core.HeadStartTimerFired(a.Child)) })
-	case core.StopHeadStart:
-		c.StopTimer(headStartTimer)
 	}
 }
 
@@ -115,11 +96,10 @@ func (p *policy) setPublished(name string, state balancer.State) {
 		state = p.withReasons(name, state)
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
-		p.trials[p.chosen] = newTrials()
 		p.scheduleLimit(p.chosen)
 	}
 	p.removeLimit(name)
-	p.chosen, p.published = name, p.withTrials(state)
+	p.chosen, p.published = name, state
 	p.Publish()
 }
 

@@ -14,13 +14,7 @@
 //	    "failoverTimeout": "10s",
 //	    "childRetention": "15m",
 //	    "removedChildRetention": "15m",
-//	    "failbackDelay": "0s",
-//	    "minReady": 0.6,
-//	    "minReadyRecovery": 0.8,
 //	    "warmStandby": 1,
-//	    "fastFailover": true,
-//	    "failbackJitter": "20s",
-//	    "maxFailbackDelay": "30s",
 //	    "overflow": false,
 //	    "ramp": "8s"
 //	}}
@@ -34,13 +28,7 @@
 //	failoverTimeout                            duration          "10s"     more than "0s"                A56; a field of our own
 //	childRetention                             duration          "15m"     "0s" and more                 A56; a field of our own
 //	removedChildRetention                      duration          "15m"     "0s" and more                 A56; a field of our own
-//	failbackDelay                              duration          "0s"      "0s" to "24h"                 our own
-//	minReady                                   number            0         0 to 1                        our own
-//	minReadyRecovery                           number            0         0, or minReady to 1           our own
 //	warmStandby                                number            0         0 to 128                      our own
-//	fastFailover                               bool              false     false, true                   our own
-//	failbackJitter                             duration          "0s"      "0s" to "24h"                 our own
-//	maxFailbackDelay                           duration          "0s"      "0s", or failbackDelay to "24h"  our own
 //	overflow                                   bool              false     false, true                   our own
 //	ramp                                       duration          "0s"      "0s", or "1s" to "1h"         our own
 //
@@ -49,26 +37,17 @@
 // fail with an error. ignoreReresolutionRequests drops the child's requests for re-resolution.
 // failoverTimeout is how long a child may try to connect before the next priority is used.
 // childRetention is how long a child is kept while a higher one is in use. removedChildRetention is
-// how long a child that is no longer configured is kept. failbackDelay is how long a child must
-// have been READY before it takes over from a lower child that is READY.
-//
-// minReady is the share of a child's weight that must be READY. A child with a smaller share is
-// used only if no lower one is better, until its share reaches minReadyRecovery. warmStandby is how
-// many priorities below the one in use are connected before they are needed. With fastFailover,
-// calls do not wait for a child that has lost its connections while a lower one is READY. This does
-// not apply to children that can hold only one connection. failbackJitter is the window from which
-// a random time is added to each failback delay. The failback delay of a child that fails
-// repeatedly doubles each time, up to maxFailbackDelay; "0s" disables this.
+// how long a child that is no longer configured is kept. warmStandby is how many priorities below
+// the one in use are connected before they are needed.
 //
 // With overflow, a child takes the share of the calls that it can carry, and the next READY one gets
-// the others; see internal/core/share. The options that it replaces then have no effect: the
-// failback ones, minReady and fastFailover. ramp is the time in which the share of a child that
-// recovers doubles up to 1; "0s" means 8 s.
+// the others; see internal/core/share. Calls then do not wait for a child that reconnects while a
+// lower one is READY, and standbys are connected from the start. ramp is the time in which the share
+// of a child that recovers doubles up to 1; "0s" means 8 s.
 //
 // sourcePriorities lists, for each entry of priorities, the number of its priority at the source.
 // Entries with the same number are groups of the same priority at different distances from the
-// client: warmStandby counts numbers, and if the first group is not READY within a second, the
-// other groups are started, so that they do not wait for each other's failoverTimeout.
+// client: warmStandby counts numbers.
 //
 // Durations are strings in seconds such as "0.25s", or in Go's format such as "15m". The first
 // registered policy of a list is used. Unknown fields are ignored, and logged once with a list of

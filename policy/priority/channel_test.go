@@ -219,7 +219,7 @@ func TestGRPCGoChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")
 		c := n.newChannel()
-		config := `{"children": {"p0": {"config": [{"round_robin": {}}]}, "p1": {"config": [{"pick_first": {}}]}}, "priorities": %s, "failbackDelay": "%ds"}`
+		config := `{"children": {"p0": {"config": [{"round_robin": {}}]}, "p1": {"config": [{"pick_first": {}}]}}, "priorities": %s, "childRetention": "%ds"}`
 		var workers sync.WaitGroup
 		repeat := func(every time.Duration, f func(i int)) {
 			workers.Go(func() {

@@ -22,8 +22,8 @@ func TestParseConfigDefaults(t *testing.T) {
 	if len(c.Children) != 0 || len(c.Priorities) != 0 {
 		t.Errorf("config = %+v, want no children", c)
 	}
-	got := []lbconfig.Duration{c.FailoverTimeout, c.ChildRetention, c.RemovedChildRetention, c.FailbackDelay}
-	want := []lbconfig.Duration{lbconfig.Duration(10 * time.Second), lbconfig.Duration(15 * time.Minute), lbconfig.Duration(15 * time.Minute), 0}
+	got := []lbconfig.Duration{c.FailoverTimeout, c.ChildRetention, c.RemovedChildRetention}
+	want := []lbconfig.Duration{lbconfig.Duration(10 * time.Second), lbconfig.Duration(15 * time.Minute), lbconfig.Duration(15 * time.Minute)}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("durations = %v, want %v", got, want)
 	}
@@ -31,7 +31,7 @@ func TestParseConfigDefaults(t *testing.T) {
 
 func TestParseConfig(t *testing.T) {
 	c := parse(`{"children": {"a": ` + stub + `, "b": {"config": [{"priority_test_stub": {"id": "y"}}], "ignoreReresolutionRequests": true, "new": 1}, "spare": ` + stub + `},
-		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "childRetention": "0s", "removedChildRetention": "60s", "failbackDelay": "30s", "new": {}}`)
+		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "childRetention": "0s", "removedChildRetention": "60s", "ramp": "30s", "new": {}}`)
 	if got := c.Children["a"].Config; got.Name() != "priority_test_stub" || got.Config.(*lbtest.StubConfig).ID != "x" {
 		t.Errorf("child a has %s with %+v", got.Name(), got.Config)
 	}
@@ -42,7 +42,7 @@ func TestParseConfig(t *testing.T) {
 		t.Errorf("priorities = %q", c.Priorities)
 	}
 	core := coreConfig(c)
-	if core.FailoverTimeout != 2500*time.Millisecond || core.ChildRetention != 0 || core.RemovedChildRetention != time.Minute || core.FailbackDelay != 30*time.Second || len(core.Children) != 3 {
+	if core.FailoverTimeout != 2500*time.Millisecond || core.ChildRetention != 0 || core.RemovedChildRetention != time.Minute || len(core.Children) != 3 {
 		t.Errorf("the core's configuration is %+v", core)
 	}
 }
@@ -51,9 +51,9 @@ func TestParseConfig(t *testing.T) {
 // same.
 func TestConfigSurvivesRoundTrips(t *testing.T) {
 	first, last := lbtest.CheckRoundTrips(t, newBuilder(Name), `{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
-		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "failbackDelay": "30s"}`)
+		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "ramp": "30s"}`)
 	want, got := first.(*lbconfig.Priority), last.(*lbconfig.Priority)
-	if !reflect.DeepEqual(got.Priorities, want.Priorities) || got.FailoverTimeout != want.FailoverTimeout || got.FailbackDelay != want.FailbackDelay || len(got.Children) != 2 {
+	if !reflect.DeepEqual(got.Priorities, want.Priorities) || got.FailoverTimeout != want.FailoverTimeout || got.Ramp != want.Ramp || len(got.Children) != 2 {
 		t.Errorf("after 8 round trips: %+v, want %+v", got, want)
 	}
 	for name, child := range want.Children {
@@ -92,17 +92,11 @@ func TestParseConfigNamesTheField(t *testing.T) {
 		`{"removedChildRetention": {}}`:                                                                      `removedChildRetention: {} given`,
 		`{"warmStandby": -1}`:                                                                                `warmStandby: -1 given, want a whole number from 0`,
 		`{"warmStandby": 129}`:                                                                               `warmStandby: 129 given, want 0 to 128`,
-		`{"fastFailover": 1}`:                                                                                `fastFailover: 1 given, want true or false`,
-		`{"failbackJitter": "-1s"}`:                                                                          `failbackJitter: "-1s" given, want a duration such as "10s" that is not negative`,
-		`{"failbackJitter": "25h"}`:                                                                          `failbackJitter: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s`,
-		`{"failbackDelay": "25h"}`:                                                                           `failbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s`,
-		`{"failbackDelay": "10s", "maxFailbackDelay": "9s"}`:                                                 `maxFailbackDelay: 9s given, want 0s, or failbackDelay, 10s, and more`,
-		`{"failbackDelay": "9999999999999999999h"}`:                                                          `failbackDelay: "9999999999999999999h" given`,
 	})
 }
 
 func FuzzParseConfig(f *testing.F) {
-	f.Add(`{"children": {"a": ` + stub + `}, "priorities": ["a"], "failbackDelay": "0.000000001s"}`)
+	f.Add(`{"children": {"a": ` + stub + `}, "priorities": ["a"], "childRetention": "0.000000001s"}`)
 	f.Add(`{"priorities": [], "children": null, "childRetention": "292y"}`)
 	f.Fuzz(func(t *testing.T, raw string) {
 		c, err := parseConfig([]byte(raw))

@@ -8,22 +8,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// singleConnection returns the children that have at most one connection. When a server closes
-// this connection gracefully, the child has no connection until it has reconnected. This must not
-// cause a fast failover.
-func (p *policy) singleConnection() []string {
-	if !p.config.Effective().FastFailover {
-		return nil
-	}
-	var names []string
-	for _, name := range p.config.Priorities {
-		if p.countConnections(p.config.Children[name].Config, p.groups[name], 2) < 2 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // connections returns the number of connections that a policy makes to the given endpoints.
 // pick_first makes one connection, and other policies make one connection to each endpoint. A
 // result above limit may be inexact.

@@ -56,10 +56,8 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	cause := p.problem(from)
 	kind, duration := "failover", now.Sub(unhealthySince)
 	switch {
-	case oldIndex < 0, newIndex < oldIndex && cause == "" && !p.isHealthy(to, state):
+	case oldIndex < 0, newIndex < oldIndex && state != connectivity.Ready:
 		kind, duration = "move", 0
-	case newIndex < oldIndex && !p.isHealthy(to, state):
-		kind = "move" // not a failback, because the higher priority is used only as a last resort
 	case newIndex < oldIndex:
 		kind, duration = "failback", 0
 		// The time is zero if an update has just added the higher priority, so that calls never left
@@ -74,14 +72,24 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 		fromState, _ := p.core.State(from)
 		cause = fmt.Sprintf("%s is %v", p.title(from), fromState)
 	}
-	p.setFailbackDelay(to, 0)
 	p.log(kind, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", kind, p.title(from), p.title(to), state, printable.Duration(duration), cause),
 		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", duration), slog.String("reason", cause))
 	return cause
 }
 
-func (p *policy) isHealthy(child string, state connectivity.State) bool {
-	return state == connectivity.Ready && p.poorReason(child) == ""
+// mayBeBackSoon reports whether a child with overflow has lost its connections less than a second ago,
+// as after a GOAWAY. Calls go to the next priority at once, but we report that only if it lasts.
+func (p *policy) mayBeBackSoon(child string) bool {
+	i := p.shares.intakes[child]
+	state, exists := p.core.State(child)
+	if i == nil || !exists || i.ready || !i.wasReady || state == core.TransientFailure {
+		return false
+	}
+	left := time.Second - time.Since(i.lostAt)
+	if left > 0 {
+		p.children[child].StartTimer(lostTimer, left, p.Publish)
+	}
+	return left > 0
 }
 
 // updateLeftHighest records when calls left the highest priority, because of a failover or because
@@ -103,10 +111,8 @@ func (p *policy) metricReason(from, to string) string {
 	switch {
 	case oldIndex < 0:
 		return "not_configured"
-	case newIndex < oldIndex && (p.isHealthy(to, p.published.ConnectivityState) || p.problem(from) == ""):
+	case newIndex < oldIndex && (p.published.ConnectivityState == connectivity.Ready || p.problem(from) == ""):
 		return "recovered"
-	case p.poorReason(from) != "":
-		return "poor"
 	case state == core.TransientFailure && p.timedOut(from):
 		return "timeout"
 	case p.isBypassed(from):
@@ -168,9 +174,6 @@ func (p *policy) problem(child string) string {
 	case p.isBypassed(child):
 		return p.title(child) + " has lost its connections"
 	}
-	if poor := p.poorReason(child); poor != "" {
-		return p.title(child) + ": " + poor
-	}
 	return ""
 }
 
@@ -186,9 +189,6 @@ func (p *policy) failbackReason(child string) string {
 		return fmt.Sprintf("%s is %v", p.title(child), n.state)
 	case n.wasHealthy:
 		text += " again"
-	}
-	if n.failbackDelay > 0 {
-		text += ", and the failback delay of " + printable.Duration(n.failbackDelay) + " is over"
 	}
 	return text
 }

@@ -69,20 +69,25 @@ var (
 	failed     = scenario.Report{State: core.TransientFailure, Tag: "refused"}
 )
 
-// In a fast failover, the child has not failed yet. The log must say that the child has lost its
-// connections.
-func TestFastFailoverLogsReason(t *testing.T) {
+// With overflow, calls move before the child has failed. The log must say that it has lost its
+// connections, but only if it does not come back within a second.
+func TestLostConnectionsLogReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
 		r := newRecorder()
 		m := &lbtest.Recorder{}
 		r.Recorder = m
 		u := update("p0", "p1")
-		u.Config.WarmStandby, u.Config.FastFailover = 1, true
+		u.Config.WarmStandby, u.Config.Overflow = 1, true
 		r.Script(map[string][]scenario.Reaction{"p0": {{Report: ready}}, "p1": {{Report: ready}}})
 		r.Update(u)
 		r.Report("p0", connecting)
-		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0 has lost its connections`)
+		r.Advance(999 * time.Millisecond)
+		r.Report("p0", ready)
+		r.Report("p0", connecting)
+		wantLog(t)
+		r.Advance(time.Second)
+		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 1 s: p0 has lost its connections`)
 		r.Close()
 		if n := m.Counts()["understudy.priority.failovers lbtest:///target p0 p1 lost"]; n != 1 {
 			t.Errorf("counted %v, want one failover with the reason lost", m.Counts())

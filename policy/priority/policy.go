@@ -2,7 +2,6 @@ package priority
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -25,7 +24,6 @@ type policy struct {
 	reresolution atomic.Pointer[reresolution]
 
 	core             *core.Core
-	random           func() float64 // the only source of random numbers, in [0, 1)
 	countConnections func(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit int) int
 	children         map[string]*shell.Child
 	statuses         map[string]*childStatus
@@ -37,8 +35,7 @@ type policy struct {
 
 	chosen    string // name of the child whose state is published next, or ""
 	published balancer.State
-	inUse     string             // name of the child whose state was last published, or ""
-	trials    map[string]*trials // for the children that are or were in use or on trial
+	inUse     string // name of the child whose state was last published, or ""
 	journal   journal
 	outage    outage
 	standby   standbyLimit
@@ -47,13 +44,12 @@ type policy struct {
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	p := &policy{Shell: s, core: core.New(), random: rand.Float64, countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), trials: make(map[string]*trials), standby: newStandbyLimit(), shares: newShares()}
+	p := &policy{Shell: s, core: core.New(), countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), standby: newStandbyLimit(), shares: newShares()}
 	s.ClientConn = &clientConn{s.ClientConn, &p.shares.marks}
 	return p
 }
 
-func coreConfig(given *lbconfig.Priority) core.Config {
-	c := given.Effective()
+func coreConfig(c *lbconfig.Priority) core.Config {
 	return core.Config{
 		Children:              slices.Collect(maps.Keys(c.Children)),
 		Priorities:            c.Priorities,
@@ -61,14 +57,8 @@ func coreConfig(given *lbconfig.Priority) core.Config {
 		FailoverTimeout:       time.Duration(c.FailoverTimeout),
 		ChildRetention:        time.Duration(c.ChildRetention),
 		RemovedChildRetention: time.Duration(c.RemovedChildRetention),
-		FailbackDelay:         time.Duration(c.FailbackDelay),
-		MinReady:              c.MinReady,
-		MinReadyRecovery:      c.MinReadyRecovery,
 		WarmStandby:           int(c.WarmStandby),
-		FastFailover:          c.FastFailover,
 		Overflow:              c.Overflow,
-		FailbackJitter:        time.Duration(c.FailbackJitter),
-		MaxFailbackDelay:      time.Duration(c.MaxFailbackDelay),
 	}
 }
 
@@ -83,9 +73,7 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 		_, ok := config.Children[child]
 		return ok
 	})
-	c := coreConfig(config)
-	c.SingleConnection = p.singleConnection()
-	p.apply(p.core.BeginUpdate(c))
+	p.apply(p.core.BeginUpdate(coreConfig(config)))
 }
 
 func (p *policy) End() {
@@ -96,7 +84,7 @@ func (p *policy) End() {
 // State returns the state to publish. It logs a change of the child in use.
 func (p *policy) State() balancer.State {
 	cause := ""
-	if p.inUse != p.chosen {
+	if p.inUse != p.chosen && !p.mayBeBackSoon(p.inUse) {
 		cause = p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
 		p.inUse = p.chosen
 		p.journal.lastChange = time.Now()
@@ -110,7 +98,7 @@ func (p *policy) State() balancer.State {
 func (p *policy) newChild(name string) *shell.Child {
 	return p.NewChild(name, shell.Handlers{
 		Reported: func(_ *shell.Child, state balancer.State) {
-			p.handle(name, p.core.Reported(name, states[state.ConnectivityState], p.tierOf(state.Picker)))
+			p.handle(name, p.core.Reported(name, states[state.ConnectivityState]))
 		},
 		Refused: func(*shell.Child, balancer.State) {
 			_, actions := p.core.Refused(name)
@@ -155,7 +143,7 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	if child.Why == "" && p.isBypassed(name) {
 		child.Why = "has lost its connections"
 	}
-	for timer, field := range map[int]*time.Time{failoverTimer: &child.Failover, failbackTimer: &child.Failback, deactivationTimer: &child.Deactivation} {
+	for timer, field := range map[int]*time.Time{failoverTimer: &child.Failover, deactivationTimer: &child.Deactivation} {
 		if end, running := p.children[name].TimerEnds(timer); running {
 			*field = end
 		}
@@ -182,16 +170,6 @@ func (p *policy) resolveNow(name string) {
 		p.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 	}
 }
-
-func (p *policy) tierOf(picker balancer.Picker) core.Tier {
-	if p.config.Overflow {
-		return core.Tier{ReadyShare: 1} // what is wrong with a READY child acts on its share only
-	}
-	tier := shell.TierOf(picker)
-	return core.Tier{Condition: conditions[tier.Condition], ReadyShare: tier.ReadyShare, UnprovenShare: tier.UnprovenShare}
-}
-
-var conditions = [...]core.Condition{shell.Usable: core.Usable, shell.Emptied: core.Emptied, shell.HalfOpen: core.HalfOpen}
 
 var states = [...]core.State{
 	connectivity.Idle:             core.Idle,

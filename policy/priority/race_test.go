@@ -141,7 +141,6 @@ func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 		FailoverTimeout:       lbconfig.Duration(time.Microsecond),
 		ChildRetention:        lbconfig.Duration(time.Microsecond),
 		RemovedChildRetention: lbconfig.Duration(i % 2 * 1000),
-		FailbackDelay:         lbconfig.Duration(i % 3 * 1000),
 	}
 	for n := range 3 {
 		name := fmt.Sprintf("p%d", (i/4+n)%5)
@@ -156,7 +155,7 @@ func TestCloseRacesWithTimers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRecorder()
 			u := update("p0", "p1")
-			u.Config.ChildRetention, u.Config.FailbackDelay = 10*time.Second, 10*time.Second
+			u.Config.ChildRetention = 10 * time.Second
 			r.Update(u)
 			r.Report("p0", failed)
 			r.Report("p1", ready)

@@ -57,34 +57,6 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
-// poorReason describes the problem of a READY child for which Core.Poor returns true. For other
-// children, it returns "".
-func (p *policy) poorReason(child string) string {
-	tier, poor := p.core.Poor(child)
-	switch {
-	case !poor:
-		return ""
-	case tier.Condition == core.Emptied:
-		return "calls to all of its endpoints fail" + p.failureCodes(child)
-	case tier.Condition == core.HalfOpen && p.chosen == child:
-		return "calls to all of its endpoints failed" + p.failureCodes(child) + ", and no other priority is better"
-	case tier.Condition == core.HalfOpen:
-		return "calls to all of its endpoints failed" + p.failureCodes(child) + ", and a few calls probe whether they have recovered"
-	}
-	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyShare, 100*p.config.MinReady)
-}
-
-// failureCodes returns the status codes with which a child's calls failed, as in " with
-// UNAVAILABLE", or "" if there are none.
-func (p *policy) failureCodes(child string) string {
-	if c := p.children[child]; c != nil {
-		if codes := shell.TierOf(c.State().Picker).Failures; codes != "" {
-			return " with " + codes
-		}
-	}
-	return ""
-}
-
 // timedOut reports whether a child has failed because its failover timer has fired.
 func (p *policy) timedOut(child string) bool {
 	c := p.children[child]

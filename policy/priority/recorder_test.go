@@ -41,7 +41,6 @@ func newRecorderTo(path string) *recorder {
 	target := resolver.Target{URL: url.URL{Scheme: "lbtest", Path: path}}
 	r.policy = shell.Spec[lbconfig.Priority]{Name: "priority", New: func(s *shell.Shell) shell.Policy[lbconfig.Priority] {
 		p := newPolicy(s)
-		p.(*policy).random = func() float64 { return scenario.Random }
 		p.(*policy).countConnections = r.countConnections
 		return p
 	}}.Builder(Name).Build(r, balancer.BuildOptions{Target: target})
@@ -128,10 +127,6 @@ func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }
 
-func (p picker) Tier() shell.Tier {
-	return shell.Tier{Condition: shell.Condition(p.report.Condition), ReadyShare: p.report.ReadyShare, UnprovenShare: p.report.Unproven}
-}
-
 func (p picker) Failure() error { return p.report.Err() }
 
 var grpcStates = map[core.State]connectivity.State{
@@ -145,15 +140,9 @@ func (r *recorder) UpdateState(s balancer.State) {
 	if e, ok := s.Picker.(*exhaustedPicker); ok {
 		s.Picker = e.child // records the child's own error; other tests check the reasons that exhaustedPicker adds
 	}
-	inner, onTrial := s.Picker, []string(nil)
-	if p, ok := inner.(*trialPicker); ok {
-		inner = p.Picker
-		for _, other := range p.children {
-			onTrial = append(onTrial, other.picker.(picker).child)
-		}
-	}
+	inner := s.Picker
 	if p, ok := inner.(picker); ok {
-		if line := p.report.Line(p.child) + scenario.Trying(onTrial); grpcStates[p.report.State] == s.ConnectivityState {
+		if line := p.report.Line(p.child); grpcStates[p.report.State] == s.ConnectivityState {
 			r.write("%s", line)
 			return
 		}
@@ -162,7 +151,7 @@ func (r *recorder) UpdateState(s balancer.State) {
 	}
 	_, err := inner.Pick(balancer.PickInfo{})
 	if errors.Is(err, balancer.ErrNoSubConnAvailable) {
-		r.write("publish %v%s", s.ConnectivityState, scenario.Trying(onTrial))
+		r.write("publish %v", s.ConnectivityState)
 		return
 	}
 	r.write("publish %v: %v", s.ConnectivityState, err)
@@ -177,7 +166,6 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 }
 
 func (r *recorder) Update(u scenario.Update) {
-	r.single = u.Config.SingleConnection
 	err := r.policy.UpdateClientConnState(r.state(u))
 	synctest.Wait()
 	if err != nil {
@@ -192,14 +180,9 @@ func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 		FailoverTimeout:       lbconfig.Duration(u.Config.FailoverTimeout),
 		ChildRetention:        lbconfig.Duration(u.Config.ChildRetention),
 		RemovedChildRetention: lbconfig.Duration(u.Config.RemovedChildRetention),
-		FailbackDelay:         lbconfig.Duration(u.Config.FailbackDelay),
-		MinReady:              u.Config.MinReady,
-		MinReadyRecovery:      u.Config.MinReadyRecovery,
 		WarmStandby:           uint32(u.Config.WarmStandby),
 		SourcePriorities:      u.Config.SourcePriorities,
-		FastFailover:          u.Config.FastFailover,
-		FailbackJitter:        lbconfig.Duration(u.Config.FailbackJitter),
-		MaxFailbackDelay:      lbconfig.Duration(u.Config.MaxFailbackDelay),
+		Overflow:              u.Config.Overflow,
 	}
 	for _, name := range u.Config.Children {
 		c.Children[name] = lbconfig.PriorityChild{

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
@@ -92,33 +88,4 @@ func TestReasonsInErrorAreLimited(t *testing.T) {
 	if got := lbtest.Pick(cc.State()); got != "fail: no priority can take calls: "+strings.Join(want, "; ") {
 		t.Errorf("calls get %q, want %q", got, want)
 	}
-}
-
-type emptied struct{ balancer.Picker }
-
-func (emptied) Tier() shell.Tier {
-	return shell.Tier{Condition: shell.Emptied, ReadyShare: 1, Failures: "UNAVAILABLE"}
-}
-
-// Calls to all endpoints of the child in use fail. The log says with which status.
-func TestLogOfFailingCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, p, update := stubs(&lbtest.ClientConn{}, nil)
-		defer p.Close()
-		if err := update("a", "b"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		logged.take()
-		b.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: emptied{shell.Queue}})
-		synctest.Wait()
-		b.Get("b").Report(connectivity.Ready, nil)
-		synctest.Wait()
-		lines := logged.take()
-		if !slices.ContainsFunc(lines, func(line string) bool {
-			return strings.HasSuffix(line, "p0 a: calls to all of its endpoints fail with UNAVAILABLE")
-		}) {
-			t.Errorf("logged %q, want that calls to p0 fail with UNAVAILABLE", lines)
-		}
-	})
 }

@@ -2,7 +2,6 @@ package priority
 
 import (
 	"cmp"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,24 +13,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// shares has the shares of the children while Overflow is on. The core still chooses the priority in
-// use, which is the highest READY one, and which children are connected. Which of the READY ones a
-// call goes to is decided by their shares.
+// shares has the shares of the children while Overflow is on. The core chooses the priority in use,
+// which is the highest READY one if there is any, and which children are connected. Which of the
+// READY ones a call goes to is decided by their shares.
 type shares struct {
 	start   time.Time
 	marks   atomic.Bool // subchannels are marked; stays true once it is
 	intakes map[string]*intake
 	inner   bool   // another priority policy with overflow is above
 	wanted  string // the priority below which one more is wanted, or ""
-	offers  bool   // calls are offered to the READY children; before that, they go where A56 says
+	offers  bool   // calls are offered to the READY children: the one in use is READY
 }
 
 // connection is what a child's share must know when its connections come back.
 type connection struct {
-	ready     bool
-	wasReady  bool // at any time
-	lostAt    time.Time
-	idleAsked bool // ExitIdle was called since the child became IDLE
+	ready    bool
+	wasReady bool // at any time
+	lostAt   time.Time
 }
 
 func newShares() shares { return shares{start: time.Now(), intakes: make(map[string]*intake)} }
@@ -81,24 +79,14 @@ func (p *policy) settleNow() {
 	for _, name := range returned {
 		p.noteReturn(name, ready)
 	}
-	p.exitIdleAbove(ready)
 	p.want(ready)
-	p.shares.offers = len(ready) > 0 && (p.shares.offers || !p.awaitsFirst())
+	p.shares.offers = p.published.ConnectivityState == connectivity.Ready
 	for _, name := range ready {
 		if p.takesCalls(name) {
 			p.removeLimit(name)
 		}
 	}
 	p.Publish()
-}
-
-// awaitsFirst reports whether calls wait for the first connection of the child that A56 chooses. A
-// standby may be READY sooner, but no call goes there until the failover timer of the chosen child
-// has fired. Otherwise, every program would send some calls to the backup when it starts.
-func (p *policy) awaitsFirst() bool {
-	i := p.shares.intakes[p.chosen]
-	state, _ := p.core.State(p.chosen)
-	return i != nil && !i.wasReady && state == core.Connecting && p.core.HasTime(p.chosen)
 }
 
 // noteConnection records whether a child is READY. It reports whether the child has become READY.
@@ -109,7 +97,7 @@ func (p *policy) noteConnection(name string) (returned bool) {
 		i.lostAt = time.Now()
 	}
 	returned = ready && !i.ready
-	i.ready, i.idleAsked = ready, i.idleAsked && state == core.Idle
+	i.ready = ready
 	return returned
 }
 
@@ -154,20 +142,6 @@ func (p *policy) noteReturn(name string, ready []string) {
 	}
 }
 
-// exitIdleAbove makes the IDLE children above a READY one connect: no call does that.
-func (p *policy) exitIdleAbove(ready []string) {
-	if len(ready) == 0 {
-		return
-	}
-	for _, name := range p.config.Priorities[:slices.Index(p.config.Priorities, ready[len(ready)-1])] {
-		i := p.shares.intakes[name]
-		if state, exists := p.core.State(name); exists && state == core.Idle && !i.idleAsked {
-			i.idleAsked = true
-			p.children[name].ExitIdle()
-		}
-	}
-}
-
 // want asks for one more priority below the lowest READY one that cannot carry its calls. As long as
 // a share is less than 1, the priorities below it are kept.
 func (p *policy) want(ready []string) {
@@ -206,7 +180,7 @@ func (p *policy) withShares(state balancer.State) balancer.State {
 		return state
 	}
 	ready := p.readyChildren()
-	if !p.config.Overflow || !p.shares.offers {
+	if !p.config.Overflow || state.ConnectivityState != connectivity.Ready {
 		state.Picker = unwrapper{state.Picker}
 		return state
 	}

@@ -12,12 +12,10 @@ import (
 type childStatus struct {
 	state          core.State
 	since          time.Time
-	healthy        bool      // the child can take calls, and Core.Poor is false
+	healthy        bool      // the child is READY or IDLE
 	unhealthySince time.Time // when healthy became false, or when the child was created
 	wasHealthy     bool      // healthy has changed from true to false at least once, so each later failback is "again"
-	lastFailure    string    // for debug pages: the last failure, kept until the child is READY and not poor
-
-	failbackDelay time.Duration
+	lastFailure    string    // for debug pages: the last failure, kept until the child is READY
 }
 
 // updateStatus records the state of a child. During an update of the policy, it must be called
@@ -30,8 +28,7 @@ func (p *policy) updateStatus(child string) {
 		delete(p.statuses, child)
 		return
 	}
-	_, poor := p.core.Poor(child)
-	healthy := usable(state) && !poor
+	healthy := usable(state)
 	if status == nil {
 		p.statuses[child] = &childStatus{state: state, since: now, healthy: healthy, unhealthySince: now}
 		return
@@ -59,22 +56,13 @@ func (p *policy) updateStatus(child string) {
 // currentProblem describes the problem of a child. While the child recovers, it returns previous,
 // which is the problem that the child had before.
 func (p *policy) currentProblem(child string, state core.State, previous string) string {
-	poor := p.poorReason(child)
 	switch {
 	case state == core.TransientFailure:
 		return p.reasonOf(child).text
-	case poor != "":
-		return poor
 	case state == core.Ready:
 		return ""
 	}
 	return previous
-}
-
-func (p *policy) setFailbackDelay(child string, d time.Duration) {
-	if n := p.statuses[child]; n != nil {
-		n.failbackDelay = d
-	}
 }
 
 func usable(s core.State) bool { return s == core.Ready || s == core.Idle }

@@ -59,7 +59,6 @@ func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	var now time.Time // zero unless the state is READY, because the core needs the time only then
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
-		c.Attached.parent.core.Unproven(c, shell.TierOf(state.Picker).UnprovenShare > 0)
 	}
 	if c.Attached.parent.core.Reported(c, states[state.ConnectivityState], now) {
 		c.Attached.Connect()

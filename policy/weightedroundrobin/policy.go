@@ -205,9 +205,7 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 		pickers[0] = &weighted.Counting{Picker: pickers[0]}
 	}
 	picker := weighted.New(pickers, weights, positions)
-	ready, unproven, failed := p.core.Shares()
-	picker.SetReadyShares(ready, unproven)
-	picker.SetFailedShare(failed)
+	picker.SetFailedShare(p.core.FailedShare())
 	if p.watched {
 		p.scheduled.Use(picker, children)
 	}

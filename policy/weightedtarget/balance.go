@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // rebalance changes the shares of the zones after endpoints have failed or recovered. It repeats
@@ -29,31 +28,6 @@ func (p *policy) capacity(name string) float64 {
 		return 0
 	}
 	return p.config.Targets[name].Capacity // 0 for a removed target
-}
-
-// readySharesOfZones does the same as readyShares for targets that are balanced between zones.
-// Instead of weights, it uses capacities, because a target in a failed zone has no share of the
-// calls.
-func (p *policy) readySharesOfZones() (ready, unproven float64) {
-	total := 0.0
-	for name, c := range p.children {
-		capacity := p.capacity(name)
-		switch p.core.CountsAs(name) {
-		case core.Ready:
-			tier := shell.TierOf(c.effective.Picker)
-			total += capacity
-			ready += capacity * tier.ReadyShare
-			unproven += capacity * tier.UnprovenShare
-		case core.TransientFailure:
-			total += capacity
-		default:
-			total += capacity * c.notReadyShare
-		}
-	}
-	if total == 0 { // none of the READY targets has capacity
-		return 1, 0
-	}
-	return ready / total, unproven / total
 }
 
 func (p *policy) coreBalance() *core.Balance {

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -50,7 +49,6 @@ type failedSharePicker struct {
 }
 
 func (f failedSharePicker) FailedShare() float64 { return f.share }
-func (f failedSharePicker) ReadyShare() float64  { return 1 - f.share }
 
 func (h *harness) reportFailedShare(name string, share float64) {
 	picker := base.NewErrPicker(lbtest.PickedStub{ID: name})
@@ -100,9 +98,6 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		}
 		h.report("b", connectivity.Ready)
 		want("b is connected", "a 75 b 25; a b")
-		if share := shell.TierOf(h.cc.State().Picker).ReadyShare; math.Abs(share-0.6) > 1e-9 {
-			t.Errorf("READY share is %v, want 3/5", share)
-		}
 		h.report("a", connectivity.TransientFailure)
 		want("a has failed", "b 100; a b")
 		h.report("a", connectivity.Ready)

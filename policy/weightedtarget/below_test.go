@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/internal/lb/shell"
@@ -101,42 +100,4 @@ func TestTargetIsLocalityInMetrics(t *testing.T) {
 			}
 		}
 	})
-}
-
-// proven is the picker of a READY child with the given READY and unproven shares.
-type proven struct {
-	balancer.Picker
-	ready, unproven float64
-}
-
-func (p proven) ReadyShare() float64    { return p.ready }
-func (p proven) UnprovenShare() float64 { return p.unproven }
-
-// If calls are balanced between zones, the READY share is that of the capacity. Only the capacity
-// that was not READY before counts as lost while a target reconnects.
-func TestReadyShareOfZones(t *testing.T) {
-	for _, test := range []struct {
-		what, targets, states string
-		ready, unproven       float64
-	}{
-		{"one target", "a=1", "a READY 0.5 0.25", 0.5, 0.25},
-		{"a target without capacity", "a=0", "a READY 0.5 0.25", 1, 0},
-		{"two targets", "a=1 b=3", "a READY 1 0, b READY 0.5 0.5", 0.625, 0.375},
-		{"one has failed", "a=1 b=3", "a TRANSIENT_FAILURE, b READY 0.5 0.5", 0.375, 0.375},
-		{"one reconnects", "a=1 b=3", "a READY 0.5 0, b READY 0.5 0.5, a CONNECTING", 1.5 / 3.5, 1.5 / 3.5},
-	} {
-		inBubble(t, func(t *testing.T, h *harness) {
-			h.updateBalanced(t, test.targets)
-			for report := range strings.SplitSeq(test.states, ", ") {
-				var name, state string
-				var ready, unproven float64
-				fmt.Sscan(report, &name, &state, &ready, &unproven)
-				h.builder.Get(name).CC.UpdateState(balancer.State{ConnectivityState: statesByName[state], Picker: proven{shell.Queue, ready, unproven}})
-				synctest.Wait()
-			}
-			if got := shell.TierOf(h.cc.State().Picker); got.ReadyShare != test.ready || got.UnprovenShare != test.unproven {
-				t.Errorf("%s: READY and unproven shares are %v and %v, want %v and %v", test.what, got.ReadyShare, got.UnprovenShare, test.ready, test.unproven)
-			}
-		})
-	}
 }

@@ -36,11 +36,10 @@ type policy struct {
 
 type child struct {
 	*shell.Child
-	weight        uint32
-	position      weighted.Position // position in the pick sequence when the last picker with this child was replaced
-	effective     balancer.State    // the last reported state; while a failed child is CONNECTING, the failure
-	notReadyShare float64           // share of the child's weight that was not READY when the child was last READY
-	refusedState  balancer.State    // if the child has refused its update, the state to use instead of effective
+	weight       uint32
+	position     weighted.Position // position in the pick sequence when the last picker with this child was replaced
+	effective    balancer.State    // the last reported state; while a failed child is CONNECTING, the failure
+	refusedState balancer.State    // if the child has refused its update, the state to use instead of effective
 }
 
 const retentionTimer = 0
@@ -94,9 +93,7 @@ func (p *policy) newChild(name string) *child {
 		} else if p.core.Report(name, states[state.ConnectivityState]) {
 			c.effective = state
 			if state.ConnectivityState == connectivity.Ready {
-				tier := shell.TierOf(state.Picker)
-				c.notReadyShare = 1 - tier.ReadyShare
-				p.core.SetFailedShare(name, tier.FailedShare)
+				p.core.SetFailedShare(name, weighted.FailedShareOf(state.Picker))
 			}
 		}
 		if !p.Updating() { // otherwise, End rebalances once for the whole update
@@ -139,37 +136,12 @@ func (p *policy) State() balancer.State {
 	}
 	picker := p.pickerOf(names)
 	if aggregate == core.Ready {
-		picker.SetReadyShares(p.readyShares(names))
 		p.picker = picker // only a published picker may change the positions of children
 		if p.watched {
 			p.scheduled.Use(picker, names)
 		}
 	}
 	return balancer.State{ConnectivityState: connectivityOf[aggregate], Picker: picker}
-}
-
-// readyShares returns the share of the targets' weight that is READY, and the further share that
-// was ejected and has not answered a call since then. A target that is IDLE or CONNECTING may soon
-// be READY again, so only the weight that was not READY before counts as lost.
-func (p *policy) readyShares(names []string) (ready, unproven float64) {
-	if p.core.Balanced() {
-		return p.readySharesOfZones()
-	}
-	total := 0.0
-	for _, name := range p.core.In(core.TransientFailure) {
-		total += float64(p.children[name].weight)
-	}
-	for _, name := range slices.Concat(p.core.In(core.Connecting), p.core.In(core.Idle)) {
-		total += float64(p.children[name].weight) * p.children[name].notReadyShare
-	}
-	for _, name := range names {
-		c := p.children[name]
-		tier := shell.TierOf(c.effective.Picker)
-		total += float64(c.weight)
-		ready += float64(c.weight) * tier.ReadyShare
-		unproven += float64(c.weight) * tier.UnprovenShare
-	}
-	return ready / total, unproven / total
 }
 
 func (p *policy) pickerOf(names []string) *weighted.Picker {

@@ -58,7 +58,7 @@ const leftOut = `
   npm has a package for it, and Go modules contain only its API.
 - **Partial packet loss**, as on a bad link: the machine's kernel does not have netem, and TCP hides small losses from
   all of these clients.
-- **Streams**, and clients that make few calls: see [tiers.md](tiers.md) and [a50.md](a50.md).
+- **Streams**, and clients that make few calls: see [a50.md](a50.md).
 `
 
 const methodText = `` + "`make league`" + ` compares the clients on Linux in about 20 minutes and writes this page. Each fault was

@@ -39,8 +39,8 @@ const (
 		"consecutiveFailuresEjection": {"failures": 13, "enforcementPercentage": 14},
 		"failureCodes": ["ABORTED", "UNAVAILABLE"], "reportEmptied": true, "childPolicy": ` + stub + `}`
 	fullFailure = `{"children": {"a": ` + fullChild + `}, "priorities": ["a"], "failoverTimeout": "1s",
-		"childRetention": "2s", "removedChildRetention": "3s", "failbackDelay": "4s", "minReady": 0.5, "minReadyRecovery": 0.75,
-		"warmStandby": 2, "sourcePriorities": [1], "fastFailover": true, "failbackJitter": "5s", "maxFailbackDelay": "6s", "overflow": true, "ramp": "7s"}`
+		"childRetention": "2s", "removedChildRetention": "3s",
+		"warmStandby": 2, "sourcePriorities": [1], "overflow": true, "ramp": "7s"}`
 )
 
 var full = map[string]string{

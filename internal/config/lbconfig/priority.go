@@ -25,24 +25,9 @@ type Priority struct {
 	FailoverTimeout       Duration `json:"failoverTimeout"`
 	ChildRetention        Duration `json:"childRetention"`
 	RemovedChildRetention Duration `json:"removedChildRetention"`
-	FailbackDelay         Duration `json:"failbackDelay"`
-	MinReady              float64  `json:"minReady,omitempty"`
-	MinReadyRecovery      float64  `json:"minReadyRecovery,omitempty"`
 	WarmStandby           uint32   `json:"warmStandby,omitempty"`
-	FastFailover          bool     `json:"fastFailover,omitempty"`
-	FailbackJitter        Duration `json:"failbackJitter,omitempty"`
-	MaxFailbackDelay      Duration `json:"maxFailbackDelay,omitempty"`
 	Overflow              bool     `json:"overflow,omitempty"`
 	Ramp                  Duration `json:"ramp,omitempty"`
-}
-
-// Effective returns a configuration that says what is done: Overflow replaces some other fields.
-func (p Priority) Effective() Priority {
-	if p.Overflow {
-		p.FailbackDelay, p.FailbackJitter, p.MaxFailbackDelay = 0, 0, 0
-		p.MinReady, p.MinReadyRecovery, p.FastFailover = 0, 0, true
-	}
-	return p
 }
 
 // PriorityChild is one child of understudy_priority.

@@ -41,7 +41,7 @@ var rangeTests = map[string][]rangeTest{
 	"priority": {
 		{`{"failoverTimeout": "0s"}`, `failoverTimeout: "0s" given, want a positive duration`},
 		{`{"failoverTimeout": "0.000000001s"}`, ""},
-		{`{"minReady": 1.1}`, "minReady"},
+		{`{"ramp": "2h"}`, "ramp"},
 		{`{"children": {"": {"config": ` + stub + `}}}`, "children: a child has an empty name"},
 		{`{"children": {"a": {}}}`, `children["a"].config: none given`},
 		{`{` + children + `, "priorities": ["a", ""]}`, "priorities[1]: an empty name given"},

@@ -17,7 +17,7 @@ func FuzzSettings(f *testing.F) {
 			f.Add(o.Name + "=" + url.QueryEscape(value))
 		}
 	}
-	f.Add("minReady=0.9&minReadyRecovery=0.1&failbackDelay=10s&maxFailbackDelay=1s")
+	f.Add("overflow=true&ramp=10s&outlierDetection=true&pickFirst=true")
 	f.Add("pickFirst=true&outlierDetection=1&slowStart=3s&subset=4&zoneCallers=" + strings.Repeat("z:1,", 50))
 	f.Fuzz(func(t *testing.T, query string) {
 		given, err := url.ParseQuery(query)

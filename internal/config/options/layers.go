@@ -50,27 +50,17 @@ func ByName(o Option) string { return o.Name }
 // ByField returns the option's name as a field of Options.
 func ByField(o Option) string { return o.Field }
 
-// related returns the name of the option with which o may conflict: AtLeast or ConflictsWith.
-func (o Option) related() string { return o.AtLeast + o.ConflictsWith }
-
-// conflict returns an error if v sets o and its related option to values that conflict.
+// conflict returns an error if v sets o and the option that it conflicts with.
 func (o Option) conflict(v reflect.Value, nameOf func(Option) string) error {
-	other, ok := lookUp(o.related())
+	other, ok := lookUp(o.ConflictsWith)
 	value, otherValue := v.FieldByName(o.Field), v.FieldByName(other.Field)
 	if !ok || !value.IsValid() || !otherValue.IsValid() || value.IsZero() || otherValue.IsZero() {
 		return nil
 	}
-	if o.ConflictsWith != "" {
-		if value.Kind() == reflect.Int && value.Int() != int64(1) { // only a toggle that is on excludes the other option
-			return nil
-		}
-		return fmt.Errorf("%s: given together with %s, want one of them: %s", nameOf(o), nameOf(other), o.ConflictReason)
+	if value.Kind() == reflect.Int && value.Int() != int64(1) { // only a toggle that is on excludes the other option
+		return nil
 	}
-	n, _ := number(value.Interface())
-	if minimum, _ := number(otherValue.Interface()); n < minimum {
-		return fmt.Errorf("%s: %v given, want %v, or %s, %v, and more", nameOf(o), displayValue(o, value), displayValue(o, reflect.Zero(value.Type())), nameOf(other), displayValue(other, otherValue))
-	}
-	return nil
+	return fmt.Errorf("%s: given together with %s, want one of them: %s", nameOf(o), nameOf(other), o.ConflictReason)
 }
 
 func displayValue(o Option, f reflect.Value) any {
@@ -151,7 +141,7 @@ func (g *ChannelOptions) ResolveConflicts() (notes []string, err error) {
 	}
 	for _, o := range table {
 		err := o.conflict(v, ByName)
-		other, _ := lookUp(o.related())
+		other, _ := lookUp(o.ConflictsWith)
 		switch disabled := other; {
 		case err == nil:
 		case g.target[o.Name] == g.target[other.Name]:

@@ -13,9 +13,9 @@ import (
 func TestParseSettings(t *testing.T) {
 	for query, want := range map[string]options.Settings{
 		"": {},
-		"prefer=node&zone=a&node=n&zoneMinEndpoints=2":        {Prefer: "node", Zone: "a", Node: "n", ZoneMinEndpoints: 2},
-		"prefer=balance&zone=a&zoneCallers=a:2,b:1":           {Prefer: "balance", Zone: "a", ZoneCallers: "a:2,b:1"},
-		"minReady=0.6&failbackDelay=5s&outlierDetection=true": {MinReady: 0.6, FailbackDelay: 5 * time.Second, OutlierDetection: true},
+		"prefer=node&zone=a&node=n&zoneMinEndpoints=2": {Prefer: "node", Zone: "a", Node: "n", ZoneMinEndpoints: 2},
+		"prefer=balance&zone=a&zoneCallers=a:2,b:1":    {Prefer: "balance", Zone: "a", ZoneCallers: "a:2,b:1"},
+		"overflow=true&ramp=5s&outlierDetection=true":  {Overflow: true, Ramp: 5 * time.Second, OutlierDetection: true},
 	} {
 		given, err := url.ParseQuery(query)
 		if err != nil {
@@ -26,15 +26,15 @@ func TestParseSettings(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"minReady=2":                     "minReady: 2 given, want a number from 0 to 1",
-		"minReady=":                      "parameter minReady has no value, or several; want exactly one",
+		"ramp=2h":                        "ramp: 2h0m0s given, want a duration such as 10s, from 1s to 1h0m0s",
+		"ramp=":                          "parameter ramp has no value, or several; want exactly one",
 		"slowStart=soon":                 `slowStart: "soon" given, want a duration such as 10s`,
-		"authority=a":                    `unknown parameter "authority", want one of failbackDelay, `,
+		"authority=a":                    `unknown parameter "authority", want one of failoverTimeout, `,
 		"prefer=near":                    `prefer: "near" given, want one of zone, node, hints, balance, none`,
 		"zoneCallers=a":                  `zoneCallers: "a" given, want zones with their numbers of callers, such as a:2,b:1`,
 		"zone=a%0a":                      `zone: "a\n" given, want a name of at most 256 bytes, without`,
 		"zoneMinEndpoints=0":             "zoneMinEndpoints: 0 given, want 1 and more",
-		"x=1":                            `unknown parameter "x", want one of failbackDelay, `,
+		"x=1":                            `unknown parameter "x", want one of failoverTimeout, `,
 		"pickFirst=1&outlierDetection=1": "outlierDetection: given together with pickFirst, want one of them",
 	} {
 		given, err := url.ParseQuery(query)

@@ -10,29 +10,12 @@ import (
 type Settings struct {
 	// FailoverTimeout is how long a priority may take to connect (gRFC A56). 0 or less means 10 s.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must have been READY again before calls return to it. 0
-	// means no delay.
-	FailbackDelay time.Duration
 	// SlowStart is the time in which the share of a new endpoint grows to its full value. 0 disables
 	// slow start.
 	SlowStart time.Duration
 	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
-	PickFirst bool
-	// MinReady is the share of a priority's weight that must be READY. If the READY share is smaller,
-	// calls go to the next priority that has this share. They return when the share reaches the larger
-	// of MinReady and MinReadyRecovery. Endpoints that have neither become READY nor failed yet are
-	// not counted.
-	MinReady, MinReadyRecovery float64
-	WarmStandby                int
-	// FastFailover sends calls to a lower READY priority while the priority in use reconnects. Without
-	// it, calls wait for up to FailoverTimeout. It applies only to priorities that can have at least
-	// two connections.
-	FastFailover bool
-	// FailbackJitter is the upper limit of the random time that each client adds to a failback delay.
-	FailbackJitter time.Duration
-	// MaxFailbackDelay limits the growth of FailbackDelay, which doubles each time a priority fails
-	// again. 0 means no growth.
-	MaxFailbackDelay time.Duration
+	PickFirst   bool
+	WarmStandby int
 	// Overflow sends the calls that a priority cannot carry to the next one, and refuses those that
 	// none can.
 	Overflow bool
@@ -88,7 +71,6 @@ const (
 	Text Kind = iota
 	Duration
 	Count
-	Fraction
 	Bool
 	Toggle  // true, false, or unset, which means the clusters' configuration; uses two fields of Settings
 	Name    // string, checked by location.Problem
@@ -99,7 +81,6 @@ const (
 var kindText = map[Kind]string{
 	Duration: "a duration such as 10s",
 	Count:    "a whole number such as 1",
-	Fraction: "a number from 0 to 1, such as 0.6",
 	Bool:     "true or false",
 	Toggle:   "true or false",
 }
@@ -128,9 +109,6 @@ type Option struct {
 	Min, Max  float64 // in seconds for a duration; if Max is 0, there is no limit
 	AllowZero bool
 	Choices   []string
-	// AtLeast names an option. The value must not be less than the value of that option, unless it
-	// is 0.
-	AtLeast string
 	// ConflictsWith names an option that cannot be combined with this one, and ConflictReason is the
 	// reason.
 	ConflictsWith, ConflictReason string
@@ -152,24 +130,8 @@ var table = []Option{
 		Default: "`10s`", Range: "more than `0s`", Source: "gRFC A56",
 	},
 	{
-		Name: "failbackDelay", Field: "FailbackDelay", Kind: Duration, Max: day,
-		Default: "`0s`: at once", Range: "`0s` to `24h`", Source: "ours",
-	},
-	{
-		Name: "failbackJitter", Field: "FailbackJitter", Kind: Duration, Max: day,
-		Default: "`0s`: none", Range: "`0s` to `24h`", Source: "ours",
-	},
-	{
-		Name: "maxFailbackDelay", Field: "MaxFailbackDelay", Kind: Duration, Max: day, AtLeast: "failbackDelay",
-		Default: "`0s`: the same as `failbackDelay`", Range: "`0s`, or `failbackDelay` to `24h`", Source: "ours",
-	},
-	{
 		Name: "warmStandby", Field: "WarmStandby", Kind: Count, Max: 128,
 		Default: "`0`: none", Range: "`0` to `128`", Source: "ours",
-	},
-	{
-		Name: "fastFailover", Field: "FastFailover", Kind: Bool,
-		Default: "`false`", Range: "`true`, `false`", Source: "ours",
 	},
 	{
 		Name: "overflow", Field: "Overflow", Kind: Bool,
@@ -187,14 +149,6 @@ var table = []Option{
 	{
 		Name: "pickFirst", Field: "PickFirst", Kind: Bool,
 		Default: "`false`", Range: "`true`, `false`", Source: "gRFC A62",
-	},
-	{
-		Name: "minReady", Field: "MinReady", Kind: Fraction, Max: 1,
-		Default: "`0`: one READY endpoint is enough", Range: "`0` to `1`", Source: "ours",
-	},
-	{
-		Name: "minReadyRecovery", Field: "MinReadyRecovery", Kind: Fraction, Max: 1, AtLeast: "minReady",
-		Default: "`0`: the same as `minReady`", Range: "`0`, or `minReady` to `1`", Source: "ours",
 	},
 	{
 		Name: "outlierDetection", Field: "OutlierDetection", Kind: Toggle,

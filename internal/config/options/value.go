@@ -19,8 +19,6 @@ func (o Option) parse(text string) (value any, err error) {
 		value, err = time.ParseDuration(text)
 	case Count:
 		value, err = strconv.Atoi(text)
-	case Fraction:
-		value, err = strconv.ParseFloat(text, 64)
 	case Bool, Toggle:
 		value, err = strconv.ParseBool(text)
 	default:

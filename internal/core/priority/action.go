@@ -14,9 +14,8 @@ type Action struct {
 	// MakeStandby.
 	Child string
 	// After is the duration of the timer to start. In PublishTimeout, it is the duration of the
-	// failover timer that has fired. Jitter is the upper limit of a random time that the policy adds.
-	After  time.Duration
-	Jitter time.Duration
+	// failover timer that has fired.
+	After time.Duration
 }
 
 // Kind is the kind of an Action.
@@ -37,17 +36,11 @@ const (
 	MakeStandby
 
 	// StartFailover starts the failover timer of a child, and StopFailover stops it. When the timer
-	// fires, the policy calls FailoverTimerFired. The following pairs do the same for other timers.
+	// fires, the policy calls FailoverTimerFired. The next pair does the same for deactivation.
 	StartFailover
 	StopFailover
 	StartDeactivation
 	StopDeactivation
-	StartFailback
-	StopFailback
-	StartSteady
-	StopSteady
-	StartHeadStart
-	StopHeadStart
 
 	// Publish publishes the last reported state and picker of the child. Before the first report,
 	// these are CONNECTING and a picker that makes calls wait.

@@ -5,9 +5,8 @@
 //	                                 start p1's failover timer, update p1
 //	p1 was updated               ->  publish p1
 //
-// In addition to A56, the package delays the return to a higher priority (Config.FailbackDelay),
-// avoids READY children whose calls fail (Condition), and connects children before they are needed
-// (Config.WarmStandby).
+// In addition to A56, the package connects children before they are needed (Config.WarmStandby), and
+// lets a READY child take calls while a higher one reconnects (Config.Overflow).
 package priority
 
 import (
@@ -23,8 +22,9 @@ type Config struct {
 	// "LB Policy Configuration").
 	Priorities []string
 	// SourcePriorities holds a number for each entry of Priorities, in non-decreasing order.
-	// Priorities with the same number are the near groups of one priority of the source (see
-	// groups.go). If it is nil, each priority has its own number, as in A56.
+	// Priorities with the same number are the near groups of one priority of the source: they differ
+	// in how far their endpoints are from the client, and WarmStandby counts them as one. If it is
+	// nil, each priority has its own number, as in A56.
 	SourcePriorities []int
 	// FailoverTimeout is how long calls wait for a child that is connecting.
 	FailoverTimeout time.Duration
@@ -33,30 +33,12 @@ type Config struct {
 	// means that it is destroyed immediately.
 	ChildRetention        time.Duration
 	RemovedChildRetention time.Duration
-	// FailbackDelay is how long a child must be READY before it takes over from a lower priority
-	// that is in use and READY. It is 0 in A56.
-	FailbackDelay time.Duration
-	// MinReady is the share of a child's weight that must be READY. After the share has fallen below
-	// MinReady, calls avoid the child until its share reaches the larger of MinReady and
-	// MinReadyRecovery. Both are 0 in A56.
-	MinReady, MinReadyRecovery float64
 	// WarmStandby is how many priorities below the one in use are connected before they are needed.
 	// It is 0 in A56.
 	WarmStandby int
-	// FastFailover means that calls do not wait for a child that has lost its connections if a lower
-	// priority is READY. This does not apply to the children in SingleConnection, which have at
-	// most one connection each. FastFailover is false in A56.
-	FastFailover     bool
-	SingleConnection []string
-	// Overflow means that standbys are connected from the start, and not when the priority in use has
-	// become READY. It is false in A56.
+	// Overflow means that a READY child takes calls if there is one, and that standbys are connected
+	// from the start. It is false in A56.
 	Overflow bool
-	// FailbackJitter is the upper limit of a random time that is added to each failback delay, so that
-	// not all clients return at the same time.
-	FailbackJitter time.Duration
-	// MaxFailbackDelay limits the failback delay of a child that fails repeatedly. If it is less
-	// than FailbackDelay, the delay does not grow.
-	MaxFailbackDelay time.Duration
 }
 
 // Core is the state of one policy. Each event is a method that returns the actions to execute.
@@ -67,21 +49,14 @@ type Core struct {
 	children   map[string]*child
 	actions    []Action
 
-	// currentPriority is the index of the priority in use, or none. It does not change before a choice
-	// is complete, because the failback delay depends on it. An update changes it to the new index of
-	// the child in use.
-	currentPriority  int
-	candidates       map[string]bool // the children that calls do not wait for (see reorder)
-	waitingFor       *child          // a child that the current choice has created; the choice continues after the child's update
-	wantedBelow      string          // the argument of Want
-	standbyRequested bool            // MakeStandby was returned, and StandbyDue has not been called since
+	currentPriority  int    // index of the priority in use, or none
+	waitingFor       *child // a child that the current choice has created; the choice continues after the child's update
+	wantedBelow      string // the argument of Want
+	standbyRequested bool   // MakeStandby was returned, and StandbyDue has not been called since
 
-	published          *child   // the child in use; nil before the first publication and after PublishEmpty
-	trialChildren      []string // the children that get a few calls although they are not in use
-	reportCount        int      // number of reports of all children
-	mustPublish        bool     // the published state is out of date
-	updating           bool     // BeginUpdate was called, and EndUpdate was not called since
-	isFirstAfterUpdate bool     // the current choice is the first one after an update
+	published   *child // the child in use; nil before the first publication and after PublishEmpty
+	mustPublish bool   // the published state is out of date
+	updating    bool   // BeginUpdate was called, and EndUpdate was not called since
 }
 
 const none = -1
@@ -98,11 +73,6 @@ func (c *Core) InUse() string {
 	}
 	return c.published.name
 }
-
-// OnTrial returns the children that get a few calls although they are not in use, so that these
-// calls show whether they have recovered. The children are in priority order. The caller must not
-// modify the slice.
-func (c *Core) OnTrial() []string { return c.trialChildren }
 
 // State returns the state that the choice of a priority assumes for a child, and whether the child
 // exists. The state is TRANSIENT_FAILURE if the failover timer of the child has fired or the child
@@ -135,26 +105,17 @@ func (c *Core) Given(name string) time.Duration {
 // updates the others (A56, "Configuration Updates"). No priority is chosen before EndUpdate.
 func (c *Core) BeginUpdate(config Config) []Action {
 	c.updating = true
-	before := c.config.Priorities
 	c.config = config
 	c.configured = make(map[string]bool, len(config.Children))
 	for _, name := range config.Children {
 		c.configured[name] = true
 	}
-	for _, name := range c.names() {
-		c.checkMinReady(c.children[name])
-		c.updateHeadStart(c.children[name])
-		c.children[name].singleConnection = slices.Contains(config.SingleConnection, name)
-	}
-	c.reorder(before)
+	c.currentPriority = none
 	for _, name := range c.names() {
 		if !c.configured[name] {
 			c.deactivate(c.children[name], true)
 		} else {
 			c.children[name].removed = false
-			if !c.children[name].isGood() {
-				c.stopFailback(c.children[name])
-			}
 			c.update(c.children[name])
 		}
 	}
@@ -164,8 +125,7 @@ func (c *Core) BeginUpdate(config Config) []Action {
 // EndUpdate ends an update and chooses a priority. The priority is published even if it was already
 // in use.
 func (c *Core) EndUpdate() []Action {
-	c.updating, c.isFirstAfterUpdate = false, true
-	c.mustPublish = true
+	c.updating, c.mustPublish = false, true
 	return c.choose()
 }
 
@@ -180,13 +140,13 @@ func (c *Core) Updated(name string) []Action {
 	return c.choose()
 }
 
-// Reported is called when a child reports its state and its Tier.
-func (c *Core) Reported(name string, state State, tier Tier) []Action {
+// Reported is called when a child reports its state.
+func (c *Core) Reported(name string, state State) []Action {
 	child, ok := c.children[name]
 	if !ok {
 		return nil
 	}
-	c.trackReport(child, state, tier)
+	c.trackReport(child, state)
 	return c.choose()
 }
 
@@ -223,30 +183,11 @@ func (c *Core) DeactivationTimerFired(name string) []Action {
 	return c.takeActions()
 }
 
-// FailbackTimerFired is called when the timer of StartFailback fires.
-func (c *Core) FailbackTimerFired(name string) []Action {
-	child, ok := c.children[name]
-	if !ok || child.failback != running {
-		return nil
-	}
-	child.failback = fired
-	return c.choose()
-}
-
-// SteadyTimerFired is called when the timer of StartSteady fires.
-func (c *Core) SteadyTimerFired(name string) []Action {
-	if child, ok := c.children[name]; ok && child.steady == running {
-		child.steady, child.flaps = stopped, 0
-	}
-	return c.takeActions()
-}
-
 // choose chooses a priority, unless an update is in progress or an earlier choice waits for the
 // update of a child that it has created. It returns the pending actions.
 func (c *Core) choose() []Action {
 	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()
-		c.isFirstAfterUpdate = c.isFirstAfterUpdate && c.waitingFor != nil // if the choice is unfinished, Updated continues it
 	}
 	return c.takeActions()
 }

@@ -13,13 +13,11 @@ func TestLateEventsHaveNoEffect(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
 	c.EndUpdate()
-	c.Reported("a", core.Ready, core.Tier{ReadyShare: 1})
+	c.Reported("a", core.Ready)
 	c.Updated("a")
 	for event, fire := range map[string]func(string) []core.Action{
 		"FailoverTimerFired":     c.FailoverTimerFired,
 		"DeactivationTimerFired": c.DeactivationTimerFired,
-		"FailbackTimerFired":     c.FailbackTimerFired,
-		"SteadyTimerFired":       c.SteadyTimerFired,
 		"Updated":                c.Updated,
 	} {
 		for _, name := range []string{"a", "gone"} {
@@ -28,7 +26,7 @@ func TestLateEventsHaveNoEffect(t *testing.T) {
 			}
 		}
 	}
-	if actions := c.Reported("gone", core.TransientFailure, core.Tier{}); len(actions) > 0 {
+	if actions := c.Reported("gone", core.TransientFailure); len(actions) > 0 {
 		t.Errorf("a report of a child that does not exist returned %v", actions)
 	}
 	if counts, actions := c.Refused("gone"); counts || len(actions) > 0 {

@@ -2,29 +2,14 @@ package priority
 
 func (c *Core) ChooseAgain() []Action { return c.choose() }
 
+// HasUsableHigher reports whether a priority above the child is READY or has time.
 func (c *Core) HasUsableHigher(name string) bool {
-	for i, p := range c.config.Priorities {
+	for _, p := range c.config.Priorities {
 		if p == name {
 			return false
 		}
-		child := c.children[p]
-		if child == nil {
-			continue
-		}
-		if !child.isPoor() && c.isSkipped(i) {
-			continue
-		}
-		if child.isGood() || child.hasTime() {
+		if child := c.children[p]; child != nil && (child.connectivityState() == Ready || child.hasTime()) {
 			return true
-		}
-	}
-	return false
-}
-
-func (c *Core) WaitsForFailback(name string) bool {
-	for _, p := range c.config.Priorities[:max(c.currentPriority, 0)] {
-		if p == name {
-			return c.children[p].isGood()
 		}
 	}
 	return false

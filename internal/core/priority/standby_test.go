@@ -16,7 +16,7 @@ func TestNoStandbyAfterAllPrioritiesAreRemoved(t *testing.T) {
 	c.BeginUpdate(config)
 	c.EndUpdate()
 	c.Updated("a")
-	actions := c.Reported("a", core.Ready, core.Tier{ReadyShare: 1})
+	actions := c.Reported("a", core.Ready)
 	if !slices.ContainsFunc(actions, func(a core.Action) bool { return a.Kind == core.MakeStandby }) {
 		t.Fatalf("a is READY: got %v, want a MakeStandby action", actions)
 	}
@@ -27,34 +27,47 @@ func TestNoStandbyAfterAllPrioritiesAreRemoved(t *testing.T) {
 	}
 }
 
-// With Overflow, a standby is connected before the priority in use is READY, and is a standby from
-// the start, so that it gets only a part of a long list of endpoints. It is not created for a
-// priority that is IDLE.
-func TestStandbyFromTheStart(t *testing.T) {
+// A standby is requested once. It is created neither during an update nor while another child is
+// being created.
+func TestStandbyIsRequestedOnce(t *testing.T) {
 	config := scenario.DefaultConfig("a", "b", "c")
-	config.WarmStandby, config.Overflow = 1, true
-	d := &driven{Core: core.New()}
-	d.do(d.BeginUpdate(config))
-	d.do(d.EndUpdate())
-	d.want(t, "ab", "")
-	if !d.Standby("b") || d.InUse() != "a" {
-		t.Errorf("%s is in use, want a, with b as a standby", d.InUse())
-	}
-	d.do(d.Reported("b", core.Ready, core.Tier{ReadyShare: 1}))
-	if d.InUse() != "a" {
-		t.Errorf("%s is in use while a connects, want a", d.InUse())
-	}
-	d.do(d.FailoverTimerFired("a"))
-	d.want(t, "abc", "")
-	if d.Standby("b") || d.InUse() != "b" {
-		t.Errorf("%s is in use after the failover timeout, want b", d.InUse())
-	}
-
+	config.WarmStandby = 1
 	c := core.New()
 	c.BeginUpdate(config)
 	c.EndUpdate()
-	c.Reported("a", core.Idle, core.Tier{})
-	if actions := c.Updated("a"); slices.ContainsFunc(actions, func(a core.Action) bool { return a.Kind == core.MakeStandby }) {
-		t.Errorf("a is IDLE: got %v, want no MakeStandby action", actions)
+	c.Updated("a")
+	c.Reported("a", core.Ready) // requests b
+	for _, action := range c.Reported("a", core.Ready) {
+		if action.Kind == core.MakeStandby {
+			t.Error("b was requested twice")
+		}
+	}
+	config.Priorities = []string{"c", "a", "b"}
+	c.BeginUpdate(config)
+	if actions := c.StandbyDue(); len(actions) > 0 {
+		t.Errorf("during the update, StandbyDue returned %v, want no actions", actions)
+	}
+	c.EndUpdate() // creates c
+	if actions := c.StandbyDue(); len(actions) > 0 {
+		t.Errorf("before the update of c, StandbyDue returned %v, want no actions", actions)
+	}
+}
+
+func TestStandby(t *testing.T) {
+	config := scenario.DefaultConfig("a", "b", "c")
+	config.WarmStandby = 1
+	d := &driven{Core: core.New()}
+	d.do(d.BeginUpdate(config))
+	d.do(d.EndUpdate())
+	if d.Standby("b") {
+		t.Error("a is connecting, so b is no standby yet")
+	}
+	d.do(d.Reported("a", core.Ready))
+	if d.Standby("a") || !d.Standby("b") || d.Standby("c") {
+		t.Error("a is READY, so b is the only standby")
+	}
+	d.do(d.BeginUpdate(config))
+	if d.Standby("b") {
+		t.Error("during an update, there is no standby")
 	}
 }

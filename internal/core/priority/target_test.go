@@ -84,7 +84,7 @@ func (t *target) Report(child string, r scenario.Report) {
 	if r.State == core.TransientFailure {
 		c.lastErr = r.Err()
 	}
-	t.execute(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyShare: r.ReadyShare, UnprovenShare: r.Unproven}))
+	t.execute(t.core.Reported(child, r.State))
 	if !t.inChildUpdate {
 		t.createStandbys()
 	}
@@ -155,10 +155,9 @@ func (t *target) execute(actions []core.Action) {
 			t.write("destroy %s", a.Child)
 		case core.ExitIdle:
 			t.write("exit-idle %s", a.Child)
-		case core.StartFailover, core.StartDeactivation, core.StartFailback, core.StartSteady, core.StartHeadStart:
-			after := a.After + time.Duration(scenario.Random*float64(a.Jitter))
-			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + after})
-		case core.StopFailover, core.StopDeactivation, core.StopFailback, core.StopSteady, core.StopHeadStart:
+		case core.StartFailover, core.StartDeactivation:
+			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + a.After})
+		case core.StopFailover, core.StopDeactivation:
 			i := slices.IndexFunc(t.timers, func(tm *fakeTimer) bool {
 				return tm.child == a.Child && tm.kind == a.Kind-1 // each stop is declared right after its start
 			})
@@ -177,11 +176,11 @@ func (t *target) execute(actions []core.Action) {
 
 func (t *target) publish(name string, c *fakeChild) {
 	if c.reported == nil {
-		t.write("publish CONNECTING%s", scenario.Trying(t.core.OnTrial()))
+		t.write("publish CONNECTING")
 		t.failed = false
 		return
 	}
-	t.write("%s", c.reported.Line(name)+scenario.Trying(t.core.OnTrial()))
+	t.write("%s", c.reported.Line(name))
 	t.failed = c.reported.State == core.TransientFailure
 }
 
@@ -209,9 +208,6 @@ func (t *target) Advance(d time.Duration) {
 		fire := map[core.Kind]func(string) []core.Action{
 			core.StartFailover:     t.core.FailoverTimerFired,
 			core.StartDeactivation: t.core.DeactivationTimerFired,
-			core.StartFailback:     t.core.FailbackTimerFired,
-			core.StartSteady:       t.core.SteadyTimerFired,
-			core.StartHeadStart:    t.core.HeadStartTimerFired,
 		}[tm.kind]
 		t.execute(fire(tm.child))
 		t.createStandbys()

@@ -108,9 +108,6 @@ func describe(a core.Action) string {
 	if a.After > 0 {
 		text += " " + a.After.String()
 	}
-	if a.Jitter > 0 {
-		text += " + up to " + a.Jitter.String()
-	}
 	return strings.TrimRight(text, " ")
 }
 

@@ -55,14 +55,13 @@ func TestWant(t *testing.T) {
 	d.do(d.Want("")) // before the first update
 	d.do(d.BeginUpdate(config))
 	d.do(d.EndUpdate())
-	ready := core.Tier{ReadyShare: 1}
-	d.do(d.Reported("a", core.Ready, ready))
+	d.do(d.Reported("a", core.Ready))
 	d.want(t, "a", "")
 	d.do(d.Want("a"))
 	d.want(t, "ab", "")
-	d.do(d.Reported("b", core.TransientFailure, core.Tier{}))
+	d.do(d.Reported("b", core.TransientFailure))
 	d.want(t, "abc", "")
-	d.do(d.Reported("c", core.Ready, ready))
+	d.do(d.Reported("c", core.Ready))
 	d.do(d.Want("c"))
 	d.want(t, "abcd", "")
 	d.do(d.Want("a"))
@@ -73,6 +72,8 @@ func TestWant(t *testing.T) {
 	d.want(t, "abcd", "")
 	d.do(d.Want("gone"))
 	d.want(t, "abcd", "bcd")
+	d.do(d.Want("d")) // the last one
+	d.want(t, "abcd", "")
 }
 
 func TestHasTime(t *testing.T) {

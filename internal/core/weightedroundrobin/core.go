@@ -43,7 +43,6 @@ type Child[T any] struct {
 	weight, previousWeight uint32 // the weights in the current and in the previous update; at least 1
 	state                  State
 	failed                 bool // the child has failed, and has not become READY since
-	unproven               bool // see Unproven
 	readySince             time.Time
 	lastUpdate             uint64 // the number of the last update that contains the child
 }
@@ -194,7 +193,7 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.errorChild == nil || c.errorChild.state != TransientFailure {
 			c.errorChild = child
 		}
-		// The result of Shares changes when a child fails for the first time. A later failure is
+		// The result of FailedShare changes when a child fails for the first time. A later failure is
 		// published only if all children have failed, because the error of calls may then change.
 		c.outdated = c.outdated || c.published == TransientFailure || !child.failed
 		child.failed = true
@@ -213,37 +212,15 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Unproven records whether an endpoint must answer a call before Shares counts it as READY. Outlier
-// detection requires this after an ejection (docs/a50.md).
-func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
-	c.outdated = c.outdated || child.unproven != unproven
-	child.unproven = unproven
-}
-
-// Shares returns three shares of the weight of endpoints. At least one endpoint must be READY.
-//
-// The shares ready and unproven are fractions of the weight of the endpoints that are READY or have
-// failed. unproven is the share of the READY endpoints that are unproven, and ready is the share of
-// the other READY endpoints. failed is the share of the failed endpoints among all endpoints.
-//
-// An endpoint that is connecting and has not failed is left out of ready and unproven. Otherwise,
-// the READY share would decrease whenever endpoints are added or reconnect. An unproven endpoint
-// that reconnects counts as failed, because a lost connection does not show that the endpoint has
-// recovered.
-func (c *Core[T]) Shares() (ready, unproven, failed float64) {
-	var readyWeight, unprovenWeight, failedWeight uint64
+// FailedShare returns the share of the weight of endpoints that have failed and not been READY since.
+func (c *Core[T]) FailedShare() float64 {
+	var failed uint64
 	for _, child := range c.order {
-		switch {
-		case child.state == Ready && child.unproven:
-			unprovenWeight += uint64(child.weight)
-		case child.state == Ready:
-			readyWeight += uint64(child.weight)
-		case child.failed, child.unproven:
-			failedWeight += uint64(child.weight)
+		if child.state != Ready && child.failed {
+			failed += uint64(child.weight)
 		}
 	}
-	readyOrFailed := float64(readyWeight + unprovenWeight + failedWeight)
-	return float64(readyWeight) / readyOrFailed, float64(unprovenWeight) / readyOrFailed, float64(failedWeight) / float64(c.sum)
+	return float64(failed) / float64(c.sum)
 }
 
 // Failed returns the child whose error the calls get if all children have failed, or nil if there

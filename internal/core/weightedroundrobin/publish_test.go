@@ -88,7 +88,7 @@ func TestFurtherFailureIsPublished(t *testing.T) {
 	}
 }
 
-// The share of failed endpoints that Shares returns must be correct even if the weights have been
+// The share of failed endpoints that FailedShare returns must be correct even if the weights have been
 // scaled down.
 func TestFailedShare(t *testing.T) {
 	for _, weight := range []uint32{1, 5, math.MaxUint32} {
@@ -97,7 +97,7 @@ func TestFailedShare(t *testing.T) {
 		core.Reported(children[0], Ready, time.Time{})
 		for i, want := range []float64{0.25, 0.5, 0.75} {
 			core.Reported(children[i+1], TransientFailure, time.Time{})
-			if _, _, failed := core.Shares(); math.Abs(failed-want) > 1e-9 {
+			if failed := core.FailedShare(); math.Abs(failed-want) > 1e-9 {
 				t.Errorf("weight %d, %d of 4 have failed: the share is %v, want %v", weight, i+1, failed, want)
 			}
 		}

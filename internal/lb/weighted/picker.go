@@ -13,42 +13,35 @@ import (
 // Picker picks children by their weights, in the order of their deadlines (gRFC A34). Save passes
 // the children's positions in this order to the next picker. Picker is safe for concurrent use.
 type Picker struct {
-	scheduler     *edf.Scheduler // nil if there is a single child
-	pickers       []balancer.Picker
-	leaves        fixedLeaves
-	positions     []*Position
-	picksBefore   uint64 // if there is a single child: the result of PicksOf for it when this picker was created
-	hasPicked     atomic.Bool
-	readyShare    float64
-	unprovenShare float64
-	failedShare   float64
+	scheduler   *edf.Scheduler // nil if there is a single child
+	pickers     []balancer.Picker
+	leaves      fixedLeaves
+	positions   []*Position
+	picksBefore uint64 // if there is a single child: the result of PicksOf for it when this picker was created
+	hasPicked   atomic.Bool
+	failedShare float64
 }
 
-// ReadyShare returns the share of the weight that is READY. The weight of connecting children is
-// not part of the total (see shell.Tier).
-func (p *Picker) ReadyShare() float64 { return p.readyShare }
-
-// UnprovenShare returns the share of the weight whose endpoints have not answered a call since
-// their ejection (see shell.Tier).
-func (p *Picker) UnprovenShare() float64 { return p.unprovenShare }
-
-// FailedShare returns the share of the weight that has failed (see shell.Tier).
+// FailedShare returns the share of the weight that has failed, and of which the total includes
+// children that are connecting.
 func (p *Picker) FailedShare() float64 { return p.failedShare }
 
 // SetFailedShare sets the result of FailedShare, which is 0 by default. It must be called before
 // the first pick.
 func (p *Picker) SetFailedShare(share float64) { p.failedShare = share }
 
-// SetReadyShares sets the results of ReadyShare and UnprovenShare, which are 1 and 0 by default. It
-// must be called before the first pick.
-func (p *Picker) SetReadyShares(ready, unproven float64) {
-	p.readyShare, p.unprovenShare = ready, unproven
+// FailedShareOf returns the FailedShare of a picker, or 0 if it has none.
+func FailedShareOf(picker balancer.Picker) float64 {
+	if p, ok := picker.(interface{ FailedShare() float64 }); ok {
+		return p.FailedShare()
+	}
+	return 0
 }
 
 // New returns a picker of children, of which there must be at least one. positions contains
 // pointers to the positions of the children, which Save updates. The picker keeps the slices.
 func New(pickers []balancer.Picker, weights []uint32, positions []*Position) *Picker {
-	p := &Picker{pickers: pickers, positions: positions, readyShare: 1}
+	p := &Picker{pickers: pickers, positions: positions}
 	if len(pickers) > 1 {
 		p.scheduler = edf.New(schedule(weights, positions))
 		p.leaves = fixedLeavesOf(p.scheduler, pickers)

@@ -21,10 +21,6 @@ func Set(field string, value any) Option {
 	}
 }
 
-func MinReady(minReady, recovery float64) Option {
-	return func(p *options.Program) { p.MinReady, p.MinReadyRecovery = minReady, recovery }
-}
-
 func Sources(sourceOptions ...any) Option {
 	return func(p *options.Program) {
 		p.Sources = append(p.Sources[:len(p.Sources):len(p.Sources)], sourceOptions...)

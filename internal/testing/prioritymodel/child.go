@@ -13,12 +13,10 @@ type child struct {
 	number   int
 	policies Policies
 
-	reported    Report
-	updateErr   string // the error of the last update; the child counts as failed while it is not ""
-	tooFewReady bool   // fewer endpoints are READY than MinReady requires
-	reports     int
-	revision    int // the number of changes of the child's state or picker
-	lastError   string
+	reported  Report
+	updateErr string // the error of the last update; the child counts as failed while it is not ""
+	revision  int    // the number of changes of the child's state or picker
+	lastError string
 
 	failoverAt      time.Duration // when the failover timer fires; never if it is not pending
 	failoverTimeout time.Duration // the duration of the failover timer at its last start
@@ -26,19 +24,8 @@ type child struct {
 	upSinceFailure  bool          // the child has been READY or IDLE more recently than TRANSIENT_FAILURE
 	destroyAt       time.Duration
 	removed         bool
-	failbackAt      time.Duration // when the failback delay ends, provided that the child stays good
-	exitIdleCalled  bool          // since the last report
-	wasDegraded     bool          // the child was degraded when it was last READY, or while it reconnected, and has not failed since
-	lastGoodCount   int           // the value of Model.reportCount when the child was last good or belowMinReady
-
-	readySinceFailure bool // the child was READY more recently than TRANSIENT_FAILURE
-
-	createdEarly     bool          // the child was created while another child could take the calls
-	mustConnectFirst bool          // calls must not move to the child before it is READY, whatever the options are
-	waitsForFailback bool          // the child is good, but the failback delay has not ended
-	failures         int           // each failure after the first doubles the failback delay
-	forgetFailuresAt time.Duration // when the child has been in use for long enough to reset failures
-	startGroupsAt    time.Duration // when the other near groups of the child's priority start
+	exitIdleCalled  bool // since the last report
+	wasReady        bool // at any time
 
 	failoverAtBefore    time.Duration // only for row p-reactivated: failoverAt at the time of the deactivation
 	ignoresReResolution bool
@@ -49,13 +36,10 @@ type child struct {
 // be started when the child is first created."
 func (m *Model) CreateChild(name string) *child {
 	m.created++
-	c := &child{
+	return &child{
 		model: m, name: name, number: m.created, reported: initialReport,
-		failoverAt: m.now + m.config.FailoverTimeout, failoverTimeout: m.config.FailoverTimeout, destroyAt: never, forgetFailuresAt: never,
-		startGroupsAt: never,
+		failoverAt: m.now + m.config.FailoverTimeout, failoverTimeout: m.config.FailoverTimeout, destroyAt: never,
 	}
-	c.updateGroupTimer()
-	return c
 }
 
 // connectivityState implements connectivity_state() of the pseudo-code in gRFC A56. "If the timer
@@ -83,30 +67,14 @@ func (c *child) picker() Report {
 
 // track implements the section "Child Connectivity State Tracking" of gRFC A56.
 func (c *child) track(r Report) {
-	now := c.model.now
-	c.model.countReport()
-	switch {
-	case r.State == TransientFailure:
-		c.wasDegraded, c.readySinceFailure = false, false
-	case r.State == Ready:
-		c.wasDegraded, c.readySinceFailure = false, true
-		c.model.dropCandidate(c.name)
-	case c.ready():
-		c.wasDegraded = c.degraded()
-	}
-	// All endpoints of a child may be ejected while it reconnects, because the results of calls may
-	// arrive after their connections have ended. This also makes the child degraded.
-	c.wasDegraded = c.wasDegraded || c.readySinceFailure && r.State == Connecting && r.Condition != ""
 	if !c.timedOut || c.updateErr != "" || r.State != Connecting {
 		c.revision++
 	}
-	c.reports++
-	wasGood := c.good()
 	// "It will also be started if the child reports CONNECTING and it has previously
 	// reported READY or IDLE more recently than TRANSIENT_FAILURE."
 	if r.State == Connecting && c.reported.State != Connecting && c.upSinceFailure {
 		c.failoverTimeout = c.model.config.FailoverTimeout
-		c.failoverAt = now + c.failoverTimeout
+		c.failoverAt = c.model.now + c.failoverTimeout
 	}
 	// "The timer will be cancelled when the child reports its state as READY, IDLE, or
 	// TRANSIENT_FAILURE."
@@ -116,10 +84,8 @@ func (c *child) track(r Report) {
 	if r.State == TransientFailure {
 		c.lastError = r.Err
 	}
+	c.wasReady = c.wasReady || r.State == Ready
 	c.reported, c.updateErr, c.exitIdleCalled = r, "", false
-	c.updateGroupTimer()
-	c.updateTooFewReady()
-	c.updateFailback(wasGood)
 }
 
 // setUpdateError handles an error that the child returned from its update (row P13 of
@@ -150,9 +116,17 @@ func (c *child) expire() {
 	if c.model.Rows["p-timeout"] {
 		return
 	}
-	c.timedOut, c.upSinceFailure, c.wasDegraded, c.readySinceFailure = true, false, false, false
+	c.timedOut, c.upSinceFailure = true, false
 	if c.updateErr == "" {
 		c.revision++
+	}
+}
+
+// wake calls ExitIdle of an IDLE child, unless this has happened since the child's last report.
+func (c *child) wake() {
+	if c.connectivityState() == Idle && !c.exitIdleCalled {
+		c.exitIdleCalled = true
+		c.exitIdle()
 	}
 }
 
@@ -165,15 +139,4 @@ func (c *child) destroy() {
 	c.policies.Close()
 	delete(c.model.children, c.name)
 	c.model.log("destroy", c.name)
-}
-
-// countReport counts a report of any child, and stores the count in each child that is good or
-// belowMinReady.
-func (m *Model) countReport() {
-	m.reportCount++
-	for _, c := range m.children {
-		if c.good() || c.belowMinReady() {
-			c.lastGoodCount = m.reportCount
-		}
-	}
 }

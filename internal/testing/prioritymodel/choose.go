@@ -5,11 +5,76 @@ import (
 	"slices"
 )
 
+// ChoosePriority implements the function of this name in the pseudo-code of gRFC A56. With
+// Overflow, the highest READY priority is used instead of A56's choice, unless calls already wait
+// for the first connection of A56's choice.
+func (m *Model) ChoosePriority() {
+	if len(m.config.Priorities) == 0 {
+		m.childInUse = ""
+		m.updateState("empty", failedReport("priority policy has empty priority list"))
+		return
+	}
+	chosen := m.choiceOfA56()
+	if m.config.Overflow && !m.waitsForFirstConnection(chosen) {
+		if highest := slices.IndexFunc(m.config.Priorities, m.isReady); highest >= 0 {
+			chosen = highest
+			for _, name := range m.config.Priorities[:chosen] {
+				if c := m.children[name]; c != nil {
+					c.wake()
+				}
+			}
+			m.children[m.config.Priorities[chosen]].MaybeReactivate()
+		}
+	}
+	state := m.children[m.config.Priorities[chosen]].connectivityState()
+	m.SetCurrentPriority(chosen, state == Ready || state == Idle)
+}
+
+// choiceOfA56 returns the priority to which ChoosePriority of the pseudo-code switches.
+func (m *Model) choiceOfA56() int {
+	for priority, childName := range m.config.Priorities {
+		if m.children[childName] == nil {
+			m.create(childName)
+		}
+		child := m.children[childName]
+		child.MaybeReactivate()
+		if child.connectivityState() == Ready || child.connectivityState() == Idle {
+			return priority
+		}
+		if child.FailoverTimerPending() {
+			return priority
+		}
+	}
+	for priority, childName := range m.config.Priorities {
+		child := m.children[childName]
+		if child.connectivityState() == Connecting && !m.Rows["p-connecting"] {
+			return priority
+		}
+	}
+	return len(m.config.Priorities) - 1
+}
+
+// waitsForFirstConnection reports whether a priority is in use, was never READY, and may still
+// connect.
+func (m *Model) waitsForFirstConnection(priority int) bool {
+	c := m.children[m.config.Priorities[priority]]
+	return c.name == m.childInUse && !c.wasReady && c.FailoverTimerPending()
+}
+
+func (m *Model) isReady(name string) bool {
+	c := m.children[name]
+	return c != nil && c.connectivityState() == Ready
+}
+
+func (m *Model) create(name string) {
+	child := m.CreateChild(name)
+	m.children[name] = child
+	child.Update()
+}
+
 // SetCurrentPriority implements the function of this name in the pseudo-code of gRFC A56.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
-	m.noteFailure(priority)
 	m.currentPriority = priority
-	m.dropCandidate(m.config.Priorities[priority])
 	if deactivateLowerPriorities || m.Rows["p-deactivate-lower"] {
 		for _, childName := range m.config.Priorities[priority+1:] {
 			if child, ok := m.children[childName]; ok && !slices.Contains(m.standbys(), childName) {
@@ -20,27 +85,7 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	child := m.children[m.config.Priorities[priority]]
 	m.childInUse = child.name
 	m.keepStandbys(child)
-	report := child.picker()
-	id := fmt.Sprintf("%d %d", child.number, child.revision)
-	report.Trying = m.trialChildren(child, priority)
-	for _, name := range m.trialChildren(child, priority) {
-		id += fmt.Sprintf(" %s %d", name, m.children[name].reports)
-	}
-	m.updateState(id, report)
-}
-
-// trialChildren returns the children that get a few trial calls: half-open children, and children
-// that would have enough READY endpoints if the unproven endpoints counted. It leaves out the child
-// in use, deactivated children and, if the child in use is good, all lower priorities.
-func (m *Model) trialChildren(inUse *child, priority int) []string {
-	var names []string
-	for p, name := range m.config.Priorities {
-		c := m.children[name]
-		if c != nil && c != inUse && !c.deactivated() && (c.failing() && c.reported.Condition == "half-open" || c.belowMinReady() && c.enoughIfProven()) && (p < priority || !inUse.good()) {
-			names = append(names, name)
-		}
-	}
-	return names
+	m.updateState(fmt.Sprintf("%d %d", child.number, child.revision), child.picker())
 }
 
 // choose chooses a priority and creates the missing standbys. It does nothing while a configuration

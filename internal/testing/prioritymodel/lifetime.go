@@ -100,22 +100,9 @@ func (m *Model) Advance(d time.Duration) {
 		case next.failoverAt:
 			next.expire()
 			m.choose()
-		case next.forgetFailuresAt:
-			next.failures, next.forgetFailuresAt = 0, never
-		default:
-			m.choose()
 		}
 		m.drain()
 	}
 }
 
-func (c *child) nextTimer() time.Duration {
-	at := min(c.failoverAt, c.destroyAt, c.forgetFailuresAt)
-	if c.reported.State == Ready && c.failbackAt > c.model.now {
-		at = min(at, c.failbackAt)
-	}
-	if c.startGroupsAt > c.model.now {
-		at = min(at, c.startGroupsAt)
-	}
-	return at
-}
+func (c *child) nextTimer() time.Duration { return min(c.failoverAt, c.destroyAt) }

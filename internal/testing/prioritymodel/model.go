@@ -27,11 +27,6 @@ const (
 type Report struct {
 	State, Text string
 	Err         string
-
-	Condition string   // "emptied", "half-open", or "" for a usable child
-	Missing   float64  // the share of the child's weight that is not READY or is unproven
-	Unproven  float64  // the share of the child's weight that is unproven
-	Trying    []string // the children that get a few trial calls; only in published reports
 }
 
 // initialReport is the state and the picker of a child before its first report.
@@ -51,17 +46,10 @@ type Config struct {
 	Priorities       []string
 	SourcePriorities []int // maps each priority of the policy to a priority of the source; nil without near groups
 
-	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
+	FailoverTimeout, ChildRetention, RemovedChildRetention time.Duration
 
-	MinReady, MinReadyRecovery float64
-
-	WarmStandby  int
-	FastFailover bool
-	Single       []string
-
-	// FailbackJitter is the exact delay. In the policy's configuration it is the maximum of a
-	// random delay.
-	FailbackJitter, MaxFailbackDelay time.Duration
+	WarmStandby int
+	Overflow    bool
 }
 
 type Child struct {
@@ -84,10 +72,7 @@ type Model struct {
 	// React returns what a child does when it is updated.
 	React func(child string) Reaction
 	Log   func(Event)
-	// Decided is called for each choice of a priority, with the row of docs/tiers.md that decided
-	// it.
-	Decided func(row int)
-	Stubs   Stubs
+	Stubs Stubs
 	// Tie reports whether two timers have fired at the same time, so that the result depends on
 	// their order.
 	Tie bool
@@ -97,15 +82,11 @@ type Model struct {
 	version         int
 	children        map[string]*child
 	created         int
-	reportCount     int
-	currentPriority int // none if no priority is chosen
-	candidates      []string
+	currentPriority int
 	updating        bool
 	choosing        bool
 	closed          bool
 	errors          []string
-
-	serving *child // the child in use, if it has been good since it was chosen
 
 	childInUse    string // the child whose picker is published
 	published     string
@@ -116,16 +97,12 @@ type Model struct {
 	delayedErrors []func() // only for row p-refused-first: handle update errors after the current choice
 }
 
-const none = -1
-
 func New(rows map[string]bool) *Model {
 	return &Model{
-		Rows:            rows,
-		React:           func(string) Reaction { return Reaction{} },
-		Log:             func(Event) {},
-		Decided:         func(int) {},
-		children:        map[string]*child{},
-		currentPriority: none,
+		Rows:     rows,
+		React:    func(string) Reaction { return Reaction{} },
+		Log:      func(Event) {},
+		children: map[string]*child{},
 	}
 }
 

@@ -19,14 +19,6 @@ func (m *Model) BeginUpdate(config Config) {
 	m.errors = nil
 	before := m.config.Priorities
 	m.config = config
-	for _, c := range m.children {
-		wasGood := c.good()
-		c.updateTooFewReady()
-		c.waitsForFailback = c.waitsForFailback && c.good()
-		c.updateFailback(wasGood)
-		c.updateGroupTimer()
-	}
-	m.reorder(before)
 	if m.Rows["p-refused-at-once"] {
 		m.config.Priorities = before
 		m.updateChildren(true, false)

@@ -44,7 +44,6 @@ func (o *Oracle) write(e model.Event) {
 		} else if line == "queue" {
 			line = "publish CONNECTING"
 		}
-		line += Trying(e.Report.Trying)
 	}
 	o.log = append(o.log, line)
 }
@@ -62,7 +61,7 @@ func (o *Oracle) react(child string) model.Reaction {
 }
 
 func reportOf(child string, r Report) model.Report {
-	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition], Missing: 1 - r.ReadyShare, Unproven: r.Unproven}
+	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error()}
 }
 
 func (o *Oracle) Script(s map[string][]Reaction) { o.script = s }
@@ -75,14 +74,8 @@ func (o *Oracle) Update(u Update) {
 		FailoverTimeout:       u.Config.FailoverTimeout,
 		ChildRetention:        u.Config.ChildRetention,
 		RemovedChildRetention: u.Config.RemovedChildRetention,
-		FailbackDelay:         u.Config.FailbackDelay,
-		MinReady:              u.Config.MinReady,
-		MinReadyRecovery:      u.Config.MinReadyRecovery,
 		WarmStandby:           u.Config.WarmStandby,
-		FastFailover:          u.Config.FastFailover,
-		Single:                u.Config.SingleConnection,
-		FailbackJitter:        time.Duration(Random * float64(u.Config.FailbackJitter)),
-		MaxFailbackDelay:      u.Config.MaxFailbackDelay,
+		Overflow:              u.Config.Overflow,
 	}
 	for _, name := range u.Config.Children {
 		config.Children[name] = model.Child{Policy: name}

@@ -73,9 +73,6 @@ func durationsOf(c *core.Config) map[string]*time.Duration {
 		"timeout":   &c.FailoverTimeout,
 		"retention": &c.ChildRetention,
 		"removed":   &c.RemovedChildRetention,
-		"failback":  &c.FailbackDelay,
-		"jitter":    &c.FailbackJitter,
-		"max":       &c.MaxFailbackDelay,
 	}
 }
 
@@ -93,8 +90,6 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 		case len(arg.Vals) == 0:
 		case arg.Key == "children":
 			u.Config.Children = arg.Vals
-		case arg.Key == "single":
-			u.Config.SingleConnection = arg.Vals
 		case arg.Key == "of":
 			var err error
 			if u.Config.SourcePriorities, err = numbers(arg.Vals); err != nil {
@@ -102,21 +97,14 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 			}
 		case arg.Key == "ignore":
 			u.Ignore = arg.Vals
-		case arg.Key == "fast":
-			u.Config.FastFailover = arg.Vals[0] == "yes"
-		case arg.Key == "minready" || arg.Key == "recovery" || arg.Key == "warm":
-			n, err := numbers(arg.Vals[:1])
+		case arg.Key == "overflow":
+			u.Config.Overflow = arg.Vals[0] == "yes"
+		case arg.Key == "warm":
+			n, err := numbers(arg.Vals)
 			if err != nil {
 				return u, err
 			}
-			switch arg.Key {
-			case "minready":
-				u.Config.MinReady = float64(n[0]) / 100
-			case "recovery":
-				u.Config.MinReadyRecovery = float64(n[0]) / 100
-			case "warm":
-				u.Config.WarmStandby = n[0]
-			}
+			u.Config.WarmStandby = n[0]
 		case duration == nil:
 			return u, fmt.Errorf("unknown option %q", arg.Key)
 		default:
@@ -146,7 +134,7 @@ func parseReport(words []string) (Report, error) {
 	}
 	for s := core.Idle; s <= core.TransientFailure; s++ {
 		if s.String() == words[0] {
-			return newReport(s, strings.Join(words[1:], " ")), nil
+			return Report{s, strings.Join(words[1:], " ")}, nil
 		}
 	}
 	return Report{}, fmt.Errorf("unknown state %q", words[0])

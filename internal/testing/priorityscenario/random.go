@@ -21,22 +21,22 @@ type Step struct {
 var names = []string{"a", "b", "c", "d", "e"}
 
 // Steps generates random sequences of updates, reports, pauses and other events. Events may also
-// follow a Close.
-func Steps() *rapid.Generator[[]Step] {
+// follow a Close. Config.Overflow is set in half of the updates if overflow is true.
+func Steps(overflow bool) *rapid.Generator[[]Step] {
 	return rapid.Custom(func(t *rapid.T) []Step {
 		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // drawn from a list, because rapid prefers small numbers
-		steps := []Step{drawUpdate(t)}
+		steps := []Step{drawUpdate(t, overflow)}
 		for len(steps) < n {
-			steps = append(steps, drawStep(t))
+			steps = append(steps, drawStep(t, overflow))
 		}
 		return steps
 	})
 }
 
-func drawStep(t *rapid.T) Step {
+func drawStep(t *rapid.T, overflow bool) Step {
 	switch n := rapid.Uint8().Draw(t, "step") * 37 % 100; { // scrambled, because rapid prefers small numbers
 	case n < 50:
-		name, report := drawName(t), newReport(drawState(t), drawTag(t))
+		name, report := drawName(t), Report{drawState(t), drawTag(t)}
 		return Step{
 			Text:   fmt.Sprintf("report %s %v %s", name, report.State, report.Tag),
 			Script: drawScript(t),
@@ -50,7 +50,7 @@ func drawStep(t *rapid.T) Step {
 			Do:     func(target Target) { target.Advance(d) },
 		}
 	case n < 93:
-		return drawUpdate(t)
+		return drawUpdate(t, overflow)
 	case n < 95:
 		return Step{Text: "exit-idle", Do: Target.ExitIdle}
 	case n < 97:
@@ -67,14 +67,14 @@ func drawName(t *rapid.T) string {
 }
 
 func drawTag(t *rapid.T) string {
-	return rapid.SampledFrom([]string{"", "x", "y", "", "", "emptied", "half-open", "half-open x", "40%", "60%", "80%", "40%+20%", "40%+40%"}).Draw(t, "tag")
+	return rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "tag")
 }
 
 func drawState(t *rapid.T) core.State {
 	return rapid.SampledFrom([]core.State{core.Idle, core.Connecting, core.Ready, core.TransientFailure}).Draw(t, "state")
 }
 
-func drawUpdate(t *rapid.T) Step {
+func drawUpdate(t *rapid.T, overflow bool) Step {
 	var u Update
 	order := names // usually the same order, so that many updates keep the priorities
 	if rapid.IntRange(0, 4).Draw(t, "any order") == 4 {
@@ -86,15 +86,9 @@ func drawUpdate(t *rapid.T) Step {
 	retentions := rapid.SampledFrom([]time.Duration{15 * time.Minute, 15 * time.Minute, time.Minute, 0})
 	u.Config.ChildRetention = retentions.Draw(t, "retention")
 	u.Config.RemovedChildRetention = retentions.Draw(t, "removed")
-	u.Config.FailbackDelay = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 30 * time.Second}).Draw(t, "failback")
-	u.Config.MinReady = rapid.SampledFrom([]float64{0, 0, 0.5, 0.6}).Draw(t, "minReady")
-	u.Config.MinReadyRecovery = rapid.SampledFrom([]float64{0, 0.8}).Draw(t, "recovery")
 	u.Config.WarmStandby = rapid.SampledFrom([]int{0, 0, 1, 1, 2, 5}).Draw(t, "warm")
-	u.Config.FastFailover = rapid.Bool().Draw(t, "fast")
+	u.Config.Overflow = overflow && rapid.Bool().Draw(t, "overflow")
 	u.Config.SourcePriorities = drawGroups(t, len(u.Config.Priorities))
-	u.Config.SingleConnection = order[:rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "single")]
-	u.Config.FailbackJitter = rapid.SampledFrom([]time.Duration{0, 0, 7 * time.Second}).Draw(t, "jitter")
-	u.Config.MaxFailbackDelay = rapid.SampledFrom([]time.Duration{0, 70 * time.Second, 12 * time.Second}).Draw(t, "max")
 	u.Ignore = order[:rapid.IntRange(0, 2).Draw(t, "ignore")]
 	for i := range rapid.IntRange(0, 4).Draw(t, "endpoints") {
 		e := Endpoint{Address: fmt.Sprintf("10.0.0.%d:80", i)}
@@ -133,7 +127,7 @@ func drawScript(t *rapid.T) map[string][]Reaction {
 			script[name] = append(script[name], Reaction{Err: errors.New(rapid.SampledFrom([]string{"bad", "worse"}).Draw(t, "text"))})
 			continue
 		}
-		script[name] = append(script[name], Reaction{Report: newReport(drawState(t), drawTag(t))})
+		script[name] = append(script[name], Reaction{Report: Report{drawState(t), drawTag(t)}})
 	}
 	return script
 }

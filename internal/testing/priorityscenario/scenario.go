@@ -6,10 +6,7 @@
 //
 //	update p0 p1 …             updates the policy to these priorities; the option children
 //	                           adds children that are not priorities
-//	report p0 STATE [tag]      the child reports a state; the tag distinguishes its pickers.
-//	                           A tag may begin with emptied or half-open, which is the
-//	                           child's condition, or with 40% if only 40% of the child's
-//	                           weight is READY, or 40%+20% if another 20% is unproven
+//	report p0 STATE [tag]      the child reports a state; the tag distinguishes its pickers
 //	advance 10s                time passes
 //	exit-idle
 //	resolver-error text
@@ -17,11 +14,9 @@
 //	close
 //
 // The options of update are children=(p0, p1) for all configured children, ignore=(p0) for the
-// children whose re-resolution requests are ignored, timeout=10s, retention=15m, removed=15m and
-// failback=0s for the durations, minready=60 and recovery=80 in percent, warm=1 for the number of
-// standbys, fast=yes for fastFailover, single=(p0) for the children that can have only one
-// connection, of=(0,0,1) for the source's priority of each near group, and jitter=20s and max=2m
-// for failbackJitter and maxFailbackDelay. Each random number that the policy draws is Random.
+// children whose re-resolution requests are ignored, timeout=10s, retention=15m and removed=15m for
+// the durations, warm=1 for the number of standbys, of=(0,0,1) for the source's priority of each
+// near group, and overflow=yes.
 //
 // The lines below a directive are the endpoints of an update, such as `10.0.0.1:80 p0 locality`,
 // and what children do when the directive makes the policy update them:
@@ -33,7 +28,6 @@ package priorityscenario
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,15 +54,12 @@ type Target interface {
 	//	resolver-error p0 text
 	//	destroy p0
 	//	resolve
-	//	publish p0 STATE [tag][, trying p1 …]
+	//	publish p0 STATE [tag]
 	//	publish CONNECTING                      while the child in use has not reported a state
 	//	publish TRANSIENT_FAILURE: error        with an error of the policy itself
 	//	error: text                             which Update returned
 	Take() []string
 }
-
-// Random is the value of every random number between 0 and 1 that a Target draws.
-const Random = 0.5
 
 type Update struct {
 	Config    core.Config
@@ -82,37 +73,8 @@ type Endpoint struct {
 }
 
 type Report struct {
-	State      core.State
-	Tag        string
-	Condition  core.Condition
-	ReadyShare float64
-	Unproven   float64
-}
-
-func newReport(state core.State, tag string) Report {
-	r := Report{State: state, Tag: tag, ReadyShare: 1}
-	if percent, rest, ok := strings.Cut(tag, "%"); ok {
-		n, _ := strconv.Atoi(percent)
-		r.ReadyShare = float64(n) / 100
-		percent, _, _ = strings.Cut(strings.TrimPrefix(rest, "+"), "%")
-		n, _ = strconv.Atoi(percent)
-		r.Unproven = float64(n) / 100
-	}
-	for condition, word := range conditions {
-		if strings.HasPrefix(tag, word) {
-			r.Condition = condition
-		}
-	}
-	return r
-}
-
-var conditions = map[core.Condition]string{core.Emptied: "emptied", core.HalfOpen: "half-open"}
-
-func Trying(children []string) string {
-	if len(children) == 0 {
-		return ""
-	}
-	return ", trying " + strings.Join(children, " ")
+	State core.State
+	Tag   string
 }
 
 func (r Report) Err() error {

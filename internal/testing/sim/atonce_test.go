@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
@@ -63,69 +62,19 @@ func TestOrderOfUpdateAndFailoverIsNotChecked(t *testing.T) {
 	}
 }
 
-// If two children report at the same time, the model and the policy may differ until the failback
-// delay has ended.
-func TestOrderOfTwoReportsIsNotChecked(t *testing.T) {
-	for name, test := range map[string]struct {
-		failback  time.Duration
-		slowStart time.Duration
-		second    time.Duration // time between the update and the second report
-		elapsed   time.Duration // time between the update and the check
-		want      bool
-	}{
-		"same instant":      {failback: time.Minute, elapsed: 3 * time.Second, want: true},
-		"delay expired":     {failback: time.Minute, elapsed: 61 * time.Second},
-		"without a delay":   {slowStart: time.Minute, elapsed: 3 * time.Second},
-		"one after another": {failback: time.Minute, second: time.Millisecond, elapsed: 3 * time.Second},
-		"end of the delay":  {failback: time.Minute, elapsed: time.Minute, want: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				now := time.Now()
-				c := &channel{
-					w:          &World{settings: settings{failbackDelay: test.failback, slowStart: test.slowStart}},
-					updatedAt:  now,
-					priorities: []string{"a", "b"},
-					children:   map[string]*childState{"a": {changedAt: now}, "b": {changedAt: now.Add(test.second)}},
-				}
-				sleep(test.elapsed)
-				if got := c.mayDifferByOrder(); got != test.want {
-					t.Errorf("atOnce() = %v, want %v", got, test.want)
-				}
-			})
-		})
-	}
-}
-
-// Calls must not leave a READY child for a higher child that is CONNECTING, unless gRFC A56 itself
-// makes this choice.
+// Calls must not leave a READY child for a higher child that is CONNECTING.
 func TestFailbackToConnectingChild(t *testing.T) {
-	ready := func(condition shell.Condition) *childState {
-		return &childState{state: connectivity.Ready, health: shell.Tier{Condition: condition, ReadyShare: 1}}
-	}
-	for name, test := range map[string]struct {
-		above, leaving *childState
-		broken         bool
-	}{
-		"the child in use answers":         {&childState{state: failing}, ready(shell.Usable), true},
-		"the child in use fails its calls": {&childState{state: failing}, ready(shell.HalfOpen), false},
-		"so does one above":                {ready(shell.Emptied), ready(shell.HalfOpen), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := &World{Log: newLog()}
-				c := &channel{
-					w: w, priorities: []string{"a", "b", "c"}, update: tree{priorities: []string{"a", "b", "c"}}, truth: make(EndpointSet, 0),
-					children: map[string]*childState{"a": test.above, "b": {state: connectivity.Connecting}, "c": test.leaving},
-				}
-				sleep(time.Minute)
-				c.checkFailover("p2 c", "p1 b")
-				if broken := len(w.Log.broken) > 0; broken != test.broken {
-					t.Errorf("broken rules: %q, want some: %v", w.Log.broken, test.broken)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := &World{Log: newLog()}
+		c := &channel{
+			w: w, priorities: []string{"a", "b", "c"}, update: tree{priorities: []string{"a", "b", "c"}}, truth: make(EndpointSet, 0),
+			children: map[string]*childState{"a": {state: failing}, "b": {state: connectivity.Connecting}, "c": {state: connectivity.Ready}},
+		}
+		sleep(time.Minute)
+		if c.checkFailover("p2 c", "p1 b"); len(w.Log.broken) == 0 {
+			t.Error("no rule is broken, want one")
+		}
+	})
 }
 
 // At the time of an update, a log line may name a priority of the old or of the new list.

@@ -12,7 +12,7 @@ import (
 // affect how calls are distributed among zones, and draws a random zoneCallers.
 func (s *settings) chooseBalance(r *rand.Rand) {
 	s.near.zoneMinEndpoints = 0
-	s.minReady, s.minReadyRecovery, s.outlierDetection, s.pickFirst = 0, 0, "false", false
+	s.outlierDetection, s.pickFirst = "false", false
 	if r.IntN(2) == 0 {
 		return
 	}

@@ -91,7 +91,6 @@ func (w *World) received(c *channel, t tree, truth EndpointSet, endpoints int) (
 	}
 	c.mu.Lock()
 	c.previousUpdate, c.update, c.truth = c.update, t, truth
-	c.everDetected = c.everDetected || truth.detects()
 	c.settled = c.settled && !w.updateAffectsPriorityInUse(truth)
 	c.mu.Unlock()
 	if want := fmt.Sprintf("%d in %d", endpoints, len(t.priorities)); w.announcedUpdate != want {

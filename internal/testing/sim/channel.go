@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
@@ -41,7 +40,6 @@ type channel struct {
 	delayedReports     []prioritymodel.Report          // of children that the model creates at the end of the update
 	unhandledReports   map[string]prioritymodel.Report // by child; only for children that the model has not created
 	truth              EndpointSet                     // of the last update
-	everDetected       bool                            // some update has had outlier detection
 	failovers          int
 	lastFailover       time.Time
 	coincidedAt        time.Time // when an update last coincided with a failover, or with a report of a child that only the policy has
@@ -51,7 +49,6 @@ type channel struct {
 type childState struct {
 	state      connectivity.State
 	picker     balancer.Picker
-	health     shell.Tier // what the child reports about its endpoints
 	changedAt  time.Time
 	reportedAt time.Time
 }
@@ -62,7 +59,6 @@ func newChannel(w *World) *channel {
 	c := &channel{w: w, id: int(lastID.Add(1)), advancedAt: time.Now(), model: prioritymodel.New(nil),
 		children: make(map[string]*childState), unhandledReports: make(map[string]prioritymodel.Report)}
 	c.model.React = c.react
-	c.model.Decided = c.rowDecided
 	channels.Store(c.id, c)
 	return c
 }
@@ -83,7 +79,7 @@ func (c *channel) beginUpdate() {
 	c.advance()
 	c.previousPriorities, c.priorities, c.updatedAt = c.priorities, c.update.priorities, time.Now()
 	c.recordCoincidence()
-	c.model.BeginUpdate(c.w.settings.modelConfig(c.update, c.truth))
+	c.model.BeginUpdate(c.w.settings.modelConfig(c.update))
 	c.inUpdate = true
 }
 
@@ -123,13 +119,6 @@ func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 	return reaction
 }
 
-// rowDecided records which row of the table in docs/tiers.md has decided a choice.
-func (c *channel) rowDecided(row int) {
-	if c.w.settings.isPredictable(c.everDetected) {
-		c.w.mark(rowMark(row))
-	}
-}
-
 // childClosed is called when a child was closed. If the child is still configured, this shows that
 // a deactivated child is kept for 15 minutes only.
 func (c *channel) childClosed(child string) {
@@ -155,14 +144,8 @@ func (c *channel) childReported(child string, s balancer.State) {
 		entry.changedAt = time.Now()
 	}
 	entry.reportedAt = time.Now()
-	entry.state, entry.picker, entry.health = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
-	if c.w.settings.overflow {
-		entry.health = shell.Tier{ReadyShare: 1} // acts on its share only
-	}
-	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - entry.health.ReadyShare, Unproven: entry.health.UnprovenShare}
-	if entry.health.Condition != shell.Usable {
-		r.Condition = entry.health.Condition.String()
-	}
+	entry.state, entry.picker = s.ConnectivityState, s.Picker
+	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child}
 	if s.ConnectivityState == failing {
 		r.Err = child
 	}
@@ -193,20 +176,19 @@ func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
-	c.markReadyShares()
 	if c.w.settings.overflow {
 		c.checkPublished()
 		return
 	}
 	want := c.model.Last()
-	if want.State == "" || !c.w.settings.isPredictable(c.everDetected) {
+	if want.State == "" {
 		return
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
 	// The published picker is not that of a child if the policy is in TRANSIENT_FAILURE, when its
-	// error names all children, or if some children get trial calls.
-	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Trying) == 0 {
+	// error names all children.
+	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure {
 		agree = c.mayUsePicker(c.children[child])
 	}
 	if agree || c.mayDifferByOrder() {
@@ -234,24 +216,9 @@ func (c *channel) recordCoincidence() {
 // immediately. The policy creates the standby after all simultaneous events, when the standby may
 // no longer be needed, and may also create a child that the model does not create. The failover
 // timers of the policy and the model then differ.
-//
-// With a failback delay, two children may change at the same time. During an update, the policy
-// first handles the reports of the child that is being updated.
 func (c *channel) mayDifferByOrder() bool {
-	s, elapsed := c.w.settings, time.Since(c.updatedAt)
-	if (s.warmStandby > 0 || s.near.prefer != "") && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout {
-		return true
-	}
-	if s.failbackDelay == 0 || elapsed > s.maxFailbackTime() {
-		return false
-	}
-	changed := 0
-	for _, name := range c.priorities {
-		if child := c.children[name]; child != nil && child.changedAt.Equal(c.updatedAt) {
-			changed++
-		}
-	}
-	return changed > 1
+	s := c.w.settings
+	return (s.warmStandby > 0 || s.near.prefer != "") && time.Since(c.coincidedAt) <= time.Duration(len(c.priorities))*s.failoverTimeout
 }
 
 func (c *channel) states() string {
@@ -283,18 +250,12 @@ func (c *channel) checkFailover(from, to string) {
 	if fromIndex < 0 || toIndex < 0 {
 		return
 	}
-	if toIndex < fromIndex {
-		c.markFailbacks(c.children[c.priorities[toIndex]])
-	}
 	leaving := c.children[c.priorities[fromIndex]]
 	if leaving == nil || leaving.state != connectivity.Ready || leaving.reportedNow() {
 		return
 	}
-	if entered := c.children[c.priorities[toIndex]]; toIndex < fromIndex && entered != nil && entered.state == connectivity.Connecting && time.Since(c.updatedAt) > 0 && !c.decidedByA56(toIndex, leaving) {
+	if entered := c.children[c.priorities[toIndex]]; toIndex < fromIndex && entered != nil && entered.state == connectivity.Connecting && time.Since(c.updatedAt) > 0 {
 		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which is CONNECTING", from, to)
-	}
-	if leaving.degraded(c.w.settings) {
-		return
 	}
 	if fromIndex < toIndex {
 		c.w.Log.Break(ruleFailover, "down from %q to %q, though %q is READY", from, to, from)
@@ -302,16 +263,6 @@ func (c *channel) checkFailover(from, to string) {
 	if toIndex < len(c.truth) && len(c.truth[toIndex].Serving()) == 0 {
 		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which has no endpoints", from, to)
 	}
-}
-
-// decidedByA56 reports whether the rule of gRFC A56 explains that calls leave a READY child. This
-// is so if calls to this child fail, and neither the entered priority nor a higher priority is
-// degraded. The caller holds the lock.
-func (c *channel) decidedByA56(entered int, leaving *childState) bool {
-	return leaving.health.Condition != shell.Usable && !slices.ContainsFunc(c.priorities[:entered+1], func(name string) bool {
-		child := c.children[name]
-		return child != nil && child.state == connectivity.Ready && child.degraded(c.w.settings)
-	})
 }
 
 // priorityIndex returns the index of the priority with a name such as "p1 title", or -1 if it no

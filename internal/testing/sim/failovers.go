@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/connectivity"
-
-	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // failoverLine checks the log line of a failover, a failback or another move: both priorities, the
@@ -63,7 +61,7 @@ func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
 		if leaving == nil || leaving.reportedNow() {
 			return ""
 		}
-		if problem = leaving.checkReason(reason, w.settings, c.everDetected); problem == "" {
+		if problem = leaving.checkReason(reason, w.settings); problem == "" {
 			return ""
 		}
 	}
@@ -139,12 +137,6 @@ func (c *channel) hasTitle(child, title string, t tree) bool {
 	return omitsLocalities && !slices.ContainsFunc(localities, missing) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
-// degraded reports whether a READY child has reported that it is emptied or half-open, or may count
-// as having too few READY endpoints for minReady.
-func (s *childState) degraded(options settings) bool {
-	return s.health.Condition != shell.Usable || s.health.ReadyShare < options.minReadyRecovery
-}
-
 func checkDuration(text string, opened time.Time) string {
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
 	switch {
@@ -168,23 +160,17 @@ func (s *childState) checkFailbackReason(reason string) (problem string, concern
 }
 
 // checkReason checks the reason for which calls leave this child. It returns "" if the reason is
-// true. detects is set if the channel has ever had outlier detection.
-func (s *childState) checkReason(reason string, options settings, detects bool) string {
+// true.
+func (s *childState) checkReason(reason string, options settings) string {
 	_, reason, _ = strings.Cut(reason, " ")
 	switch {
 	case strings.Contains(reason, "did not connect within"):
 		if s.state != connectivity.Connecting || time.Since(s.changedAt) < options.failoverTimeout {
 			return fmt.Sprintf("it has been %v for %v", s.state, time.Since(s.changedAt))
 		}
-	case strings.Contains(reason, "calls to all of its endpoints fail"), strings.Contains(reason, "of its weight is READY"):
-		if s.state != connectivity.Ready || !s.degraded(options) {
-			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.health.Condition, 100*s.health.ReadyShare)
-		}
 	case strings.Contains(reason, "has lost its connections"):
-		// Without fastFailover, calls wait for every priority that is not degraded.
-		mustWait := !options.fastFailover && options.minReady == 0 && !detects
-		if mustWait || s.state != connectivity.Connecting && s.state != connectivity.Idle {
-			return fmt.Sprintf("it is %v, and fastFailover is %v", s.state, options.fastFailover)
+		if !options.overflow || s.state != connectivity.Connecting && s.state != connectivity.Idle {
+			return fmt.Sprintf("it is %v, and overflow is %v", s.state, options.overflow)
 		}
 	case strings.HasSuffix(reason, "is "+s.state.String()), strings.HasSuffix(reason, "is no longer needed"):
 	case s.state != failing:

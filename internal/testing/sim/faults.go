@@ -120,20 +120,7 @@ func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]
 	}
-	several := len(tier) > 1
 	end := func() {
-		w.mu.Lock()
-		movesUp := w.callsWillMoveUp(tier)
-		if movesUp {
-			w.judge.ignoredUntil = time.Now().Add(time.Second + 10*w.link.Delay)
-		}
-		// Calls may move to another priority and back. With minReady, too few endpoints may be
-		// READY while an endpoint reconnects. With fastFailover, calls leave a priority that has
-		// lost all connections.
-		if w.settings.minReady > 0 || several && w.settings.fastFailover {
-			w.judge.resets++
-		}
-		w.mu.Unlock()
 		for _, address := range tier {
 			w.Log.Event("connections to %s end", address)
 			w.backends[address].GoAway()
@@ -146,31 +133,12 @@ func (w *World) endConnections(tier []string) {
 	w.duringBurst(end)
 }
 
-// callsWillMoveUp reports whether calls may move to a higher priority when the connections to the
-// given endpoints end. This happens if the priority has no other working endpoint and a higher
-// priority has one, even if the READY share of the higher priority is below minReady. The caller
-// holds the lock.
-func (w *World) callsWillMoveUp(endpoints []string) bool {
-	for i, tier := range w.knownTruth {
-		if !slices.Contains(tier.Serving(), endpoints[0]) {
-			continue
-		}
-		stays := func(address string) bool {
-			return !slices.Contains(endpoints, address) && w.certainlyUsable(address)
-		}
-		works := func(address string) bool { return w.conditions[address].works() }
-		return w.settings.minReady > 0 && slices.ContainsFunc(w.knownTruth[:i].serving(), works) && !slices.ContainsFunc(tier.Serving(), stays)
-	}
-	return false
-}
-
 func (w *World) resetInUse(tier []string) {
 	if w.rand.IntN(3) == 0 {
 		tier = w.randomSubset(tier)
 	}
 	w.duringBurst(func() {
 		w.mu.Lock()
-		w.judge.resets++
 		for _, address := range tier {
 			w.conditions[address].resetAt = time.Now()
 		}

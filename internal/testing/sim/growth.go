@@ -52,7 +52,7 @@ func (w *World) drawRemovable(q expectation) (Locality, Endpoint) {
 		c := w.conditions[address]
 		return c.reachable() && (!c.works() || c.link != Link{})
 	}
-	if w.settings.slowStart == 0 || w.settings.pickFirst || w.settings.minReady > 0 || q.shares == nil || slices.ContainsFunc(q.endpoints, slowOrFailing) {
+	if w.settings.slowStart == 0 || w.settings.pickFirst || q.shares == nil || slices.ContainsFunc(q.endpoints, slowOrFailing) {
 		return Locality{}, Endpoint{}
 	}
 	for _, l := range w.knownTruth[q.priorities[0]] {

@@ -24,14 +24,11 @@ type judge struct {
 	byEndpoint map[string]*priorityState // nil for an endpoint of several priorities
 	calls      int
 
-	lastChange   moment // the last change of a backend or of the list of priorities, or the last time a failure was noticed
-	inUse        string // the key of the priority that gets the calls
-	otherKey     string // the key of another priority that got the last call; "" if inUse got it
-	otherCalls   int    // how many consecutive calls otherKey got
-	moves        int    // how often calls have moved to another priority since lastChange
-	resets       int
-	ignoredUntil time.Time // until then, calls are not recorded in sentTo, because the priority in use reconnects
-	sentTo       []string
+	lastChange moment // the last change of a backend or of the list of priorities, or the last time a failure was noticed
+	inUse      string // the key of the priority that gets the calls
+	otherKey   string // the key of another priority that got the last call; "" if inUse got it
+	otherCalls int    // how many consecutive calls otherKey got
+	sentTo     []string
 }
 
 type moment struct {
@@ -41,16 +38,15 @@ type moment struct {
 
 // priorityState has the results of the calls to one priority.
 type priorityState struct {
-	key                        string
-	endpoints                  []string
-	createdAt                  time.Time
-	changed                    moment // the last change of one of the endpoints
-	failures                   map[string]int
-	failedAt                   map[string]time.Time // when an endpoint had failed failuresToNotice calls
-	failureNoticed             moment               // when failedAt had all reachable endpoints; zero before that
-	callTokens, intervalTokens tokenBucket          // limit the trial calls
-	failedLater                int                  // calls that have failed since failureNoticed
-	reported                   int
+	key            string
+	endpoints      []string
+	createdAt      time.Time
+	changed        moment // the last change of one of the endpoints
+	failures       map[string]int
+	failedAt       map[string]time.Time // when an endpoint had failed failuresToNotice calls
+	failureNoticed moment               // when failedAt had all reachable endpoints; zero before that
+	failedLater    int                  // calls that have failed since failureNoticed
+	reported       int
 }
 
 func latest(a, b time.Time) time.Time {
@@ -65,7 +61,7 @@ func newJudge(w *World) *judge { return &judge{w: w, priorities: make(map[string
 func (j *judge) now() moment { return moment{time.Now(), j.calls} }
 
 // recordChange records a change after which calls may fail for a while.
-func (j *judge) recordChange() { j.lastChange, j.moves, j.resets = j.now(), 0, 0 }
+func (j *judge) recordChange() { j.lastChange = j.now() }
 
 // updated handles an update of the channel. A priority keeps its recorded results if its index and
 // its endpoints have not changed.
@@ -115,13 +111,10 @@ func (j *judge) backendChanged(address string) {
 func (s *priorityState) clearResults(now moment) {
 	s.changed, s.failureNoticed, s.failedLater, s.reported = now, moment{}, 0, 0
 	s.failures, s.failedAt = make(map[string]int), make(map[string]time.Time)
-	s.callTokens, s.intervalTokens = tokenBucket{maxTokens, now}, tokenBucket{maxTokens, now}
 }
 
 func (j *judge) sent(address string) {
-	if time.Now().After(j.ignoredUntil) {
-		j.sentTo = append(j.sentTo, address)
-	}
+	j.sentTo = append(j.sentTo, address)
 	if len(j.sentTo) > 100 {
 		j.sentTo = j.sentTo[50:]
 	}
@@ -139,24 +132,6 @@ func (j *judge) sent(address string) {
 		return
 	}
 	j.inUse, j.otherKey, j.otherCalls = s.key, "", 0
-	if j.w.settings.overflow {
-		return // with shares below 1, several priorities get calls
-	}
-	if j.moves++; j.moves == j.maxMoves()+1 {
-		j.w.Log.Break(ruleMoves, "the calls have moved %d times since the last event, %v ago", j.moves, time.Since(j.lastChange.time))
-	}
-}
-
-// maxMoves returns how often calls may move to another priority. Calls may leave a priority and
-// return to it each time that timers fire, an endpoint connects, or connections end.
-func (j *judge) maxMoves() int {
-	pairs := len(j.priorities) + j.resets
-	for address := range j.byEndpoint {
-		if j.w.network.Connected(address).After(j.lastChange.time) {
-			pairs++
-		}
-	}
-	return 2 * pairs
 }
 
 // callEnded records the result of a call. address is "" if the call was not sent.

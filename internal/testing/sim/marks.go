@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc/connectivity"
 )
 
 // A mark is the name of a situation that at least one simulation must reach, because otherwise the
@@ -58,10 +56,6 @@ type mark struct{ name, recordedBy string }
 const (
 	markHealed         = "end: everything recovers"
 	markSurvivor       = "end: a permanent core"
-	markFailback       = "bound: failbackDelay"
-	markMaxFailback    = "bound: maxFailbackDelay"
-	markJitter         = "bound: failbackJitter"
-	markMinReady       = "bound: between minReady and minReadyRecovery"
 	markEjectionLimit  = "bound: max_ejection_percent"
 	markSlowStart      = "bound: slowStart"
 	markStandby        = "bound: warmStandby"
@@ -83,10 +77,6 @@ const (
 var bounds = []mark{
 	{markHealed, "conclude"},
 	{markSurvivor, "judgeSurvivor"},
-	{markFailback, "channel.checkFailover, up to a child that has been READY for the delay"},
-	{markMaxFailback, "channel.checkFailover, the same with the longest delay"},
-	{markJitter, "channel.checkFailover, later than the longest delay"},
-	{markMinReady, "channel.check, from the child's report"},
 	{markEjectionLimit, "checkEjections: the limit keeps a failing endpoint in"},
 	{markSlowStart, "checkGrowth, after its last sample"},
 	{markStandby, "checkStandbys, for each standby that it looks for"},
@@ -128,8 +118,6 @@ var loggedMarks = []struct {
 	{"wait: a resource is rejected", regexp.MustCompile(`eds: rejected version`)},
 }
 
-func rowMark(row int) string { return fmt.Sprintf("row %d of the order of last resorts", row) }
-
 func pairMark(names []string) string {
 	ordered := slices.DeleteFunc(slices.Clone(faultNames), func(name string) bool { return !slices.Contains(names, name) })
 	return "pair: " + strings.Join(ordered, "+")
@@ -168,9 +156,6 @@ var eventNames = []string{
 }
 
 func allMarks() (all []mark) {
-	for row := 1; row <= 7; row++ {
-		all = append(all, mark{rowMark(row), "A56's model, in worlds in which the policy is compared with it"})
-	}
 	all = append(all, bounds...)
 	for _, m := range loggedMarks {
 		all = append(all, mark{m.name, "checkLogLine, from a line of the log"})
@@ -252,35 +237,6 @@ func (w *World) markTogether() {
 			if len(faulty[j]) > 0 && (len(faulty[i]) > 1 || len(faulty[j]) > 1 || faulty[i][0] != faulty[j][0]) {
 				w.mark(togetherMark(a.name, backendFaults[j].name))
 			}
-		}
-	}
-}
-
-// markFailbacks records the marks that a failback shows. The caller holds the lock.
-func (c *channel) markFailbacks(entered *childState) {
-	s := c.w.settings
-	if entered == nil || entered.state != connectivity.Ready || s.failbackDelay == 0 {
-		return
-	}
-	ready := time.Since(entered.changedAt)
-	if ready >= s.failbackDelay {
-		c.w.mark(markFailback)
-	}
-	if s.maxFailbackDelay > s.failbackDelay && ready >= s.maxFailbackDelay {
-		c.w.mark(markMaxFailback)
-	}
-	if s.failbackJitter > 0 && ready > s.maxFailbackDelay {
-		c.w.mark(markJitter)
-	}
-}
-
-// markReadyShares records the mark for a priority whose READY share is between minReady and
-// minReadyRecovery. The caller holds the lock.
-func (c *channel) markReadyShares() {
-	s := c.w.settings
-	for _, child := range c.children {
-		if s.minReady > 0 && child.state == connectivity.Ready && child.health.ReadyShare >= s.minReady && child.health.ReadyShare < s.minReadyRecovery {
-			c.w.mark(markMinReady)
 		}
 	}
 }

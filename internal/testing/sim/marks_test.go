@@ -49,14 +49,14 @@ func TestUnreachedMarks(t *testing.T) {
 	if missing := counts.Unreached(); len(missing) > 0 {
 		t.Errorf("Unreached() = %q after a world that reached all marks", missing)
 	}
-	delete(names, rowMark(5))
+	delete(names, markHush)
 	counts = Marks{}
 	counts.add(names)
 	counts.add(names)
-	if missing := counts.Unreached(); len(missing) != 1 || missing[0] != rowMark(5) {
-		t.Errorf("Unreached() = %q, want only row 5", missing)
+	if missing := counts.Unreached(); len(missing) != 1 || missing[0] != markHush {
+		t.Errorf("Unreached() = %q, want only one", missing)
 	}
-	if text := counts.String(); !strings.Contains(text, "     0  "+rowMark(5)) || !strings.Contains(text, "     2  "+rowMark(4)) {
-		t.Errorf("the table does not count row 4 twice and row 5 not at all:\n%s", text)
+	if text := counts.String(); !strings.Contains(text, "     0  "+markHush) || !strings.Contains(text, "     2  "+markHealed) {
+		t.Errorf("the table does not count one mark twice and the other not at all:\n%s", text)
 	}
 }

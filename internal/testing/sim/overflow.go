@@ -97,12 +97,9 @@ func (w *World) checkOrder(address string) {
 }
 
 // mayFail reports whether a call to a priority may fail although the channel must have noticed that
-// the priority fails: it is a probe or a trial. Probes back off until one in 50 calls is one. Refused
+// the priority fails: it is a probe. Probes back off until one in 50 calls is one. Refused
 // calls make the share fall step by step.
 func (j *judge) mayFail(s *priorityState, now moment, err error) bool {
-	if !j.w.settings.overflow {
-		return s.takeTrial(now)
-	}
 	most := 20 + (now.calls-s.failureNoticed.calls)/40
 	if status.Code(err) == codes.ResourceExhausted {
 		most += 150

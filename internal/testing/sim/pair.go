@@ -27,10 +27,7 @@ func (w *World) choosePair(name string) {
 	has := p.has
 	w.pair, w.judge = p, newJudge(w)
 	w.settings.outlierDetection, w.settings.pickFirst = "true", false
-	if has("below") && !w.settings.overflow && w.settings.minReady == 0 {
-		w.settings.minReady = minReadyValues[w.rand.IntN(len(minReadyValues))]
-		w.settings.minReadyRecovery = w.settings.minReady
-	}
+	w.settings.overflow = true // otherwise, the last priority is not used if its endpoints are ejected
 	w.link = Link{Delay: []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}[w.rand.IntN(4)]}
 	p.rareCalls, p.streams = has("seldom"), has("streams")
 	p.callInterval = []time.Duration{1000, 2000, 5000, 8000}[w.rand.IntN(4)] * time.Millisecond
@@ -123,7 +120,7 @@ func (w *World) episode() {
 	w.sustain(all)
 	w.markPair(all)
 	endsConnections := slices.ContainsFunc(all, func(s *activeFault) bool { return s.name == "ends" || s.name == "resets" })
-	if !endsConnections || !w.settings.overflow && !w.settings.fastFailover && w.settings.failbackDelay == 0 { // otherwise, the correct priority may have just lost its connections and get no calls
+	if !endsConnections { // otherwise, the correct priority may have just lost its connections and get no calls
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")

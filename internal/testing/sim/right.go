@@ -4,37 +4,23 @@ import "slices"
 
 // correctPriorities returns, in order, the indexes of the priorities that may be in use when
 // nothing changes any more. By gRFC A56, this is the highest priority with a reachable endpoint.
-// There may be several if the READY share of a priority is between minReady and minReadyRecovery,
-// or if endpoints may or may not be ejected. The result is empty if no endpoint is reachable. The
-// caller holds the lock.
+// There may be several if endpoints may or may not be ejected. The result is empty if no endpoint is
+// reachable. The caller holds the lock.
 func (w *World) correctPriorities(truth EndpointSet) []int {
 	if w.settings.overflow {
 		return w.prioritiesThatMayTakeCalls(truth)
 	}
-	var usable, reachable []int
-	detects := false
+	var all []int
 	for i, tier := range truth {
 		usableShare, reachableShare := w.settings.upShare(tier, w.certainlyUsable), w.settings.upShare(tier, w.reachable)
-		detects = detects || tier.detection().ejects()
-		if reachableShare == 0 {
-			continue
+		if reachableShare > 0 {
+			all = append(all, i)
 		}
-		reachable = append(reachable, i)
-		hasTrials := tier.detection().ejects() && usableShare < reachableShare // outlier detection sends trial calls to ejected endpoints
-		if reachableShare >= w.settings.minReady || hasTrials {
-			usable = append(usable, i)
-		}
-		if usableShare > 0 && usableShare >= max(w.settings.minReady, w.settings.minReadyRecovery) {
-			return usable
+		if usableShare > 0 {
+			return all
 		}
 	}
-	switch {
-	case w.settings.minReady == 0 && !detects || len(reachable) == 0:
-		return usable
-	case !detects && len(usable) == 0:
-		return reachable[:1] // all priorities are below minReady, so the highest is used
-	}
-	return reachable
+	return all
 }
 
 // reachable reports whether the channel can connect to an endpoint. gRFC A56 considers only this.

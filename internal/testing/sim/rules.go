@@ -25,7 +25,6 @@ const (
 	ruleGrowth   = "the share of a recovered endpoint grows over slowStart"
 	ruleNames    = "log lines and errors are true"
 	ruleAnswers  = "if any priority answers, the one in use answers"
-	ruleMoves    = "calls do not keep moving between priorities without an event"
 	ruleCore     = "if one endpoint works permanently, calls succeed once the timers have run"
 	ruleOrder    = "a lower priority gets calls only if no higher one is READY and works"
 	ruleShed     = "a call is refused only if no priority is READY and works"
@@ -237,7 +236,7 @@ func (w *World) newExpectation() expectation {
 			q.shares = w.settings.shares(tier, w.reachable)
 		}
 	}
-	if certain && w.settings.minReady == 0 {
+	if certain {
 		w.priorityInUse, w.vitalAddresses = q.priorities[0], w.knownTruth[:q.priorities[0]+1].serving()
 	}
 	return q

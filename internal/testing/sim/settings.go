@@ -14,15 +14,7 @@ import (
 type settings struct {
 	timing
 
-	failoverTimeout, failbackDelay, slowStart time.Duration
-
-	// maxFailbackDelay limits the failback delay, which doubles with each failure of a priority. It
-	// is at least failbackDelay.
-	maxFailbackDelay time.Duration
-	// failbackJitter is the maximum of a random delay, which the model of gRFC A56 cannot predict.
-	failbackJitter time.Duration
-
-	minReady, minReadyRecovery float64 // minReadyRecovery is at least minReady
+	failoverTimeout, slowStart time.Duration
 
 	// outlierDetection is "true", "false", or "" if the configuration of the clusters applies.
 	outlierDetection string
@@ -30,11 +22,9 @@ type settings struct {
 	// pickFirst means that all calls to a locality go to a single endpoint.
 	pickFirst bool
 
-	warmStandby  int
-	fastFailover bool
+	warmStandby int
 
-	// overflow means that calls go to the READY priorities by their shares. Channels with overflow do
-	// not have the options that it replaces.
+	// overflow means that calls go to the READY priorities by their shares.
 	overflow bool
 	ramp     time.Duration // 0 for the default
 
@@ -66,8 +56,6 @@ func newSettings(r *rand.Rand) settings {
 	}
 	if s.overflow {
 		s.ramp = time.Duration(r.IntN(3)/2*(2+r.IntN(15))) * time.Second
-	} else {
-		s.chooseReplaced(r)
 	}
 	if r.IntN(6) == 0 {
 		s.choosePickFirst()
@@ -87,29 +75,11 @@ func (s settings) addTo(target string) string {
 	if s.ramp > 0 {
 		params.Set("ramp", s.ramp.String())
 	}
-	if s.failbackDelay > 0 {
-		params.Set("failbackDelay", s.failbackDelay.String())
-	}
-	if s.maxFailbackDelay > s.failbackDelay {
-		params.Set("maxFailbackDelay", s.maxFailbackDelay.String())
-	}
-	if s.failbackJitter > 0 {
-		params.Set("failbackJitter", s.failbackJitter.String())
-	}
 	if s.warmStandby > 0 {
 		params.Set("warmStandby", strconv.Itoa(s.warmStandby))
 	}
-	if s.fastFailover {
-		params.Set("fastFailover", "true")
-	}
 	if s.slowStart > 0 {
 		params.Set("slowStart", s.slowStart.String())
-	}
-	if s.minReady > 0 {
-		params.Set("minReady", decimal(s.minReady))
-	}
-	if s.minReadyRecovery > s.minReady {
-		params.Set("minReadyRecovery", decimal(s.minReadyRecovery))
 	}
 	if s.pickFirst {
 		params.Set("pickFirst", "true")
@@ -127,15 +97,10 @@ func (s settings) addTo(target string) string {
 	return target + "?" + params.Encode()
 }
 
-func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-
 // childRetention is how long gRFC A56 keeps a deactivated child.
 const childRetention = 15 * time.Minute
 
-// modelConfig returns the configuration for the model of gRFC A56. A child with a single endpoint
-// can have only one connection. Children with pick_first also can, but the policy does not notice
-// because of the taps.
-func (s settings) modelConfig(t tree, truth EndpointSet) prioritymodel.Config {
+func (s settings) modelConfig(t tree) prioritymodel.Config {
 	priorities := t.priorities
 	config := prioritymodel.Config{
 		Children:         make(map[string]prioritymodel.Child),
@@ -143,27 +108,13 @@ func (s settings) modelConfig(t tree, truth EndpointSet) prioritymodel.Config {
 		SourcePriorities: t.sourcePriorities,
 		FailoverTimeout:  s.failoverTimeout,
 		ChildRetention:   childRetention,
-		FailbackDelay:    s.failbackDelay,
-		MinReady:         s.minReady,
-		MinReadyRecovery: s.minReadyRecovery,
 		WarmStandby:      s.warmStandby,
-		FastFailover:     s.fastFailover,
-		MaxFailbackDelay: s.maxFailbackDelay,
+		Overflow:         s.overflow,
 	}
-	for i, name := range priorities {
+	for _, name := range priorities {
 		config.Children[name] = prioritymodel.Child{Policy: name}
-		if i < len(truth) && truth[i].addressCount() < 2 {
-			config.Single = append(config.Single, name)
-		}
 	}
 	return config
-}
-
-// isPredictable reports whether the model of gRFC A56 can predict the priority in use, which must
-// not depend on random numbers or on the order of simultaneous events. everDetected is set if the
-// channel has ever had outlier detection.
-func (s settings) isPredictable(everDetected bool) bool {
-	return !s.overflow && s.failbackJitter == 0 && (s.failbackDelay == 0 || s.minReady == 0 && !everDetected)
 }
 
 // maxFailoverTime is the longest time after the last event until the correct priority is in use.
@@ -172,11 +123,6 @@ func (s settings) maxFailoverTime(priorities int) time.Duration {
 		priorities += 2 * int(s.maxAttemptTime()/s.failoverTimeout)
 	}
 	return time.Duration(priorities)*s.failoverTimeout + s.keepalive + s.keepaliveTimeout + s.maxAttemptTime() + s.maxJitteredBackoff() + 5*time.Second
-}
-
-// maxFailbackTime returns how long failback delays and slow start may last after maxFailoverTime.
-func (s settings) maxFailbackTime() time.Duration {
-	return max(s.failbackDelay, s.maxFailbackDelay) + s.failbackJitter + s.slowStart
 }
 
 // choosePickFirst sets pickFirst and unsets the options that cannot be combined with pickFirst.

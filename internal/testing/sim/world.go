@@ -187,7 +187,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 		w.choosePair(config.Pair)
 	}
 	if config.Load {
-		w.settings.chooseOverflow()
+		w.settings.overflow = true
 	}
 	if config.PickFirst {
 		w.settings.choosePickFirst()
@@ -294,7 +294,7 @@ func (w *World) maxRestTime() time.Duration {
 	for _, tier := range w.knownTruth {
 		longest = max(longest, tier.detection().maxEjectedTime())
 	}
-	return w.settings.maxFailbackTime() + longest + w.maxRecoveryTime()
+	return w.settings.slowStart + longest + w.maxRecoveryTime()
 }
 
 // settleTime returns how long it may take after an event until the correct priority is in use. The

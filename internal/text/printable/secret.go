@@ -14,9 +14,8 @@ const placeholder = "xxxxx"
 // visibleParameters lists the parameters of our own targets, whose values are not secret. Values of
 // other parameters may be secret.
 var visibleParameters = []string{
-	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
-	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
-	"addressType", "node", "outlierDetection", "overflow", "pickFirst", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
+	"authority", "cds", "cluster", "dns", "failoverTimeout",
+	"fallbackOnReachabilityOnly", "addressType", "node", "outlierDetection", "overflow", "pickFirst", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
 	"subsetSeed", "terminating", "verify", "warmStandby", "zone", "zoneCallers", "zoneMinEndpoints",
 }
 

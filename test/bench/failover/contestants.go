@@ -30,7 +30,7 @@ const baseline = "grpc-go round_robin"
 // zeroOptions disables features that grpc-go does not have, such as standbys.
 var zeroOptions = understudy.Options{}
 
-var standby = understudy.Options{WarmStandby: 1, FastFailover: true}
+var standby = understudy.Options{WarmStandby: 1, Overflow: true}
 
 func recommended() understudy.Options {
 	options := understudy.Recommended()

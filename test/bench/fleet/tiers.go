@@ -149,7 +149,7 @@ const tiersEnd = `
 - **When a backend restarts**, all clients reconnect to it at once and are refused, twice within about a second. After
   that, gRPC's backoff spreads them. Meanwhile, calls go to the other backends.
 - **When p0 is lost**, all clients connect to p1 in the same second. With
-  [warmStandby](../options.md#warmstandby-fastfailover), they are connected in advance.
+  [warmStandby](../options.md#warmstandby), they are connected in advance.
 - **When p0 comes back**, backoff spreads the clients' return over half a minute. The longer p0 was lost, the longer the
   return takes, up to two minutes.
 - **Without a control plane**, calls are not affected. Clients first reconnect in the same second, and later at

@@ -3,22 +3,18 @@ package explain
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
-	"github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
-// A child simulates one child of the priority policy, with the policies below it: outlier
-// detection, drops, and the policies of the localities.
+// A child simulates one child of the priority policy, with the policies below it: drops, and the
+// policies of the localities. Nothing is ejected, because no calls are made.
 type child struct {
-	outliers   *lbconfig.OutlierDetection
 	drops      []lbconfig.DropCategory
 	targets    *lbconfig.WeightedTarget
 	localities map[string]*locality
@@ -26,28 +22,20 @@ type child struct {
 }
 
 type report struct {
-	ready      bool
-	condition  priority.Condition
-	readyShare float64
+	ready bool
 	// addShares distributes a fraction of the calls over the endpoints: it adds each endpoint's
 	// share to the map. It is nil if ready is false.
 	addShares func(calls float64, shares map[*Endpoint]float64)
 	err       string // why calls fail, if ready is false
 }
 
-var conditions = [...]priority.Condition{
-	outlierdetection.Usable:   priority.Usable,
-	outlierdetection.Emptied:  priority.Emptied,
-	outlierdetection.HalfOpen: priority.HalfOpen,
-}
-
 func newChild(policy lbconfig.Policy) (*child, error) {
 	c := &child{localities: make(map[string]*locality)}
-	var err error
-	if c.outliers, err = configOf[*lbconfig.OutlierDetection](policy); err != nil {
+	outliers, err := configOf[*lbconfig.OutlierDetection](policy)
+	if err != nil {
 		return nil, err
 	}
-	drop, err := configOf[*lbconfig.Drop](c.outliers.ChildPolicy)
+	drop, err := configOf[*lbconfig.Drop](outliers.ChildPolicy)
 	if err != nil {
 		return nil, err
 	}
@@ -82,69 +70,16 @@ func (c *child) finish() {
 	}
 }
 
-// report returns the child's report under a hypothesis. failing means that every endpoint of the
-// child fails enough calls in a row to be ejected.
-func (c *child) report(h hypothesis, failing bool) report {
+func (c *child) report(h hypothesis) report {
 	for _, l := range c.localities {
 		for _, e := range l.endpoints {
 			e.connect(h.down)
-			e.ejected = false
 		}
-	}
-	condition := priority.Usable
-	if failing {
-		condition = c.eject()
 	}
 	for _, l := range c.localities {
 		l.reportStates()
 	}
-	r := c.localityReport()
-	r.condition = condition
-	return r
-}
-
-// eject runs outlier detection as if all calls to the child's endpoints failed. It marks the
-// endpoints that are ejected.
-func (c *child) eject() priority.Condition {
-	core := outlierdetection.New[*endpoint](func() uint32 { return 0 })
-	var endpoints []*outlierdetection.Endpoint[*endpoint]
-	for _, name := range slices.Sorted(maps.Keys(c.localities)) {
-		for _, e := range c.localities[name].endpoints {
-			endpoints = append(endpoints, &outlierdetection.Endpoint[*endpoint]{Attached: e})
-		}
-	}
-	start := time.Unix(0, 0)
-	core.Update(outlierConfig(c.outliers), endpoints, start)
-	for _, e := range endpoints {
-		core.Connection(e, outlierdetection.Connecting)
-		core.Connection(e, e.Attached.connection())
-	}
-	for _, e := range endpoints {
-		if e.Attached.connected() {
-			core.Failed(e, start)
-		}
-	}
-	core.Take()
-	for _, e := range endpoints {
-		e.Attached.ejected = e.VisiblyEjected()
-	}
-	return conditions[core.Phase()]
-}
-
-// outlierConfig returns the configuration of outlier detection. It enables only the detection of
-// consecutive failures, because the other algorithms need time to pass.
-func outlierConfig(o *lbconfig.OutlierDetection) outlierdetection.Config {
-	config := outlierdetection.Config{
-		Interval:           time.Duration(o.Interval),
-		BaseEjectionTime:   time.Duration(o.BaseEjectionTime),
-		MaxEjectionTime:    time.Duration(o.MaxEjectionTime),
-		MaxEjectionPercent: o.MaxEjectionPercent,
-		ReportEmptied:      o.ReportEmptied,
-	}
-	if consecutive := o.ConsecutiveFailuresEjection; consecutive != nil {
-		config.ConsecutiveFailuresEjection = &outlierdetection.ConsecutiveFailuresEjection{Failures: consecutive.Failures, EnforcementPercentage: consecutive.EnforcementPercentage}
-	}
-	return config
+	return c.localityReport()
 }
 
 func (c *child) localityReport() report {
@@ -163,7 +98,6 @@ func (c *child) localityReport() report {
 		}
 		return r
 	}
-	r.readyShare = c.readyShares(&core)
 	r.addShares = func(calls float64, shares map[*Endpoint]float64) {
 		sum := 0.0
 		for _, name := range names {
@@ -188,8 +122,7 @@ func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Actio
 			continue
 		}
 		core.Report(a.Child, weightedtarget.Ready)
-		_, failed := l.readyShares()
-		core.SetFailedShare(a.Child, failed)
+		core.SetFailedShare(a.Child, l.failedShare())
 	}
 }
 
@@ -209,26 +142,4 @@ func (c *child) balance() *weightedtarget.Balance {
 		}
 	}
 	return balance
-}
-
-func (c *child) readyShares(core *weightedtarget.Core) float64 {
-	var ready, total float64
-	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because the order affects the sum of floats
-		target := c.targets.Targets[name]
-		weight := float64(target.Weight)
-		if core.Balanced() {
-			if weight = target.Capacity; !core.Has(name) || len(c.localities[name].endpoints) == 0 {
-				continue
-			}
-		}
-		total += weight
-		if l := c.localities[name]; l.ready() {
-			share, _ := l.readyShares()
-			ready += weight * share
-		}
-	}
-	if total == 0 {
-		return 1
-	}
-	return ready / total
 }

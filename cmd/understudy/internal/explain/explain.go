@@ -111,7 +111,7 @@ func parseOptions(optionList []string) (topology.Settings, error) {
 	for _, option := range optionList {
 		name, value, ok := strings.Cut(option, "=")
 		if !ok {
-			return topology.Settings{}, fmt.Errorf("--option %.100q: want NAME=VALUE, such as minReady=0.6", option)
+			return topology.Settings{}, fmt.Errorf("--option %.100q: want NAME=VALUE, such as warmStandby=1", option)
 		}
 		values.Add(name, value)
 	}

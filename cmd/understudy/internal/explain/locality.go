@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 )
@@ -26,7 +25,6 @@ type endpoint struct {
 	leaf          *weightedroundrobin.Child[*endpoint] // nil if pick_first runs over the whole locality
 	addresses     []address                            // in the order in which pick_first tries them
 	connectedAddr int                                  // index of the first address that connects, or -1
-	ejected       bool
 }
 
 type address struct {
@@ -94,15 +92,6 @@ func (e *endpoint) connect(down func(*Endpoint, string) bool) {
 
 func (e *endpoint) connected() bool { return e.connectedAddr >= 0 }
 
-func (e *endpoint) connection() outlierdetection.Connection {
-	if e.connected() {
-		return outlierdetection.Connected
-	}
-	return outlierdetection.Broken
-}
-
-func (e *endpoint) ready() bool { return e.connected() && !e.ejected }
-
 // failure returns the error of the last connection attempt, as pick_first reports it.
 func (e *endpoint) failure() string {
 	lastErr := e.addresses[len(e.addresses)-1].Addr + " is down"
@@ -118,7 +107,7 @@ func (l *locality) reportStates() {
 	}
 	for _, e := range l.endpoints {
 		state := weightedroundrobin.TransientFailure
-		if e.ready() {
+		if e.connected() {
 			state = weightedroundrobin.Ready
 		}
 		l.core.Reported(e.leaf, state, time.Time{})
@@ -127,17 +116,16 @@ func (l *locality) reportStates() {
 
 func (l *locality) ready() bool {
 	if l.pickFirst {
-		return len(l.endpoints) > 0 && l.endpoints[0].ready()
+		return len(l.endpoints) > 0 && l.endpoints[0].connected()
 	}
 	return l.core.State() == weightedroundrobin.Ready
 }
 
-func (l *locality) readyShares() (ready, failed float64) {
+func (l *locality) failedShare() float64 {
 	if l.pickFirst {
-		return 1, 0
+		return 0
 	}
-	ready, _, failed = l.core.Shares()
-	return ready, failed
+	return l.core.FailedShare()
 }
 
 // addShares distributes a fraction of the calls over the endpoints of a ready locality: it adds
@@ -145,12 +133,12 @@ func (l *locality) readyShares() (ready, failed float64) {
 func (l *locality) addShares(calls float64, shares map[*Endpoint]float64) {
 	sum := 0.0
 	for _, e := range l.endpoints {
-		if e.ready() {
+		if e.connected() {
 			sum += e.weight()
 		}
 	}
 	for _, e := range l.endpoints {
-		if e.ready() {
+		if e.connected() {
 			shares[e.addresses[e.connectedAddr].owner] += calls * e.weight() / sum
 		}
 	}

@@ -63,19 +63,16 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 	}
 	fmt.Fprintln(w)
 	showCluster := slices.ContainsFunc(r.Tiers, func(t PriorityResult) bool { return t.Cluster != "" })
-	rows := [][]string{columns(showCluster, "priority", "cluster", "endpoints", "left after losing", "for", "on errors for", "")}
+	rows := [][]string{columns(showCluster, "priority", "cluster", "endpoints", "then", "")}
 	for _, tier := range r.Tiers {
-		next, errors, standby := "calls fail", "-", ""
+		next, standby := "calls fail", ""
 		if tier.Next != nil {
 			next = fmt.Sprintf("priority %d", *tier.Next)
-		}
-		if tier.ErrorsTo != tier.Priority {
-			errors = fmt.Sprintf("priority %d", tier.ErrorsTo)
 		}
 		if tier.Standby {
 			standby = "standby"
 		}
-		rows = append(rows, columns(showCluster, fmt.Sprint(tier.Priority), printable.Text(tier.Cluster), fmt.Sprint(tier.Endpoints), fmt.Sprint(tier.LeftAfter), next, errors, standby))
+		rows = append(rows, columns(showCluster, fmt.Sprint(tier.Priority), printable.Text(tier.Cluster), fmt.Sprint(tier.Endpoints), next, standby))
 	}
 	fmt.Fprint(w, table.Format(rows))
 }

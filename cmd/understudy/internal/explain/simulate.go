@@ -21,8 +21,6 @@ import (
 type hypothesis struct {
 	// down reports whether an address of an endpoint refuses connections.
 	down func(e *Endpoint, address string) bool
-	// failing is the child of the priority policy whose calls all fail, or "".
-	failing string
 }
 
 // An outcome is the result of a hypothesis: where calls go.
@@ -107,16 +105,13 @@ func (s *simulation) run(hypotheses ...hypothesis) outcome {
 // coreConfig returns the configuration of the priority policy, without delays, because no time
 // passes.
 func (s *simulation) coreConfig() priority.Config {
-	config := s.config.Effective()
 	return priority.Config{
-		Children:         slices.Sorted(maps.Keys(config.Children)),
-		Priorities:       config.Priorities,
-		SourcePriorities: config.SourcePriorities,
-		FailoverTimeout:  time.Duration(config.FailoverTimeout),
-		MinReady:         config.MinReady,
-		MinReadyRecovery: config.MinReadyRecovery,
-		WarmStandby:      int(config.WarmStandby),
-		FastFailover:     config.FastFailover,
+		Children:         slices.Sorted(maps.Keys(s.config.Children)),
+		Priorities:       s.config.Priorities,
+		SourcePriorities: s.config.SourcePriorities,
+		FailoverTimeout:  time.Duration(s.config.FailoverTimeout),
+		WarmStandby:      int(s.config.WarmStandby),
+		Overflow:         s.config.Overflow,
 	}
 }
 
@@ -134,13 +129,13 @@ func (s *simulation) execute(actions []priority.Action) {
 }
 
 func (s *simulation) report(name string) {
-	r := s.children[name].report(s.current, name == s.current.failing)
+	r := s.children[name].report(s.current)
 	s.reports[name] = r
 	state := priority.TransientFailure
 	if r.ready {
 		state = priority.Ready
 	}
-	s.execute(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyShare: r.readyShare}))
+	s.execute(s.core.Reported(name, state))
 }
 
 func (s *simulation) outcome() outcome {

@@ -33,9 +33,7 @@ func TestSimulationMatchesPolicies(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 28))
 		file := randomFile(random)
 		var settings topology.Settings
-		if random.IntN(2) == 0 {
-			settings.MinReady = float64(random.IntN(4)) / 3
-		}
+		settings.Overflow = random.IntN(2) == 0
 		settings.PickFirst = random.IntN(4) == 0
 		settings.WarmStandby = random.IntN(2)
 		settings.OutlierDetection = random.IntN(2) == 0
@@ -163,7 +161,7 @@ func TestRunIsDeterministic(t *testing.T) {
 	var first bytes.Buffer
 	for i := range 10 {
 		var out bytes.Buffer
-		opts := Options{File: path, Down: []string{"r0/z0"}, Options: []string{"minReady=0.6", "outlierDetection=true"}, JSON: true, Out: &out}
+		opts := Options{File: path, Down: []string{"r0/z0"}, Options: []string{"overflow=true", "outlierDetection=true"}, JSON: true, Out: &out}
 		if err := Run(t.Context(), opts); err != nil {
 			t.Fatal(err)
 		}

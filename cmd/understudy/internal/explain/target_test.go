@@ -59,7 +59,7 @@ func TestProblemOfListIsNoted(t *testing.T) {
 func TestListWithoutScheme(t *testing.T) {
 	for target, want := range map[string]string{
 		"127.0.0.1:443,127.0.0.2:443":               "1         127.0.0.2:443  /",
-		"127.0.0.1:443,127.0.0.2:443?minReady=0.5":  "1         127.0.0.2:443  /",
+		"127.0.0.1:443,127.0.0.2:443?ramp=5s":       "1         127.0.0.2:443  /",
 		"[::1%lo]:443,127.0.0.2:443":                "1         127.0.0.2:443  /",
 		"127.0.0.1:443":                             "127.0.0.1:443",
 		"unix:/run/a.sock,unix:/run/b.sock":         "unix:/run/b.sock",

@@ -1,9 +1,7 @@
 package explain
 
 import (
-	"cmp"
 	"slices"
-	"sort"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
@@ -16,29 +14,23 @@ type PriorityResult struct {
 	Endpoints int    `json:"endpoints"`
 	// Standby means that the priority is connected while priority 0 is in use.
 	Standby bool `json:"standby,omitempty"`
-	// LeftAfter is the number of endpoints that must fail before calls leave the priority. The
-	// endpoints with the largest weights fail first.
-	LeftAfter int `json:"left_after"`
-	// Next is the priority that receives the calls after that, or nil if calls fail.
+	// Next is the priority that receives the calls when all endpoints of this one are down, or nil if
+	// calls fail. With overflow, it also receives those that this priority cannot carry.
 	Next *uint32 `json:"next"`
-	// ErrorsTo is the priority that receives the calls if all calls to Priority fail. If the calls
-	// do not move, it is equal to Priority.
-	ErrorsTo uint32 `json:"errors_to"`
 }
 
 type tiers struct {
 	simulation *simulation
-	settings   topology.Settings
 	result     *Result
 	children   []string
 }
 
-// addTiers adds a Tier for each priority. It adds none if near groups split the priorities.
+// addTiers adds a PriorityResult for each priority. It adds none if near groups split the priorities.
 func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	if settings.Near().Prefer != "" {
 		return // the numbers of near groups differ from the priorities in the file
 	}
-	t := tiers{simulation: s, settings: settings, result: r}
+	t := tiers{simulation: s, result: r}
 	for _, priority := range s.priorities {
 		t.children = append(t.children, priority.Child)
 	}
@@ -52,79 +44,31 @@ func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 }
 
 func (t *tiers) measure(priority uint32) PriorityResult {
-	tier := PriorityResult{Priority: priority, ErrorsTo: priority}
-	endpoints := t.endpointsByWeight(priority)
-	tier.Endpoints = len(endpoints)
-	t.priorityAfter(0, nil)
+	tier := PriorityResult{Priority: priority, Endpoints: t.endpoints(priority)}
+	t.next(0)
 	tier.Standby = priority > 0 && t.simulation.isStandby(t.children[priority])
-	if tier.Endpoints == 0 {
-		tier.Next = t.priorityAfter(priority, nil)
-		return tier
-	}
-	tier.LeftAfter = tier.Endpoints
-	if t.settings.MinReady > 0 { // without MinReady, calls leave the priority when its last endpoint fails
-		tier.LeftAfter = 1 + sort.Search(tier.Endpoints-1, func(i int) bool {
-			next := t.priorityAfter(priority, endpoints[:i+1])
-			return next == nil || *next != priority
-		})
-	}
-	tier.Next = t.priorityAfter(priority, endpoints[:tier.LeftAfter])
-	if t.settings.OutlierDetection {
-		tier.ErrorsTo = t.errorsTo(priority)
-	}
+	tier.Next = t.next(priority + 1)
 	return tier
 }
 
-// endpointsByWeight returns the endpoints of a priority that may receive calls, sorted by
-// descending weight.
-func (t *tiers) endpointsByWeight(priority uint32) []*Endpoint {
-	sums := make(map[string]uint64)
+// endpoints returns the number of endpoints of a priority that may receive calls.
+func (t *tiers) endpoints(priority uint32) (n int) {
 	connected := make(map[mechanismAddress]bool) // by address of endpoints in the tree, which may be a subset
 	for _, e := range t.simulation.plan.tree.Endpoints {
 		connected[mechanismAddressOf(e.Addresses[0])] = true
 	}
-	var endpoints []*Endpoint
-	for i := range t.result.Endpoints {
-		e := &t.result.Endpoints[i]
+	for _, e := range t.result.Endpoints {
 		if e.Priority == priority && e.LocalityWeight > 0 && e.Health == "" && connected[mechanismAddress{e.mechanism, e.Address}] {
-			endpoints = append(endpoints, e)
-			sums[e.Locality] += uint64(e.Weight)
+			n++
 		}
 	}
-	share := func(e *Endpoint) float64 {
-		return float64(e.LocalityWeight) * float64(e.Weight) / float64(sums[e.Locality])
-	}
-	slices.SortStableFunc(endpoints, func(a, b *Endpoint) int { return cmp.Compare(share(b), share(a)) })
-	return endpoints
+	return n
 }
 
-func (t *tiers) higherDown(priority uint32) hypothesis {
-	return hypothesis{down: func(e *Endpoint, _ string) bool { return e.Priority < priority }}
-}
-
-// priorityAfter returns the priority that receives the calls when all higher priorities and the
-// given endpoints of this priority are down. It returns nil if calls fail.
-func (t *tiers) priorityAfter(priority uint32, failed []*Endpoint) *uint32 {
-	isFailed := make(map[*Endpoint]bool, len(failed))
-	for _, e := range failed {
-		isFailed[e] = true
-	}
-	down := func(e *Endpoint, _ string) bool { return e.Priority < priority || isFailed[e] }
-	return t.priorityOf(t.simulation.run(t.higherDown(priority), hypothesis{down: down}))
-}
-
-// errorsTo returns the priority that receives the calls when all higher priorities are down and all
-// calls to the given priority fail.
-func (t *tiers) errorsTo(priority uint32) uint32 {
-	failing := t.higherDown(priority)
-	failing.failing = t.children[priority]
-	if next := t.priorityOf(t.simulation.run(t.higherDown(priority), failing)); next != nil {
-		return *next
-	}
-	return priority
-}
-
-func (t *tiers) priorityOf(o outcome) *uint32 {
+// next returns the priority that receives the calls when all priorities above first are down, or nil
+// if calls fail.
+func (t *tiers) next(first uint32) *uint32 {
+	o := t.simulation.run(hypothesis{down: func(e *Endpoint, _ string) bool { return e.Priority < first }})
 	if !o.ready {
 		return nil
 	}

@@ -37,7 +37,7 @@ func TestWatchTargets(t *testing.T) {
 		"eds://" + server.Addr().String() + "/shop?cds=true":                            "p0 shop: us-east",
 		"failover:///eds://" + server.Addr().String() + "/shop%3Fcds=true," + b.address: "p0 eds://",
 	} {
-		w := startWatch(t, Options{Target: target, Output: "lines", Dial: Dial{Options: []string{"failbackDelay=1s"}}})
+		w := startWatch(t, Options{Target: target, Output: "lines", Dial: Dial{Options: []string{"ramp=9s"}}})
 		w.await("Calls go to " + want)
 		if err := w.end(); err != nil {
 			t.Errorf("%s: the watch ended with %v", target, err)
@@ -51,7 +51,7 @@ func TestTargetOptions(t *testing.T) {
 		options []string
 		want    string
 	}{
-		{"a:1", []string{"minReady=0.5"}, "a:1?minReady=0.5"},
+		{"a:1", []string{"ramp=5s"}, "a:1?ramp=5s"},
 		{"a:1?x=1", []string{"authority=a&b", "y=2"}, "a:1?x=1&authority=a%26b&y=2"},
 	} {
 		if got, err := resolving.WithOptions(test.target, test.options); got != test.want || err != nil {

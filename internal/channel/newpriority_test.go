@@ -64,37 +64,36 @@ func TestNewHighestPriorityDoesNotAnswer(t *testing.T) {
 }
 
 func TestReturningPriorityDoesNotDelayCalls(t *testing.T) {
-	settings := topology.Settings{FailbackDelay: 3 * time.Second}
-	inFleetWith(t, settings, func(h *fleet) {
-		h.setPriorities(settings, "b")
+	inFleetWith(t, recommended, func(h *fleet) {
+		h.setPriorities(recommended, "b")
 		h.wantCallsTo("a is gone", "b")
 		h.pending = setOf("a0")
-		h.setPriorities(settings, "a", "b")
+		h.setPriorities(recommended, "a", "b")
 		if n := h.countWaiting(15 * time.Second); n > 0 {
 			t.Errorf("%d of 3000 calls waited", n)
 		}
 	}, 1, 1)
 }
 
-// Priority a has reconnected, but its failback delay has not ended. An update that appends priority
-// c neither ends the delay nor makes calls wait for a.
-func TestAppendedPriorityKeepsFailbackDelay(t *testing.T) {
-	settings := topology.Settings{FailbackDelay: 30 * time.Second}
-	inFleetWith(t, settings, func(h *fleet) {
-		h.calls(2 * time.Second)
-		h.pending = setOf("a0")
-		h.failConnections("a0")
-		h.wantCallsTo("a is lost", "b")
-		h.pending = nil
-		h.settle()
-		h.setPriorities(settings, "a", "b", "c")
-		h.wantCallsTo("an update appends c while a waits", "b")
-		h.pending = setOf("a0")
-		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
-		h.settle()
-		h.setPriorities(settings, "a", "b", "c", "d")
-		if n := h.countWaiting(time.Second); n > 0 {
-			t.Errorf("%d of 200 calls waited, after an update that appends d while a connects", n)
-		}
-	}, 1, 1)
+func (h *fleet) failConnections(endpoints ...string) {
+	for _, e := range endpoints {
+		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
+		h.cc.SubConn(e).Report(connectivity.TransientFailure, errors.New("connection refused"))
+	}
+	h.settle()
+}
+
+func (h *fleet) wantCallsTo(what, priority string) {
+	h.t.Helper()
+	if counts, failed := h.calls(1e9); counts[priority] < 190 || failed > 0 {
+		h.t.Errorf("%s: calls %v, %d failed; want them in %s", what, counts, failed, priority)
+	}
+}
+
+func setOf(endpoints ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, e := range endpoints {
+		set[e] = true
+	}
+	return set
 }
