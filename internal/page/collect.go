@@ -85,9 +85,7 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		channel.setInUse(policy)
 		if tree.Snapshot != nil {
 			if d, ok := tree.Details.(shell.Priority); ok {
-				channel.InUseSince = timeOf(d.Since)
-				channel.setRecent(policy, d.Since, c.now)
-				channel.addLowerReasons(policy)
+				channel.describeInUse(policy, d, c.now)
 			}
 		}
 	}
@@ -143,42 +141,50 @@ func (channel *Channel) setInUse(root *Policy) {
 		}
 		return
 	}
+	if !channel.Idle {
+		channel.Refused = root.refused
+	}
 	for _, child := range root.Children {
-		if child.InUse {
-			channel.InUse, channel.WhyInUse = child.title(), child.Why
-			if child.Why == child.State {
-				channel.WhyInUse = ""
+		switch {
+		case channel.InUse != "" && child.InUse:
+			channel.Others = append(channel.Others, child.title())
+		case channel.InUse != "":
+		case !child.InUse:
+			channel.Why = append(channel.Why, child.title()+": "+child.Why)
+		default:
+			channel.InUse = child.title()
+			if child.Cause != "" {
+				channel.Cause, channel.Takes = child.Cause, child.Share
+			} else if child.Why != child.State {
+				channel.WhyInUse = child.Why
 			}
-			return
 		}
-		channel.Why = append(channel.Why, child.title()+": "+child.Why)
 	}
 	if len(root.Children) == 0 && root.Error != "" {
 		channel.Why = append(channel.Why, root.Error)
 	}
 }
 
-func (channel *Channel) setRecent(root *Policy, since, now time.Time) {
-	for _, child := range root.Children {
-		if !child.InUse {
-			continue
-		}
-		channel.Recent = recentOf(child.tally.recent, since, now)
-		if channel.Recent.Failing() && channel.WhyInUse == "" {
-			channel.WhyInUse = "its calls fail with " + strings.Join(channel.Recent.Codes, ", ")
-		}
+// describeInUse sets since when the priority in use gets the calls, and how they end. If it has a
+// problem, describeInUse adds those of the lower ones to Why.
+func (channel *Channel) describeInUse(root *Policy, d shell.Priority, now time.Time) {
+	since, used := d.Since, slices.IndexFunc(root.Children, func(child *Child) bool { return child.InUse })
+	if used >= 0 && root.Children[used].Name != line(d.InUse, maxNameLength) {
+		since = time.Time{} // the highest READY priority takes only probes
 	}
-}
-
-// addLowerReasons adds the problems of the lower priorities to Why if the priority in use has a
-// problem itself.
-func (channel *Channel) addLowerReasons(root *Policy) {
-	if channel.WhyInUse == "" {
+	channel.InUseSince = timeOf(since)
+	if used < 0 {
 		return
 	}
-	used := slices.IndexFunc(root.Children, func(child *Child) bool { return child.InUse })
+	channel.Recent = recentOf(root.Children[used].tally.recent, since, now)
+	if channel.Recent.Failing() && channel.WhyInUse == "" {
+		channel.WhyInUse = "its calls fail with " + strings.Join(channel.Recent.Codes, ", ")
+	}
+	if channel.WhyInUse == "" && channel.Refused == 0 {
+		return
+	}
 	for _, child := range root.Children[used+1:] {
-		if child.State != connectivity.Idle.String() && child.Why != "" && !strings.HasPrefix(child.Why, child.State) {
+		if !child.InUse && child.State != connectivity.Idle.String() && child.Why != "" && !strings.HasPrefix(child.Why, child.State) {
 			channel.Why = append(channel.Why, child.title()+": "+child.Why)
 		}
 	}

@@ -2,7 +2,11 @@ package page
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/core/share"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Page is the content of the debug page, in HTML and JSON. docs/debug.md describes the fields. Text
@@ -34,10 +38,16 @@ type Channel struct {
 	// the lower priorities.
 	Why      []string `json:"why,omitempty"`
 	WhyInUse string   `json:"why_in_use,omitempty"`
-	Recent   *Recent  `json:"recent,omitempty"`
-	Sources  []Source `json:"sources,omitempty"`
-	Tree     *Policy  `json:"tree,omitempty"`
-	Events   []Event  `json:"events,omitempty"`
+	// Cause is why the priority in use takes only the share Takes of the calls, such as "full". Others
+	// are the priorities that take the others. Refused is the share of the calls that none takes.
+	Cause   string   `json:"cause,omitempty"`
+	Takes   float64  `json:"takes,omitempty"`
+	Others  []string `json:"others,omitempty"`
+	Refused float64  `json:"refused,omitempty"`
+	Recent  *Recent  `json:"recent,omitempty"`
+	Sources []Source `json:"sources,omitempty"`
+	Tree    *Policy  `json:"tree,omitempty"`
+	Events  []Event  `json:"events,omitempty"`
 }
 
 // Label returns the target, and the channel's ID if the target is not unique.
@@ -55,11 +65,11 @@ func (c *Channel) Headline() string { return c.HeadlineFor("") }
 // HeadlineFor is like Headline, but the sentence also contains the duration unless it is "", as in
 // "Calls go to p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
 func (c *Channel) HeadlineFor(duration string) string {
-	text := c.beginning()
+	text := c.beginning(func(share float64) string { return printable.Percent(share) + " %" })
 	if duration != "" && !c.Idle {
 		text += " (for " + duration + ")"
 	}
-	if rate := c.Recent.describe(); rate != "" && c.takesCalls() {
+	if rate := c.Recent.describe(); rate != "" && c.takesCalls() && c.Refused == 0 {
 		text += ", " + rate
 	}
 	return text + c.ending()
@@ -76,7 +86,7 @@ func (c *Channel) HeadlineSince() *time.Time {
 
 // Announcement is like Headline, but the sentence contains no numbers that change every second.
 func (c *Channel) Announcement() string {
-	text := c.beginning()
+	text := c.beginning(func(float64) string { return "some" })
 	if c.Failing() {
 		text += ", " + c.Recent.failures()
 	}
@@ -86,9 +96,22 @@ func (c *Channel) Announcement() string {
 // Failing reports whether at least half of the recent calls failed.
 func (c *Channel) Failing() bool { return c.takesCalls() && c.Recent.Failing() }
 
-// Alarming reports whether at least half of the recent calls failed, or no priority can take calls.
+// Alarming reports whether at least half of the recent calls failed, calls are refused, or no
+// priority can take calls.
 func (c *Channel) Alarming() bool {
-	return c.Failing() || !c.Idle && c.State == "TRANSIENT_FAILURE"
+	return c.Failing() || c.Refused > 0 || !c.Idle && c.State == "TRANSIENT_FAILURE"
+}
+
+// Load is "shed" if calls are refused, "full" if the priority in use takes only some of the calls
+// because of load, and otherwise "".
+func (c *Channel) Load() string {
+	switch {
+	case c.Refused > 0:
+		return "shed"
+	case c.Cause == share.Full.String() || c.Cause == share.Slow.String():
+		return "full"
+	}
+	return ""
 }
 
 func (c *Channel) takesCalls() bool { return !c.Idle && (c.State == "READY" || c.State == "IDLE") }
@@ -97,10 +120,13 @@ func (c *Channel) ending() string {
 	if c.Idle {
 		return ": there are no calls and no connections. Below is the last known state."
 	}
+	if len(c.Others) > 0 && c.Refused == 0 {
+		return ". The others go to " + strings.Join(c.Others, " and ") + "."
+	}
 	return "."
 }
 
-func (c *Channel) beginning() string {
+func (c *Channel) beginning(percent func(float64) string) string {
 	switch {
 	case c.Idle:
 		return "Idle"
@@ -108,11 +134,15 @@ func (c *Channel) beginning() string {
 		return "No priority can take calls"
 	case c.State == "TRANSIENT_FAILURE":
 		return "Calls fail"
+	case c.Refused > 0:
+		return "Every priority is full: " + percent(c.Refused) + " of the calls are refused"
+	case c.Cause != "":
+		return c.InUse + " takes " + percent(c.Takes) + " of the calls: " + c.Cause
 	case c.InUse != "" && c.State == "CONNECTING":
 		return "Calls wait for " + c.InUse
 	case c.InUse != "":
 		return "Calls go to " + c.InUse
-	case c.State == "CONNECTING":
+	case c.State == "CONNECTING", len(c.Why) > 0:
 		return "Calls wait"
 	}
 	return "Calls can be sent"
@@ -185,7 +215,8 @@ type Policy struct {
 	// Folded counts the children that the page omits, by state.
 	Folded map[string]int `json:"folded,omitempty"`
 
-	tally tally
+	refused float64 // the share of the channel's calls that no priority takes
+	tally   tally
 }
 
 // Layer is a policy between a priority and its endpoints.
@@ -208,7 +239,9 @@ type Child struct {
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
 	// Why is the reason why a priority is not in use, or what it is waiting for.
-	Why       string   `json:"why,omitempty"`
+	Why string `json:"why,omitempty"`
+	// Cause is why a READY priority takes only some of its calls, such as "full".
+	Cause     string   `json:"cause,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
 	// Share is the share of the channel's calls that the child should currently get, from 0 to 1.
@@ -228,6 +261,8 @@ type Child struct {
 	order int  // sort key; endpoints with problems come first
 	open  bool // the page shows the child expanded
 	tally tally
+
+	lowest []float64 // a priority's lowest share in each ten seconds of the last ten minutes
 }
 
 // tally counts the endpoints below a child and their calls, including the endpoints that the page

@@ -68,11 +68,10 @@ func TestNoPriorityInUseWhenCallsFail(t *testing.T) {
 	})
 }
 
-// Calls go to a priority whose endpoints are all ejected, because no other priority is usable. The
-// page must show the problem of the lower priority.
-func TestLastResortShowsLowerPriorities(t *testing.T) {
+// All calls to the last READY priority fail. The page must show the problem of the lower one.
+func TestFailingPriorityShowsLowerPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", failCalls: true}
+		s := &fakeSource{reachable: map[string]bool{"a": true, "b": true}, query: overflow, failCalls: true}
 		cc := openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/a", "b", 1), newEndpoint(1, "eu-west", "c", 1))
 		for range 300 {
 			_, _ = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
@@ -80,7 +79,7 @@ func TestLastResortShowsLowerPriorities(t *testing.T) {
 		}
 		settle()
 		_, page := channel(t)
-		wantTexts(t, page, "Calls go to p0 us-east/a, ", "all failing: UNAVAILABLE.", "Not p1 eu-west: connection refused by c:443", "2 ejected, none is left: they get the calls anyway")
+		wantTexts(t, page, "Calls go to p0 us-east/a, ", "all failing: UNAVAILABLE.", "Not p1 eu-west: connection refused by c:443")
 	})
 }
 

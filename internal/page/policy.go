@@ -82,6 +82,9 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	weights := make([]float64, len(t.Children))
 	var sum float64
 	switch d := t.Details.(type) {
+	case shell.Priority:
+		p.offer(t, d, share, shares)
+		return shares
 	case []lbconfig.DropCategory:
 		for _, category := range d {
 			fraction := min(1, float64(category.RequestsPerMillion)/lbconfig.Million)
@@ -99,11 +102,6 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	}
 	for i, child := range t.Children {
 		switch d := child.Details.(type) {
-		case shell.PriorityChild:
-			// While calls fail, no priority is in use.
-			if priority, ok := t.Details.(shell.Priority); ok && priority.InUse == child.Name && t.State != connectivity.TransientFailure {
-				weights[i] = 1
-			}
 		case shell.Target:
 			if d.CountsAs.String() == connectivity.Ready.String() {
 				weights[i] = float64(d.Weight)
@@ -123,6 +121,42 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 		}
 	}
 	return shares
+}
+
+// offer sets the priorities' shares of the calls. With overflow, calls are offered to the READY ones
+// in order. Those that none takes are refused, or wait for another one.
+func (p *Policy) offer(t *shell.Tree, d shell.Priority, share float64, shares []float64) {
+	var ready []int
+	awaited := false
+	priority := func(i int) shell.PriorityChild {
+		child, _ := t.Children[i].Details.(shell.PriorityChild)
+		return child
+	}
+	for i := range t.Children {
+		child := priority(i)
+		awaited = awaited || child.CountsAs == prioritycore.Connecting && !child.Failover.IsZero()
+		switch {
+		case child.Share != nil && child.CountsAs == prioritycore.Ready && t.State == connectivity.Ready:
+			ready = append(ready, i)
+		case t.Children[i].Name == d.InUse && t.State != connectivity.TransientFailure: // while calls fail, no priority is in use
+			shares[i] = share
+		}
+	}
+	if len(ready) == 0 {
+		return
+	}
+	slices.SortFunc(ready, func(a, b int) int { return cmp.Compare(priority(a).Priority, priority(b).Priority) })
+	left := share
+	for _, i := range ready {
+		shares[i] = left * priority(i).Share().Fraction
+		left -= shares[i]
+	}
+	switch {
+	case d.Inner:
+		shares[ready[len(ready)-1]] += left
+	case left < share || !awaited:
+		p.refused = left
+	}
 }
 
 func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share float64) *Child {
@@ -184,30 +218,26 @@ func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	if d.Priority < 0 {
 		child.order = 1 << 30
 	}
-	setReason := func(what string, p shell.PriorityChild) {
-		switch {
-		case p.Standby:
-			child.Why = what + ", on standby"
-		case !p.Failover.IsZero() && !child.InUse:
-			child.Why = what
-			if p.CountsAs == prioritycore.Connecting && what != child.State {
-				child.Why += ", connecting"
-			}
-		case !p.Failover.IsZero():
-			child.Why = "connecting, the next priority takes over in " + printable.Duration(p.Failover.Sub(c.now))
-		case !p.Failback.IsZero():
-			child.Why = what + ", takes over in " + printable.Duration(p.Failback.Sub(c.now))
-		case !p.Deactivation.IsZero():
-			child.Why = what + ", not needed now, kept for " + printable.Duration(p.Deactivation.Sub(c.now))
-		default:
-			child.Why = what
+	child.Why = child.State
+	if d.Why != "" {
+		child.Why = line(d.Why, maxTextLength)
+	}
+	if d.Share != nil && d.CountsAs == prioritycore.Ready {
+		s := d.Share()
+		if child.lowest = s.Lowest; s.Fraction < 1 {
+			child.Why, child.Cause = s.String(), s.Cause.String()
 		}
 	}
-	what := child.State
-	if d.Why != "" {
-		what = line(d.Why, maxTextLength)
+	switch {
+	case d.Standby && !child.InUse:
+		child.Why += ", on standby"
+	case !d.Failover.IsZero() && child.InUse:
+		child.Why = "connecting, the next priority takes over in " + printable.Duration(d.Failover.Sub(c.now))
+	case !d.Failover.IsZero() && d.CountsAs == prioritycore.Connecting && child.Why != child.State:
+		child.Why += ", connecting"
+	case d.Failover.IsZero() && !d.Deactivation.IsZero():
+		child.Why += ", not needed now, kept for " + printable.Duration(d.Deactivation.Sub(c.now))
 	}
-	setReason(what, d)
 }
 
 func (p *Policy) sortChildren() {

@@ -36,6 +36,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"opened":  func(c *Child) bool { return c.open },
 	"facts":   childDetails,
 	"stale":   func(c *Channel) []string { return c.Stale(time.Now()) },
+	"trend":   trend,
 	"wrong":   childProblems,
 	"reasons": func(c *Channel) []string { return c.Reasons() },
 	"folded":  folded,
@@ -55,6 +56,18 @@ func childDetails(c *Child) (details []string) {
 		details = append(details, fmt.Sprintf("%d calls scheduled", c.Scheduled))
 	}
 	return details
+}
+
+// trend returns the points of a line that shows a share in the last ten minutes, or "" if it was 1.
+func trend(c *Child) string {
+	if !slices.ContainsFunc(c.lowest, func(share float64) bool { return share < 1 }) {
+		return ""
+	}
+	var points strings.Builder
+	for x, share := range c.lowest {
+		fmt.Fprintf(&points, "%d,%.1f ", x, 20*(1-share))
+	}
+	return points.String()
 }
 
 func childProblems(c *Child) (problems []string) {

@@ -30,11 +30,13 @@ import (
 // hosts in reachable accept connections.
 type fakeSource struct {
 	scripttest.Source
-	server    *bufconn.Listener
-	mu        sync.Mutex
-	reachable map[string]bool
-	query     string
-	failCalls bool
+	server     *bufconn.Listener
+	sickServer *bufconn.Listener
+	mu         sync.Mutex
+	reachable  map[string]bool
+	query      string
+	failCalls  bool
+	sick       func() error // how calls to the host named sick end
 }
 
 func (s *fakeSource) restore(host string) {
@@ -49,6 +51,8 @@ func (s *fakeSource) dial(ctx context.Context, address string) (net.Conn, error)
 	up := s.reachable[host]
 	s.mu.Unlock()
 	switch {
+	case host == "sick":
+		return s.sickServer.DialContext(ctx)
 	case up:
 		return s.server.DialContext(ctx)
 	case host == "hang":
@@ -63,6 +67,12 @@ func openChannel(t *testing.T, s *fakeSource, endpoints ...flat.Endpoint) *grpc.
 	s.server = scripttest.Serve(t, health.NewServer(), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if s.failCalls {
 			return nil, status.Error(codes.Unavailable, "sick")
+		}
+		return handle(ctx, req)
+	}))
+	s.sickServer = scripttest.Serve(t, health.NewServer(), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if err := s.sick(); err != nil {
+			return nil, err
 		}
 		return handle(ctx, req)
 	}))
@@ -159,19 +169,6 @@ func TestPageShowsWhatPriorityWaitsFor(t *testing.T) {
 		settle()
 		_, page = channel(t)
 		wantTexts(t, page, "Calls go to p0 us-east/a.", "not needed now, kept for 14m59s")
-	})
-}
-
-func TestPageShowsWhyReadyPriorityIsNotUsed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSource{reachable: map[string]bool{"a": true, "c": true}, query: "?ramp=9s"}
-		openChannel(t, s, newEndpoint(0, "us-east/a", "a", 1), newEndpoint(0, "us-east/b", "b", 3), newEndpoint(1, "eu-west", "c", 1))
-		c, page := channel(t)
-		want := "p0 us-east/a, us-east/b: 25 % of its weight is READY, want 60 %"
-		if c.InUse != "p1 eu-west" || c.Tree.Children[0].State != "READY" || c.Why[0] != want {
-			t.Errorf("in use is %q, reasons %q, want p1 with the reason %s", c.InUse, c.Why, want)
-		}
-		wantTexts(t, page, "failover from p0 us-east/a, us-east/b to p1 eu-west", want)
 	})
 }
 

@@ -17,6 +17,7 @@ const (
 	deactivationTimer
 	limitTimer
 	lostTimer
+	shareTimer
 )
 
 func (p *policy) handle(child string, actions []core.Action) {

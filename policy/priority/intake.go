@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/core/share"
+	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
@@ -27,19 +28,45 @@ type intake struct {
 	mu       sync.Mutex
 	share    *share.Share
 	standing standing
+	history  *history // nil unless the debug page is enabled
 
 	connection // used in events only
+	reports
 }
 
-// standing is the part of a share that concerns other priorities.
+// standing is the part of a share that concerns other priorities and the log.
 type standing struct {
-	tripped bool
-	whole   bool // the share is 1
-	wanted  bool // another priority is wanted, because this last one cannot carry its calls
+	depth  depth
+	wanted bool // another priority is wanted, because this last one cannot carry its calls
+}
+
+// depth is how far a share has fallen.
+type depth int
+
+const (
+	whole depth = iota // the share is 1
+	part
+	low     // below a half
+	tripped // 0
+)
+
+func depthOf(fraction float64) depth {
+	switch {
+	case fraction == 1:
+		return whole
+	case fraction >= 0.5:
+		return part
+	case fraction > 0:
+		return low
+	}
+	return tripped
 }
 
 func newIntake(start time.Time, ramp time.Duration, changed func()) *intake {
-	i := &intake{start: start, changed: changed, share: share.New(time.Since(start), ramp), standing: standing{whole: true}}
+	i := &intake{start: start, changed: changed, share: share.New(time.Since(start), ramp)}
+	if live.Enabled() {
+		i.history = &history{}
+	}
 	view := i.share.View()
 	i.view.Store(&view)
 	return i
@@ -55,8 +82,11 @@ func (i *intake) with(f func(s *share.Share, now time.Duration)) {
 		i.view.Store(&next)
 	}
 	fraction, _ := i.share.Fraction()
+	if i.history != nil {
+		i.history.record(now, fraction)
+	}
 	before := i.standing
-	i.standing = standing{tripped: i.share.Tripped(), whole: fraction == 1, wanted: i.share.Wanted()}
+	i.standing = standing{depthOf(fraction), i.share.Wanted()}
 	changed := i.standing != before
 	i.mu.Unlock()
 	if changed {
@@ -68,6 +98,19 @@ func (i *intake) current() standing {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.standing
+}
+
+// read returns the share as people see it.
+func (i *intake) read() shell.Share {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	fraction, cause := i.share.Fraction()
+	s := shell.Share{Fraction: fraction, Cause: cause}
+	if i.history != nil {
+		i.history.record(time.Since(i.start), fraction)
+		s.Lowest = i.history.lowest()
+	}
+	return s
 }
 
 // take reports whether the child takes a call that is offered to it. untimed is the view of a call

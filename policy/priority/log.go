@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
@@ -160,6 +162,68 @@ func (p *policy) log(message, text string, attrs ...slog.Attr) {
 			_ = handler.Handle(ctx, record)
 		}
 	})
+}
+
+// reportPause is the time between two log records of a kind.
+const reportPause = 10 * time.Second
+
+// reports is what the log has of a share. It is used in events only.
+type reports struct {
+	depth depth
+	at    [tripped + 1]time.Time
+}
+
+// logShare logs when a share leaves 1, falls below a half, is 0, and is back at 1. A share that goes
+// up and down by one of these steps is not news.
+func (p *policy) logShare(name string) {
+	i := p.shares.intakes[name]
+	now, last := i.current().depth, &i.reports
+	switch {
+	case now == last.depth:
+		return
+	case now != whole && now < last.depth:
+		last.depth = min(last.depth, now+1)
+		return
+	}
+	if left := reportPause - time.Since(last.at[now]); left > 0 {
+		p.children[name].StartTimer(shareTimer, left, p.settle)
+		return
+	}
+	last.depth, last.at[now] = now, time.Now()
+	s, text := i.read(), p.title(name)+" takes all of its calls again"
+	attrs := []slog.Attr{slog.String("priority", p.title(name)), slog.Float64("share", math.Round(1000*s.Fraction)/1000)}
+	if now != whole {
+		text = fmt.Sprint(p.title(name), " ", s)
+		attrs = append(attrs, slog.String("reason", s.Cause.String()))
+	}
+	p.log("share", text, attrs...)
+}
+
+// shed is whether calls are refused.
+type shed struct {
+	begun atomic.Bool
+	calls atomic.Int64 // since the last look
+
+	since time.Time // zero unless calls are refused; used in events only, like total
+	total int64
+}
+
+// logShed logs when calls begin to be refused, and when none has been for a while.
+func (p *policy) logShed() {
+	s, calls := &p.shares.shed, p.shares.shed.calls.Swap(0)
+	switch {
+	case s.since.IsZero():
+		s.since = time.Now()
+		p.log("shed", "calls are refused: every priority is full")
+	case calls == 0:
+		after := time.Since(s.since) - reportPause
+		p.log("shed ended", fmt.Sprintf("no calls are refused any longer: %d were, in %s", s.total, printable.Duration(after)), slog.Int64("calls", s.total), slog.Duration("after", after))
+		s.since, s.total = time.Time{}, 0
+		s.begun.Store(false)
+		return
+	}
+	s.total += calls
+	time.AfterFunc(reportPause, func() { p.Event(p.logShed) })
 }
 
 func (p *policy) problem(child string) string {

@@ -1,6 +1,7 @@
 package priority
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -31,11 +32,25 @@ var shedCalls = estats.RegisterInt64Count(estats.MetricDescriptor{
 
 var shedSeries tally.Bound
 
+var shareMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
+	Name:        "understudy.share",
+	Description: "With overflow, the share of the calls offered to a READY priority that it takes: the mean of all channels to the target in this process.",
+	Unit:        "{percent}",
+	Labels:      []string{"grpc.target", "understudy.priority"},
+	Default:     true,
+})
+
 // countShed returns a function that counts a refused call. lowest is the lowest READY child.
 func (p *policy) countShed(lowest string) func() {
 	recorder, target := p.ClientConn.MetricsRecorder(), p.Options.Target.String()
 	label := shedSeries.Limit(target, tally.Labels{p.title(lowest)})
-	return func() { shedCalls.Record(recorder, 1, target, label[0]) }
+	return func() {
+		shedCalls.Record(recorder, 1, target, label[0])
+		p.shares.shed.calls.Add(1)
+		if p.shares.shed.begun.CompareAndSwap(false, true) {
+			p.Event(p.logShed)
+		}
+	}
 }
 
 type labels struct{ target, priority string }
@@ -46,6 +61,16 @@ func (c channelCount) Plus(other channelCount) channelCount { return c + other }
 
 var inUseCounts tally.Board[labels, channelCount]
 
+type shareSum struct{ percent, channels int64 }
+
+func (s shareSum) Plus(other shareSum) shareSum {
+	return shareSum{s.percent + other.percent, s.channels + other.channels}
+}
+
+func (s shareSum) negative() shareSum { return shareSum{-s.percent, -s.channels} }
+
+var shareSums tally.Board[labels, shareSum]
+
 type meter struct {
 	config   *lbconfig.Priority
 	current  labels
@@ -54,12 +79,46 @@ type meter struct {
 	mu         sync.Mutex // guards the following fields
 	titles     []string
 	unregister func()
+	shares     map[labels]*intake // of the READY children
+	counted    map[labels]shareSum
+}
+
+// setShares chooses which shares are reported.
+func (m *meter) setShares(shares map[labels]*intake) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for l, sum := range m.counted {
+		if shares[l] == nil {
+			shareSums.Add(l, sum.negative())
+			delete(m.counted, l)
+		}
+	}
+	m.shares = shares
+}
+
+// meanShares counts the shares of this channel, and returns the means over all channels in percent.
+func (m *meter) meanShares() map[labels]int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	means := make(map[labels]int64)
+	for l, i := range m.shares {
+		if m.counted == nil {
+			m.counted = make(map[labels]shareSum)
+		}
+		sum := shareSum{int64(math.Round(100 * i.read().Fraction)), 1}
+		shareSums.Add(l, sum.Plus(m.counted[l].negative()))
+		m.counted[l] = sum
+		all := shareSums.Sum(l)
+		means[l] = all.percent / all.channels
+	}
+	return means
 }
 
 func (p *policy) Settled(closed bool) {
 	m := &p.meter
 	if closed {
 		p.updateGauge(labels{})
+		m.setShares(nil)
 		m.register.Enqueue(func() {
 			if m.unregister != nil {
 				m.unregister()
@@ -72,7 +131,7 @@ func (p *policy) Settled(closed bool) {
 	}
 	if m.config == nil {
 		recorder := p.ClientConn.MetricsRecorder()
-		m.register.Enqueue(func() { m.unregister = recorder.RegisterAsyncReporter(p, inUseMetric) })
+		m.register.Enqueue(func() { m.unregister = recorder.RegisterAsyncReporter(p, inUseMetric, shareMetric) })
 	}
 	if m.config != p.config {
 		m.config = p.config
@@ -115,6 +174,9 @@ func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 	target := p.Options.Target.String()
 	for _, title := range titles {
 		inUseMetric.Record(r, int64(inUseCounts.Sum(labels{target, title})), target, title)
+	}
+	for l, percent := range p.meter.meanShares() {
+		shareMetric.Record(r, percent, l.target, l.priority)
 	}
 	return nil
 }

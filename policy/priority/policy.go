@@ -118,7 +118,7 @@ func (p *policy) ExitIdle() {
 }
 
 func (p *policy) Describe(s *shell.Snapshot) {
-	d := shell.Priority{InUse: p.inUse, Since: p.journal.lastChange}
+	d := shell.Priority{InUse: p.inUse, Since: p.journal.lastChange, Inner: p.shares.inner}
 	for _, name := range p.config.Priorities {
 		if p.children[name] == nil {
 			d.Unused = append(d.Unused, p.title(name))
@@ -137,6 +137,9 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.stateTimes(name)
 	child.Standby = p.core.Standby(name)
+	if i := p.shares.intakes[name]; i != nil && child.Priority >= 0 {
+		child.Share = i.read
+	}
 	if n := p.statuses[name]; n != nil {
 		child.Why = p.currentProblem(name, child.CountsAs, n.lastFailure)
 	}

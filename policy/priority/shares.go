@@ -23,6 +23,7 @@ type shares struct {
 	inner   bool   // another priority policy with overflow is above
 	wanted  string // the priority below which one more is wanted, or ""
 	offers  bool   // calls are offered to the READY children: the one in use is READY
+	shed    shed
 }
 
 // connection is what a child's share must know when its connections come back.
@@ -42,6 +43,7 @@ func (p *policy) beginShares() {
 		p.childState = stateattr.SetBelowOverflow(p.childState)
 	} else {
 		clear(p.shares.intakes)
+		p.meter.setShares(nil)
 	}
 }
 
@@ -86,6 +88,12 @@ func (p *policy) settleNow() {
 			p.removeLimit(name)
 		}
 	}
+	shares := make(map[labels]*intake)
+	for _, name := range ready {
+		shares[labels{p.Options.Target.String(), p.title(name)}] = p.shares.intakes[name]
+		p.logShare(name)
+	}
+	p.meter.setShares(shares)
 	p.Publish()
 }
 
@@ -114,7 +122,7 @@ func (p *policy) order() (order []share.Standing) {
 	for _, name := range p.config.Priorities {
 		standing := share.Standing{Awaited: p.core.HasTime(name)}
 		if i := p.shares.intakes[name]; i != nil && i.ready {
-			standing = share.Standing{Ready: true, Tripped: i.current().tripped}
+			standing = share.Standing{Ready: true, Tripped: i.current().depth == tripped}
 		}
 		order = append(order, standing)
 	}
@@ -147,7 +155,7 @@ func (p *policy) noteReturn(name string, ready []string) {
 func (p *policy) want(ready []string) {
 	below := ""
 	for _, name := range ready {
-		if s := p.shares.intakes[name].current(); s.wanted || !s.whole {
+		if s := p.shares.intakes[name].current(); s.wanted || s.depth != whole {
 			below = name
 		}
 	}
@@ -167,7 +175,7 @@ func (p *policy) takesCalls(name string) bool {
 		if above == name {
 			return true
 		}
-		if p.shares.intakes[above].current().whole {
+		if p.shares.intakes[above].current().depth == whole {
 			return false
 		}
 	}

@@ -1,19 +1,23 @@
 package shell
 
 import (
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/core/share"
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Priority is what package priority stores in Snapshot.Details.
 type Priority struct {
 	InUse string
 	Since time.Time
+	Inner bool // another priority policy with overflow is above, so this one refuses no calls
 	// Unused are the titles of the priorities that have not been needed yet, in order.
 	Unused []string
 }
@@ -28,11 +32,30 @@ type PriorityChild struct {
 	// Why is the reason for the child's failure, or for its last failure if the child is recovering.
 	// It is "" if the child is READY and has no problem.
 	Why string
-	// Failover is the time at which the child will count as failed, Failback the time at which it will
-	// take over from the priority in use, and Deactivation the time at which it will be closed. If one
-	// of the timers is not running, its time is zero.
-	Failover, Failback, Deactivation time.Time
-	Standby                          bool // connected before it is needed, in case a higher priority fails
+	// Failover is the time at which the child will count as failed, and Deactivation the time at which
+	// it will be closed. If one of the timers is not running, its time is zero.
+	Failover, Deactivation time.Time
+	Standby                bool // connected before it is needed, in case a higher priority fails
+	// Share returns the child's current share. It may be called at any time. It is nil without
+	// overflow.
+	Share func() Share
+}
+
+// Share is how much of the calls that are offered to a priority it takes.
+type Share struct {
+	Fraction float64
+	Cause    share.Cause // why it fell the last time
+	Lowest   []float64   // in each ten seconds of the last ten minutes, the oldest first; nil unless the debug page is enabled
+}
+
+func (s Share) String() string {
+	switch s.Fraction {
+	case 0:
+		return fmt.Sprintf("takes only probes: %v", s.Cause)
+	case 1:
+		return "takes all of its calls"
+	}
+	return fmt.Sprintf("takes %s %% of its calls: %v", printable.Percent(s.Fraction), s.Cause)
 }
 
 // OutlierDetection is what package outlierdetection stores in Snapshot.Details.

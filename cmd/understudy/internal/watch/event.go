@@ -18,10 +18,11 @@ type Event struct {
 	Channel uint64    `json:"channel,omitempty"`
 	Target  string    `json:"target,omitempty"`
 	Text    string    `json:"text"`
-	// State, InUse, Why, Sources and Tree describe a channel. They are set only if Kind is
+	// State, InUse, Load, Why, Sources and Tree describe a channel. They are set only if Kind is
 	// status.
 	State   string        `json:"state,omitempty"`
 	InUse   string        `json:"in_use,omitempty"`
+	Load    string        `json:"load,omitempty"`
 	Why     []string      `json:"why,omitempty"`
 	Sources []page.Source `json:"sources,omitempty"`
 	Tree    *page.Policy  `json:"tree,omitempty"`
@@ -91,11 +92,11 @@ func (f *follower) compare(page *page.Page) (events []Event) {
 				events = append(events, Event{Time: e.Time, Kind: "event", Channel: c.ID, Target: c.Target, Text: e.Text})
 			}
 		}
-		if status := fmt.Sprintln(c.State, c.InUse, c.Idle, c.Failing(), len(c.Stale(page.Time))); status != tracked.status {
+		if status := fmt.Sprintln(c.State, c.InUse, c.Load(), c.Idle, c.Failing(), len(c.Stale(page.Time))); status != tracked.status {
 			tracked.status = status
 			events = append(events, Event{
 				Time: page.Time, Kind: "status", Channel: c.ID, Target: c.Target, Text: c.Headline(),
-				State: c.State, InUse: c.InUse, Why: c.Why, Sources: c.Sources, Tree: c.Tree, channel: c,
+				State: c.State, InUse: c.InUse, Load: c.Load(), Why: c.Why, Sources: c.Sources, Tree: c.Tree, channel: c,
 			})
 		}
 	}
