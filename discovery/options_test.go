@@ -26,7 +26,7 @@ func configFor(t *testing.T, text string, opts ...given.Option) string {
 
 const outlierDetectionOn = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
-	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
+	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},`
 
 func TestPolicyConfig(t *testing.T) {
 	options := []given.Option{
@@ -49,10 +49,10 @@ func TestPolicyConfig(t *testing.T) {
 		{"x:///y?warmStandby=1&overflow=true&ramp=20s", nil, []string{`"warmStandby":1,"overflow":true,"ramp":"20s"}`}},
 		{"x:///y", standbys, []string{`"warmStandby":2,"overflow":true,"ramp":"10s"}`}},
 		{"x:///y?warmStandby=0&overflow=false", standbys, []string{`"ramp":"10s"}`}},
-		{"x:///y", nil, []string{`"reportEmptied":false,"childPolicy":[{"understudy_drop"`}},
+		{"x:///y", nil, []string{`"maxEjectionPercent":10,"childPolicy":[{"understudy_drop"`}},
 		{"x:///y?outlierDetection=true", nil, []string{outlierDetectionOn}},
 		{"x:///y", []given.Option{given.Set("OutlierDetection", true)}, []string{outlierDetectionOn}},
-		{"x:///y?outlierDetection=false", []given.Option{given.Set("OutlierDetection", true)}, []string{`"reportEmptied":false`}},
+		{"x:///y?outlierDetection=false", []given.Option{given.Set("OutlierDetection", true)}, []string{`"maxEjectionPercent":10,"childPolicy"`}},
 		{"x:///y?pickFirst=false", []given.Option{given.Set("PickFirst", true)}, []string{`"understudy_weighted_round_robin"`}},
 		{"x:///y", []given.Option{given.Set("ServiceConfig", `{"retryThrottling":{}}`)}, []string{`"retryThrottling":{}`}},
 	} {

@@ -146,7 +146,7 @@ func TestClusterOutlierDetection(t *testing.T) {
 	file := func(seconds string) string {
 		return clustersFile(aggregate("all", "b, a"), static("a", "10.0.0.1"), static("b", "10.0.0.2")+"  outlier_detection: {interval: "+seconds+"s}\n")
 	}
-	defaultConfig := `"a/child0":{"config":[{"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"reportEmptied":false,`
+	defaultConfig := `"a/child0":{"config":[{"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,`
 	write(t, path, file("1"))
 	c := watchCluster(t, path, "all")
 	for _, seconds := range []string{"1", "2"} {

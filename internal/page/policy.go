@@ -93,11 +93,11 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 		}
 	case shell.OutlierDetection:
 		if len(d.Ejected) > 0 {
-			consequences := ejectionNotes[d.Tier]
-			if consequences != "" && share > 0 {
-				consequences = lastResort
+			note := fmt.Sprintf("%d ejected", len(d.Ejected))
+			if d.Hidden {
+				note += ", none is left: they get the calls anyway"
 			}
-			p.Notes = append(p.Notes, fmt.Sprintf("%d ejected%s", len(d.Ejected), consequences))
+			p.Notes = append(p.Notes, note)
 		}
 	}
 	for i, child := range t.Children {
@@ -201,13 +201,6 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 	child.Recent = recentOf(child.tally.recent, c.created, c.now)
 	return child
 }
-
-var ejectionNotes = map[shell.Condition]string{
-	shell.Emptied:  ", none is left: another priority is used, if there is one",
-	shell.HalfOpen: ", none is left: a few calls probe whether they have recovered",
-}
-
-const lastResort = ", none is left: they get the calls anyway, because no other priority is better"
 
 // stateOrder is the sort key of an endpoint's state. States with problems come first.
 var stateOrder = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}

@@ -209,21 +209,20 @@ func (p *policy) notifyEjection(s *subConn) {
 
 // connection returns the state of the endpoint's best connection. An endpoint with several
 // addresses is Broken only if all of its connections are, because the child may try the addresses
-// one after another.
+// one after another. An endpoint without a connection counts as connecting: the child will connect
+// it, or its zone gets no calls yet.
 func (p *policy) connection(e *endpoint) core.Connection {
-	var n [core.Absent + 1]int
+	var n [core.Broken + 1]int
 	for _, s := range p.subConnsOf(e) {
 		n[s.theConnection()]++
 	}
 	switch {
 	case n[core.Connected] > 0:
 		return core.Connected
-	case n[core.Connecting] > 0 || n[core.Broken] > 0 && n[core.Broken] < len(e.Attached.addresses):
-		return core.Connecting
-	case n[core.Broken] > 0:
+	case n[core.Broken] > 0 && n[core.Connecting] == 0 && n[core.Broken] >= len(e.Attached.addresses):
 		return core.Broken
 	}
-	return core.Absent
+	return core.Connecting
 }
 
 // connectedTo updates the state of e's connection in the core. It must run on the policy's

@@ -3,7 +3,7 @@
 // over the remaining endpoints. The policy follows gRFC A50, and A61 for endpoints with several
 // addresses.
 //
-// Its JSON configuration is that of A50 with three additional fields:
+// Its JSON configuration is that of A50 with two additional fields:
 //
 //	{"understudy_outlier_detection": {
 //	    "interval": "10s",
@@ -32,7 +32,6 @@
 //	consecutiveFailuresEjection.failures               number            5         at least 1               ours, as in Envoy
 //	consecutiveFailuresEjection.enforcementPercentage  number            100       0 to 100                 ours, as in Envoy
 //	failureCodes                                       list of strings   none      code names except "OK"   ours
-//	reportEmptied                                      bool              false     false, true              ours
 //	childPolicy                                        list of policies  required  at least one             A50
 //
 // If none of the three ejection algorithms is configured, the policy passes on the child's
@@ -52,10 +51,9 @@
 // failed in a row. A success resets the count only if its call began after the first of these
 // failures.
 //
-// reportEmptied is meant for priorities with few endpoints and maxEjectionPercent 100. When
-// every endpoint is ejected, all of them stay in use, and the policy reports this to its
-// parent, which may have other endpoints. An endpoint whose ejection time is over must answer a
-// call before it counts as usable again; see docs/a50.md.
+// Below a priority policy with overflow, all endpoints stay in use when every one is ejected,
+// because that policy sends calls to other priorities. An endpoint whose ejection time is over is
+// ejected again at its next failure until it has answered a call; see docs/a50.md.
 //
 // An ejected endpoint keeps its connection. The child sees it in TRANSIENT_FAILURE through
 // gRPC's health listener. The child must therefore have a pick_first for each endpoint, as

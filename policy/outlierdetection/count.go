@@ -1,8 +1,6 @@
 package outlierdetection
 
 import (
-	"time"
-
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	estats "google.golang.org/grpc/experimental/stats"
@@ -26,9 +24,7 @@ var enforcedAt tally.Bound
 
 type rules struct {
 	failures codeSet
-	row      uint32        // an endpoint is ejected after this number of consecutive failures; 0 disables this
-	interval time.Duration // a call without a deadline counts as answered after this time
-	proof    bool          // an endpoint must answer a call after its ejection before it counts as usable
+	row      uint32 // an endpoint is ejected after this number of consecutive failures; 0 disables this
 }
 
 type codeSet uint32
@@ -53,7 +49,7 @@ func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil
 	}
-	r := &rules{failures: defaultFailures, interval: time.Duration(c.Interval), proof: c.ReportEmptied}
+	r := &rules{failures: defaultFailures}
 	if len(c.FailureCodes) > 0 {
 		r.failures = 0
 	}

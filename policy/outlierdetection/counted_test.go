@@ -2,10 +2,10 @@ package outlierdetection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
@@ -88,28 +88,14 @@ func TestCallsAreNotCountedWithoutAlgorithm(t *testing.T) {
 	})
 }
 
-type quarterReadyPicker struct{ balancer.Picker }
+type downPicker struct{ balancer.Picker }
 
-func (quarterReadyPicker) ReadyShare() float64 { return 0.25 }
-func (quarterReadyPicker) Failure() error      { return fmt.Errorf("down") }
+func (downPicker) Failure() error { return errors.New("down") }
 
-// A picker that wraps the child's picker must have the same Tier and Failure.
-func TestWrappedPickersKeepTierAndFailure(t *testing.T) {
-	for _, p := range []balancer.Picker{
-		&reporting{quarterReadyPicker{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
-		&picker{child: quarterReadyPicker{}},
-		&reporting{&picker{child: quarterReadyPicker{}}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
-	} {
-		want := shell.Tier{ReadyShare: 0.25}
-		if _, isReporting := p.(*reporting); isReporting {
-			want.Condition, want.Interval = shell.HalfOpen, time.Second
-		}
-		if got := shell.TierOf(p); got != want {
-			t.Errorf("%T reports %+v, want %+v", p, got, want)
-		}
-		if err := shell.FailureOf(p); err == nil || err.Error() != "down" {
-			t.Errorf("%T fails with %v, want the child's error", p, err)
-		}
+// A picker that wraps the child's picker must have the same Failure.
+func TestWrappedPickerKeepsFailure(t *testing.T) {
+	if err := shell.FailureOf(&picker{child: downPicker{}}); err == nil || err.Error() != "down" {
+		t.Errorf("fails with %v, want the child's error", err)
 	}
 }
 

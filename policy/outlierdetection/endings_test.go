@@ -3,7 +3,6 @@ package outlierdetection
 import (
 	"context"
 	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
@@ -12,11 +11,9 @@ import (
 )
 
 var endings = map[string]balancer.DoneInfo{
-	"ok":        {BytesSent: true, BytesReceived: true},
-	"failed":    doneInfo(codes.Internal, true, true),
-	"lost":      doneInfo(codes.Unavailable, true, false),
-	"cancelled": doneInfo(codes.Canceled, true, true),
-	"dropped":   doneInfo(codes.Canceled, true, false),
+	"ok":     {BytesSent: true, BytesReceived: true},
+	"failed": doneInfo(codes.Internal, true, true),
+	"lost":   doneInfo(codes.Unavailable, true, false),
 }
 
 func (h *harness) Call(endpoint string, ok bool) {
@@ -30,21 +27,16 @@ func (h *harness) Call(endpoint string, ok bool) {
 
 func (h *harness) end(endpoint string, info balancer.DoneInfo) {
 	h.t.Helper()
-	h.Begin(endpoint, true)
+	h.Begin(endpoint)
 	calls := h.calls[endpoint]
 	h.calls[endpoint] = calls[:len(calls)-1]
 	calls[len(calls)-1](info)
 	synctest.Wait()
 }
 
-func (h *harness) Begin(endpoint string, deadline bool) {
+func (h *harness) Begin(endpoint string) {
 	h.t.Helper()
 	ctx := context.WithValue(context.Background(), endpointKey{}, endpoint)
-	if deadline {
-		limited, cancel := context.WithTimeout(ctx, time.Hour)
-		defer cancel()
-		ctx = limited
-	}
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: ctx})
 	if err != nil {
 		h.t.Fatal(err)

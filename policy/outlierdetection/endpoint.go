@@ -9,7 +9,6 @@ import (
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
-	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // endpoint is an entry of A50's map. An endpoint with several addresses has a single entry (A61).
@@ -26,12 +25,9 @@ type endpointStats struct {
 	list      uint64     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
 	subConns  []*subConn // guarded by subConns.mu
 
-	// The following fields are read by each pick. They are not on the same cache line as the counters
-	// above, which the end of each call writes.
-	period   atomic.Pointer[period] // the period to which calls that begin now belong
-	unproven atomic.Bool
-
-	reserve bool // the child may leave the endpoint unconnected
+	// period is the one to which calls that begin now belong. Each pick reads it. It is not on the
+	// same cache line as the counters above, which the end of each call writes.
+	period atomic.Pointer[period]
 }
 
 // counter counts calls when they end. A50 has two buckets and swaps them at each interval. Here,
@@ -52,8 +48,8 @@ func (c *counter) reset() {
 }
 
 // list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
-// entries. If the entries, their addresses and their reserve flags are the same as in the last
-// list, list sets p.bound, because the subchannels need not be assigned again.
+// entries. If the entries and their addresses are the same as in the last list, list sets p.bound,
+// because the subchannels need not be assigned again.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	if p.known == nil {
 		p.known = make(map[key]*endpoint, len(endpoints))
@@ -76,14 +72,14 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e.Attached.update == p.updates {
 			continue
 		}
-		at, reserve, same := len(list), stateattr.IsReserve(given), shared(e.Attached.addresses, given.Addresses)
-		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && e.Attached.reserve == reserve && same
+		at, same := len(list), shared(e.Attached.addresses, given.Addresses)
+		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && same
 		if !same {
 			p.mu.Lock() // find reads the addresses
 			e.Attached.addresses = given.Addresses
 			p.mu.Unlock()
 		}
-		e.Attached.update, e.Attached.name, e.Attached.reserve = p.updates, name, reserve
+		e.Attached.update, e.Attached.name = p.updates, name
 		list = append(list, e)
 	}
 	p.bound = p.bound && len(list) == len(p.listed)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
-	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
@@ -110,11 +110,8 @@ type harness struct {
 	cc           *lbtest.ClientConn
 	policy       balancer.Balancer
 	builder      *recordingBuilder
-	tier         shell.Condition
 	disconnected map[string]bool
-
-	calls    map[string][]func(balancer.DoneInfo)
-	unproven map[*endpoint]bool
+	calls        map[string][]func(balancer.DoneInfo)
 }
 
 var recordings int
@@ -124,17 +121,9 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	builder := &recordingBuilder{name: fmt.Sprintf("outlier_recording_%d", recordings)}
 	balancer.Register(builder)
 	cc := &lbtest.ClientConn{}
-	h := &harness{t: t, cc: cc, builder: builder, disconnected: map[string]bool{}, calls: map[string][]func(balancer.DoneInfo){}, unproven: map[*endpoint]bool{}, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
-	cc.OnUpdate(h.published)
+	h := &harness{t: t, cc: cc, builder: builder, disconnected: map[string]bool{}, calls: map[string][]func(balancer.DoneInfo){}, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
 	t.Cleanup(h.policy.Close)
 	return h
-}
-
-func (h *harness) published(state balancer.State) {
-	if tier := shell.TierOf(state.Picker).Condition; tier != h.tier {
-		h.tier = tier
-		h.builder.built[0].record("tier " + tier.String())
-	}
 }
 
 func endpointsOf(names ...string) []resolver.Endpoint {
@@ -148,7 +137,7 @@ func endpointsOf(names ...string) []resolver.Endpoint {
 func configOf(config core.Config, child string) *lbconfig.OutlierDetection {
 	c := lbconfig.NewOutlierDetection()
 	c.Interval, c.BaseEjectionTime, c.MaxEjectionTime = lbconfig.Duration(config.Interval), lbconfig.Duration(config.BaseEjectionTime), lbconfig.Duration(config.MaxEjectionTime)
-	c.MaxEjectionPercent, c.ReportEmptied = config.MaxEjectionPercent, config.ReportEmptied
+	c.MaxEjectionPercent = config.MaxEjectionPercent
 	c.SuccessRateEjection = (*lbconfig.SuccessRateEjection)(config.SuccessRateEjection)
 	c.FailurePercentageEjection = (*lbconfig.FailurePercentageEjection)(config.FailurePercentageEjection)
 	c.ConsecutiveFailuresEjection = (*lbconfig.ConsecutiveFailuresEjection)(config.ConsecutiveFailuresEjection)
@@ -156,11 +145,19 @@ func configOf(config core.Config, child string) *lbconfig.OutlierDetection {
 	return c
 }
 
+func stateOf(config core.Config, endpoints []resolver.Endpoint) resolver.State {
+	state := resolver.State{Endpoints: endpoints}
+	if config.BelowOverflow {
+		state = stateattr.SetBelowOverflow(state)
+	}
+	return state
+}
+
 func (h *harness) Update(config core.Config, endpoints []string) {
 	h.t.Helper()
 	err := h.policy.UpdateClientConnState(balancer.ClientConnState{
 		BalancerConfig: configOf(config, h.builder.name),
-		ResolverState:  resolver.State{Endpoints: endpointsOf(endpoints...)},
+		ResolverState:  stateOf(config, endpointsOf(endpoints...)),
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -203,30 +200,11 @@ func (h *harness) Advance(d time.Duration) {
 
 func (h *harness) Take() []string {
 	r := h.builder.built[0]
-	var proofs []string
-	for _, conn := range r.conns {
-		p := conn.(*subConn).policy
-		p.Event(func() { proofs = h.proofs(p) })
-		break
-	}
-	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	received := r.received
 	r.received = nil
-	return append(received, proofs...)
-}
-
-func (h *harness) proofs(p *policy) (lines []string) {
-	for _, e := range p.core.Endpoints() {
-		if e.Unproven() != h.unproven[e] {
-			h.unproven[e] = e.Unproven()
-			if !e.Ejected() {
-				lines = append(lines, outlierscenario.Unproven(e.Attached.name, e.Unproven()))
-			}
-		}
-	}
-	return lines
+	return received
 }
 
 func (h *harness) wantReceived(want ...string) {

@@ -1,35 +1,27 @@
 package outlierdetection
 
 import (
-	"context"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
 // period is a span of time in which calls to an endpoint begin. When a call ends, its period
 // determines what the result counts for. A success resets the count of consecutive failures only if
-// the call began after the first of them. An answer shows that an endpoint has recovered only if
-// the call began after the endpoint, or all endpoints of the priority, were ejected. The first
-// failure and such an ejection therefore begin a new period. The Done function of a call belongs to
-// the period in which the call began.
+// the call began after the first of them. A result says something about an ejected endpoint, or
+// about one that has not answered since, only if the call began after the ejection. The first
+// failure and each change of the endpoint's state therefore begin a new period. The Done function of
+// a call belongs to the period in which the call began.
 type period struct {
 	policy   *policy
 	endpoint *endpoint
 	number   uint64
-	proof    *proof                  // nil if no answer is needed to show that the endpoint has recovered
+	ejection uint64                  // number of the period that began with the last ejection; 0 if the endpoint is in service
+	returned bool                    // the next failure ejects the endpoint
 	ended    func(balancer.DoneInfo) // the method count, allocated once
-}
-
-// proof counts the results of the calls that began in one epoch of the core.
-type proof struct {
-	epoch             uint64
-	answers, refusals atomic.Uint64
-	reported          atomic.Bool // the core knows that a call was answered
-	watches           atomic.Bool // a call without a deadline is being timed (see watch)
 }
 
 func (p *policy) current(e *endpoint) *period {
@@ -43,9 +35,9 @@ func (p *policy) current(e *endpoint) *period {
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
-		now := &period{policy: p, endpoint: e}
+		now := &period{policy: p, endpoint: e, number: 1}
 		if before != nil {
-			now.number, now.proof = before.number+1, before.proof
+			now.number, now.ejection, now.returned = before.number+1, before.ejection, before.returned
 		}
 		change(now)
 		now.ended = now.count
@@ -55,18 +47,18 @@ func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	}
 }
 
-// renew begins a new period if the core's epoch of the endpoint has changed. It must run on the
-// policy's serializer.
-func (p *policy) renew(e *endpoint) {
-	r, b := p.rules.Load(), p.current(e)
-	var now *proof
-	if r != nil && r.proof && e.Doubted() {
-		now = &proof{epoch: e.Epoch()}
-	}
-	if now != nil && b.proof != nil && now.epoch == b.proof.epoch || now == nil && b.proof == nil {
-		return
-	}
-	p.begin(e, func(b *period) { b.proof = now })
+// stateChanged begins a new period. It must run on the policy's serializer.
+func (p *policy) stateChanged(e *endpoint) {
+	p.begin(e, func(b *period) {
+		switch e.State() {
+		case core.InService:
+			b.ejection = 0
+		case core.Ejected:
+			b.ejection = b.number
+		case core.Returned:
+		}
+		b.returned = e.State() == core.Returned
+	})
 }
 
 func (b *period) count(info balancer.DoneInfo) {
@@ -82,16 +74,15 @@ func (b *period) count(info balancer.DoneInfo) {
 		if counter.consecutive.Load() != 0 && b.number >= counter.since.Load() {
 			counter.consecutive.Store(0)
 		}
-		if b.proof != nil {
-			b.answered()
+		if b.ejection != 0 {
+			b.sinceEjection((*core.Core[endpointStats]).Answered)
 		}
 	case failure:
 		counter.failures.Add(1)
 		counter.code.Store(uint32(status.Code(info.Err)))
-		if b.proof != nil {
-			b.proof.refusals.Add(1)
+		if r.row > 0 {
+			b.fail(r)
 		}
-		b.fail(r)
 	case inconclusive:
 	}
 }
@@ -100,54 +91,37 @@ func (b *period) count(info balancer.DoneInfo) {
 // count may be larger, because an update may have reduced r.row. If several calls end at the same
 // time, only the one that resets the count ejects the endpoint.
 func (b *period) fail(r *rules) {
-	if r.row == 0 {
-		return
-	}
 	p, e := b.policy, b.endpoint
 	counter := &e.Attached.counter
 	row := counter.consecutive.Add(1)
 	if row >= r.row && counter.consecutive.CompareAndSwap(row, 0) {
 		p.Event(func() {
-			e.Unavailable = counter.unavailable()
 			p.core.Failed(e, time.Now())
 			p.applyOutcome()
 		})
-	} else if row == 1 {
-		p.begin(e, func(b *period) { counter.since.Store(b.number) })
-	}
-}
-
-// unavailable reports whether the last failed call had the code UNAVAILABLE. A call whose
-// connection is lost has this code.
-func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes.Unavailable }
-
-// answered counts an answered call. It notifies the core of the first answer after the ejection.
-func (b *period) answered() {
-	b.proof.answers.Add(1)
-	if !b.endpoint.Attached.unproven.Load() || !b.proof.reported.CompareAndSwap(false, true) {
 		return
 	}
-	p := b.policy
-	p.Event(func() {
-		if p.current(b.endpoint).proof == b.proof {
-			p.core.Answered(b.endpoint)
-			p.applyOutcome()
-		}
-	})
+	if row == 1 {
+		p.begin(e, func(b *period) { counter.since.Store(b.number) })
+	}
+	if b.returned {
+		b.sinceEjection(failed)
+	}
 }
 
-// watch returns the Done function of a call. A call without a deadline may be an endless stream, so
-// it counts as answered after one interval. At most one call of an endpoint is timed at a time.
-func (b *period) watch(ctx context.Context) *func(balancer.DoneInfo) {
-	r := b.policy.rules.Load()
-	if _, has := ctx.Deadline(); has || r == nil || !b.proof.watches.CompareAndSwap(false, true) {
-		return &b.ended
+func failed(c *core.Core[endpointStats], e *endpoint) { c.Failed(e, time.Now()) }
+
+// sinceEjection tells the core of the result of a call that began after the last ejection, unless
+// the endpoint is in service again.
+func (b *period) sinceEjection(tell func(*core.Core[endpointStats], *endpoint)) {
+	p, e := b.policy, b.endpoint
+	isCurrent := func() bool { return e.Attached.period.Load().ejection == b.ejection }
+	if isCurrent() {
+		p.Event(func() {
+			if isCurrent() {
+				tell(p.core, e)
+				p.applyOutcome()
+			}
+		})
 	}
-	timer := time.AfterFunc(r.interval, b.answered)
-	done := func(info balancer.DoneInfo) {
-		timer.Stop()
-		b.proof.watches.Store(false)
-		b.count(info)
-	}
-	return &done
 }

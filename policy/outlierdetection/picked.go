@@ -26,26 +26,24 @@ func (s *subConn) Picker() balancer.Picker {
 	if counted, ok := s.SubConn.(shell.Counted); ok {
 		above = counted.Picker()
 	}
-	e := s.endpoint.Load()
-	unproven := e != nil && e.Attached.unproven.Load()
 	switch {
-	case s.policy.rules.Load() != nil && (unproven || !s.endsAbove):
-		return &countingPicker{s, above, unproven}
+	case s.policy.rules.Load() != nil && !s.endsAbove:
+		return &countingPicker{s, above}
 	case above != nil:
 		return above
 	}
 	return &shell.Fixed{SubConn: s.SubConn}
 }
 
-func (s *subConn) addDone(result *balancer.PickResult, info balancer.PickInfo) {
+func (s *subConn) addDone(result *balancer.PickResult) {
 	if !s.endsAbove && s.policy.rules.Load() != nil {
-		result.Done = shell.Then(*s.done(info), result.Done)
+		result.Done = shell.Then(*s.done(), result.Done)
 	}
 }
 
 var uncounted func(balancer.DoneInfo) // nil
 
-func (s *subConn) done(info balancer.PickInfo) *func(balancer.DoneInfo) {
+func (s *subConn) done() *func(balancer.DoneInfo) {
 	e := s.endpoint.Load()
 	if e == nil {
 		return &uncounted
@@ -53,9 +51,6 @@ func (s *subConn) done(info balancer.PickInfo) *func(balancer.DoneInfo) {
 	b := e.Attached.period.Load()
 	if b == nil {
 		b = s.policy.current(e)
-	}
-	if b.proof != nil && info.Ctx != nil {
-		return b.watch(info.Ctx)
 	}
 	return &b.ended
 }

@@ -20,52 +20,25 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	}
 	if s, ok := result.SubConn.(*subConn); ok {
 		result.SubConn = s.SubConn
-		s.addDone(&result, info)
+		s.addDone(&result)
 	}
 	return result, nil
 }
 
-func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
-
 func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
 type countingPicker struct {
-	subConn  *subConn
-	above    balancer.Picker // the picker of a parent policy that also counts calls, or nil
-	unproven bool
+	subConn *subConn
+	above   balancer.Picker // the picker of a parent policy that also counts calls, or nil
 }
 
 func (c *countingPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if c.above != nil {
 		result, err := c.above.Pick(info)
 		if err == nil {
-			c.subConn.addDone(&result, info)
+			c.subConn.addDone(&result)
 		}
 		return result, err
 	}
-	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: *c.subConn.done(info)}, nil
+	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: *c.subConn.done()}, nil
 }
-
-// Tier reports whether the endpoint must answer a call before it counts as usable again.
-func (c *countingPicker) Tier() shell.Tier {
-	if c.unproven {
-		return shell.Tier{UnprovenShare: 1}
-	}
-	return shell.TierOf(c.above)
-}
-
-// reporting is the child's picker with a Tier for the parent.
-type reporting struct {
-	balancer.Picker
-	tier shell.Tier
-}
-
-// Tier describes the endpoints of the whole policy.
-func (r *reporting) Tier() shell.Tier {
-	tier := r.tier
-	below := shell.TierOf(r.Picker)
-	tier.ReadyShare, tier.UnprovenShare = below.ReadyShare, below.UnprovenShare
-	return tier
-}
-
-func (r *reporting) Failure() error { return shell.FailureOf(r.Picker) }

@@ -1,10 +1,6 @@
 package outlierdetection
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -26,9 +22,6 @@ type policy struct {
 	child  *shell.Child
 	state  balancer.State
 	core   *core.Core[endpointStats]
-	phase  core.Phase
-	doubts bool
-	codes  string            // status codes with which calls failed, if all endpoints are ejected
 	known  map[key]*endpoint // nil unless calls are counted
 	listed []*endpoint
 	bound  bool // the subchannels are already assigned to the endpoints in listed, and the core knows their connections
@@ -67,7 +60,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	} else {
 		p.known, p.listed, p.bound = nil, nil, false
 	}
-	if p.core.Update(coreConfig(c), list, time.Now()) {
+	if p.core.Update(coreConfig(c, state), list, time.Now()) {
 		for _, e := range list {
 			e.Attached.reset()
 		}
@@ -75,7 +68,9 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.setRules(rulesOf(c))
 	if !p.bound {
 		p.bind(list)
-		p.noteConnections(list)
+		for _, e := range list {
+			p.core.Connection(e, p.connection(e))
+		}
 	}
 	p.applyOutcome()
 	p.startTimer()
@@ -83,18 +78,6 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 }
 
 func (p *policy) End() {}
-
-// noteConnections reports the connections of the endpoints in a new list to the core. Later changes
-// are reported by events.
-func (p *policy) noteConnections(list []*endpoint) {
-	for _, e := range list {
-		// An endpoint without a connection counts as connecting, because the child will connect it. A
-		// reserve may stay unconnected.
-		if now := p.connection(e); now != core.Absent || e.Attached.reserve {
-			p.core.Connection(e, now)
-		}
-	}
-}
 
 // startTimer starts the timer for the next sweep. An update does not restart a running interval.
 func (p *policy) startTimer() {
@@ -109,11 +92,6 @@ func (p *policy) startTimer() {
 func (p *policy) sweep() {
 	for _, e := range p.core.Endpoints() {
 		e.Successes, e.Failures = e.Attached.swap()
-		e.Answers, e.FailedAnswers = 0, 0
-		if b := e.Attached.period.Load(); b != nil && b.proof != nil {
-			e.Answers, e.FailedAnswers = b.proof.answers.Swap(0), b.proof.refusals.Swap(0)
-		}
-		e.Unavailable = e.Attached.unavailable()
 		if e.Ejected() {
 			e.Attached.consecutive.Store(0) // failures from before this ejection must not count towards the next one
 		}
@@ -126,95 +104,30 @@ func (p *policy) sweep() {
 func (p *policy) applyOutcome() {
 	outcome := p.core.Take()
 	for _, e := range outcome.Ejections {
-		shell.Logger.Infof("outlier_detection: endpoint %s is ejected by %v", e.Endpoint.Attached.name, e.By)
-		target := p.Options.Target.String()
+		target, stats := p.Options.Target.String(), &e.Endpoint.Attached
+		shell.Logger.Infof("outlier_detection: %s: endpoint %s is ejected by %v; its last failed call ended with %s", target, stats.name, e.By, printable.Code(codes.Code(stats.code.Load())))
 		at := enforcedAt.Limit(target, tally.Labels{p.place.Priority, p.place.Service})
 		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, target, at[0], e.By.String(), at[1])
 	}
-	for _, e := range outcome.Doubts {
-		p.renew(e)
-		if e.Attached.unproven.Swap(e.Unproven()) != e.Unproven() {
-			for _, s := range p.subConnsOf(e) {
-				s.pickerChanged()
-			}
-		}
+	for _, e := range outcome.States {
+		p.stateChanged(e)
 	}
 	for _, c := range outcome.Changes {
 		for _, s := range p.subConnsOf(c.Endpoint) {
 			s.setEjected(c.Ejected)
 		}
 	}
-	if doubts := p.core.Unproven() > 0; doubts != p.doubts {
-		p.doubts = doubts
-		p.Publish()
-	}
-	if phase := p.core.Phase(); phase != p.phase {
-		if phase == core.Emptied {
-			p.codes = p.failures()
-		}
-		p.phase = phase
-		shell.Logger.Warningf("outlier_detection: %s: %s", p.Options.Target.String(), p.logText())
-		p.Publish()
-	}
 }
 
-func (p *policy) logText() string {
-	text := ""
-	if p.place.Priority != "" {
-		text = "priority " + p.place.Priority + ": "
-	}
-	switch p.phase {
-	case core.Emptied:
-		text += "calls to all of its endpoints fail"
-		if p.codes != "" {
-			text += " with " + p.codes
-		}
-	case core.HalfOpen:
-		text += "a few calls probe whether its endpoints have recovered"
-	default:
-		text += "some of its endpoints are no longer ejected"
-	}
-	return text
-}
-
-// failures returns the status codes of the last failed calls to ejected endpoints: at most three,
-// the most frequent first.
-func (p *policy) failures() string {
-	const most = 3
-	counts := make(map[codes.Code]int)
-	for _, e := range p.core.Endpoints() {
-		if code := codes.Code(e.Attached.code.Load()); e.Ejected() && code != codes.OK {
-			counts[code]++
-		}
-	}
-	list := slices.SortedFunc(maps.Keys(counts), func(a, b codes.Code) int {
-		return cmp.Or(counts[b]-counts[a], int(a)-int(b))
-	})
-	var names []string
-	for _, code := range list[:min(most, len(list))] {
-		names = append(names, printable.Code(code))
-	}
-	return strings.Join(names, ", ")
-}
-
-// State returns the child's state. The picker is wrapped only if the parent needs the phase, or if
-// the child does not use shell.Counted.
+// State returns the child's state. The picker is wrapped only if the child does not use
+// shell.Counted.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if p.uncountedSubConns.Load() > 0 {
 		state.Picker = &picker{state.Picker, p}
 	}
-	if p.phase != core.Usable || p.doubts {
-		tier := shell.Tier{Condition: conditions[p.phase], Interval: p.core.Interval()}
-		if p.phase != core.Usable {
-			tier.Failures = p.codes
-		}
-		state.Picker = &reporting{state.Picker, tier}
-	}
 	return state
 }
-
-var conditions = [...]shell.Condition{core.Usable: shell.Usable, core.Emptied: shell.Emptied, core.HalfOpen: shell.HalfOpen}
 
 func (p *policy) Children(yield func(string, shell.Below) bool) {
 	if p.child.Exists() {
@@ -228,7 +141,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	if p.core.NoOp() {
 		return
 	}
-	d := shell.OutlierDetection{Tier: conditions[p.phase]}
+	d := shell.OutlierDetection{Hidden: p.core.HidesEjections()}
 	for _, e := range p.core.Endpoints() {
 		if e.Ejected() {
 			d.Ejected = append(d.Ejected, shell.Ejected{Name: e.Attached.name, By: e.EjectedBy(), Until: p.core.EjectedUntil(e)})
@@ -237,7 +150,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = d
 }
 
-func coreConfig(c *lbconfig.OutlierDetection) core.Config {
+func coreConfig(c *lbconfig.OutlierDetection, state resolver.State) core.Config {
 	return core.Config{
 		Interval:                    time.Duration(c.Interval),
 		BaseEjectionTime:            time.Duration(c.BaseEjectionTime),
@@ -246,6 +159,6 @@ func coreConfig(c *lbconfig.OutlierDetection) core.Config {
 		SuccessRateEjection:         (*core.SuccessRateEjection)(c.SuccessRateEjection),
 		FailurePercentageEjection:   (*core.FailurePercentageEjection)(c.FailurePercentageEjection),
 		ConsecutiveFailuresEjection: (*core.ConsecutiveFailuresEjection)(c.ConsecutiveFailuresEjection),
-		ReportEmptied:               c.ReportEmptied,
+		BelowOverflow:               stateattr.IsBelowOverflow(state),
 	}
 }

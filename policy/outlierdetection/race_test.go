@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/balancer/roundrobin"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/resolver"
 )
 
 func TestConcurrentCalls(t *testing.T) {
@@ -26,7 +25,7 @@ func TestConcurrentCalls(t *testing.T) {
 func callConcurrently(t *testing.T, child string) {
 	h := newTree(t, child)
 	config := consecutiveConfig()
-	config.Interval, config.ReportEmptied, config.MaxEjectionPercent = time.Millisecond, true, 100
+	config.Interval, config.BelowOverflow, config.MaxEjectionPercent = time.Millisecond, true, 100
 	h.update(config, endpointsOf("a", "b", "c")...)
 	var workers sync.WaitGroup
 	for range 2 {
@@ -58,7 +57,7 @@ func callConcurrently(t *testing.T, child string) {
 		}
 		_ = h.policy.UpdateClientConnState(balancer.ClientConnState{
 			BalancerConfig: configOf(current, child),
-			ResolverState:  resolver.State{Endpoints: endpointsOf("a", "b", "c", "d")[i%3:]},
+			ResolverState:  stateOf(config, endpointsOf("a", "b", "c", "d")[i%3:]),
 		})
 		time.Sleep(100 * time.Microsecond)
 	}

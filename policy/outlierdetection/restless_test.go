@@ -12,7 +12,7 @@ import (
 // endpoint is in backoff, the ejected endpoint must get the calls.
 func TestEjectedEndpointGetsCallsWhileOtherReconnects(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-		h.update(reportEmptiedConfig(), endpointsOf("a", "b")...)
+		h.update(overflowConfig(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
 		b := h.cc.SubConn("b")
 		for range 4 { // the second short connection in a row counts as a failure

@@ -203,8 +203,6 @@ func (s *subConn) noteConnection(changed bool) {
 func (s *subConn) connection() core.Connection {
 	state, healthy := connectivity.State(s.state), connectivity.State(s.healthy)
 	switch {
-	case s.isShutdown:
-		return core.Absent
 	case state == connectivity.Ready && (healthy == connectivity.Ready || !s.policy.hasHealthListener.Load()):
 		return core.Connected
 	case state == connectivity.TransientFailure, state == connectivity.Ready && healthy == connectivity.TransientFailure:

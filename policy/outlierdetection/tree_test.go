@@ -56,7 +56,7 @@ func consecutiveConfig() core.Config {
 func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.t.Helper()
 	c := configOf(config, h.child)
-	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpoints}}); err != nil {
+	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: c, ResolverState: stateOf(config, endpoints)}); err != nil {
 		h.t.Fatal(err)
 	}
 	h.cc.CompleteConnects(nil)

@@ -74,7 +74,7 @@ func (o *offer) pick(info balancer.PickInfo, untimed *share.View) (balancer.Pick
 		return result, err
 	}
 	if s, ok := result.SubConn.(*subConn); ok && untimed != nil && result.Done == nil {
-		below, d := s.below(info), s.shared.Load()
+		below, d := s.below(), s.shared.Load()
 		if d == nil || d.below != below || d.stamp != untimed.Stamp || d.intake != o.intake {
 			d = &shared{o.intake, untimed.Stamp, below, o.untimed(untimed.Stamp, *below)}
 			s.shared.Store(d)
@@ -91,9 +91,6 @@ func (o *offer) pick(info balancer.PickInfo, untimed *share.View) (balancer.Pick
 	return result, nil
 }
 
-// Tier is that of the highest READY priority.
-func (p *offerPicker) Tier() shell.Tier { return shell.TierOf(p.offers[0].picker) }
-
 // unwrapper is the picker of a child whose share does not matter.
 type unwrapper struct{ balancer.Picker }
 
@@ -104,5 +101,3 @@ func (u unwrapper) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 func (u unwrapper) Failure() error { return shell.FailureOf(u.Picker) }
-
-func (u unwrapper) Tier() shell.Tier { return shell.TierOf(u.Picker) }

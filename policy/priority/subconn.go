@@ -37,7 +37,7 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // it, and this policy's picker returns what is in it.
 type subConn struct {
 	balancer.SubConn
-	below    func(balancer.PickInfo) *func(balancer.DoneInfo) // see EndWith
+	below    func() *func(balancer.DoneInfo) // see EndWith
 	shared   atomic.Pointer[shared]
 	endpoint share.Endpoint // guarded by the intake of the child
 }
@@ -45,7 +45,7 @@ type subConn struct {
 var uncounted func(balancer.DoneInfo) // nil
 
 func newSubConn(parents balancer.SubConn) *subConn {
-	return &subConn{SubConn: parents, below: func(balancer.PickInfo) *func(balancer.DoneInfo) { return &uncounted }}
+	return &subConn{SubConn: parents, below: func() *func(balancer.DoneInfo) { return &uncounted }}
 }
 
 // shared is the Done function of all untimed calls to a subchannel that begin between two cuts or
@@ -64,7 +64,7 @@ func (s *subConn) AddUser(shell.CountedUser) {}
 func (s *subConn) Picker() balancer.Picker { return &shell.Fixed{SubConn: s} }
 
 // EndWith implements shell.Ender.
-func (s *subConn) EndWith(below func(balancer.PickInfo) *func(balancer.DoneInfo)) { s.below = below }
+func (s *subConn) EndWith(below func() *func(balancer.DoneInfo)) { s.below = below }
 
 // unwrap replaces our subchannel by the parent's, and adds the Done function that was left to it. It
 // also returns the endpoint, or nil if the subchannel is not ours.
@@ -73,6 +73,6 @@ func unwrap(result balancer.PickResult, info balancer.PickInfo) (balancer.PickRe
 	if !ok {
 		return result, nil
 	}
-	result.SubConn, result.Done = s.SubConn, shell.Then(*s.below(info), result.Done)
+	result.SubConn, result.Done = s.SubConn, shell.Then(*s.below(), result.Done)
 	return result, &s.endpoint
 }

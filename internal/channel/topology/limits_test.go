@@ -93,8 +93,8 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 	}
 	const ours = `"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
-		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
-	const none = `"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"reportEmptied":false,`
+		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},`
+	const none = `"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,`
 	const want = `"interval":"7s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"successRateEjection":{`
 	for _, test := range []struct {
 		settings topology.Settings

@@ -40,7 +40,6 @@ func forFewEndpoints() *lbconfig.OutlierDetection {
 	config.FailurePercentageEjection.MinimumHosts = 1
 	config.FailurePercentageEjection.RequestVolume = 10
 	config.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
-	config.ReportEmptied = true
 	return config
 }
 

@@ -41,7 +41,7 @@ func TestTargetsBecomePriorities(t *testing.T) {
 		t.Error("the given endpoints were modified")
 	}
 	child := `{"config":[{"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s",` +
-		`"maxEjectionPercent":10,"reportEmptied":false,"childPolicy":[{"understudy_drop":{"childPolicy":[{"understudy_weighted_target":` +
+		`"maxEjectionPercent":10,"childPolicy":[{"understudy_drop":{"childPolicy":[{"understudy_weighted_target":` +
 		`{"targets":{"/":{"weight":1,"childPolicy":[{"understudy_weighted_round_robin":{"startPoint":"random"}}]}},` +
 		`"removedChildRetention":"0s","startPoint":"random"}}]}}]}}],"ignoreReresolutionRequests":false}`
 	want = `[{"understudy_priority":{"children":{"east":` + child + `,"none":` + child + `,"west":` + child +

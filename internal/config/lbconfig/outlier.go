@@ -24,7 +24,6 @@ type OutlierDetection struct {
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
 	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // if empty, the default codes count as failures
-	ReportEmptied               bool                         `json:"reportEmptied"`
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
 

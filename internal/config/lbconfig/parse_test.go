@@ -37,7 +37,7 @@ const (
 		"successRateEjection": {"stdevFactor": 5, "enforcementPercentage": 6, "minimumHosts": 7, "requestVolume": 8},
 		"failurePercentageEjection": {"threshold": 9, "enforcementPercentage": 10, "minimumHosts": 11, "requestVolume": 12},
 		"consecutiveFailuresEjection": {"failures": 13, "enforcementPercentage": 14},
-		"failureCodes": ["ABORTED", "UNAVAILABLE"], "reportEmptied": true, "childPolicy": ` + stub + `}`
+		"failureCodes": ["ABORTED", "UNAVAILABLE"], "childPolicy": ` + stub + `}`
 	fullFailure = `{"children": {"a": ` + fullChild + `}, "priorities": ["a"], "failoverTimeout": "1s",
 		"childRetention": "2s", "removedChildRetention": "3s",
 		"warmStandby": 2, "sourcePriorities": [1], "overflow": true, "ramp": "7s"}`

@@ -30,7 +30,7 @@ func (c *Core[T]) successRate(config *SuccessRateEjection) {
 		}
 		// If the address's total request volume is less than request_volume, continue
 		// to the next address.
-		if e.ejected || !hasVolume(e, config.RequestVolume) {
+		if e.Ejected() || !hasVolume(e, config.RequestVolume) {
 			continue
 		}
 		// If the address's success rate is less than (mean - stdev * (stdev_factor /
@@ -55,7 +55,7 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 		}
 		// If the address's total request volume is less than request_volume, continue
 		// to the next address.
-		if e.ejected || !hasVolume(e, config.RequestVolume) {
+		if e.Ejected() || !hasVolume(e, config.RequestVolume) {
 			continue
 		}
 		// If the address's failure percentage is greater than threshold, then choose a
@@ -69,15 +69,16 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 // Failed ejects an endpoint after consecutive failures, like Envoy. The policy counts the failures,
 // and calls Failed when their number reaches the limit. The policy then resets the count. It also
 // resets the count when a call succeeds that began after the first of the failures, and at each
-// Sweep while the endpoint is ejected. Failed ignores an ejected endpoint, because the failed calls
-// began before the ejection.
+// Sweep while the endpoint is ejected. It also calls Failed at the first failure of a call to a
+// Returned endpoint. Failed ignores an ejected endpoint, because the failed calls began before the
+// ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
-	if config == nil || !e.present || e.ejected || c.limitReached() {
+	if config == nil || !e.present || e.Ejected() || c.limitReached() {
 		return
 	}
 	c.eject(e, now, config.EnforcementPercentage, ConsecutiveFailures)
-	c.updatePhase()
+	c.updateVisible(e)
 }
 
 // hasVolume reports whether an endpoint had at least volume calls. It returns false for an endpoint

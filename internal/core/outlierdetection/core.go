@@ -6,8 +6,8 @@
 //	Sweep at 10s, a has 100 successes, b has 10 and 90 failures  ->  eject b
 //	Sweep at 50s, the 30s of b are over                          ->  uneject b
 //
-// In addition to A50, it ejects endpoints immediately after consecutive failures, and it handles
-// priorities whose endpoints are all ejected (see Phase). docs/a50.md gives the reasons for both.
+// In addition to A50, it ejects endpoints immediately after consecutive failures, and it has three
+// rules for priorities whose calls other priorities can take (see Config.BelowOverflow).
 package outlierdetection
 
 import "time"
@@ -24,10 +24,15 @@ type Config struct {
 	FailurePercentageEjection   *FailurePercentageEjection
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
-	// ReportEmptied makes the policy report to its parent that no usable endpoint is left, so that the
-	// parent can use another priority (see Phase). If it is set, an endpoint must answer a call after
-	// its ejection before it counts as usable again (see Unproven).
-	ReportEmptied bool
+	// BelowOverflow means that a priority policy with overflow is above. It sends calls to other
+	// priorities if this one cannot answer them, so this one need not fail them itself. Then:
+	//
+	//   - The child policy sees ejections only while at least one endpoint is sound: it is not ejected,
+	//     and it is connected, or connecting without a failed attempt.
+	//   - An answer to a call that began after a hidden ejection ends it.
+	//   - An endpoint whose ejection ended by time is Returned. Until it answers, its next failure
+	//     ejects it. The ejection time multiplier falls only in an interval with a success.
+	BelowOverflow bool
 }
 
 // SuccessRateEjection ejects endpoints whose success rate is far below that of the others.
@@ -62,33 +67,32 @@ type Endpoint[T any] struct {
 	Attached T
 	// Successes and Failures are A50's inactive bucket. The policy sets them before each Sweep.
 	Successes, Failures uint64
-	// Answers and FailedAnswers count the calls that began in the current Epoch and have succeeded
-	// or failed. The policy sets them only while Doubted is true.
-	Answers, FailedAnswers uint64
-	// Unavailable means that the last failed call ended with UNAVAILABLE, which is the status when
-	// a connection is lost. The policy sets it before it calls Failed or Sweep.
-	Unavailable bool
 
-	// The following fields are in an order that saves memory: small ones are next to each other. There
-	// may be tens of thousands of endpoints.
-	present            bool
-	connection         Connection
-	ejected            bool // A50's ejection timestamp is set
-	algorithm          Algorithm
-	endedByUnavailable bool // the call that caused the ejection ended with UNAVAILABLE
-	connectionLost     bool // the call that caused the ejection ended with UNAVAILABLE, and its connection is lost
-	unproven           bool
-	visiblyEjected     bool // the child policy sees the endpoint as ejected
-	index              int32
-	doubtedIndex       int32 // index in Core.doubted plus 1; 0 if the endpoint is not in this list
-	epoch              uint64
-	multiplier         int64 // A50's ejection time multiplier
-	ejectedAt          time.Time
+	present        bool
+	connection     Connection
+	state          State
+	algorithm      Algorithm
+	visiblyEjected bool  // the child policy sees the endpoint as ejected
+	multiplier     int64 // A50's ejection time multiplier
+	ejectedAt      time.Time
 }
+
+// State says whether an endpoint is ejected.
+type State uint8
+
+// The states of an endpoint. Returned is used only with Config.BelowOverflow.
+const (
+	InService State = iota
+	Ejected         // A50's ejection timestamp is set
+	Returned        // the ejection ended because its time was over, and no call has been answered since it began
+)
+
+// State returns the endpoint's state.
+func (e *Endpoint[T]) State() State { return e.state }
 
 // Ejected reports whether the endpoint is ejected. The ejection may be hidden from the child policy
 // (see VisiblyEjected).
-func (e *Endpoint[T]) Ejected() bool { return e.ejected }
+func (e *Endpoint[T]) Ejected() bool { return e.state == Ejected }
 
 // VisiblyEjected reports whether the child policy sees the endpoint as ejected.
 func (e *Endpoint[T]) VisiblyEjected() bool { return e.visiblyEjected }
@@ -118,9 +122,7 @@ func (a Algorithm) String() string {
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
-	// Doubts contains the endpoints for which the result of Epoch, Doubted or Unproven may have
-	// changed.
-	Doubts []*Endpoint[T]
+	States    []*Endpoint[T] // endpoints whose State has changed
 }
 
 // Change is the beginning or the end of an ejection, of which the policy must notify its child.
@@ -140,24 +142,11 @@ type Core[T any] struct {
 	config         Config
 	random         func() uint32
 	endpoints      []*Endpoint[T]
-	doubted        []*Endpoint[T] // all endpoints whose Doubted is true, in any order
-	counts         counts
-	showsEjections bool           // the child policy sees ejections (see Phase)
-	changed        []*Endpoint[T] // endpoints for which the result of VisiblyEjected may have to change
-	started        time.Time      // A50's timer start timestamp, or zero
-	phase          Phase
+	ejected        int       // number of ejected endpoints
+	sound          int       // number of sound endpoints (see Config.BelowOverflow)
+	showsEjections bool      // the child policy sees ejections
+	started        time.Time // A50's timer start timestamp, or zero
 	outcome        Outcome[T]
-	visited        int // number of endpoints that updateVisible has visited, for a test
-}
-
-type counts struct {
-	ejected      int
-	unproven     int
-	connecting   int
-	reconnecting int // reconnecting endpoints that were ejected because calls ended with their connection
-	connected    int
-	reconnected  int // reconnected endpoints that were ejected because calls ended with their connection
-	sound        int
 }
 
 // New returns a core without endpoints. random must return integers in [0, 100).
@@ -177,19 +166,17 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	for _, e := range c.endpoints {
 		e.present = false
 	}
-	for i, e := range endpoints {
-		e.present, e.index = true, int32(i)
+	for _, e := range endpoints {
+		e.present = true
 	}
 	for _, e := range c.endpoints {
 		if !e.present {
 			c.clearEjection(e)
 		}
 	}
-	c.endpoints, c.counts, c.doubted = endpoints, counts{}, nil
+	c.endpoints, c.ejected, c.sound = endpoints, 0, 0
 	for _, e := range endpoints {
-		e.doubtedIndex = 0
 		c.addToCounts(e, 1)
-		c.updateDoubted(e)
 	}
 	switch {
 	case config.NoOp():
@@ -200,17 +187,17 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	case c.started.IsZero():
 		c.started, reset = now, true
 	}
-	if !config.ReportEmptied {
-		for _, e := range endpoints {
-			c.setStatus(e, e.ejected, false)
+	for _, e := range endpoints {
+		if e.state == Returned && !config.BelowOverflow {
+			c.setState(e, InService)
 		}
 	}
-	c.updatePhase()
+	c.updateVisible(endpoints...)
 	return reset
 }
 
 func (c *Core[T]) clearEjection(e *Endpoint[T]) {
-	c.setStatus(e, false, false)
+	c.setState(e, InService)
 	e.multiplier = 0
 }
 
@@ -234,45 +221,19 @@ func (c *Core[T]) Sweep(now time.Time) {
 	if c.config.FailurePercentageEjection != nil {
 		c.failurePercentage(c.config.FailurePercentageEjection)
 	}
-	mayExpire := c.phase == Usable || c.checkRecovery(now)
+	unejected := InService
+	if c.config.BelowOverflow {
+		unejected = Returned
+	}
 	for _, e := range c.endpoints {
 		switch {
-		case !e.ejected && !e.unproven && e.multiplier > 0:
+		case e.state == Ejected && now.After(c.EjectedUntil(e)):
+			c.setState(e, unejected)
+		case e.state != Ejected && e.multiplier > 0 && (e.Successes > 0 || !c.config.BelowOverflow):
 			e.multiplier--
-		case e.ejected && mayExpire && now.After(c.EjectedUntil(e)):
-			c.setStatus(e, false, c.config.ReportEmptied)
 		}
 	}
-	c.updatePhase()
-}
-
-func (c *Core[T]) addToCounts(e *Endpoint[T], delta int) {
-	if !e.present {
-		return
-	}
-	if e.ejected {
-		c.counts.ejected += delta
-	}
-	if e.unproven {
-		c.counts.unproven += delta
-	}
-	switch e.connection {
-	case Connecting:
-		c.counts.connecting += delta
-		if e.ejected && e.connectionLost {
-			c.counts.reconnecting += delta
-		}
-	case Connected:
-		c.counts.connected += delta
-		if e.ejected && e.connectionLost {
-			c.counts.reconnected += delta
-		}
-	case Broken, Absent:
-		return
-	}
-	if !e.ejected && !e.unproven {
-		c.counts.sound += delta
-	}
+	c.updateVisible(c.endpoints...)
 }
 
 // Take returns the changes since the last Take.

@@ -57,26 +57,31 @@ func TestLongEjectionTimes(t *testing.T) {
 	}
 }
 
-// AllConnectsFailed must count an unproven endpoint that is connecting only once. It makes the
-// other endpoint, which is connecting, too, count as failed, so no sound endpoint is left.
+// An ejected endpoint and another one connect. When the child policy reports TRANSIENT_FAILURE, none
+// is sound, and the ejection is hidden. It is shown again when the other one is connected.
 func TestNoneConnects(t *testing.T) {
 	c := core.New[string](drawZero)
 	config := outlierscenario.Default()
-	config.MaxEjectionPercent, config.ReportEmptied = 100, true
+	config.BelowOverflow = true
 	config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
-	unproven, sound := &core.Endpoint[string]{}, &core.Endpoint[string]{}
-	c.Update(config, []*core.Endpoint[string]{unproven, sound}, time.Unix(0, 0))
-	c.Connection(unproven, core.Connected)
-	c.Connection(sound, core.Connected)
-	c.Failed(unproven, time.Unix(1, 0))
-	c.Sweep(time.Unix(60, 0))
-	c.Connection(unproven, core.Connecting)
-	c.Connection(sound, core.Connecting)
-	c.AllConnectsFailed()
-	if n := c.Unproven(); n != 1 || !unproven.Unproven() {
-		t.Errorf("%d endpoints are unproven, want 1", n)
-	}
-	if c.Connection(unproven, core.Connected); c.Phase() != core.Emptied {
-		t.Errorf("the phase is %v without a sound endpoint, want emptied", c.Phase())
+	ejected, other := &core.Endpoint[string]{}, &core.Endpoint[string]{}
+	c.Update(config, []*core.Endpoint[string]{ejected, other}, time.Unix(0, 0))
+	c.Failed(ejected, time.Unix(1, 0))
+	for _, step := range []struct {
+		event   string
+		do      func()
+		visible bool
+	}{
+		{"the ejection", func() {}, true},
+		{"TRANSIENT_FAILURE", c.AllConnectsFailed, false},
+		{"another one", c.AllConnectsFailed, false},
+		{"another attempt", func() { c.Connection(other, core.Connecting) }, false},
+		{"a connection", func() { c.Connection(other, core.Connected) }, true},
+		{"TRANSIENT_FAILURE while it is connected", c.AllConnectsFailed, true},
+		{"the end of the connection", func() { c.Connection(other, core.Connecting) }, true},
+	} {
+		if step.do(); ejected.VisiblyEjected() != step.visible || c.HidesEjections() == step.visible {
+			t.Errorf("after %s: visible is %v, want %v", step.event, ejected.VisiblyEjected(), step.visible)
+		}
 	}
 }

@@ -17,7 +17,7 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 }
 
 // EjectedUntil returns the time at which the ejection of an endpoint expires. The first Sweep after
-// this time ends the ejection, unless no sound endpoint is left (see Phase).
+// this time ends the ejection.
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return e.ejectedAt.Add(c.ejectionTime(e))
 }
@@ -27,8 +27,7 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 	if c.random() >= enforcementPercentage {
 		return
 	}
-	e.endedByUnavailable, e.connectionLost = e.Unavailable, e.Unavailable && e.connection != Connected
-	c.setStatus(e, true, false)
+	c.setState(e, Ejected)
 	e.ejectedAt, e.algorithm = now, algorithm
 	e.multiplier++
 	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, algorithm})
@@ -37,6 +36,5 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 // limitReached reports whether the limit that A50 calls "the maximum % of an address list that can
 // be ejected" is reached. One endpoint may always be ejected.
 func (c *Core[T]) limitReached() bool {
-	ejected := c.counts.ejected
-	return ejected > 0 && uint64(ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))
+	return c.ejected > 0 && uint64(c.ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))
 }

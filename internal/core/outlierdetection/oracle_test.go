@@ -10,8 +10,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// oracle is a simple implementation of gRFC A50 and of the additions in docs/a50.md, without
-// ReportEmptied.
+// oracle is a simple implementation of gRFC A50 and of the additions in docs/a50.md.
 type oracle struct {
 	config     core.Config
 	entries    map[string]*entry
@@ -19,6 +18,8 @@ type oracle struct {
 	timerStart *time.Time
 	now        time.Time
 	random     func() uint32
+	events     int
+	seen       map[string]int // how often each rule of BelowOverflow has changed something
 }
 
 type entry struct {
@@ -26,6 +27,11 @@ type entry struct {
 	consecutiveFailures int
 	ejection            *time.Time
 	multiplier          int
+
+	calls                      []int // the event with which each running call began
+	firstFailure, ejectedEvent int
+	distrustedSince            int  // the event with which an ejection ended by time, or 0 after an answer
+	unreachable                bool // an attempt to connect has failed since the last connection
 }
 
 type bucket struct{ successes, failures int }
@@ -50,6 +56,9 @@ func (o *oracle) update(config core.Config, list []string) {
 		if o.isNoOp() {
 			e.ejection, e.multiplier = nil, 0
 		}
+		if o.isNoOp() || !config.BelowOverflow {
+			e.distrustedSince = 0
+		}
 	}
 	switch {
 	case o.isNoOp():
@@ -63,24 +72,69 @@ func (o *oracle) update(config core.Config, list []string) {
 	}
 }
 
-func (o *oracle) call(address string, ok bool) {
+func (o *oracle) begin(address string) {
+	o.events++
+	o.entries[address].calls = append(o.entries[address].calls, o.events)
+}
+
+func (o *oracle) end(address string, ok bool) {
+	o.events++
 	e := o.entries[address]
+	began := e.calls[0]
+	e.calls = e.calls[1:]
 	if o.isNoOp() {
 		return
 	}
 	if ok {
 		e.active.successes++
-		e.consecutiveFailures = 0
+		if began > e.firstFailure {
+			e.consecutiveFailures = 0
+		}
+		if began > e.ejectedEvent {
+			if e.ejection != nil && o.noneIsSound() {
+				e.ejection = nil
+				o.seen["ended by an answer"]++
+			}
+			e.distrustedSince = 0
+		}
 		return
 	}
 	e.active.failures++
 	e.consecutiveFailures++
-	if c := o.config.ConsecutiveFailuresEjection; c != nil && e.consecutiveFailures >= int(c.Failures) {
+	if e.consecutiveFailures == 1 {
+		e.firstFailure = o.events
+	}
+	config := o.config.ConsecutiveFailuresEjection
+	if config == nil {
+		return
+	}
+	inARow := e.consecutiveFailures >= int(config.Failures)
+	if inARow {
 		e.consecutiveFailures = 0
-		if e.ejection == nil && !o.limitReached() && o.random() < c.EnforcementPercentage {
-			o.eject(e, o.now)
+	}
+	distrusted := e.distrustedSince > 0 && began > e.distrustedSince
+	if (inARow || distrusted) && e.ejection == nil && !o.limitReached() && o.random() < config.EnforcementPercentage {
+		o.eject(e, o.now)
+		if !inARow {
+			o.seen["ejected at once"]++
 		}
 	}
+}
+
+func (o *oracle) connect(address, event string) {
+	if event != "disconnect" {
+		o.entries[address].unreachable = event == "refuse"
+	}
+}
+
+// noneIsSound reports whether the child sees no ejections.
+func (o *oracle) noneIsSound() bool {
+	for _, e := range o.entries {
+		if e.ejection == nil && !e.unreachable {
+			return false
+		}
+	}
+	return o.config.BelowOverflow
 }
 
 func (o *oracle) limitReached() bool {
@@ -96,6 +150,7 @@ func (o *oracle) limitReached() bool {
 func (o *oracle) eject(e *entry, now time.Time) {
 	e.ejection = &now
 	e.multiplier++
+	e.ejectedEvent, e.distrustedSince = o.events, 0
 }
 
 func (o *oracle) advance(d time.Duration) {
@@ -122,6 +177,9 @@ func (o *oracle) timer() {
 	for _, e := range o.entries {
 		e.inactive = bucket{}
 		e.inactive, e.active = e.active, e.inactive
+		if e.ejection != nil {
+			e.consecutiveFailures = 0 // the counted failures are of calls during the ejection, or before it
+		}
 	}
 	if o.config.SuccessRateEjection != nil {
 		o.successRate(start)
@@ -131,14 +189,19 @@ func (o *oracle) timer() {
 	}
 	for _, e := range o.entries {
 		if e.ejection == nil {
-			if e.multiplier > 0 {
+			if o.config.BelowOverflow && e.inactive.successes == 0 {
+				o.seen["kept its multiplier"] += min(1, e.multiplier)
+			} else if e.multiplier > 0 {
 				e.multiplier--
 			}
 			continue
 		}
 		end := e.ejection.Add(min(o.config.BaseEjectionTime*time.Duration(e.multiplier), max(o.config.BaseEjectionTime, o.config.MaxEjectionTime)))
 		if o.now.After(end) {
-			e.ejection, e.consecutiveFailures = nil, 0 // the counted failures are of calls that began before the ejection
+			e.ejection = nil
+			if o.config.BelowOverflow {
+				e.distrustedSince = o.events
+			}
 		}
 	}
 }
@@ -197,11 +260,11 @@ func (o *oracle) failurePercentage(start time.Time) {
 	}
 }
 
-func (o *oracle) ejected() string {
+func (o *oracle) String() string {
 	var all []string
 	for _, address := range o.order {
 		if e := o.entries[address]; e.ejection != nil {
-			all = append(all, fmt.Sprintf("%s*%d", address, e.multiplier))
+			all = append(all, fmt.Sprintf("%s*%d visible=%v", address, e.multiplier, !o.noneIsSound()))
 		}
 	}
 	return strings.Join(all, " ")

@@ -14,9 +14,10 @@ import (
 func randomConfig(r *rand.Rand) core.Config {
 	config := outlierscenario.Default()
 	config.Interval = time.Duration(1+r.IntN(20)) * time.Second
-	config.BaseEjectionTime = time.Duration(r.IntN(60)) * time.Second
+	config.BaseEjectionTime = time.Duration(r.IntN(30)) * time.Second
 	config.MaxEjectionTime = time.Duration(r.IntN(100)) * time.Second
 	config.MaxEjectionPercent = []uint32{0, 10, 20, 25, 34, 50, 100}[r.IntN(7)]
+	config.BelowOverflow = r.IntN(2) == 0
 	enforcement := []uint32{0, 30, 100, 100}[r.IntN(4)]
 	if r.IntN(2) == 0 {
 		config.SuccessRateEjection = &core.SuccessRateEjection{
@@ -28,7 +29,7 @@ func randomConfig(r *rand.Rand) core.Config {
 			Threshold: uint32(r.IntN(101)), EnforcementPercentage: enforcement, MinimumHosts: uint32(r.IntN(5)), RequestVolume: uint32(r.IntN(8)),
 		}
 	}
-	if r.IntN(3) == 0 {
+	if r.IntN(2) == 0 {
 		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: uint32(1 + r.IntN(6)), EnforcementPercentage: enforcement}
 	}
 	return config
@@ -43,15 +44,15 @@ func randomList(r *rand.Rand) []string {
 // The core and the oracle use equal sequences of random numbers. If one of them uses a number too
 // many, their ejections differ.
 func TestAgainstTheOracle(t *testing.T) {
-	ejections := 0
-	for seed := range uint64(600) {
+	seen := map[string]int{}
+	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		newRandom := func() func() uint32 {
 			numbers := rand.New(rand.NewPCG(seed, 1))
 			return func() uint32 { return numbers.Uint32N(100) }
 		}
 		target := newCoreTarget(newRandom())
-		want := &oracle{entries: map[string]*entry{}, now: target.now, random: newRandom()}
+		want := &oracle{entries: map[string]*entry{}, now: target.now, random: newRandom(), seen: seen}
 		var history []string
 		for range 60 {
 			switch step := r.IntN(10); {
@@ -61,16 +62,26 @@ func TestAgainstTheOracle(t *testing.T) {
 				want.update(config, list)
 				want.advance(0)
 				history = append(history, fmt.Sprintf("update %v %+v", list, config))
+			case step == 1 && len(want.order) > 0:
+				address, event := want.order[r.IntN(len(want.order))], []string{"connect", "connect", "disconnect", "refuse"}[r.IntN(4)]
+				target.Connect(address, event)
+				want.connect(address, event)
+				history = append(history, event+" "+address)
+			case step < 4 && len(want.order) > 0:
+				address, n := want.order[r.IntN(len(want.order))], r.IntN(4)
+				for range n {
+					target.Begin(address)
+					want.begin(address)
+				}
+				history = append(history, fmt.Sprintf("begin %s %d", address, n))
 			case step < 7 && len(want.order) > 0:
 				address := want.order[r.IntN(len(want.order))]
-				ok, fail := r.IntN(8), r.IntN(8)
-				target.calls(address, ok, "ok")
-				for range ok {
-					want.call(address, true)
-				}
-				target.calls(address, fail, "failed")
-				for range fail {
-					want.call(address, false)
+				ok, fail := r.IntN(8)*r.IntN(2), r.IntN(8)
+				for i := range ok + fail {
+					target.Begin(address)
+					want.begin(address)
+					target.End(address, map[bool]string{true: "ok", false: "failed"}[i < ok])
+					want.end(address, i < ok)
 				}
 				history = append(history, fmt.Sprintf("calls %s ok=%d failed=%d", address, ok, fail))
 			default:
@@ -79,22 +90,25 @@ func TestAgainstTheOracle(t *testing.T) {
 				want.advance(d)
 				history = append(history, fmt.Sprintf("advance %v", d))
 			}
-			if got := target.ejected(); got != want.ejected() {
-				t.Fatalf("seed %d: ejected %q, want %q, after\n%s", seed, got, want.ejected(), strings.Join(history, "\n"))
+			if target.String() != want.String() {
+				t.Fatalf("seed %d: ejected %q, want %q, after\n%s", seed, target, want, strings.Join(history, "\n"))
 			}
-			ejections += strings.Count(want.ejected(), "*")
+			seen["ejected"] += strings.Count(want.String(), "*")
+			seen["hidden"] += strings.Count(want.String(), "visible=false")
 		}
 	}
-	if ejections < 5_000 {
-		t.Errorf("saw %d ejected endpoints, want at least 5000", ejections)
+	for what, least := range map[string]int{"ejected": 10_000, "hidden": 500, "ended by an answer": 100, "ejected at once": 50, "kept its multiplier": 500} {
+		if seen[what] < least {
+			t.Errorf("saw %q %d times, want at least %d", what, seen[what], least)
+		}
 	}
 }
 
-func (a *coreTarget) ejected() string {
+func (a *coreTarget) String() string {
 	var all []string
 	for _, e := range a.core.Endpoints() {
 		if e.Ejected() {
-			all = append(all, fmt.Sprintf("%s*%d", e.Attached.name, e.Multiplier()))
+			all = append(all, fmt.Sprintf("%s*%d visible=%v", e.Attached.name, e.Multiplier(), e.VisiblyEjected()))
 		}
 	}
 	return strings.Join(all, " ")

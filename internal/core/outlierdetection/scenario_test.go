@@ -17,32 +17,24 @@ type coreTarget struct {
 	config    core.Config
 	endpoints map[string]*core.Endpoint[stats]
 	now       time.Time
-	phase     core.Phase
 	lines     []string
-
-	unproven map[*core.Endpoint[stats]]bool
 }
 
 type stats struct {
 	name                                     string
 	successes, failures, consecutiveFailures uint64
-	answers, refusals                        uint64
-	began                                    int
-	firstFailure                             int
-	unavailable                              bool
-	calls                                    []*call
+	began, firstFailure, ejection            int // numbers of calls that had begun
+	calls                                    []call
 }
 
+// call is a call that has not ended.
 type call struct {
-	number   int
-	epoch    uint64
-	doubted  bool
-	countsAt time.Time // when the call counts as answered although it has not ended, or zero if never
-	endpoint *core.Endpoint[stats]
+	number int
+	state  core.State // of its endpoint when it began
 }
 
 func newCoreTarget(random func() uint32) *coreTarget {
-	return &coreTarget{core: core.New[stats](random), endpoints: map[string]*core.Endpoint[stats]{}, now: time.Unix(1000, 0), unproven: map[*core.Endpoint[stats]]bool{}}
+	return &coreTarget{core: core.New[stats](random), endpoints: map[string]*core.Endpoint[stats]{}, now: time.Unix(1000, 0)}
 }
 
 func (a *coreTarget) Update(config core.Config, endpoints []string) {
@@ -72,14 +64,10 @@ func (a *coreTarget) Update(config core.Config, endpoints []string) {
 	a.Advance(0) // the timer may already be due
 }
 
-func (a *coreTarget) Begin(endpoint string, deadline bool) {
+func (a *coreTarget) Begin(endpoint string) {
 	e := a.endpoints[endpoint]
 	e.Attached.began++
-	c := &call{number: e.Attached.began, epoch: e.Epoch(), doubted: e.Doubted() && a.config.ReportEmptied, endpoint: e}
-	if c.doubted && !deadline {
-		c.countsAt = a.now.Add(a.config.Interval)
-	}
-	e.Attached.calls = append(e.Attached.calls, c)
+	e.Attached.calls = append(e.Attached.calls, call{e.Attached.began, e.State()})
 }
 
 func (a *coreTarget) End(endpoint, how string) {
@@ -87,42 +75,34 @@ func (a *coreTarget) End(endpoint, how string) {
 	s := &e.Attached
 	c := s.calls[0]
 	s.calls = s.calls[1:]
-	if a.config.NoOp() || how == "dropped" {
+	if a.config.NoOp() {
 		return
 	}
-	if how == "ok" || how == "cancelled" {
+	defer a.applyOutcome()
+	if how == "ok" {
 		s.successes++
 		if c.number > s.firstFailure {
 			s.consecutiveFailures = 0
 		}
-		a.answered(c)
+		if c.number > s.ejection {
+			a.core.Answered(e)
+		}
 		return
 	}
 	s.failures++
-	s.unavailable = how == "lost"
-	if a.isCurrent(c) {
-		s.refusals++
-	}
 	if s.consecutiveFailures++; s.consecutiveFailures == 1 {
 		s.firstFailure = s.began
 	}
-	if config := a.config.ConsecutiveFailuresEjection; config != nil && s.consecutiveFailures >= uint64(config.Failures) {
-		s.consecutiveFailures = 0
-		e.Unavailable = s.unavailable
-		a.core.Failed(e, a.now)
-		a.applyOutcome()
+	config := a.config.ConsecutiveFailuresEjection
+	if config == nil {
+		return
 	}
-}
-
-func (a *coreTarget) isCurrent(c *call) bool {
-	return c.doubted && c.epoch == c.endpoint.Epoch() && a.endpoints[c.endpoint.Attached.name] == c.endpoint
-}
-
-func (a *coreTarget) answered(c *call) {
-	if a.isCurrent(c) {
-		c.endpoint.Attached.answers++
-		a.core.Answered(c.endpoint)
-		a.applyOutcome()
+	atOnce := c.state == core.Returned && e.State() == core.Returned && c.number > s.ejection
+	if s.consecutiveFailures >= uint64(config.Failures) {
+		s.consecutiveFailures = 0
+		a.core.Failed(e, a.now)
+	} else if atOnce {
+		a.core.Failed(e, a.now)
 	}
 }
 
@@ -142,12 +122,6 @@ func (a *coreTarget) Advance(d time.Duration) {
 		if ok && sweepTime.Before(a.now) {
 			sweepTime = a.now
 		}
-		if c := a.nextCounted(); c != nil && (!ok || c.countsAt.Before(sweepTime)) && !c.countsAt.After(end) {
-			a.now = c.countsAt
-			c.countsAt = time.Time{}
-			a.answered(c)
-			continue
-		}
 		if !ok || sweepTime.After(end) {
 			break
 		}
@@ -157,22 +131,11 @@ func (a *coreTarget) Advance(d time.Duration) {
 	a.now = end
 }
 
-func (a *coreTarget) nextCounted() (next *call) {
-	for _, e := range a.core.Endpoints() {
-		for _, c := range e.Attached.calls {
-			if !c.countsAt.IsZero() && (next == nil || c.countsAt.Before(next.countsAt)) {
-				next = c
-			}
-		}
-	}
-	return next
-}
-
 func (a *coreTarget) sweep() {
 	for _, e := range a.core.Endpoints() {
 		s := &e.Attached
-		e.Successes, e.Failures, e.Answers, e.FailedAnswers, e.Unavailable = s.successes, s.failures, s.answers, s.refusals, s.unavailable
-		s.successes, s.failures, s.answers, s.refusals = 0, 0, 0, 0
+		e.Successes, e.Failures = s.successes, s.failures
+		s.successes, s.failures = 0, 0
 		if e.Ejected() {
 			s.consecutiveFailures = 0
 		}
@@ -183,8 +146,8 @@ func (a *coreTarget) sweep() {
 
 func (a *coreTarget) applyOutcome() {
 	outcome := a.core.Take()
-	for _, e := range outcome.Doubts {
-		e.Attached.answers, e.Attached.refusals = 0, 0
+	for _, e := range outcome.Ejections {
+		e.Endpoint.Attached.ejection = e.Endpoint.Attached.began
 	}
 	for _, c := range outcome.Changes {
 		if !c.Endpoint.IsConnected() {
@@ -196,31 +159,12 @@ func (a *coreTarget) applyOutcome() {
 		}
 		a.lines = append(a.lines, c.Endpoint.Attached.name+state)
 	}
-	if phase := a.core.Phase(); phase != a.phase {
-		a.phase = phase
-		a.lines = append(a.lines, "tier "+phase.String())
-	}
 }
 
 func (a *coreTarget) Take() []string {
 	lines := a.lines
 	a.lines = nil
-	for _, e := range a.core.Endpoints() {
-		if e.Unproven() != a.unproven[e] {
-			a.unproven[e] = e.Unproven()
-			if !e.Ejected() {
-				lines = append(lines, outlierscenario.Unproven(e.Attached.name, e.Unproven()))
-			}
-		}
-	}
 	return lines
-}
-
-func (a *coreTarget) calls(endpoint string, n int, how string) {
-	for range n {
-		a.Begin(endpoint, true)
-		a.End(endpoint, how)
-	}
 }
 
 func TestScenarios(t *testing.T) {

@@ -16,9 +16,8 @@ import (
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection as specified in gRFC A50 ("xDS
-// Integration"). It also sets ReportEmptied, so that understudy_priority can use another priority
-// when all endpoints of a priority are ejected. The notes describe ignored fields. The error is an
-// *Invalid (gRFC A50, "xDS Validation").
+// Integration"). The notes describe ignored fields. The error is an *Invalid (gRFC A50, "xDS
+// Validation").
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
 	r := outlierReader{config: lbconfig.NewOutlierDetection()}
 	r.duration("interval", given.GetInterval(), &r.config.Interval)
@@ -33,7 +32,6 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 	if err := r.problems.Err(); err != nil {
 		return nil, nil, err
 	}
-	r.config.ReportEmptied = r.config.Ejects()
 	return topology.NewOutlierDetection(r.config), noteOutlierDetection(given, r.config), nil
 }
 

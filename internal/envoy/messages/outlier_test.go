@@ -45,7 +45,7 @@ func policyOf(t *testing.T, tree topology.Tree, n int) string {
 }
 
 const (
-	noOp        = `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"reportEmptied":false}`
+	noOp        = `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10}`
 	successRate = `"successRateEjection":{"stdevFactor":1900,"enforcementPercentage":100,"minimumHosts":5,"requestVolume":100}`
 )
 
@@ -54,21 +54,21 @@ const (
 // Missing fields must get the defaults of gRFC A50.
 func TestOutlierDetectionMapping(t *testing.T) {
 	for text, want := range map[string]string{
-		`{}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` + successRate + `,"reportEmptied":true}`,
+		`{}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` + successRate + `}`,
 		`{"interval":"1s","base_ejection_time":"2s","max_ejection_time":"3s","max_ejection_percent":4,
 		  "success_rate_stdev_factor":5,"enforcing_success_rate":6,"success_rate_minimum_hosts":7,"success_rate_request_volume":8,
 		  "failure_percentage_threshold":9,"enforcing_failure_percentage":10,"failure_percentage_minimum_hosts":11,"failure_percentage_request_volume":12}`: `{"interval":"1s","baseEjectionTime":"2s","maxEjectionTime":"3s","maxEjectionPercent":4,` +
 			`"successRateEjection":{"stdevFactor":5,"enforcementPercentage":6,"minimumHosts":7,"requestVolume":8},` +
-			`"failurePercentageEjection":{"threshold":9,"enforcementPercentage":10,"minimumHosts":11,"requestVolume":12},"reportEmptied":true}`,
+			`"failurePercentageEjection":{"threshold":9,"enforcementPercentage":10,"minimumHosts":11,"requestVolume":12}}`,
 		// "If the enforcing_success_rate field is set to 0, the config success_rate_ejection field will
 		// be null".
 		`{"enforcing_success_rate":0,"success_rate_minimum_hosts":7}`: noOp,
 		// "If the enforcing_failure_percent field is set to 0 or null, ..."
 		`{"enforcing_success_rate":0,"enforcing_failure_percentage":0,"failure_percentage_minimum_hosts":1}`: noOp,
 		`{"enforcing_success_rate":0,"enforcing_failure_percentage":100}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` +
-			`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":5,"requestVolume":50},"reportEmptied":true}`,
+			`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":5,"requestVolume":50}}`,
 		`{"enforcing_success_rate":0,"consecutive_5xx":3,"enforcing_consecutive_5xx":100,"consecutive_gateway_failure":3}`: noOp,
-		`{"max_ejection_percent":0,"max_ejection_time":"315576000000s"}`:                                                   `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"9223372036.854775807s","maxEjectionPercent":0,` + successRate + `,"reportEmptied":true}`,
+		`{"max_ejection_percent":0,"max_ejection_time":"315576000000s"}`:                                                   `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"9223372036.854775807s","maxEjectionPercent":0,` + successRate + `}`,
 	} {
 		given := outliers(t, text)
 		before := proto.CloneOf(given)
@@ -151,7 +151,7 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 	third := topology.Targets([]topology.Target{{Name: "d"}}).WithOutlierDetection(nil)
 	own := `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
-		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true}`
+		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100}}`
 	for _, test := range []struct {
 		about    string
 		settings topology.Settings

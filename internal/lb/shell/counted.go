@@ -20,7 +20,7 @@ type Counted interface {
 type Ender interface {
 	// EndWith is called before the subchannel is used. done is called at each pick. It returns the
 	// function to call when the call ends, which may be nil. The same pointer is the same function.
-	EndWith(done func(balancer.PickInfo) *func(balancer.DoneInfo))
+	EndWith(done func() *func(balancer.DoneInfo))
 }
 
 // CountedUser is a policy that uses the Picker method of Counted subchannels.

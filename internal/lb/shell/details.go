@@ -60,8 +60,8 @@ func (s Share) String() string {
 
 // OutlierDetection is what package outlierdetection stores in Snapshot.Details.
 type OutlierDetection struct {
-	Tier    Condition
 	Ejected []Ejected
+	Hidden  bool // no other endpoint can take calls, so the ejected ones get them
 }
 
 // Ejected is an ejected endpoint.

@@ -2,13 +2,11 @@
 // against the real policy over a fake child. For tests only.
 //
 // A scenario begins with a line `new name`. It has the following directives. The output lists the
-// state changes of endpoints that the child policy sees and the reports to the parent policy, in
-// order.
+// state changes of endpoints that the child policy sees, in order.
 //
 //	update a b …               the policy gets these endpoints, and a configuration from options
 //	calls a ok=5 failed=3      calls begin and end: first five succeed, then three fail
-//	begin a 3                  three calls without a deadline begin
-//	begin a 3 deadline         three calls with a deadline begin
+//	begin a 3                  three calls begin
 //	end a ok=1 failed=2        the three oldest calls end: one succeeds, then two fail
 //	random 99 0 …              sets the next random numbers; all later ones are 0
 //	disconnect a               the endpoint loses its connection and starts to connect; at first,
@@ -17,13 +15,11 @@
 //	connect a                  the endpoint's connection attempt succeeds
 //	advance 10s                time passes
 //
-// Calls end as ok, failed (with an answer), lost (like a call whose connection is lost), cancelled
-// (after the client received something) or dropped (before it received anything).
-//
 // The options of update are interval=10s, base=30s, max=300s and percent=10, each with A50's
 // default; success=(stdevFactor, enforcementPercentage, minimumHosts, requestVolume) and
 // failure=(threshold, enforcementPercentage, minimumHosts, requestVolume) for the two algorithms of
-// A50, consecutive=(failures, enforcementPercentage), and emptied for reportEmptied.
+// A50, consecutive=(failures, enforcementPercentage), and overflow for a priority policy
+// with overflow above.
 package outlierscenario
 
 import (
@@ -39,8 +35,8 @@ import (
 
 type Target interface {
 	Update(config core.Config, endpoints []string)
-	Begin(endpoint string, deadline bool)
-	// End ends the oldest call of the endpoint. result is ok, failed, lost, cancelled or dropped.
+	Begin(endpoint string)
+	// End ends the oldest call of the endpoint. result is ok or failed.
 	End(endpoint, result string)
 	// Connect changes the connection of the endpoint. event is connect, disconnect or refuse.
 	Connect(endpoint, event string)
@@ -49,18 +45,7 @@ type Target interface {
 	//
 	//	a TRANSIENT_FAILURE     the child policy sees endpoint a in this state
 	//	a READY
-	//	a unproven              the parent policy learns that endpoint a is unproven
-	//	a proven
-	//	tier emptied            the parent policy learns the condition of the priority, which
-	//	                        is emptied, half-open or usable
 	Take() []string
-}
-
-func Unproven(endpoint string, unproven bool) string {
-	if unproven {
-		return endpoint + " unproven"
-	}
-	return endpoint + " proven"
 }
 
 type Draw struct{ next []uint32 }
@@ -98,14 +83,14 @@ func run(t *testing.T, d *datadriven.TestData, target Target, draw *Draw) {
 		for _, arg := range d.CmdArgs[1:] {
 			for range number(t, d, arg.Vals[0]) {
 				if d.Cmd == "calls" {
-					target.Begin(d.CmdArgs[0].Key, true)
+					target.Begin(d.CmdArgs[0].Key)
 				}
 				target.End(d.CmdArgs[0].Key, arg.Key)
 			}
 		}
 	case "begin":
 		for range number(t, d, d.CmdArgs[1].Key) {
-			target.Begin(d.CmdArgs[0].Key, len(d.CmdArgs) > 2)
+			target.Begin(d.CmdArgs[0].Key)
 		}
 	case "random":
 		draw.next = nil
@@ -133,7 +118,7 @@ func Default() core.Config {
 func parseUpdate(t *testing.T, d *datadriven.TestData) (core.Config, []string) {
 	config, endpoints := Default(), []string(nil)
 	for _, arg := range d.CmdArgs {
-		if len(arg.Vals) == 0 && arg.Key != "emptied" {
+		if len(arg.Vals) == 0 && arg.Key != "overflow" {
 			endpoints = append(endpoints, arg.Key)
 			continue
 		}
@@ -158,8 +143,8 @@ func parseUpdate(t *testing.T, d *datadriven.TestData) (core.Config, []string) {
 			config.FailurePercentageEjection = &core.FailurePercentageEjection{Threshold: n[0], EnforcementPercentage: n[1], MinimumHosts: n[2], RequestVolume: n[3]}
 		case "consecutive":
 			config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: n[0], EnforcementPercentage: n[1]}
-		case "emptied":
-			config.ReportEmptied = true
+		case "overflow":
+			config.BelowOverflow = true
 		default:
 			d.Fatalf(t, "unknown option %s", arg.Key)
 		}

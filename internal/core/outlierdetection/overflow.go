@@ -1,0 +1,86 @@
+package outlierdetection
+
+// Connection is the state of an endpoint's connection.
+type Connection uint8
+
+// The states of a connection.
+const (
+	Connecting Connection = iota // no attempt has failed since the endpoint was last Connected
+	Connected
+	Broken // an attempt has failed since the endpoint was last Connected
+)
+
+// Connection records the state of an endpoint's connection. A Broken connection remains Broken
+// during further attempts to connect, until the endpoint is Connected.
+func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
+	if e.connection == Broken && now == Connecting {
+		return
+	}
+	c.addToCounts(e, -1)
+	e.connection = now
+	c.addToCounts(e, 1)
+	c.updateVisible()
+}
+
+// AllConnectsFailed is called when the child policy reports TRANSIENT_FAILURE. The Connecting
+// endpoints then become Broken: their last attempts have failed, and they wait for their next
+// attempts.
+func (c *Core[T]) AllConnectsFailed() {
+	if !c.config.BelowOverflow || c.sound == 0 {
+		return
+	}
+	for _, e := range c.endpoints {
+		if e.connection == Connecting {
+			c.addToCounts(e, -1)
+			e.connection = Broken
+			c.addToCounts(e, 1)
+		}
+	}
+	c.updateVisible()
+}
+
+// Answered is called when an endpoint has answered a call that began after its last ejection.
+func (c *Core[T]) Answered(e *Endpoint[T]) {
+	if e.state == Returned || e.state == Ejected && !c.showsEjections {
+		c.setState(e, InService)
+		c.updateVisible(e)
+	}
+}
+
+// HidesEjections reports whether endpoints are ejected, and the child policy does not see it.
+func (c *Core[T]) HidesEjections() bool { return c.ejected > 0 && !c.showsEjections }
+
+func (c *Core[T]) setState(e *Endpoint[T], state State) {
+	if e.state == state {
+		return
+	}
+	c.addToCounts(e, -1)
+	e.state = state
+	c.addToCounts(e, 1)
+	c.outcome.States = append(c.outcome.States, e)
+}
+
+func (c *Core[T]) addToCounts(e *Endpoint[T], delta int) {
+	switch {
+	case !e.present:
+	case e.state == Ejected:
+		c.ejected += delta
+	case e.connection != Broken:
+		c.sound += delta
+	}
+}
+
+// updateVisible updates which of some endpoints the child policy sees as ejected, or which of all
+// of them if ejections are now shown or hidden.
+func (c *Core[T]) updateVisible(some ...*Endpoint[T]) {
+	if shows := !c.config.BelowOverflow || c.sound > 0; shows != c.showsEjections {
+		c.showsEjections = shows
+		some = c.endpoints
+	}
+	for _, e := range some {
+		if visible := e.Ejected() && c.showsEjections; visible != e.visiblyEjected && e.present {
+			e.visiblyEjected = visible
+			c.outcome.Changes = append(c.outcome.Changes, Change[T]{e, visible})
+		}
+	}
+}
