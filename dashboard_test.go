@@ -98,7 +98,7 @@ func TestDashboardQueriesDocumentedMetrics(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"understudy_priority_in_use", "understudy_priority_failovers_total", "understudy_endpoints", "understudy_picks_total",
+		"understudy_priority_in_use", "understudy_share", "understudy_shed_total", "understudy_priority_failovers_total", "understudy_endpoints", "understudy_picks_total",
 		"understudy_outlier_detection_ejections_enforced_total", "understudy_source_updates_total", "understudy_drop_dropped_total", "understudy_eds_connected",
 	} {
 		if !queried[want] {

@@ -183,45 +183,44 @@ func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer
 
 // All endpoints in the client's zone answer with errors. If there are several, they are ejected one
 // by one, the zone with spare capacity gets their calls, and they get calls again when their
-// ejections end (gRFC A50). If there is only one, no other zone of its priority is connected, so
-// the whole priority counts as failed, and calls go to the next priority, which has the other
-// zones.
+// ejections end (gRFC A50). That is so even though no other zone of the priority is connected, and
+// it does not depend on overflow.
 func TestBalancedZoneReturnsErrors(t *testing.T) {
-	for zones, test := range map[string]struct {
-		others string
-		back   time.Duration // time until the zone has its calls again: the longest ejection, or two intervals
-	}{
-		"/a: a0 a1 a2; /b: b0 b1; /c: c0":             {"b", 5 * time.Minute},
-		"/a: a0; /b: b0; /c: c0":                      {"bc", 20 * time.Second},
-		"/a: a0 a1 a2 a3 a4 a5; /b: b0 b1 b2; /c: c0": {"b", 5 * time.Minute},
+	const longestEjection = 5 * time.Minute
+	for zones, others := range map[string]string{
+		"/a: a0 a1 a2; /b: b0 b1; /c: c0":             "b",
+		"/a: a0; /b: b0; /c: c0":                      "bc",
+		"/a: a0 a1 a2 a3 a4 a5; /b: b0 b1 b2; /c: c0": "b",
 	} {
-		inZones(t, topology.Settings{OutlierDetection: true}, zones, func(h *fleet) {
-			if counts, failed := h.calls(time.Second); counts["a"] != 200 || failed > 0 {
-				t.Fatalf("%s: before: calls %v, %d failed", zones, counts, failed)
-			}
-			homeEndpoints := len(h.cc.LiveSubConns())
-			if want := strings.Count(zones, " a"); homeEndpoints != want {
-				t.Errorf("%s: %d endpoints are connected, want the %d at home", zones, homeEndpoints, want)
-			}
-			for i := range homeEndpoints {
-				h.failing[fmt.Sprintf("a%d:1", i)] = true
-			}
-			h.calls(21 * time.Second)
-			counts, failed := h.calls(30 * time.Minute)
-			for _, other := range test.others {
-				if counts[string(other)] < 10_000 {
-					t.Errorf("%s: calls %v, want many in %c", zones, counts, other)
+		for _, overflow := range []bool{false, true} {
+			inZones(t, topology.Settings{OutlierDetection: true, Overflow: overflow}, zones, func(h *fleet) {
+				if counts, failed := h.calls(time.Second); counts["a"] != 200 || failed > 0 {
+					t.Fatalf("%s: before: calls %v, %d failed", zones, counts, failed)
 				}
-			}
-			if percent := 100 * float64(failed) / float64(30*60*200); percent > 1.5 || failed == 0 {
-				t.Errorf("%s: %.2f %% of the calls failed, want some and at most 1.5 %%", zones, percent)
-			}
-			clear(h.failing)
-			h.calls(test.back)
-			if counts, failed := h.calls(time.Minute); counts["a"] < 11900 || failed > 0 {
-				t.Errorf("%s: afterwards: calls %v, %d failed, want all at home", zones, counts, failed)
-			}
-		})
+				homeEndpoints := len(h.cc.LiveSubConns())
+				if want := strings.Count(zones, " a"); homeEndpoints != want {
+					t.Errorf("%s: %d endpoints are connected, want the %d at home", zones, homeEndpoints, want)
+				}
+				for i := range homeEndpoints {
+					h.failing[fmt.Sprintf("a%d:1", i)] = true
+				}
+				h.calls(21 * time.Second)
+				counts, failed := h.calls(30 * time.Minute)
+				for _, other := range others {
+					if counts[string(other)] < 10_000 {
+						t.Errorf("%s: calls %v, want many in %c", zones, counts, other)
+					}
+				}
+				if percent := 100 * float64(failed) / float64(30*60*200); percent > 1.5 || failed == 0 {
+					t.Errorf("%s: %.2f %% of the calls failed, want some and at most 1.5 %%", zones, percent)
+				}
+				clear(h.failing)
+				h.calls(longestEjection)
+				if counts, failed := h.calls(time.Minute); counts["a"] < 11900 || failed > 0 {
+					t.Errorf("%s: afterwards: calls %v, %d failed, want all at home", zones, counts, failed)
+				}
+			})
+		}
 	}
 }
 

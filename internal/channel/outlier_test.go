@@ -233,11 +233,11 @@ func TestPriorityWithFewCalls(t *testing.T) {
 			t.Errorf("%d of 100 calls failed, want five and a few probes", failed)
 		}
 		clear(h.failing)
-		got := h.makeCalls(90*time.Second, time.Second, nil)
+		got := h.makeCalls(3*time.Minute, time.Second, nil)
 		later := h.makeCalls(time.Minute, time.Second, nil)
-		t.Logf("after the repair %v, and from 90 s on %v", got.byPriority, later.byPriority)
+		t.Logf("after the repair %v, and from three minutes on %v", got.byPriority, later.byPriority)
 		if later.byPriority["a"] < 55 {
-			t.Errorf("from 90 s after the repair on, calls %v, want nearly all in a", later.byPriority)
+			t.Errorf("from three minutes after the repair on, calls %v, want nearly all in a", later.byPriority)
 		}
 	}, 2, 2)
 }

@@ -148,7 +148,7 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			near, far := startGroup(t, "near", 2), startGroup(t, "far", 2)
-			f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true)}, near, far), callTimeout)
+			f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true), given.Set("Overflow", true)}, near, far), callTimeout)
 			f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
 			f.deadline.Store(int64(test.deadline))
 			test.setBroken(near, true)
@@ -159,7 +159,8 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 			f.deadline.Store(int64(callTimeout)) // a busy machine must not cause another ejection
 			back := f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
 			calls, _ := f.since(0)
-			wantOnlyCodes(t, calls, test.code)
+			// On a busy machine, the next priority may be slow enough to be full: calls are then shed.
+			wantOnlyCodes(t, calls, test.code, codes.ResourceExhausted)
 			t.Logf("the next priority answered after %v, the calls returned after %v; %s", first.end.Sub(broken), back, summary(calls))
 		})
 	}
@@ -169,7 +170,7 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 func TestOnlyPriorityKeepsFailingCalls(t *testing.T) {
 	t.Parallel()
 	near := startGroup(t, "near", 2)
-	f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true)}, near), callTimeout)
+	f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true), given.Set("Overflow", true)}, near), callTimeout)
 	f.awaitConsecutive(t, "were answered", answeredBy("near"))
 	near.fail(status.Error(codes.Internal, "broken"), near.servers...)
 	f.awaitConsecutive(t, "failed", func(c call) bool { return status.Code(c.err) == codes.Internal })

@@ -79,7 +79,7 @@ func TestFailingPriorityShowsLowerPriorities(t *testing.T) {
 		}
 		settle()
 		_, page := channel(t)
-		wantTexts(t, page, "Calls go to p0 us-east/a, ", "all failing: UNAVAILABLE.", "Not p1 eu-west: connection refused by c:443")
+		wantTexts(t, page, "Calls go to p0 us-east/a, ", "all failing: UNAVAILABLE.", "Not p1 eu-west: connection refused by c:443", "2 ejected, none is left: they get the calls anyway")
 	})
 }
 

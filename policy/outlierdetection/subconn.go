@@ -151,7 +151,14 @@ func (s *subConn) healthChanged(of uint32, state balancer.SubConnState) {
 	if listener == nil || run != of {
 		return
 	}
-	s.noteConnection(s.setHealthy(state.ConnectivityState))
+	// The child learns of a healthy endpoint before it sees the ejections of others that this shows, and
+	// no longer sees them when it learns of an unhealthy one. Otherwise no endpoint could take calls.
+	changed := s.setHealthy(state.ConnectivityState)
+	if state.ConnectivityState == connectivity.Ready {
+		defer s.noteConnection(changed)
+	} else {
+		s.noteConnection(changed)
+	}
 	s.health, s.healthRun = state, run
 	if !s.ejected {
 		listener(state)

@@ -67,8 +67,6 @@ func (s shareSum) Plus(other shareSum) shareSum {
 	return shareSum{s.percent + other.percent, s.channels + other.channels}
 }
 
-func (s shareSum) negative() shareSum { return shareSum{-s.percent, -s.channels} }
-
 var shareSums tally.Board[labels, shareSum]
 
 type meter struct {
@@ -89,7 +87,7 @@ func (m *meter) setShares(shares map[labels]*intake) {
 	defer m.mu.Unlock()
 	for l, sum := range m.counted {
 		if shares[l] == nil {
-			shareSums.Add(l, sum.negative())
+			shareSums.Add(l, shareSum{-sum.percent, -sum.channels})
 			delete(m.counted, l)
 		}
 	}
@@ -102,11 +100,8 @@ func (m *meter) meanShares() map[labels]int64 {
 	defer m.mu.Unlock()
 	means := make(map[labels]int64)
 	for l, i := range m.shares {
-		if m.counted == nil {
-			m.counted = make(map[labels]shareSum)
-		}
-		sum := shareSum{int64(math.Round(100 * i.read().Fraction)), 1}
-		shareSums.Add(l, sum.Plus(m.counted[l].negative()))
+		sum, before := shareSum{int64(math.Round(100 * i.read().Fraction)), 1}, m.counted[l]
+		shareSums.Add(l, shareSum{sum.percent - before.percent, sum.channels - before.channels})
 		m.counted[l] = sum
 		all := shareSums.Sum(l)
 		means[l] = all.percent / all.channels

@@ -44,7 +44,7 @@ type policy struct {
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	p := &policy{Shell: s, core: core.New(), countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), standby: newStandbyLimit(), shares: newShares()}
+	p := &policy{Shell: s, core: core.New(), countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), standby: newStandbyLimit(), shares: newShares(), meter: meter{counted: make(map[labels]shareSum)}}
 	s.ClientConn = &clientConn{s.ClientConn, &p.shares.marks}
 	return p
 }

@@ -26,7 +26,7 @@ type overflowing struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
-	records strings.Builder
+	records logs
 }
 
 func newOverflowing(t *testing.T, metrics *lbtest.Recorder) *overflowing {
@@ -86,8 +86,10 @@ func (o *overflowing) grow(priority int, duration time.Duration) {
 func (o *overflowing) wantRecords(want ...string) {
 	o.t.Helper()
 	synctest.Wait()
-	got := strings.FieldsFunc(o.records.String(), func(r rune) bool { return r == '\n' })
-	o.records.Reset()
+	o.records.mu.Lock()
+	defer o.records.mu.Unlock()
+	got := strings.FieldsFunc(o.records.buf.String(), func(r rune) bool { return r == '\n' })
+	o.records.buf.Reset()
 	if !slices.Equal(got, want) {
 		o.t.Errorf("the Logger got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
@@ -158,7 +160,7 @@ func TestShedCallsAreLogged(t *testing.T) {
 			s.SetLast(now, true)
 		})
 		logged.take()
-		o.records.Reset()
+		o.wantRecords(`msg=share priority="p0 a" share=0.7 reason=full`, `msg=share priority="p1 b" share=0.7 reason=full`)
 		refused := 0
 		for range 25 {
 			for range 100 {

@@ -26,7 +26,7 @@ func paths(endpoints []resolver.Endpoint) string {
 	return s
 }
 
-const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
+const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s"`
 
 func TestTargetsBecomePriorities(t *testing.T) {
 	heavy := weight.Set(endpointAt("192.0.2.2:1"), weight.EndpointInfo{Weight: 7})

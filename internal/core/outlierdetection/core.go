@@ -77,7 +77,7 @@ type Endpoint[T any] struct {
 	ejectedAt      time.Time
 }
 
-// State says whether an endpoint is ejected.
+// State is whether an endpoint is ejected, or has just been.
 type State uint8
 
 // The states of an endpoint. Returned is used only with Config.BelowOverflow.

@@ -31,9 +31,9 @@ func (c *Core[T]) AllConnectsFailed() {
 	}
 	for _, e := range c.endpoints {
 		if e.connection == Connecting {
-			c.addToCounts(e, -1)
-			e.connection = Broken
-			c.addToCounts(e, 1)
+			if e.connection = Broken; !e.Ejected() {
+				c.sound--
+			}
 		}
 	}
 	c.updateVisible()
@@ -47,8 +47,8 @@ func (c *Core[T]) Answered(e *Endpoint[T]) {
 	}
 }
 
-// HidesEjections reports whether endpoints are ejected, and the child policy does not see it.
-func (c *Core[T]) HidesEjections() bool { return c.ejected > 0 && !c.showsEjections }
+// HidesEjections reports whether the child policy sees no ejections.
+func (c *Core[T]) HidesEjections() bool { return !c.showsEjections }
 
 func (c *Core[T]) setState(e *Endpoint[T], state State) {
 	if e.state == state {

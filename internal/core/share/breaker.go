@@ -92,7 +92,7 @@ func (s *Share) hang(now time.Duration) bool {
 }
 
 // probed counts the answer to a probe. Probes that are late for minutes, or from the first one on, are
-// slow by nature: that becomes usual, or they would keep the breaker open for ever.
+// slow by nature: that becomes usual, or they would keep the breaker open forever.
 func (s *Share) probed(now time.Duration, a answer) {
 	if a.hasTime && a.result == Good && (s.pressure.usual == 0 || s.breaker.backOff == mostBackOff) {
 		s.pressure.learn(now, a.ratio, a.elapsed)

@@ -50,6 +50,7 @@ type childState struct {
 	state      connectivity.State
 	picker     balancer.Picker
 	changedAt  time.Time
+	readySince time.Time // or since when it has not been READY
 	reportedAt time.Time
 }
 
@@ -139,6 +140,9 @@ func (c *channel) childReported(child string, s balancer.State) {
 	if entry == nil {
 		entry = &childState{}
 		c.children[child] = entry
+	}
+	if entry.changedAt.IsZero() || (entry.state == connectivity.Ready) != (s.ConnectivityState == connectivity.Ready) {
+		entry.readySince = time.Now()
 	}
 	if entry.changedAt.IsZero() || entry.state != s.ConnectivityState {
 		entry.changedAt = time.Now()

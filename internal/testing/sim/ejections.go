@@ -25,6 +25,7 @@ func (w *World) ejectedLine(m []string) string {
 	case c.works() && c.inFlight == 0 && time.Since(c.changedAt) > w.settings.maxFailoverTime(1) && time.Since(c.lastFailure) > w.settings.maxFailoverTime(1):
 		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.changedAt), time.Since(c.lastFailure))
 	}
+	again := c.wasEjected
 	c.wasEjected = true
 	if w.inSeveralPriorities(address) {
 		c.ejectedAt = time.Time{} // the log line does not name the priority that has ejected the endpoint
@@ -37,7 +38,7 @@ func (w *World) ejectedLine(m []string) string {
 	problem := "no priority has it"
 	for _, tier := range tiers {
 		if slices.Contains(tier.Serving(), address) {
-			if problem = w.checkEjection(address, algorithmName, tier); problem == "" {
+			if problem = w.checkEjection(address, algorithmName, tier, again); problem == "" {
 				break
 			}
 		}
@@ -46,7 +47,9 @@ func (w *World) ejectedLine(m []string) string {
 	return problem
 }
 
-func (w *World) checkEjection(address, algorithmName string, tier Tier) string {
+// checkEjection returns what is wrong with an ejection, or "". With overflow, an endpoint that is
+// ejected again has not answered since, and one failure is enough.
+func (w *World) checkEjection(address, algorithmName string, tier Tier, again bool) string {
 	d, c, serving := tier.detection(), w.conditions[address], tier.Serving()
 	interval, changed := d.interval, time.Since(w.detectionChangedAt) < 2*maxInterval
 	if changed {
@@ -59,7 +62,7 @@ func (w *World) checkEjection(address, algorithmName string, tier Tier) string {
 	switch {
 	case !d.ejects():
 		return "its priority has no outlier detection"
-	case algorithmName == "consecutive_failures" && (d.consecutiveFailures == 0 || c.maxConsecutiveFailures() < int(d.consecutiveFailures)):
+	case algorithmName == "consecutive_failures" && !(again && w.settings.overflow) && (d.consecutiveFailures == 0 || c.maxConsecutiveFailures() < int(d.consecutiveFailures)):
 		return fmt.Sprintf("%d calls in a row failed, want %d", c.maxConsecutiveFailures(), d.consecutiveFailures)
 	case algorithmName == "failure_percentage" && d.failurePercentage.enforcement == 0, algorithmName == "success_rate" && d.successRate.enforcement == 0:
 		return "this algorithm is not enforced"
@@ -122,40 +125,8 @@ func (w *World) inSeveralPriorities(address string) bool {
 // time has passed since the ejection, and nothing else can have ended it.
 func (w *World) stillEjected(d detection, address string) bool {
 	ejectedAt := w.conditions[address].ejectedAt
-	return time.Since(ejectedAt) < d.baseEjection && ejectedAt.After(w.updatedAt) && ejectedAt.After(w.unejectedUntil) && ejectedAt.After(w.openedAt)
-}
-
-// emptiedLine checks the log line about a priority that becomes emptied, half-open or usable.
-func (w *World) emptiedLine(m []string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch m[2] {
-	case "some of its endpoints are no longer ejected":
-		w.unejectedUntil = time.Now()
-	case "a few calls probe whether its endpoints have recovered": // from now on, endpoints may be unejected without a log line
-		w.unejectedUntil = time.Now().Add(maxUnrest)
-	}
-	// In the first second after the channel has opened or has received an update, connections may
-	// be new and have no health status yet.
-	if m[1] != w.targetText || w.load != nil || time.Since(w.openedAt) < time.Second || time.Since(w.updatedAt) < time.Second {
-		return ""
-	}
-	allEjected := func(tier Tier) bool {
-		return tier.detection().ejects() && !slices.ContainsFunc(tier.Serving(), func(address string) bool {
-			c := w.conditions[address]
-			if c.wasEjected && !w.certainlyUsable(address) {
-				return false // it may still be ejected
-			}
-			if time.Since(c.resetAt) < 2*time.Second && w.network.Connected(address).IsZero() {
-				return false // it has lost its connection
-			}
-			return c.ejectedAt.IsZero() && !w.inSeveralPriorities(address) && c.reachable() && time.Since(c.changedAt) > w.settings.maxFailoverTime(1) && c.lastSuccess.After(c.changedAt)
-		})
-	}
-	if m[2] == "calls to all of its endpoints fail" && !slices.ContainsFunc(slices.Concat(w.knownTruth, w.previousTruth), allEjected) {
-		return "no priority has outlier detection in which each endpoint was ejected or could not be reached"
-	}
-	return ""
+	return time.Since(ejectedAt) < d.baseEjection && ejectedAt.After(w.updatedAt) && ejectedAt.After(w.openedAt) &&
+		!(w.settings.overflow && w.conditions[address].lastSuccess.After(ejectedAt))
 }
 
 // checkEjections looks for endpoints that fail all calls but are not ejected. It ignores endpoints

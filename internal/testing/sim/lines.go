@@ -34,6 +34,8 @@ type line struct {
 var lines = []line{
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: no priority can take calls: (.*)$`), (*World).noPriorityLine},
+	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes (?:all of its calls again|(?:only probes|[\d.]+ % of its calls): (?:full|slow|hanging|broken|returning))$`), (*World).shareLine},
+	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (?:calls are refused: every priority is full|no calls are refused any longer: \d+ were, in .*)$`), (*World).shedLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without a usable priority$`), (*World).recoveredLine},
 	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).updateLine},
 	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver returned no addresses(; .*)?$`), (*World).emptyNameLine},
@@ -63,8 +65,7 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).missingSliceLine},
 	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},
-	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate)$`), (*World).ejectedLine},
-	{regexp.MustCompile(`^outlier_detection: (\S+): (?:priority .*: )?(some of its endpoints are no longer ejected|calls to all of its endpoints fail|a few calls probe whether its endpoints have recovered)(?: with [A-Z_, ]+)?$`), (*World).emptiedLine},
+	{regexp.MustCompile(`^outlier_detection: \S+: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate); its last failed call ended with [A-Z_]+$`), (*World).ejectedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.checkErrorText(m[1]) }},
 }
 

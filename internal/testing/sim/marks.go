@@ -103,9 +103,9 @@ var loggedMarks = []struct {
 	{"bound: minReady", regexp.MustCompile(`failover from .*of its weight is READY`)},
 	{"bound: no priority can take calls", regexp.MustCompile(`no priority can take calls`)},
 	{"bound: a priority takes calls again", regexp.MustCompile(`takes calls again, after`)},
-	{"bound: an emptied priority", regexp.MustCompile(`calls to all of its endpoints fail`)},
-	{"bound: a half-open priority", regexp.MustCompile(`a few calls probe whether`)},
-	{"bound: a priority that is no longer emptied", regexp.MustCompile(`some of its endpoints are no longer ejected`)},
+	{"bound: a priority that is full", regexp.MustCompile(`of its calls: full$`)},
+	{"bound: a priority that takes only probes", regexp.MustCompile(`takes only probes`)},
+	{"bound: a priority that has returned", regexp.MustCompile(`takes all of its calls again$`)},
 	{"bound: consecutive_failures", regexp.MustCompile(`is ejected by consecutive_failures`)},
 	{"bound: failure_percentage", regexp.MustCompile(`is ejected by failure_percentage`)},
 	{"bound: success_rate", regexp.MustCompile(`is ejected by success_rate`)},
@@ -248,7 +248,7 @@ func (w *World) markFirstUpdate() {
 		return
 	}
 	const instant = 10 * time.Millisecond
-	for name, wait := range map[string]time.Duration{markPatience: w.settings.failoverTimeout, markHush: 2 * time.Second} {
+	for name, wait := range map[string]time.Duration{markPatience: max(defaultFailoverTimeout, w.settings.failoverTimeout), markHush: 2 * time.Second} {
 		if elapsed := time.Since(w.openedAt); elapsed >= wait && elapsed < wait+instant {
 			w.mark(name)
 		}

@@ -56,10 +56,10 @@ func (w *World) sharesVary() bool {
 }
 
 // takesAll reports whether the channel's priority i must have a share of 1: for long enough, it has
-// been READY, and its reachable endpoints have answered all calls. The caller holds the lock.
+// been the highest READY one, and its reachable endpoints have answered all calls. The caller holds the lock.
 func (w *World) takesAll(i int) bool {
 	rest := w.settleTime() + w.maxRestTime()
-	if w.sharesVary() || time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isReadyFor(i, rest) {
+	if w.sharesVary() || time.Since(w.updatedAt) < rest || time.Since(w.openedAt) < rest || !w.channel.isFirst(i, rest) {
 		return false
 	}
 	return !slices.ContainsFunc(w.knownTruth[i].Serving(), func(address string) bool {
@@ -68,15 +68,18 @@ func (w *World) takesAll(i int) bool {
 	})
 }
 
-// isReadyFor reports whether priority i has been READY for so long.
-func (c *channel) isReadyFor(i int, d time.Duration) bool {
+// isFirst reports whether priority i has been the highest READY one for so long. A lower one may have
+// a share below 1 from earlier trouble: it gets no calls that would change it.
+func (c *channel) isFirst(i int, d time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i >= len(c.priorities) {
-		return false
+	for j, name := range c.priorities[:min(i+1, len(c.priorities))] {
+		child := c.children[name]
+		if child == nil && j == i || child != nil && ((child.state == connectivity.Ready) != (j == i) || time.Since(child.readySince) < d) {
+			return false
+		}
 	}
-	child := c.children[c.priorities[i]]
-	return child != nil && child.state == connectivity.Ready && time.Since(child.changedAt) > d
+	return i < len(c.priorities)
 }
 
 // checkOrder checks that a call to an endpoint was not meant for a higher priority. The caller holds
@@ -137,4 +140,26 @@ func (c *channel) checkPublished() {
 	if c.disagreedSeconds++; c.disagreedSeconds == 3 {
 		c.w.Log.Break(rulePriority, "for 2 s the priority policy has been %v (children: %s)", c.state, c.states())
 	}
+}
+
+// shareLine checks the log line of a share that has changed.
+func (w *World) shareLine(m []string) string {
+	c, opened := w.currentChannelAndTime()
+	if m[1] != w.targetText || time.Since(opened) == 0 {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !w.settings.overflow {
+		return "the channel has no overflow"
+	}
+	_, problem := c.childrenNamed(m[2], m[3])
+	return problem
+}
+
+func (w *World) shedLine([]string) string {
+	if !w.settings.overflow {
+		return "the channel has no overflow"
+	}
+	return ""
 }

@@ -123,7 +123,6 @@ type World struct {
 	contentDiffers       bool
 	secondServerReported bool      // checkServers has reported a connection
 	detectionChangedAt   time.Time // the last change of the channel's outlier detection
-	unejectedUntil       time.Time // ejections before this time may have ended without a log line
 	checking             bool
 	calls                Calls
 	link                 Link

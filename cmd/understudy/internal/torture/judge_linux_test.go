@@ -293,12 +293,15 @@ func (j *judge) checkPriority(c *channelState, r record) {
 func (j *judge) returnTime(c *channelState, total time.Duration) time.Duration {
 	bound := 40*time.Second + min(2*total, 144*time.Second) // a connection attempt, a DNS lookup, and the backoff, which grows by 1.6 with a jitter of 0.2
 	if c.recommended {
-		bound = 40*time.Second + 12*time.Second + 50*time.Second + ejectionLimit
+		bound = 40*time.Second + 12*time.Second + time.Minute + shareLimit + ejectionLimit
 	}
 	return bound + j.failover
 }
 
 const ejectionLimit = 90 * time.Second
+
+// shareLimit is how long the share of a priority grows, after the first probe, for a slow client.
+const shareLimit = 150 * time.Second
 
 func (j *judge) totals() (calls, failed, judged int) {
 	j.mu.Lock()

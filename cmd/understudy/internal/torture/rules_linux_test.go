@@ -104,7 +104,7 @@ func TestRules(t *testing.T) {
 		"a lower priority during a fault":     {strike: func(j *judge) { j.addFault(high, "kill", 5*minute, -1) }, call: endedCall(plainCall, low, second, "")},
 		"a lower priority just after a fault": {strike: func(j *judge) { j.addFault(high, "kill", 30*second, 20*second) }, call: endedCall(plainCall, low, second, "")},
 		"a lower priority long after a fault": {strike: func(j *judge) { j.addFault(high, "kill", 4*minute, 3*minute) }, call: endedCall(plainCall, low, second, ""), want: rulePriority},
-		"a lower priority, failback delay":    {recommended: true, strike: func(j *judge) { j.addFault(high, "kill", 4*minute, 3*minute) }, call: endedCall(plainCall, low, second, "")},
+		"a lower priority, its share grows":   {recommended: true, strike: func(j *judge) { j.addFault(high, "kill", 4*minute, 3*minute) }, call: endedCall(plainCall, low, second, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newTestJudge(test.recommended)

@@ -138,6 +138,34 @@ func TestLines(t *testing.T) {
 	golden(t, "events.json", encoded.Bytes())
 }
 
+// A priority becomes full, and then calls are refused. The lines and the JSON must say so.
+func TestLoadIsReported(t *testing.T) {
+	f := follower{}
+	for _, test := range []struct {
+		change     func(*page.Channel)
+		text, load string
+	}{
+		{func(*page.Channel) {}, "Calls go to p1 eu-west.", ""},
+		{func(c *page.Channel) { c.Cause, c.Takes, c.Others = "full", 0.49, []string{"p2 ap-south"} }, "p1 eu-west takes 49 % of the calls: full. The others go to p2 ap-south.", "full"},
+		{func(c *page.Channel) { c.Cause, c.Takes, c.Refused = "slow", 0.7, 0.12 }, "Every priority is full: 12 % of the calls are refused.", "shed"},
+	} {
+		p := failoverPage()
+		test.change(p.Channels[0])
+		events := f.observe(testTime, p, nil)
+		last := events[len(events)-1]
+		var plain bytes.Buffer
+		if err := lineReporter(&plain)(&f, events); err != nil {
+			t.Fatal(err)
+		}
+		if last.Kind != "status" || last.Text != test.text || last.Load != test.load || !strings.Contains(plain.String(), test.text) {
+			t.Errorf("reported is %q with the load %q, want %q and %q:\n%s", last.Text, last.Load, test.text, test.load, &plain)
+		}
+		if again := f.observe(testTime, p, nil); len(again) > 0 {
+			t.Errorf("reported again is %+v", again)
+		}
+	}
+}
+
 func TestDocumentListsEveryField(t *testing.T) {
 	document, err := os.ReadFile("../../../../docs/watch.md")
 	if err != nil {
@@ -146,7 +174,7 @@ func TestDocumentListsEveryField(t *testing.T) {
 	if view, err := os.ReadFile("testdata/screen.txt"); err != nil || !strings.Contains(string(document), "```\n"+string(view)+"```\n") {
 		t.Errorf("docs/watch.md does not show testdata/screen.txt (%v)", err)
 	}
-	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Sources: []page.Source{{}}, Tree: &page.Policy{}, Calls: &CallCounts{NotSent: 1, LastError: "e"}})
+	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Load: "l", Why: []string{"w"}, Sources: []page.Source{{}}, Tree: &page.Policy{}, Calls: &CallCounts{NotSent: 1, LastError: "e"}})
 	if err != nil {
 		t.Fatal(err)
 	}
