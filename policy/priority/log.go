@@ -13,6 +13,7 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/core/share"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
@@ -174,7 +175,7 @@ type reports struct {
 }
 
 // logShare logs when a share leaves 1, falls below a half, is 0, and is back at 1. A share that goes
-// up and down by one of these steps is not news.
+// up and down by one of these steps is not news, and neither is that of a priority that returns.
 func (p *policy) logShare(name string) {
 	i := p.shares.intakes[name]
 	now, last := i.current().depth, &i.reports
@@ -191,6 +192,9 @@ func (p *policy) logShare(name string) {
 	}
 	last.depth, last.at[now] = now, time.Now()
 	s, text := i.read(), p.title(name)+" takes all of its calls again"
+	if now != whole && s.Cause == share.Returning {
+		return // the failback is logged
+	}
 	attrs := []slog.Attr{slog.String("priority", p.title(name)), slog.Float64("share", math.Round(1000*s.Fraction)/1000)}
 	if now != whole {
 		text = fmt.Sprint(p.title(name), " ", s)

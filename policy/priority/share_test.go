@@ -70,7 +70,15 @@ func cutOnce(s *share.Share, now time.Duration) {
 	}
 }
 
-func open(s *share.Share, now time.Duration) { s.Returned(now, time.Minute) }
+func open(s *share.Share, now time.Duration) {
+	for range 10 {
+		s.End(now+time.Second, s.Begin(now+time.Second, time.Second, "", nil), share.Failed)
+		now += 100 * time.Millisecond
+	}
+}
+
+func back(s *share.Share, now time.Duration) { s.Returned(now, time.Minute) }
+
 func probe(s *share.Share, now time.Duration) {
 	s.End(now, s.Begin(now, time.Second, "", nil), share.Good)
 }
@@ -107,12 +115,16 @@ func TestFallsAreLogged(t *testing.T) {
 		wantLog(t, "WARNING :///: p0 a takes 49 % of its calls: full")
 		o.wantRecords(`msg=share priority="p0 a" share=0.49 reason=full`)
 		o.change(0, open)
-		wantLog(t, "WARNING :///: p0 a takes only probes: returning")
-		o.wantRecords(`msg=share priority="p0 a" share=0 reason=returning`)
+		wantLog(t, "WARNING :///: p0 a takes only probes: broken")
+		o.wantRecords(`msg=share priority="p0 a" share=0 reason=broken`)
 		time.Sleep(time.Second)
 		o.grow(0, 40*time.Second)
 		wantLog(t, "WARNING :///: p0 a takes all of its calls again")
 		o.wantRecords(`msg=share priority="p0 a" share=1`)
+		o.change(0, back)
+		wantLog(t)
+		o.grow(0, 40*time.Second)
+		wantLog(t, "WARNING :///: p0 a takes all of its calls again")
 	})
 }
 
