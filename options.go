@@ -53,26 +53,15 @@ type Options struct {
 	// Prefer sends the calls of each priority to endpoints near the client first. "zone" prefers
 	// the client's zone, then its region, then the rest. "node" prefers the client's node before
 	// these. "hints" prefers the endpoints that the source suggests for the client's node or zone.
-	// "balance" keeps calls in the client's zone as long as that loads all endpoints equally.
 	// "none" treats all endpoints alike. The default is "": "hints" for kubernetes targets, "none"
-	// for others. With all values except "balance" and "none", a zone with few endpoints and many
-	// callers can be overloaded: see docs/near.md. Source: Understudy, and Envoy's zone-aware
-	// routing.
+	// for others. With all values except "none", a zone with few endpoints and many callers can be
+	// overloaded, if Overflow is off: see docs/near.md. Source: Understudy.
 	Prefer string
 	// Zone, Region and Node are the client's location, as named by the source of the endpoints. The
 	// default is UNDERSTUDY_ZONE, UNDERSTUDY_REGION and UNDERSTUDY_NODE from the environment and,
 	// for eds targets, then the locality of the node in the bootstrap. Without a location, Prefer
 	// has no effect and a message is logged once. Source: Understudy.
 	Zone, Region, Node string
-	// ZoneMinEndpoints is the least number of usable endpoints in a group of near endpoints, such
-	// as the client's zone, for Prefer. A smaller group is merged with the next. 1 or more; 0 means
-	// the default, 1. Source: Understudy.
-	ZoneMinEndpoints int
-	// ZoneCallers is the number of callers in each zone, for "balance", such as "a:2,b:1". Each
-	// zone is listed once, with a number from 0 to a billion. A zone that is not listed has no
-	// callers; a listed zone may be one without endpoints. The default is "": the same number for
-	// each zone that has endpoints. Source: Understudy.
-	ZoneCallers string
 
 	// Subset is how many endpoints of each locality this client connects to. Endpoints are chosen
 	// without regard to their weights; the weights then apply to picks. It cannot be combined with

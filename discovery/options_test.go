@@ -66,7 +66,7 @@ func TestPolicyConfig(t *testing.T) {
 }
 
 func TestInvalidOptions(t *testing.T) {
-	const parameterNames = "want one of authority, failoverTimeout, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
+	const parameterNames = "want one of authority, failoverTimeout, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone"
 	parse := func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		t.Parameter("shelf")
 		return []discovery.Mechanism{{Source: &fakeSource{}}}, nil

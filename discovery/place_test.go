@@ -45,36 +45,6 @@ func TestPreferWithoutLocationIsLogged(t *testing.T) {
 	}
 }
 
-// If zoneCallers contains a zone without endpoints, this must be logged once.
-func TestZoneCallersOfUnknownZoneIsLogged(t *testing.T) {
-	const note = "zoneCallers names zones that the source does not; they count as zones without endpoints: "
-	answer := func(zone string) discovery.Answer {
-		return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{
-			Zone: zone, Weight: 1, Endpoints: []discovery.Endpoint{{Addresses: []string{"10.0.0.1:1"}}},
-		}}}}}
-	}
-	source := &fakeSource{}
-	r, err := newSourceBuilder(source).Build(target("x:///y?prefer=balance&zone=a&zoneCallers=a:1,c:1,b:1"), &channel{}, resolver.BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	settle.Wait()
-	for _, step := range []struct {
-		zone, named string
-		times       int
-	}{{"a", "b, c", 1}, {"a", "b, c", 0}, {"b", "a, c", 1}} {
-		before := logged.Count(note + step.named)
-		if err := source.Update(answer(step.zone)); err != nil {
-			t.Fatal(err)
-		}
-		settle.Wait()
-		if n := logged.Count(note+step.named) - before; n != step.times {
-			t.Errorf("zone %s: %d notes of %s, want %d", step.zone, n, step.named, step.times)
-		}
-	}
-}
-
 // The option prefer has no effect on endpoints without localities. This must be logged once.
 func TestPreferWithoutLocalitiesIsLogged(t *testing.T) {
 	const note = "prefer=zone has no effect on endpoints without localities"
@@ -112,8 +82,6 @@ func TestPreferWithoutEndpointLocationIsLogged(t *testing.T) {
 		{"node", discovery.Locality{Endpoints: []discovery.Endpoint{{Node: "n"}}}, ""},
 		{"hints", discovery.Locality{Zone: "z"}, "hints"},
 		{"hints", discovery.Locality{Endpoints: []discovery.Endpoint{{ForNodes: []string{"m"}}}}, ""},
-		{"balance", discovery.Locality{Region: "r"}, "zone"},
-		{"balance", discovery.Locality{Zone: "z"}, ""},
 	} {
 		source := &fakeSource{}
 		kind, _, _ := strings.Cut(test.prefer, "&")

@@ -78,7 +78,7 @@ func TestInvalidTargets(t *testing.T) {
 
 func TestInvalidQueries(t *testing.T) {
 	for text, want := range map[string]string{
-		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, cds, failoverTimeout, fallbackOnReachabilityOnly, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
+		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, cds, failoverTimeout, fallbackOnReachabilityOnly, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, slowStart, subset, subsetSeed, warmStandby, zone`,
 		"eds://h:1/payments?":                             "has nothing after its question mark (in a name, ? is written %3F)",
 		"eds://h:1/payments?fallbackOnReachabilityOnly=a": `"a" given, want true or false`,
 		"eds://user:pw@h:1/payments?pickFirst=2":          `pickFirst: "2" given, want true or false`,

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
@@ -73,14 +72,6 @@ func TestReturningPriorityDoesNotDelayCalls(t *testing.T) {
 			t.Errorf("%d of 3000 calls waited", n)
 		}
 	}, 1, 1)
-}
-
-func (h *fleet) failConnections(endpoints ...string) {
-	for _, e := range endpoints {
-		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
-		h.cc.SubConn(e).Report(connectivity.TransientFailure, errors.New("connection refused"))
-	}
-	h.settle()
 }
 
 func (h *fleet) wantCallsTo(what, priority string) {

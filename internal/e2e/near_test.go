@@ -38,8 +38,8 @@ func zonesByEDS(t *testing.T, hints map[string]string) string {
 	return startManager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
 }
 
-// The client's zone comes from a bootstrap file or from the target. If its zone has too few
-// endpoints, calls also go to the next group. Hints select endpoints independently of their zones.
+// The client's zone comes from a bootstrap file or from the target. Hints select endpoints
+// independently of their zones.
 func TestNearFirstByEDS(t *testing.T) {
 	for _, test := range []struct {
 		name, query string
@@ -48,7 +48,6 @@ func TestNearFirstByEDS(t *testing.T) {
 	}{
 		{"the bootstrap's zone", "prefer=zone", nil, []string{"b"}},
 		{"the target's zone overrides the bootstrap's", "prefer=zone&zone=a", nil, []string{"a"}},
-		{"a zone that is too thin", "prefer=zone&zone=a&zoneMinEndpoints=2", nil, []string{"a", "b"}},
 		{"hints of the source", "prefer=hints", map[string]string{"a": "b", "b": "a"}, []string{"a"}},
 		{"hints for others", "prefer=hints", map[string]string{"a": "c", "b": "c"}, []string{"a", "b"}},
 	} {

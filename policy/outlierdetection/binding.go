@@ -210,7 +210,7 @@ func (p *policy) notifyEjection(s *subConn) {
 // connection returns the state of the endpoint's best connection. An endpoint with several
 // addresses is Broken only if all of its connections are, because the child may try the addresses
 // one after another. An endpoint without a connection counts as connecting: the child will connect
-// it, or its zone gets no calls yet.
+// it.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Broken + 1]int
 	for _, s := range p.subConnsOf(e) {

@@ -35,7 +35,7 @@ func (h *harness) fail(endpoint string) {
 }
 
 // When the child shuts down the subchannel of the only endpoint that is not ejected, the child still
-// sees the ejection: it may connect to this endpoint again, like the child of a zone without calls.
+// sees the ejection: it may connect to this endpoint again.
 func TestSubchannelShutdown(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(overflowConfig(), []string{"a", "b"})

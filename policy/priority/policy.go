@@ -133,7 +133,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 }
 
 func (p *policy) describe(name string) shell.PriorityChild {
-	child := shell.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(withoutReserve(p.groups[name]))}
+	child := shell.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.groups[name])}
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.stateTimes(name)
 	child.Standby = p.core.Standby(name)

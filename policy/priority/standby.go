@@ -41,27 +41,14 @@ func (p *policy) updateChild(name string) {
 
 // isLarge reports whether a child would make more connections than a standby may make.
 func (p *policy) isLarge(name string) bool {
-	if len(p.groups[name]) <= maxStandbyConnections {
-		return false
-	}
-	endpoints := withoutReserve(p.groups[name])
+	endpoints := p.groups[name]
 	return len(endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, endpoints, maxStandbyConnections+1) > maxStandbyConnections
 }
 
-// withoutReserve returns the endpoints without those of zones that have no share of the calls. A
-// standby need not connect to such endpoints.
-func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
-	if !slices.ContainsFunc(endpoints, stateattr.IsReserve) {
-		return endpoints
-	}
-	return slices.DeleteFunc(slices.Clone(endpoints), stateattr.IsReserve)
-}
-
-// choose returns the endpoints to which a large standby connects: at least one in each locality
-// that has a share of the calls. The choice depends only on the seed and the addresses, so that it
-// changes little when the list changes.
+// choose returns the endpoints to which a large standby connects: at least one in each locality.
+// The choice depends only on the seed and the addresses, so that it changes little when the list
+// changes.
 func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
-	endpoints = withoutReserve(endpoints)
 	numbers := make(map[int]uint64, len(endpoints))
 	for i, e := range endpoints {
 		for _, a := range hierarchy.Addresses(e) {
@@ -97,7 +84,7 @@ func (p *policy) limitStandby(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.standby.limited[name] = true
 		shell.Logger.Infof("priority: %s: %s is a standby of %d endpoints: %d of them are connected before they are needed",
-			p.Options.Target.String(), p.title(name), len(withoutReserve(p.groups[name])), len(p.standby.choose(p.groups[name])))
+			p.Options.Target.String(), p.title(name), len(p.groups[name]), len(p.standby.choose(p.groups[name])))
 	}
 }
 

@@ -12,12 +12,11 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // standby updates a policy with the children a and b. b is a standby with some endpoints in
-// locality x, one in y and one in z, and a reserve in w.
+// locality x, one in y and one in z.
 func standby(t *testing.T, many int) (*lbtest.StubBuilder, balancer.Balancer) {
 	t.Helper()
 	b, p, _ := stubs(&lbtest.ClientConn{}, nil)
@@ -30,7 +29,7 @@ func standby(t *testing.T, many int) (*lbtest.StubBuilder, balancer.Balancer) {
 	for i := range many {
 		state.Endpoints = append(state.Endpoints, endpoint(fmt.Sprintf("x%02d", i), "b", "x"))
 	}
-	state.Endpoints = append(state.Endpoints, endpoint("y", "b", "y"), endpoint("z", "b", "z"), stateattr.SetReserve(endpoint("w", "b", "w")))
+	state.Endpoints = append(state.Endpoints, endpoint("y", "b", "y"), endpoint("z", "b", "z"))
 	if err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: state}); err != nil {
 		t.Fatal(err)
 	}
@@ -40,22 +39,22 @@ func standby(t *testing.T, many int) (*lbtest.StubBuilder, balancer.Balancer) {
 	return b, p
 }
 
-// A standby with many endpoints gets 20 of them, at least one in each locality, and none that is
-// only a reserve. It gets all of them when it comes into use, and 20 again after childRetention.
+// A standby with many endpoints gets 20 of them, at least one in each locality. It gets all of them
+// when it comes into use, and 20 again after childRetention.
 func TestLargeStandbyConnectsToFewEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, p := standby(t, 28)
 		defer p.Close()
 		sample := b.Get("b").Addresses()
-		if len(sample) != 20 || !slices.IsSorted(sample) || !slices.Contains(sample, "y") || !slices.Contains(sample, "z") || slices.Contains(sample, "w") {
-			t.Errorf("the standby has %q, want 20 endpoints, y and z among them, but not w", sample)
+		if len(sample) != 20 || !slices.IsSorted(sample) || !slices.Contains(sample, "y") || !slices.Contains(sample, "z") {
+			t.Errorf("the standby has %q, want 20 endpoints, y and z among them", sample)
 		}
 		b.Get("b").Report(connectivity.Ready, nil)
 		synctest.Wait()
 		b.Get("a").Report(connectivity.TransientFailure, nil)
 		synctest.Wait()
-		if all := b.Get("b").Addresses(); len(all) != 31 {
-			t.Errorf("the child in use has %d endpoints, want all 31", len(all))
+		if all := b.Get("b").Addresses(); len(all) != 30 {
+			t.Errorf("the child in use has %d endpoints, want all 30", len(all))
 		}
 		b.Get("a").Report(connectivity.Ready, nil)
 		time.Sleep(15*time.Minute + time.Second)
@@ -70,8 +69,8 @@ func TestSmallStandbyConnectsToAllEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, p := standby(t, 18)
 		defer p.Close()
-		if all := b.Get("b").Addresses(); len(all) != 21 {
-			t.Errorf("the standby has %d endpoints, want 18 in x, y, z and the reserve", len(all))
+		if all := b.Get("b").Addresses(); len(all) != 20 {
+			t.Errorf("the standby has %d endpoints, want 18 in x, y and z", len(all))
 		}
 	})
 }

@@ -205,7 +205,6 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 		pickers[0] = &weighted.Counting{Picker: pickers[0]}
 	}
 	picker := weighted.New(pickers, weights, positions)
-	picker.SetFailedShare(p.core.FailedShare())
 	if p.watched {
 		p.scheduled.Use(picker, children)
 	}

@@ -75,22 +75,6 @@ func TestDebugPage(t *testing.T) {
 	})
 }
 
-// A target that gets no share of the calls has no weight on the debug page.
-func TestDebugPageShowsSharesOfZones(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.updateBalanced(t, "a=3 b=2 c=1")
-		h.report("a", connectivity.Ready)
-		h.reportFailedShare("a", 2./3)
-		h.report("b", connectivity.Ready)
-		h.report("a", connectivity.Ready)
-		defer h.policy.(shell.Watchable).Watch()()
-		want := fmt.Sprintf("a weight %d READY: 0; b weight 0 READY: 0", 1<<30)
-		if got := h.page(t); got != want {
-			t.Errorf("the page shows %s, want %s", got, want)
-		}
-	})
-}
-
 func TestTargetIsLocalityInMetrics(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")

@@ -19,12 +19,6 @@
 //	targets[name].childPolicy    list of policies  required  at least one                       A28
 //	removedChildRetention        duration          "0s"      at least "0s"                      ours
 //	startPoint                   string            "spec"    "spec", "random"                   ours
-//	balance                      object            none      an own zone and zones              ours
-//	balance.own                  string            none      "", one of balance.zones           ours
-//	balance.zones                map of objects    none      any                                ours
-//	balance.zones[name].callers  number            none      at least 0                         ours
-//	targets[name].zone           string            none      one of balance.zones               ours
-//	targets[name].capacity       number            none      at least 0                         ours
 //
 // Without targets, calls fail. removedChildRetention is how long a removed child is kept
 // without calls, in case a later update adds it again. startPoint sets the point at which a new
@@ -32,15 +26,6 @@
 // that the first calls of every client go to the child with the largest weight. With "random",
 // it starts at a random point, so that the first calls of a fleet of clients follow the
 // weights.
-//
-// balance replaces the weights: calls are divided by zones, as docs/near.md describes. own is
-// the client's zone, callers is the number of clients in a zone, and capacity is the weight of
-// the endpoints of a target that can take calls. The shares are computed from the capacity that
-// has not failed. They are computed again when a zone's share of all capacity changes by 1/64,
-// becomes 0, or is no longer 0. A target whose zone has no share is created only when it
-// receives a share. When it loses its share, it is kept for 15 minutes, and longer while some
-// of its endpoints have failed. Without a share, it receives calls only while no target with a
-// share is READY.
 //
 // Durations are strings such as "0.25s" or "15m". The first registered policy in childPolicy is
 // used. Unknown fields are ignored and logged once.

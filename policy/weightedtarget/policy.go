@@ -22,13 +22,11 @@ type policy struct {
 	*shell.Shell
 	core   core.Core
 	config *lbconfig.WeightedTarget
-	// state and groups are the last resolver state and its endpoints by child. They are set only if
-	// calls are balanced between zones, because rebalance may then create children between updates.
-	state       resolver.State
-	groups      map[string][]resolver.Endpoint
-	rebalancing bool
-	children    map[string]*child // including removed children that are retained
-	picker      *weighted.Picker  // nil if no child is READY
+	// state and groups are the resolver state of an update and its endpoints by child.
+	state    resolver.State
+	groups   map[string][]resolver.Endpoint
+	children map[string]*child // including removed children that are retained
+	picker   *weighted.Picker  // nil if no child is READY
 
 	watched   bool
 	scheduled weighted.Scheduled[string] // used only while a debug page watches the policy
@@ -53,11 +51,8 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.WeightedTarget] {
 func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 	p.config, p.state = config, state
 	p.groups = p.Split(state.Endpoints, func(name string) bool { _, ok := config.Targets[name]; return ok })
-	p.core.SetBalance(p.coreBalance())
 	p.apply(p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention)))
-	if !p.core.Balanced() {
-		p.state, p.groups = resolver.State{}, nil
-	}
+	p.state, p.groups = resolver.State{}, nil
 }
 
 func (p *policy) apply(actions []core.Action) {
@@ -92,12 +87,8 @@ func (p *policy) newChild(name string) *child {
 			p.core.Refuse(name)
 		} else if p.core.Report(name, states[state.ConnectivityState]) {
 			c.effective = state
-			if state.ConnectivityState == connectivity.Ready {
-				p.core.SetFailedShare(name, weighted.FailedShareOf(state.Picker))
-			}
 		}
-		if !p.Updating() { // otherwise, End rebalances once for the whole update
-			p.rebalance()
+		if !p.Updating() { // otherwise, End calls wake once for the whole update
 			p.wake()
 		}
 		if p.core.Stale() {
@@ -115,7 +106,6 @@ func (p *policy) wake() {
 
 // End publishes the state after each update, because weights may have changed.
 func (p *policy) End() {
-	p.rebalance()
 	p.wake()
 	p.Publish()
 }
@@ -155,7 +145,7 @@ func (p *policy) pickerOf(names []string) *weighted.Picker {
 			state = c.refusedState
 		}
 		pickers = append(pickers, state.Picker)
-		weights = append(weights, p.core.Weight(name, c.weight))
+		weights = append(weights, c.weight)
 		positions = append(positions, &c.position)
 	}
 	return weighted.New(pickers, weights, positions)
@@ -192,8 +182,8 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	for i := range s.Children {
 		name := s.Children[i].Name
 		target := shell.Target{CountsAs: p.core.CountsAs(name)}
-		if p.core.Has(name) && !p.core.IsReserve(name) {
-			target.Weight = p.core.Weight(name, p.children[name].weight)
+		if p.core.Has(name) {
+			target.Weight = p.children[name].weight
 		}
 		s.Children[i].Details = target
 	}

@@ -161,7 +161,6 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 		if content != nil {
 			if content.Resolved == nil {
 				s.translator.Near = c.nearConfig(s)
-				c.logZones(m.Name, s.naming, s.translator.Near.MissingZones(content.Answer))
 			}
 			c.logPreference(m.Name, s, content)
 		}
@@ -199,14 +198,6 @@ func (c *Channel) logPreference(name string, s *slot, content *topology.Checked)
 	}
 }
 
-func (c *Channel) logZones(name string, n *naming, zones []string) {
-	if text := strings.Join(zones, ", "); text != n.loggedZones {
-		if n.loggedZones = text; text != "" {
-			logger.Warning(c.line(name, "zoneCallers names zones that the source does not; they count as zones without endpoints: "+printable.Line(text, 200)))
-		}
-	}
-}
-
 // naming contains the names of a mechanism's child policies. A mechanism in a list takes over the
 // naming of the mechanism that had the same name in the previous list, so that the names of the
 // child policies do not change.
@@ -214,8 +205,7 @@ type naming struct {
 	prefix           string // prefix of the children's names, if the answer has priorities and localities
 	onlyChild        string // name of the only child, if the endpoints come from a gRPC resolver
 	translator       topology.Translator
-	loggedPreference bool   // a warning that the option prefer has no effect was logged
-	loggedZones      string // the last logged zones that have callers but no endpoints
+	loggedPreference bool // a warning that the option prefer has no effect was logged
 }
 
 func (j *Join) newNaming(s *slot) *naming {

@@ -152,30 +152,25 @@ func TestMechanismThatCannotBeStarted(t *testing.T) {
 	})
 }
 
-// The settings of the channel decide which endpoints are preferred. The log names the zones that
-// the source does not know.
+// The settings of the channel decide which endpoints are preferred.
 func TestPreferenceOfChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		coreAnswer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1", Locality: "r/a"}, flat.Endpoint{Address: "10.0.0.2:1", Locality: "r/b"})
 		for settings, want := range map[topology.Settings]string{
-			{}:                                       "[child0] ",
-			{Prefer: "zone", Zone: "a"}:              "[child0 child1] ",
-			{Prefer: "zone", Zone: "a", Region: "r"}: "[child0 child1] ",
-			{Prefer: "balance", Zone: "a", ZoneCallers: "a:1,b:1,q:1"}: "[child0 child1] zoneCallers names zones that the source does not; they count as zones without endpoints: q",
+			{}:                                       "[child0]",
+			{Prefer: "zone", Zone: "a"}:              "[child0 child1]",
+			{Prefer: "zone", Zone: "a", Region: "r"}: "[child0 child1]",
 		} {
 			s := &source{}
 			config := configOf(nil, "", s)
 			config.Settings = settings
-			logged.Take()
 			cc, c := start(t, config)
 			for range 2 {
 				_ = s.Update(coreAnswer)
 				cc.last()
 			}
-			_, warned, _ := strings.Cut(logged.Take(), "WARNING")
-			got := fmt.Sprint(slices.Sorted(maps.Keys(cc.info().Names)), " ")
-			if !strings.HasPrefix(want, got) || !strings.Contains(warned, strings.TrimPrefix(want, got)) || strings.Contains(warned, "zoneCallers") != strings.Contains(want, "zoneCallers") {
-				t.Errorf("%+v: %s, and a warning %q; want %s", settings, got, warned, want)
+			if got := fmt.Sprint(slices.Sorted(maps.Keys(cc.info().Names))); got != want {
+				t.Errorf("%+v: %s, want %s", settings, got, want)
 			}
 			c.Close()
 		}

@@ -35,7 +35,6 @@ type priorityChild struct {
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32
-	spread             *spread // nil if calls are not balanced between zones
 	outlierDetection   *OutlierDetection
 }
 
@@ -71,17 +70,9 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(p.localities))
 	for name, weight := range p.localities {
-		target := lbconfig.Target{Weight: weight, ChildPolicy: leaf}
-		if p.spread != nil {
-			zoneOf := p.spread.localityZones[name]
-			target.Zone, target.Capacity = zoneOf.zone, float64(zoneOf.capacity)
-		}
-		targets[name] = target
+		targets[name] = lbconfig.Target{Weight: weight, ChildPolicy: leaf}
 	}
 	localities := &lbconfig.WeightedTarget{Targets: targets, StartPoint: startPoint, RemovedChildRetention: retention}
-	if p.spread != nil {
-		localities.Balance = &lbconfig.Balance{Own: p.spread.clientZone, Zones: p.spread.zones}
-	}
 	return lbconfig.MarshalOnlyPolicy(dropName, &lbconfig.Drop{
 		DropCategories: p.drops,
 		ChildPolicy:    lbconfig.MarshalOnlyPolicy(weightedTargetName, localities),

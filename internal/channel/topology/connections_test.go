@@ -212,43 +212,6 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 	})
 }
 
-// When the shares of zones change, no endpoint may move to another child. A zone that gets a share
-// of the calls must be connected and stay connected. All other connections must stay open.
-func TestConnectionsOutliveBalance(t *testing.T) {
-	withChannel(t, func(c *channel) {
-		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}
-		const all = "+a1 +a2 +a3"
-		for _, step := range []struct {
-			what, a, want, picks string
-		}{
-			{"the own zone has enough capacity", "0 /a: a1 a2 a3", all, "a1 a2 a3"},
-			{"the own zone loses capacity", "0 /a: a1 a2! a3!", "+b1 +b2 -a2 -a3", "a1 b1 b2"},
-			{"the own zone recovers", "0 /a: a1 a2 a3", "+a2 +a3", "a1 a2 a3"},
-			{"the own zone loses capacity again", "0 /a: a1 a2! a3!", "-a2 -a3", "a1 b1 b2"},
-			{"the own zone loses all capacity", "0 /a: a1! a2! a3!", "-a1", "b1 b2"},
-		} {
-			before := c.cc.LiveSubConns()
-			c.update(answerOf(t, step.a, "0 /b: b1 b2", "0 /c: c1"))
-			if got := changes(before, c.cc.LiveSubConns()); got != step.want {
-				t.Errorf("%s: connections: %q, want %q", step.what, got, step.want)
-			}
-			if got := c.picked(240); got != step.picks {
-				t.Errorf("%s: picks: %s, want %s", step.what, got, step.picks)
-			}
-		}
-		tree, err := c.translator.Translate(answerOf(t, "0 /a: a1 a2 a3", "0 /b: b1 b2", "0 /c: c1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := topology.Join(topology.Settings{}, tree).Size(), "6 endpoints in 2 priorities"; got != want {
-			t.Errorf("Size() = %q, want %q: an endpoint and its reserve count once", got, want)
-		}
-		if got, want := topology.Join(topology.Settings{Subset: 1}, tree).Size(), "3 of 6 endpoints in 2 priorities"; got != want {
-			t.Errorf("Size() = %q, want %q", got, want)
-		}
-	})
-}
-
 // When a near group is added above another group, the latter must keep its name and its
 // connections. An endpoint that moves to another group gets a new connection.
 func TestConnectionsOutliveNearGroups(t *testing.T) {

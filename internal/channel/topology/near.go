@@ -13,14 +13,9 @@ import (
 // Near configures which endpoints of a priority are preferred because of their location. The zero
 // value has no preference.
 type Near struct {
-	// Prefer is the option of the same name: "zone", "node", "hints", "balance" or "".
+	// Prefer is the option of the same name: "zone", "node", "hints" or "".
 	Prefer string
 	Place  location.Location
-	// MinEndpoints is the minimum number of usable endpoints in a near group. 0 means 1.
-	MinEndpoints int
-	// Callers is the number of clients in each zone, for "balance". nil means that all zones with
-	// endpoints have the same number of clients.
-	Callers map[string]float64
 }
 
 // Near returns the preference in the settings. It must be called for each answer, because the
@@ -29,11 +24,7 @@ func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
-	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Location(), MinEndpoints: s.ZoneMinEndpoints}
-	if s.ZoneCallers != "" {
-		n.Callers, _ = location.Callers(s.ZoneCallers) // package options has already checked the setting
-	}
-	return n
+	return Near{Prefer: s.Prefer, Place: options.Settings(s).Location()}
 }
 
 // MissingFields returns the names of the fields that the preference needs, as in "zone or region",
@@ -58,7 +49,7 @@ func (n Near) MissingFields(a *Answer) string {
 	}{
 		{"node", n.Prefer == "node" && n.Place.Node != "", node},
 		{"zone", n.Prefer != "hints" && n.Place.Zone != "", zone},
-		{"region", n.Prefer != "hints" && n.Prefer != "balance" && n.Place.Region != "", region},
+		{"region", n.Prefer != "hints" && n.Place.Region != "", region},
 		{"hints", n.Prefer == "hints", hints},
 	} {
 		switch {
@@ -87,9 +78,8 @@ var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRe
 // group is a near group: the endpoints of a priority at the same distance from the client.
 type group struct {
 	Priority
-	sourcePriority int     // index of the priority that was split
-	name           string  // the name for users, such as "same zone", or "" if the priority was not split
-	spread         *spread // nil if calls are not balanced between zones
+	sourcePriority int    // index of the priority that was split
+	name           string // the name for users, such as "same zone", or "" if the priority was not split
 }
 
 // split divides each priority of an answer into near groups. It returns an answer whose priorities
@@ -97,8 +87,8 @@ type group struct {
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// split omits empty groups. If too few endpoints of a group can receive calls, it merges the group
-// with the next group.
+// split omits empty groups. If no endpoint of a group can receive calls, it merges the group with
+// the next group.
 func (n Near) split(a *Answer) (*Answer, []group) {
 	var groups []group
 	for i := range a.Priorities {
@@ -107,7 +97,7 @@ func (n Near) split(a *Answer) (*Answer, []group) {
 			groups = append(groups, g)
 		}
 	}
-	if n.Prefer != "balance" && len(groups) == len(a.Priorities) {
+	if len(groups) == len(a.Priorities) {
 		return a, groups
 	}
 	split := *a
@@ -119,14 +109,11 @@ func (n Near) split(a *Answer) (*Answer, []group) {
 }
 
 func (n Near) groups(p *Priority) []group {
-	switch n.Prefer {
-	case "":
+	if n.Prefer == "" {
 		return []group{{Priority: *p}}
-	case "balance":
-		return n.balancedGroups(p)
 	}
 	near := n.measure(p)
-	groupOf := n.merge(p, near)
+	groupOf := merge(p, near)
 	var groups []group
 	for _, farthest := range slices.Compact(slices.Clone(groupOf[:])) {
 		g := group{name: n.nameOf(farthest)}
@@ -247,26 +234,22 @@ func family(e *Endpoint) string {
 }
 
 // merge returns the group of each nearness. A group is identified by the nearness of its farthest
-// endpoints. Too few usable endpoints at one nearness are merged with those at the next.
-func (n Near) merge(p *Priority, near [][]nearness) (groupOf [elsewhere + 1]nearness) {
-	var count [elsewhere + 1]int
+// endpoints. If no endpoint at one nearness is usable, they are merged with those at the next.
+func merge(p *Priority, near [][]nearness) (groupOf [elsewhere + 1]nearness) {
+	var usable [elsewhere + 1]bool
 	for j := range p.Localities {
 		for k := range p.Localities[j].Endpoints {
-			if isUsable(p.Localities[j].Endpoints[k].Health) {
-				count[near[j][k]]++
-			}
+			usable[near[j][k]] = usable[near[j][k]] || isUsable(p.Localities[j].Endpoints[k].Health)
 		}
 	}
-	first, found := sameNode, 0
+	first := sameNode
 	for at := sameNode; at <= elsewhere; at++ {
-		found += count[at]
-		if found < max(n.MinEndpoints, 1) && at < elsewhere {
+		if !usable[at] && at < elsewhere {
 			continue
 		}
 		for ; first <= at; first++ {
 			groupOf[first] = at
 		}
-		found = 0
 	}
 	return groupOf
 }

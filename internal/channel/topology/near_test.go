@@ -87,8 +87,6 @@ func TestNearGroups(t *testing.T) {
 		"each priority":                          {Near{Prefer: "zone", Place: home}, []string{"r/a:=1; r/b:=2", "r/b:=3; r/a:=4", "s/c:=5"}, []string{"0 same zone: r/a 1;", "0 same region: r/b 2;", "1 same zone: r/a 4;", "1 same region: r/b 3;", "2 : s/c 5;"}},
 		"a zone of the name in another region":   {Near{Prefer: "zone", Place: home}, []string{"s/a:=1; r/b:=2"}, []string{"0 same region: r/b 2;", "0 elsewhere: s/a 1;"}},
 		"a zone without a region":                {Near{Prefer: "zone", Place: home}, []string{"/a:=1; /b:=2"}, []string{"0 same zone: /a 1;", "0 elsewhere: /b 2;"}},
-		"a zone with too few is merged":          {Near{Prefer: "zone", Place: home, MinEndpoints: 4}, []string{three}, []string{"0 same region: r/a 1 2 3; r/b 4 5;", "0 elsewhere: s/c 6;"}},
-		"all have too few":                       {Near{Prefer: "zone", Place: home, MinEndpoints: 40}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
 		"a zone of which none can take calls":    {Near{Prefer: "zone", Place: home}, []string{"r/a:=1!; r/b:=2; s/c:=3"}, []string{"0 same region: r/a 1; r/b 2;", "0 elsewhere: s/c 3;"}},
 		"a zone without endpoints":               {Near{Prefer: "zone", Place: home}, []string{"r/a:=; r/b:=2; s/c:=3"}, []string{"0 same region: r/a; r/b 2;", "0 elsewhere: s/c 3;"}},
 		"no endpoints":                           {Near{Prefer: "zone", Place: home}, []string{"r/a:=; s/c:="}, []string{"0 : r/a; s/c;"}},

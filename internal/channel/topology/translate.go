@@ -2,13 +2,11 @@ package topology
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 const million = lbconfig.Million
@@ -72,19 +70,11 @@ func (t *Translator) Tree(c *Checked) Tree {
 			ignoreReresolution: true, // the source sends new addresses without a request
 			drops:              drops,
 			localities:         make(map[string]uint32, len(p.Localities)),
-			spread:             groups[i].spread,
 		}
 		before := len(tree.Endpoints)
 		t.appendLocalities(&tree, c, i, &child, last)
 		if len(tree.Endpoints) == before {
 			child.unusableReason = cmp.Or(a.Why, unusableReason(p))
-		}
-		if child.spread != nil && child.spread.hasReserves {
-			before = len(tree.Endpoints)
-			t.appendLocalities(&tree, c, i+1, &child, last)
-			for j := before; j < len(tree.Endpoints); j++ {
-				tree.Endpoints[j], tree.hasReserves = stateattr.SetReserve(tree.Endpoints[j]), true
-			}
 		}
 		tree.priorities = append(tree.priorities, child)
 	}
@@ -109,18 +99,13 @@ func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *prio
 // another group when groups are merged.
 func (t *Translator) assignNames(a *Answer, groups []group) (names []string) {
 	hasNearGroups := len(groups) > 0 && t.Near.Prefer != ""
-	allLocalities := make([]Priority, len(a.Priorities))
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
-		if s := groups[i].spread; s != nil && s.hasReserves {
-			p.Localities = slices.Concat(p.Localities, a.Priorities[i+1].Localities)
-		}
-		allLocalities[i] = p
 		for j := range p.Localities {
 			members[i] = append(members[i], member{a.Service, NameOf(&p.Localities[j])})
 		}
 	}
-	children, state := t.names.assign(members, hasNearGroups, func(i int) map[string]bool { return addressesOf(&allLocalities[i]) })
+	children, state := t.names.assign(members, hasNearGroups, func(i int) map[string]bool { return addressesOf(&a.Priorities[i]) })
 	t.names = state
 	prefix := ""
 	if t.Name != "" {

@@ -25,7 +25,6 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -39,8 +38,7 @@ type Tree struct {
 
 	priorities  []priorityChild
 	settings    Settings
-	total, size int  // number of endpoints before and after the choice of a subset, without reserves
-	hasReserves bool // some endpoints also occur in a higher priority, as reserves
+	total, size int // number of endpoints before and after the choice of a subset
 }
 
 // Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
@@ -113,23 +111,10 @@ func Join(settings Settings, trees ...Tree) Tree {
 	for _, tree := range trees {
 		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
 		joined.priorities = append(joined.priorities, tree.priorities...)
-		joined.hasReserves = joined.hasReserves || tree.hasReserves
 	}
 	joined.settings = settings
-	joined.total = joined.count()
+	joined.total = len(joined.Endpoints)
 	joined.Endpoints = settings.subset(joined.Endpoints)
-	joined.size = joined.count()
+	joined.size = len(joined.Endpoints)
 	return joined
-}
-
-func (t *Tree) count() int {
-	n := len(t.Endpoints)
-	if t.hasReserves {
-		for _, e := range t.Endpoints {
-			if stateattr.IsReserve(e) {
-				n--
-			}
-		}
-	}
-	return n
 }

@@ -27,10 +27,9 @@ func parseAs[T any](policy string) func(raw []byte) (any, error) {
 const (
 	stub        = `[{"not_there": {}}, {"lbconfig_stub": {"id": "a"}}]`
 	fullChild   = `{"config": ` + stub + `, "ignoreReresolutionRequests": true}`
-	fullTarget  = `{"weight": 7, "childPolicy": ` + stub + `, "zone": "z", "capacity": 1.5}`
+	fullTarget  = `{"weight": 7, "childPolicy": ` + stub + `}`
 	fullDrop    = `{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "childPolicy": ` + stub + `}`
-	fullTargets = `{"targets": {"a": ` + fullTarget + `}, "removedChildRetention": "60s", "startPoint": "random",
-		"balance": {"own": "z", "zones": {"z": {"callers": 2.5}}}}`
+	fullTargets = `{"targets": {"a": ` + fullTarget + `}, "removedChildRetention": "60s", "startPoint": "random"}`
 	fullRobin   = `{"startPoint": "random", "slowStart": {"window": "30s", "aggression": 1.5, "minWeightPercent": 0}}`
 	fullFirst   = `{"shuffleAddressList": true}`
 	fullOutlier = `{"interval": "1s", "baseEjectionTime": "2s", "maxEjectionTime": "3s", "maxEjectionPercent": 4,

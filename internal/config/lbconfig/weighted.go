@@ -2,9 +2,7 @@ package lbconfig
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 
 	"google.golang.org/grpc/serviceconfig"
 )
@@ -32,26 +30,12 @@ type WeightedTarget struct {
 	Targets               map[string]Target `json:"targets"`
 	RemovedChildRetention Duration          `json:"removedChildRetention"`
 	StartPoint            StartPoint        `json:"startPoint"`
-	Balance               *Balance          `json:"balance,omitempty"` // nil means the behavior of gRFC A28
 }
 
 // Target is one child of understudy_weighted_target.
 type Target struct {
-	Weight      uint32  `json:"weight"`
-	ChildPolicy Policy  `json:"childPolicy"`
-	Zone        string  `json:"zone,omitempty"`     // for Balance: the target's zone, a key of Balance.Zones
-	Capacity    float64 `json:"capacity,omitempty"` // for Balance: the total weight of the target's endpoints that can receive calls
-}
-
-// Balance distributes calls between zones according to the capacity that has not failed.
-type Balance struct {
-	Own   string                 `json:"own,omitempty"` // the client's zone, or "" if it is not in Zones
-	Zones map[string]BalanceZone `json:"zones"`
-}
-
-// BalanceZone is a zone with targets or callers.
-type BalanceZone struct {
-	Callers float64 `json:"callers,omitempty"` // number of clients in the zone, or the number of their calls
+	Weight      uint32 `json:"weight"`
+	ChildPolicy Policy `json:"childPolicy"`
 }
 
 func (w *WeightedTarget) setDefaults() { *w = WeightedTarget{StartPoint: StartSpec} }
@@ -64,43 +48,12 @@ func (w *WeightedTarget) check(string) error {
 	if sum > math.MaxUint32 {
 		return fmt.Errorf("targets: the weights sum to %d, want at most %d", sum, uint32(math.MaxUint32))
 	}
-	return w.Balance.checkTargets(w.Targets)
-}
-
-func (b *Balance) checkTargets(targets map[string]Target) error {
-	if b == nil {
-		return nil
-	}
-	if _, ok := b.Zones[b.Own]; b.Own != "" && !ok {
-		return fmt.Errorf("balance.own: %q given, which is not in balance.zones", b.Own)
-	}
-	for _, name := range slices.Sorted(maps.Keys(targets)) {
-		if zone := targets[name].Zone; zone == "" {
-			return fmt.Errorf("targets[%q].zone: none given, want one of balance.zones", name)
-		} else if _, ok := b.Zones[zone]; !ok {
-			return fmt.Errorf("targets[%q].zone: %q given, which is not in balance.zones", name, zone)
-		}
-	}
 	return nil
-}
-
-func (z *BalanceZone) check(path string) error {
-	return checkNonNegative(join(path, "callers"), z.Callers)
-}
-
-func checkNonNegative(path string, number float64) error {
-	if number >= 0 && !math.IsInf(number, 0) {
-		return nil
-	}
-	return withPath(path, fmt.Errorf("%v given, want a number of at least 0", number))
 }
 
 func (t *Target) check(path string) error {
 	if t.Weight == 0 {
 		return withPath(join(path, "weight"), fmt.Errorf("0 or none given, want 1 to %d", uint32(math.MaxUint32)))
-	}
-	if err := checkNonNegative(join(path, "capacity"), t.Capacity); err != nil {
-		return err
 	}
 	return t.ChildPolicy.required(join(path, "childPolicy"))
 }

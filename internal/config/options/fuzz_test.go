@@ -18,7 +18,7 @@ func FuzzSettings(f *testing.F) {
 		}
 	}
 	f.Add("overflow=true&ramp=10s&outlierDetection=true&pickFirst=true")
-	f.Add("pickFirst=true&outlierDetection=1&slowStart=3s&subset=4&zoneCallers=" + strings.Repeat("z:1,", 50))
+	f.Add("pickFirst=true&outlierDetection=1&slowStart=3s&subset=4&zone=" + strings.Repeat("z", 50))
 	f.Fuzz(func(t *testing.T, query string) {
 		given, err := url.ParseQuery(query)
 		if err != nil {

@@ -12,10 +12,9 @@ import (
 
 func TestParseSettings(t *testing.T) {
 	for query, want := range map[string]options.Settings{
-		"": {},
-		"prefer=node&zone=a&node=n&zoneMinEndpoints=2": {Prefer: "node", Zone: "a", Node: "n", ZoneMinEndpoints: 2},
-		"prefer=balance&zone=a&zoneCallers=a:2,b:1":    {Prefer: "balance", Zone: "a", ZoneCallers: "a:2,b:1"},
-		"overflow=true&ramp=5s&outlierDetection=true":  {Overflow: true, Ramp: 5 * time.Second, OutlierDetection: true},
+		"":                          {},
+		"prefer=node&zone=a&node=n": {Prefer: "node", Zone: "a", Node: "n"},
+		"overflow=true&ramp=5s&outlierDetection=true": {Overflow: true, Ramp: 5 * time.Second, OutlierDetection: true},
 	} {
 		given, err := url.ParseQuery(query)
 		if err != nil {
@@ -30,10 +29,9 @@ func TestParseSettings(t *testing.T) {
 		"ramp=":                          "parameter ramp has no value, or several; want exactly one",
 		"slowStart=soon":                 `slowStart: "soon" given, want a duration such as 10s`,
 		"authority=a":                    `unknown parameter "authority", want one of failoverTimeout, `,
-		"prefer=near":                    `prefer: "near" given, want one of zone, node, hints, balance, none`,
-		"zoneCallers=a":                  `zoneCallers: "a" given, want zones with their numbers of callers, such as a:2,b:1`,
+		"prefer=near":                    `prefer: "near" given, want one of zone, node, hints, none`,
 		"zone=a%0a":                      `zone: "a\n" given, want a name of at most 256 bytes, without`,
-		"zoneMinEndpoints=0":             "zoneMinEndpoints: 0 given, want 1 and more",
+		"subset=0":                       "subset: 0 given, want 1 and more",
 		"x=1":                            `unknown parameter "x", want one of failoverTimeout, `,
 		"pickFirst=1&outlierDetection=1": "outlierDetection: given together with pickFirst, want one of them",
 	} {

@@ -39,12 +39,6 @@ type Settings struct {
 	// Prefer selects which endpoints count as near. "none" means no preference, and "" the
 	// preference of the discovery mechanism.
 	Prefer string
-	// ZoneMinEndpoints is the minimum number of endpoints in a near group. A smaller group is
-	// merged with the next one. 0 means 1.
-	ZoneMinEndpoints int
-	// ZoneCallers is the number of clients in each zone, for Prefer "balance". "" means the same
-	// number in all zones.
-	ZoneCallers string
 
 	// Subset is the maximum number of endpoints of a locality to use. 0 means all (gRFC A68).
 	Subset int
@@ -72,10 +66,9 @@ const (
 	Duration
 	Count
 	Bool
-	Toggle  // true, false, or unset, which means the clusters' configuration; uses two fields of Settings
-	Name    // string, checked by location.Problem
-	Choice  // string, one of Choices
-	Callers // string, parsed by location.Callers
+	Toggle // true, false, or unset, which means the clusters' configuration; uses two fields of Settings
+	Name   // string, checked by location.Problem
+	Choice // string, one of Choices
 )
 
 var kindText = map[Kind]string{
@@ -156,8 +149,8 @@ var table = []Option{
 		Default: "the setting of each [cluster](xds.md#outlier-detection), otherwise `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
 	},
 	{
-		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "balance", "none"},
-		Default: "`none`; for `kubernetes:` targets `hints`", Range: "`zone`, `node`, `hints`, `balance`, `none`", Source: "ours; `balance` is Envoy's zone-aware formula",
+		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "none"},
+		Default: "`none`; for `kubernetes:` targets `hints`", Range: "`zone`, `node`, `hints`, `none`", Source: "ours",
 	},
 	{
 		Name: "zone", Field: "Zone", Kind: Name,
@@ -170,14 +163,6 @@ var table = []Option{
 	{
 		Name: "node", Field: "Node", Kind: Name,
 		Default: "`UNDERSTUDY_NODE`", Range: "a name", Source: "ours",
-	},
-	{
-		Name: "zoneMinEndpoints", Field: "ZoneMinEndpoints", Kind: Count, Min: 1,
-		Default: "`1`", Range: "1 or more", Source: "ours",
-	},
-	{
-		Name: "zoneCallers", Field: "ZoneCallers", Kind: Callers,
-		Default: "the same number in each zone that has endpoints", Range: "numbers for zones, such as `a:2,b:1`", Source: "ours",
 	},
 	{
 		Name: "subset", Field: "Subset", Kind: Count, Min: 1,

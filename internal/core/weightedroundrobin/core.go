@@ -42,7 +42,6 @@ type Child[T any] struct {
 
 	weight, previousWeight uint32 // the weights in the current and in the previous update; at least 1
 	state                  State
-	failed                 bool // the child has failed, and has not become READY since
 	readySince             time.Time
 	lastUpdate             uint64 // the number of the last update that contains the child
 }
@@ -188,15 +187,12 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if before != Ready {
 			child.readySince = now
 		}
-		child.failed = false
 	case TransientFailure:
 		if c.errorChild == nil || c.errorChild.state != TransientFailure {
 			c.errorChild = child
 		}
-		// The result of FailedShare changes when a child fails for the first time. A later failure is
-		// published only if all children have failed, because the error of calls may then change.
-		c.outdated = c.outdated || c.published == TransientFailure || !child.failed
-		child.failed = true
+		// If all children have failed, the error of calls may change.
+		c.outdated = c.outdated || c.published == TransientFailure
 	}
 	return state == Idle
 }
@@ -210,17 +206,6 @@ func (c *Core[T]) State() State {
 		}
 	}
 	return TransientFailure
-}
-
-// FailedShare returns the share of the weight of endpoints that have failed and not been READY since.
-func (c *Core[T]) FailedShare() float64 {
-	var failed uint64
-	for _, child := range c.order {
-		if child.state != Ready && child.failed {
-			failed += uint64(child.weight)
-		}
-	}
-	return float64(failed) / float64(c.sum)
 }
 
 // Failed returns the child whose error the calls get if all children have failed, or nil if there

@@ -1,7 +1,6 @@
 package weightedroundrobin
 
 import (
-	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -85,21 +84,5 @@ func TestFurtherFailureIsPublished(t *testing.T) {
 	core.Reported(children[1], TransientFailure, time.Time{})
 	if _, due := core.Due(); !due {
 		t.Error("a READY endpoint is no longer due to be published after a failure of another")
-	}
-}
-
-// The share of failed endpoints that FailedShare returns must be correct even if the weights have been
-// scaled down.
-func TestFailedShare(t *testing.T) {
-	for _, weight := range []uint32{1, 5, math.MaxUint32} {
-		core := New[int]()
-		children := update(core, weight, weight, weight, weight)
-		core.Reported(children[0], Ready, time.Time{})
-		for i, want := range []float64{0.25, 0.5, 0.75} {
-			core.Reported(children[i+1], TransientFailure, time.Time{})
-			if failed := core.FailedShare(); math.Abs(failed-want) > 1e-9 {
-				t.Errorf("weight %d, %d of 4 have failed: the share is %v, want %v", weight, i+1, failed, want)
-			}
-		}
 	}
 }

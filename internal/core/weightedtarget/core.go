@@ -52,7 +52,6 @@ type Core struct {
 	children    map[string]*child
 	published   State
 	mustPublish bool
-	balanced    balanced
 }
 
 type child struct {
@@ -60,13 +59,7 @@ type child struct {
 	refused      bool  // the child has refused its last update and has not reported since
 	retained     bool  // the child is no longer configured, and its retention time is not over
 	wakeReturned bool  // Wake has returned the child since its last report
-	reserve      bool  // the child has no share of the calls (see SetBalance)
-	failedShare  float64
 }
-
-// isInactive reports whether the child receives no calls while other children are READY, because it
-// is retained or a reserve.
-func (ch *child) isInactive() bool { return ch.retained || ch.reserve }
 
 func (ch *child) effectiveState() State {
 	if ch.refused {
@@ -93,7 +86,7 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 			delete(c.children, name)
 			actions = append(actions, Action{Kind: Destroy, Child: name})
 		case !child.retained:
-			child.retained, child.reserve = true, false
+			child.retained = true
 			actions = append(actions, Action{Kind: Retain, Child: name, After: retention})
 		}
 	}
@@ -105,8 +98,6 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 
 func (c *Core) configure(name string) (actions []Action) {
 	switch ch := c.children[name]; {
-	case ch == nil && c.isReserve(name):
-		return nil
 	case ch == nil:
 		// A new child is CONNECTING. If all other children have failed, calls wait for it.
 		c.children[name] = &child{state: Connecting}
@@ -115,18 +106,13 @@ func (c *Core) configure(name string) (actions []Action) {
 		ch.retained = false
 		actions = append(actions, Action{Kind: Return, Child: name})
 	}
-	actions = append(actions, Action{Kind: Update, Child: name})
-	return append(actions, c.setReserve(name)...)
+	return append(actions, Action{Kind: Update, Child: name})
 }
 
 // RetentionEnded is called when the retention time of a child is over.
 func (c *Core) RetentionEnded(name string) []Action {
-	child, ok := c.children[name]
-	switch {
-	case !ok || !child.isInactive():
+	if child, ok := c.children[name]; !ok || !child.retained {
 		return nil
-	case child.reserve:
-		return c.reserveRetentionEnded(name)
 	}
 	delete(c.children, name)
 	return []Action{{Kind: Destroy, Child: name}}
@@ -166,10 +152,7 @@ func (c *Core) Refuse(name string) {
 
 func (c *Core) stateChanged(child *child, before State) {
 	after := child.effectiveState()
-	// A child that fails or recovers changes the share of READY endpoints, which is published with the
-	// state.
-	failure := before != after && (before == TransientFailure || after == TransientFailure)
-	if !child.retained && (before == c.published || after == c.published || failure || c.State() != c.published) {
+	if !child.retained && (before == c.published || after == c.published || c.State() != c.published) {
 		c.mustPublish = true
 	}
 }
@@ -184,32 +167,24 @@ func (c *Core) Publish() State {
 }
 
 // State returns the state of the policy: the first of READY, CONNECTING, IDLE and TRANSIENT_FAILURE
-// that any child is in. Retained children do not count, and reserves count only if they are READY.
+// that any child is in. Retained children do not count.
 func (c *Core) State() State {
 	aggregate := TransientFailure
 	for _, child := range c.children {
-		if !child.isInactive() || child.reserve && child.effectiveState() == Ready {
+		if !child.retained {
 			aggregate = min(aggregate, child.effectiveState())
 		}
 	}
 	return aggregate
 }
 
-// In returns the names of the configured children that are in the given state, sorted. Reserves are
-// omitted, but if no other child is READY, In(Ready) returns the READY reserves.
+// In returns the names of the configured children that are in the given state, sorted.
 func (c *Core) In(state State) []string {
-	var names, reserves []string
+	var names []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
-		switch child := c.children[name]; {
-		case child.effectiveState() != state || child.retained:
-		case child.reserve:
-			reserves = append(reserves, name)
-		default:
+		if child := c.children[name]; child.effectiveState() == state && !child.retained {
 			names = append(names, name)
 		}
-	}
-	if state == Ready && len(names) == 0 {
-		return reserves
 	}
 	return names
 }

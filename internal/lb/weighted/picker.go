@@ -19,23 +19,6 @@ type Picker struct {
 	positions   []*Position
 	picksBefore uint64 // if there is a single child: the result of PicksOf for it when this picker was created
 	hasPicked   atomic.Bool
-	failedShare float64
-}
-
-// FailedShare returns the share of the weight that has failed, and of which the total includes
-// children that are connecting.
-func (p *Picker) FailedShare() float64 { return p.failedShare }
-
-// SetFailedShare sets the result of FailedShare, which is 0 by default. It must be called before
-// the first pick.
-func (p *Picker) SetFailedShare(share float64) { p.failedShare = share }
-
-// FailedShareOf returns the FailedShare of a picker, or 0 if it has none.
-func FailedShareOf(picker balancer.Picker) float64 {
-	if p, ok := picker.(interface{ FailedShare() float64 }); ok {
-		return p.FailedShare()
-	}
-	return 0
 }
 
 // New returns a picker of children, of which there must be at least one. positions contains

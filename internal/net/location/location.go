@@ -33,8 +33,6 @@ func (p Location) Serves(prefer string) bool {
 		return true
 	case "zone":
 		return p.Zone != "" || p.Region != ""
-	case "balance":
-		return p.Zone != ""
 	case "hints":
 		return p.Zone != "" || p.Node != ""
 	default:

@@ -3,7 +3,7 @@ package sim
 import "slices"
 
 // newTruth returns random endpoints with different addresses, in two or three priorities of one or
-// two localities each. With prefer=balance, the first priority has up to three localities.
+// two localities each.
 func (w *World) newTruth() EndpointSet {
 	pool := slices.Clone(w.addresses)
 	w.rand.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
@@ -16,9 +16,6 @@ func (w *World) newTruth() EndpointSet {
 	truth := make(EndpointSet, 2+w.rand.IntN(2))
 	for i := range truth {
 		zones := 1 + w.rand.IntN(2)
-		if w.settings.near.prefer == "balance" && i == 0 {
-			zones = 3
-		}
 		for n := range zones {
 			l := Locality{Zone: string(rune('a' + w.rand.IntN(6))), Weight: uint32(1 + w.rand.IntN(4))}
 			if w.settings.near.prefer != "" && n == 0 && w.rand.IntN(2) == 0 {

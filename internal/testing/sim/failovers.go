@@ -71,7 +71,7 @@ func (w *World) checkFailoverLine(c *channel, m []string, to string) string {
 var duplicateSuffix = regexp.MustCompile(`'\d+$`)
 
 // groupSuffix matches the description of a near group at the end of a title.
-var groupSuffix = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted|balanced|other zones)\)$`)
+var groupSuffix = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted)\)$`)
 
 func (w *World) currentChannelAndTime() (*channel, time.Time) {
 	w.mu.Lock()
@@ -129,12 +129,10 @@ func (c *channel) hasTitle(child, title string, t tree) bool {
 	if strings.HasPrefix(title, "priority ") {
 		return true // the title of a mechanism without localities
 	}
-	omitsLocalities := strings.HasSuffix(title, " (balanced)") // the title omits localities that get no calls
 	title = groupSuffix.ReplaceAllString(title, "")
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
-	missing := func(name string) bool { _, has := t.weights[child][name]; return !has }
-	return omitsLocalities && !slices.ContainsFunc(localities, missing) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
+	return slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
 func checkDuration(text string, opened time.Time) string {

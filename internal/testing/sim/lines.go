@@ -50,7 +50,6 @@ var lines = []line{
 	{regexp.MustCompile(`^eds: second stream to dns:///10\.9\.0\.\d:18000: (.*); the first one stays in use$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.\d:18000: (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
-	{regexp.MustCompile(`: zoneCallers names zones that the source does not; they count as zones without endpoints: .*$`), (*World).zoneCallersLine},
 	{regexp.MustCompile(`: prefer=(\w+) has no effect(?:: the source gives no (.*) for any endpoint| on endpoints without localities, such as those of DNS)$`), (*World).preferLine},
 	{regexp.MustCompile(`: outlier_detection of the cluster has no effect with pickFirst$`), (*World).pickFirstLine},
 	{regexp.MustCompile(`^(eds: cluster "sim\d"|file: /\S+): .*has no effect.*$`), (*World).uselessFieldLine},

@@ -49,7 +49,7 @@ const (
 // holds the lock.
 func (w *World) newLoad() *load {
 	truth := w.knownTruth
-	if w.settings.near.prefer == "balance" || len(truth.serving()) == 0 || slices.ContainsFunc(truth.serving(), func(address string) bool { return address == deadAddress || w.inSeveralPriorities(address) }) {
+	if len(truth.serving()) == 0 || slices.ContainsFunc(truth.serving(), func(address string) bool { return address == deadAddress || w.inSeveralPriorities(address) }) {
 		return nil
 	}
 	for _, tier := range truth {

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -13,11 +11,8 @@ import (
 // nearby has the options of the channel that prefer near endpoints, and the location of its client.
 // Its methods implement docs/near.md independently of the library.
 type nearby struct {
-	prefer             string // "zone", "node", "hints", "balance", or "" for none
+	prefer             string // "zone", "node", "hints", or "" for none
 	zone, region, node string
-	zoneMinEndpoints   int            // 0 if the option is not set
-	zoneCallers        map[string]int // nil if the option is not set
-	countEmptyZones    bool           // callers are also counted for zones without endpoints
 }
 
 func newNearby(r *rand.Rand) nearby {
@@ -25,10 +20,9 @@ func newNearby(r *rand.Rand) nearby {
 		return nearby{}
 	}
 	n := nearby{
-		prefer:           []string{"zone", "node", "hints", "balance"}[r.IntN(4)],
-		zone:             string(rune('a' + r.IntN(6))),
-		node:             nodeOf(strconv.Itoa(r.IntN(3))),
-		zoneMinEndpoints: []int{0, 0, 1, 2, 3}[r.IntN(5)],
+		prefer: []string{"zone", "node", "hints"}[r.IntN(3)],
+		zone:   string(rune('a' + r.IntN(6))),
+		node:   nodeOf(strconv.Itoa(r.IntN(3))),
 	}
 	switch r.IntN(6) {
 	case 0:
@@ -48,16 +42,6 @@ func (n nearby) addParams(params url.Values) {
 		if value != "" {
 			params.Set(name, value)
 		}
-	}
-	if n.zoneCallers != nil {
-		var list []string
-		for _, zone := range slices.Sorted(maps.Keys(n.zoneCallers)) {
-			list = append(list, fmt.Sprint(zone, ":", n.zoneCallers[zone]))
-		}
-		params.Set("zoneCallers", strings.Join(list, ","))
-	}
-	if n.zoneMinEndpoints > 0 {
-		params.Set("zoneMinEndpoints", strconv.Itoa(n.zoneMinEndpoints))
 	}
 }
 
@@ -103,9 +87,7 @@ func forZones(address string) []string {
 func (n nearby) groups(truth EndpointSet) (groups EndpointSet, sourceIndexes []int) {
 	for i, tier := range truth {
 		split := EndpointSet{tier}
-		if n.prefer == "balance" {
-			split = n.balance(tier)
-		} else if n.prefer != "" && slices.ContainsFunc(tier, func(l Locality) bool { return l.Zone != "" }) {
+		if n.prefer != "" && slices.ContainsFunc(tier, func(l Locality) bool { return l.Zone != "" }) {
 			split = n.split(tier)
 		}
 		for _, g := range split {
@@ -117,15 +99,15 @@ func (n nearby) groups(truth EndpointSet) (groups EndpointSet, sourceIndexes []i
 
 const rankCount = 4
 
-// split returns the near groups of a priority. If a group has too few usable endpoints, split
-// merges it with the next group.
+// split returns the near groups of a priority. If a group has no usable endpoints, split merges it
+// with the next group.
 func (n nearby) split(tier Tier) (groups EndpointSet) {
 	rankOf := n.ranking(tier)
 	ranks := make([]bool, rankCount)
 	for rank := range rankCount {
 		ranks[rank] = true
 		group := tier.withRanks(rankOf, ranks)
-		if len(group.Serving()) < max(n.zoneMinEndpoints, 1) && rank < rankCount-1 {
+		if len(group.Serving()) == 0 && rank < rankCount-1 {
 			continue
 		}
 		if len(group) > 0 {
@@ -137,6 +119,12 @@ func (n nearby) split(tier Tier) (groups EndpointSet) {
 		return EndpointSet{tier}
 	}
 	return groups
+}
+
+// isOwnZone reports whether a zone is the client's own. The zone may have the form "region/zone".
+func (n nearby) isOwnZone(zone string) bool {
+	region, name := splitZone(zone)
+	return name == n.zone && (n.region == "" || region == "" || n.region == region)
 }
 
 // ranking returns a function that returns the rank of an endpoint in a zone. A lower rank is nearer

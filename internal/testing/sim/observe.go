@@ -13,7 +13,6 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/channel/awaiting"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
-	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // observingBuilder wraps a resolver builder. Its resolvers record their updates in channel.
@@ -60,13 +59,7 @@ func (c *observingConn) UpdateState(state resolver.State) error {
 	c.mu.Lock()
 	t := c.trees[state.ServiceConfig]
 	c.mu.Unlock()
-	size := 0
-	for _, e := range state.Endpoints {
-		if !stateattr.IsReserve(e) { // a reserve endpoint is a copy of another endpoint
-			size++
-		}
-	}
-	identical := c.channel.w.received(c.channel, t, t.truth(state.Endpoints), size)
+	identical := c.channel.w.received(c.channel, t, t.truth(state.Endpoints), len(state.Endpoints))
 	err := c.ClientConn.UpdateState(state)
 	if identical && err == nil {
 		c.channel.w.receivedIdentical()
@@ -124,9 +117,7 @@ func weightsIn(policies json.RawMessage) map[string]uint32 {
 		}
 		weights := make(map[string]uint32)
 		for locality, target := range parse[map[string]config](policy["targets"]) {
-			if weights[locality] = 1; policy["balance"] == nil {
-				weights[locality] = parse[uint32](target["weight"])
-			}
+			weights[locality] = parse[uint32](target["weight"])
 		}
 		return weights
 	}

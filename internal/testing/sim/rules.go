@@ -170,7 +170,6 @@ func (w *World) checkQuiet() (undisturbed bool) {
 	}
 	w.checkStandbys(q)
 	w.checkShares(q, counts)
-	w.checkBalance(q, counts)
 	w.checkGrowth(q)
 	return !w.disturbed(q)
 }
@@ -205,8 +204,6 @@ type expectation struct {
 	endpoints  []string
 	shares     []share // nil if the shares are not certain
 	calls      int
-	balanced   []map[string]float64 // all correct shares by endpoint; only with prefer=balance
-	tolerance  float64              // the allowed deviation from balanced shares
 	updatedAt  time.Time
 }
 
@@ -230,11 +227,7 @@ func (w *World) newExpectation() expectation {
 	}
 	certain := q.certain(w)
 	if certain && q.calls > 100 {
-		if tier := w.knownTruth[q.priorities[0]]; w.settings.near.isBalanced(tier) {
-			q.balanced, q.tolerance = w.settings.near.balancedShares(tier, w.reachable), w.settings.near.tolerance(tier)
-		} else {
-			q.shares = w.settings.shares(tier, w.reachable)
-		}
+		q.shares = w.settings.shares(w.knownTruth[q.priorities[0]], w.reachable)
 	}
 	if certain {
 		w.priorityInUse, w.vitalAddresses = q.priorities[0], w.knownTruth[:q.priorities[0]+1].serving()

@@ -31,12 +31,6 @@ type settings struct {
 	near nearby
 }
 
-func (s *settings) chooseLocation(near nearby, r *rand.Rand) {
-	if s.near = near; s.near.prefer == "balance" {
-		s.chooseBalance(r)
-	}
-}
-
 // newSettings returns random options. In half of the simulations, only the timeouts and intervals
 // are random, and all options have their defaults.
 func newSettings(r *rand.Rand) settings {
@@ -119,18 +113,12 @@ func (s settings) modelConfig(t tree) prioritymodel.Config {
 
 // maxFailoverTime is the longest time after the last event until the correct priority is in use.
 func (s settings) maxFailoverTime(priorities int) time.Duration {
-	if s.near.prefer == "balance" { // zones may fail one after another
-		priorities += 2 * int(s.maxAttemptTime()/s.failoverTimeout)
-	}
 	return time.Duration(priorities)*s.failoverTimeout + s.keepalive + s.keepaliveTimeout + s.maxAttemptTime() + s.maxJitteredBackoff() + 5*time.Second
 }
 
 // choosePickFirst sets pickFirst and unsets the options that cannot be combined with pickFirst.
 func (s *settings) choosePickFirst() {
 	s.pickFirst, s.slowStart = true, 0
-	if s.near.prefer == "balance" {
-		s.near = nearby{}
-	}
 	if s.outlierDetection == "true" {
 		s.outlierDetection = ""
 	}

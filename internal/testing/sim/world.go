@@ -181,7 +181,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
 	w.events = drawEvents(w.rand)
-	w.settings.chooseLocation(near, w.rand)
+	w.settings.near = near
 	if config.Pair != "" {
 		w.choosePair(config.Pair)
 	}

@@ -16,7 +16,7 @@ const placeholder = "xxxxx"
 var visibleParameters = []string{
 	"authority", "cds", "cluster", "dns", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "addressType", "node", "outlierDetection", "overflow", "pickFirst", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
-	"subsetSeed", "terminating", "verify", "warmStandby", "zone", "zoneCallers", "zoneMinEndpoints",
+	"subsetSeed", "terminating", "verify", "warmStandby", "zone",
 }
 
 const minSecretLength = 4

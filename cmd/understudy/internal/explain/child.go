@@ -84,11 +84,7 @@ func (c *child) report(h hypothesis) report {
 
 func (c *child) localityReport() report {
 	var core weightedtarget.Core
-	core.SetBalance(c.balance())
 	c.update(&core, core.Update(slices.Sorted(maps.Keys(c.targets.Targets)), 0))
-	for actions := core.Rebalance(); len(actions) > 0; actions = core.Rebalance() {
-		c.update(&core, actions)
-	}
 	state := core.Publish()
 	names := core.In(state)
 	r := report{ready: state == weightedtarget.Ready}
@@ -101,10 +97,10 @@ func (c *child) localityReport() report {
 	r.addShares = func(calls float64, shares map[*Endpoint]float64) {
 		sum := 0.0
 		for _, name := range names {
-			sum += float64(core.Weight(name, c.targets.Targets[name].Weight))
+			sum += float64(c.targets.Targets[name].Weight)
 		}
 		for _, name := range names {
-			c.localities[name].addShares(calls*float64(core.Weight(name, c.targets.Targets[name].Weight))/sum, shares)
+			c.localities[name].addShares(calls*float64(c.targets.Targets[name].Weight)/sum, shares)
 		}
 	}
 	return r
@@ -122,24 +118,5 @@ func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Actio
 			continue
 		}
 		core.Report(a.Child, weightedtarget.Ready)
-		core.SetFailedShare(a.Child, l.failedShare())
 	}
-}
-
-func (c *child) balance() *weightedtarget.Balance {
-	b := c.targets.Balance
-	if b == nil {
-		return nil
-	}
-	names := slices.Sorted(maps.Keys(b.Zones))
-	balance := &weightedtarget.Balance{ClientZone: slices.Index(names, b.Own), Zones: make([]weightedtarget.Zone, len(names))}
-	for i, name := range names {
-		balance.Zones[i] = weightedtarget.Zone{Callers: b.Zones[name].Callers, Capacities: make(map[string]float64)}
-	}
-	for name, target := range c.targets.Targets {
-		if i := slices.Index(names, target.Zone); i >= 0 && len(c.localities[name].endpoints) > 0 {
-			balance.Zones[i].Capacities[name] = target.Capacity
-		}
-	}
-	return balance
 }

@@ -121,13 +121,6 @@ func (l *locality) ready() bool {
 	return l.core.State() == weightedroundrobin.Ready
 }
 
-func (l *locality) failedShare() float64 {
-	if l.pickFirst {
-		return 0
-	}
-	return l.core.FailedShare()
-}
-
 // addShares distributes a fraction of the calls over the endpoints of a ready locality: it adds
 // each endpoint's share to the map.
 func (l *locality) addShares(calls float64, shares map[*Endpoint]float64) {
