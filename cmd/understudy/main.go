@@ -94,7 +94,7 @@ Exit codes: 0 for success, 1 for a failure, 2 for invalid arguments or an invali
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("understudy {{.Version}}\n")
-	root.AddCommand(demoCommand(), explainCommand(), serve.Command(), watch.Command(), versionCommand(), backendCommand())
+	root.AddCommand(demoCommand(), explainCommand(), serve.Command(), watch.Command(), versionCommand())
 	return root
 }
 
@@ -117,12 +117,14 @@ func demoCommand() *cobra.Command {
 		Short: "Show calls that follow the weights, survive a lost priority, and return",
 		Long: `Starts five backends on loopback, in three localities and two priorities, and makes
 calls to them. Meanwhile it kills one backend and then a whole priority, restores it,
-changes weights, and makes a priority return an error for every call. The exit code is 1
-if calls do not go where they should.
+changes weights, makes a priority return an error for every call, and gives it more calls
+than it can answer. Each phase ends when the calls show its effect, after half a minute in
+all, and prints a line: the calls, how many of them failed, the priority in use, and each
+priority's share of the last calls. The exit code is 1 if calls do not go where they should.
 
 With --hold, the calls continue until Ctrl-C, and a page on loopback shows where they go.
-It has buttons that kill, hang and restore a backend, a locality or a priority, make it
-return errors, and change weights. "understudy watch" shows the same in a terminal.`,
+It has buttons that kill, hang and restore a backend, a locality or a priority, or make it
+return errors. "understudy watch" shows the same in a terminal.`,
 		Args: cobra.NoArgs,
 	}
 	hold := command.Flags().Bool("hold", false, "keep running, and serve a page that shows the calls and has controls")
@@ -217,17 +219,5 @@ func roleFlag(command *cobra.Command) func(target string) error {
 			_, err = fmt.Fprint(command.OutOrStdout(), text)
 		}
 		return err
-	}
-}
-
-func backendCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "demo-backend ADDRESS",
-		Short:  "Run one backend of the demo until stdin ends",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return asFailure(demo.RunBackend(args[0], os.Stdin, os.Stdout))
-		},
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Getenv("UNDERSTUDY_TEST_AS_BINARY") != "" || os.Args[1] == "demo-backend") {
+	if len(os.Args) > 1 && os.Getenv("UNDERSTUDY_TEST_AS_BINARY") != "" {
 		main()
 		return
 	}

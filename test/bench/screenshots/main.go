@@ -139,7 +139,7 @@ func (c *camera) takeDemo(ctx context.Context, demo string) error {
 	if err := c.take(ctx, "debug-ejected.png", debug, desk, `document.querySelector(".ejected") !== null && `+fmt.Sprintf(enoughCalls, 300)); err != nil {
 		return err
 	}
-	if err := c.press(ctx, demo, "Kill: p0 us-east/a, us-east/b"); err != nil {
+	if err := c.press(ctx, demo, "Kill: p0"); err != nil {
 		return err
 	}
 	for file, v := range map[string]chromium.View{"debug-failover.png": desk, "debug-dark.png": deskDark, "debug-narrow.png": phone} {

@@ -1,107 +1,150 @@
 package demo
 
 import (
-	"bufio"
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"net"
-	"os"
-	"os/exec"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy"
 )
 
-// backendCommand is the hidden subcommand that runs one backend.
-const backendCommand = "demo-backend"
+type mode int32
 
-type backendServer struct {
-	address   string
-	behaviour behaviour
+// The modes of a backend.
+const (
+	killed mode = iota // refuses connections
+	serving
+	failing // answers calls with errors, but health checks with SERVING
+	hung    // accepts connections, but neither reads nor writes, like a stopped process
+)
+
+func (m mode) String() string { return [...]string{"killed", "serving", "errors", "hung"}[m] }
+
+// backend is a server on a loopback address, which it keeps when it is killed and restored.
+type backend struct {
+	locality                         string // region/zone
+	priority, localityWeight, weight int
+	work                             func() // ends when a call is answered
+	address                          string
+	mode                             atomic.Int32
+	server                           *grpc.Server // nil while it is killed
+	gate                             sync.RWMutex // locked while it hangs
 }
 
-func (b *backendServer) whoAmI(context.Context) (string, error) {
-	if b.behaviour.failing.Load() {
-		return "", status.Error(codes.Internal, "the demo told this backend to fail")
+func (b *backend) current() mode { return mode(b.mode.Load()) }
+
+// set sets the mode. A backend that is killed ends its connections without a GOAWAY, as the end of a
+// process does.
+func (b *backend) set(m mode) error {
+	if m != killed && b.server == nil {
+		if err := b.start(); err != nil {
+			return err
+		}
 	}
-	return b.address, nil
+	switch was := mode(b.mode.Swap(int32(m))); {
+	case m == hung && was != hung:
+		b.gate.Lock()
+	case m != hung && was == hung:
+		b.gate.Unlock()
+	}
+	if m == killed && b.server != nil {
+		b.server.Stop()
+		b.server = nil
+	}
+	return nil
 }
 
-// RunBackend serves on a loopback address until stdin is closed, so that a backend never outlives
-// its parent process. It prints its address as one line on stdout. Each line on stdin sets the
-// backend's mode.
-func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
-	listener, err := net.Listen("tcp", address)
+func (b *backend) start() error {
+	inner, err := net.Listen("tcp", cmp.Or(b.address, "127.0.0.1:0"))
 	if err != nil {
 		return err
 	}
-	if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		listener.Close() //nolint:errcheck // the error is returned
-		return fmt.Errorf("address %s: want one on loopback", address)
+	if b.address == "" {
+		b.address = inner.Addr().String()
 	}
-	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-		MinTime:             5 * time.Second,
-		PermitWithoutStream: true,
-	}))
-	b := &backendServer{address: listener.Addr().String()}
-	server.RegisterService(&serviceDesc, b)
-	healthgrpc.RegisterHealthServer(server, health.NewServer())
-	fmt.Fprintln(stdout, b.address)
-	go func() {
-		b.behaviour.readModes(stdin, stdout)
-		server.Stop()
-	}()
-	return server.Serve(gatedListener{listener, &b.behaviour.gate})
+	// Stop waits for handshakes, which have a second.
+	b.server = grpc.NewServer(understudy.Recommended().ServerKeepalive(), grpc.ConnectionTimeout(time.Second))
+	b.server.RegisterService(&service, b)
+	healthgrpc.RegisterHealthServer(b.server, health.NewServer())
+	go b.server.Serve(listener{inner, &b.gate}) //nolint:errcheck // it only says that the server was killed
+	return nil
 }
 
-type backend struct {
-	address string
-	command *exec.Cmd
-	stdin   io.WriteCloser
-	stdout  *bufio.Reader
-	mode    mode
+// listener accepts connections that transfer nothing while the gate is locked.
+type listener struct {
+	net.Listener
+	gate *sync.RWMutex
 }
 
-func startBackend(address string) (*backend, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program's own file: %w", err)
-	}
-	command := exec.Command(self, backendCommand, address)
-	command.Stderr = os.Stderr
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("start a backend: %w", err)
-	}
-	b := &backend{command: command, stdin: stdin, stdout: bufio.NewReader(stdout), mode: serving}
-	line, err := b.stdout.ReadString('\n')
-	if err != nil {
-		b.kill()
-		return nil, fmt.Errorf("backend on %s did not come up: %w", address, err)
-	}
-	b.address = strings.TrimSpace(line)
-	return b, nil
+func (l listener) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
+	return &conn{inner, l.gate}, err
 }
 
-func (b *backend) kill() {
-	if err := b.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		fmt.Fprintf(os.Stderr, "kill backend %s: %v\n", b.address, err)
+type conn struct {
+	net.Conn
+	gate *sync.RWMutex
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.pass()
+	return n, err
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	c.pass()
+	return c.Conn.Write(p)
+}
+
+func (c *conn) pass() {
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+}
+
+const whoAmI = "/understudy.demo.v1.Demo/WhoAmI"
+
+var service = grpc.ServiceDesc{
+	ServiceName: "understudy.demo.v1.Demo",
+	HandlerType: (*any)(nil),
+	Methods: []grpc.MethodDesc{{
+		MethodName: "WhoAmI",
+		Handler: func(server any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			if err := decode(&emptypb.Empty{}); err != nil {
+				return nil, err
+			}
+			b := server.(*backend)
+			if b.current() == failing {
+				return nil, status.Error(codes.Internal, "the demo told this backend to fail")
+			}
+			b.work()
+			return wrapperspb.String(b.address), nil
+		},
+	}},
+}
+
+func callWhoAmI(ctx context.Context, cc grpc.ClientConnInterface) (address string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	var answer wrapperspb.StringValue
+	err = cc.Invoke(ctx, whoAmI, &emptypb.Empty{}, &answer)
+	return answer.GetValue(), err
+}
+
+// work ends when the call may be answered: at once or, with a limit, at one of its ticks.
+func (c *cluster) work() {
+	if limit := c.limit.Load(); limit != nil {
+		<-limit.C
 	}
-	b.stdin.Close()  //nolint:errcheck // nothing is pending
-	b.command.Wait() //nolint:errcheck // the error only says that the process was killed
 }

@@ -1,5 +1,5 @@
-// Package demo demonstrates a channel: backends die and come back, weights change, and calls
-// continue.
+// Package demo demonstrates a channel: backends die and come back, weights change, a priority is
+// full, and calls continue. Everything runs in this process, on loopback.
 package demo
 
 import (
@@ -7,8 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -33,27 +38,88 @@ type Options struct {
 	// Source is SourceFile or SourceEDS.
 	Source string
 	JSON   bool
-	// Out receives the report. Progress receives a line for each phase.
+	// Out receives the report, and Progress what is not part of it.
 	Out, Progress io.Writer
 }
 
-// Run runs the demo, which takes about a minute. It stops all processes that it has started,
-// even when ctx ends.
+// cluster holds the backends, in three localities and two priorities, and their endpoints file.
+type cluster struct {
+	file     string
+	backends []*backend
+	limit    atomic.Pointer[time.Ticker] // of the calls that priority 0 can answer, or nil
+}
+
+func newCluster(file string) *cluster {
+	c := &cluster{file: file}
+	c.backends = []*backend{
+		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 2, work: c.work},
+		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 1, work: c.work},
+		{locality: "us-east/b", priority: 0, localityWeight: 1, weight: 1, work: c.work},
+		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 3, work: func() {}},
+		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 1, work: func() {}},
+	}
+	return c
+}
+
+// names returns the names of a backend's priority, of its locality and of itself.
+func (b *backend) names() []string {
+	return []string{fmt.Sprintf("p%d", b.priority), b.locality, b.address}
+}
+
+// set sets the mode of the backends that have a name, or of all.
+func (c *cluster) set(name string, m mode) error {
+	var problems error
+	for _, b := range c.backends {
+		if name == "" || slices.Contains(b.names(), name) {
+			problems = errors.Join(problems, b.set(m))
+		}
+	}
+	return problems
+}
+
+func (c *cluster) write() error {
+	temporary := c.file + ".new"
+	return errors.Join(os.WriteFile(temporary, []byte(c.yaml()), 0o600), os.Rename(temporary, c.file))
+}
+
+func (c *cluster) yaml() string {
+	var out strings.Builder
+	out.WriteString("cluster_name: demo\nendpoints:\n")
+	last := ""
+	for _, b := range c.backends {
+		if b.locality != last {
+			last = b.locality
+			region, zone, _ := strings.Cut(b.locality, "/")
+			fmt.Fprintf(&out, "- locality: {region: %s, zone: %s}\n  priority: %d\n  load_balancing_weight: %d\n  lb_endpoints:\n",
+				region, zone, b.priority, b.localityWeight)
+		}
+		host, port, _ := strings.Cut(b.address, ":")
+		fmt.Fprintf(&out, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n    load_balancing_weight: %d\n",
+			host, port, b.weight)
+	}
+	return out.String()
+}
+
+// Run runs the phases, which takes about half a minute. It returns ErrUnexpectedResult if a phase
+// has problems.
 func Run(ctx context.Context, opts Options) error {
-	started := time.Now()
-	return withCluster(ctx, opts, func(*understudy.Options) {}, func(c *cluster, cc *grpc.ClientConn) error {
-		calls := startTraffic(cc)
-		defer calls.close()
-		report, err := runPhases(ctx, c, calls, opts.Progress)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(opts.Progress, "done after %.0f s\n", time.Since(started).Seconds())
+	return withCalls(ctx, opts, nil, func(c *cluster, calls *traffic) error {
+		report := Report{OK: true}
+		rows := opts.Out
 		if opts.JSON {
-			err = report.printJSON(opts.Out)
-		} else {
-			err = report.printTable(opts.Out)
+			rows = opts.Progress
 		}
+		fmt.Fprintln(rows, header)
+		for _, p := range phases {
+			result, err := p.run(ctx, c, calls)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			fmt.Fprintln(rows, result.row())
+			report.OK = report.OK && len(result.Problems) == 0
+			report.Phases = append(report.Phases, result)
+		}
+		err := report.print(opts)
 		if err == nil && !report.OK {
 			err = ErrUnexpectedResult
 		}
@@ -61,53 +127,46 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// withCluster starts the backends, the source of their addresses, and a channel. It calls run, and
-// then stops everything that it has started.
-func withCluster(ctx context.Context, opts Options, configure func(*understudy.Options), run func(*cluster, *grpc.ClientConn) error) error {
+// withCalls starts the backends, the source of their addresses and the calls. It calls run, and then
+// stops them. With a log, it does not keep the results of the calls.
+func withCalls(ctx context.Context, opts Options, log *slog.Logger, run func(*cluster, *traffic) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a leftover temporary directory is harmless
-	c, err := startCluster(dir)
-	if err != nil {
+	c := newCluster(filepath.Join(dir, "endpoints.yaml"))
+	defer c.set("", killed) //nolint:errcheck // killing has no errors
+	if err := errors.Join(c.set("", serving), c.write()); err != nil {
 		return err
 	}
-	defer c.stop()
-	fmt.Fprintf(opts.Progress, "%d backends are up, in three localities and two priorities\n", len(c.slots))
-	target, stop, err := startSource(ctx, opts.Source, c.file)
-	if err != nil {
-		return err
+	target := (&url.URL{Scheme: "file", Path: c.file}).String()
+	if opts.Source == SourceEDS {
+		server, err := serve.Start(ctx, serve.Options{Paths: []string{c.file}, Listen: "127.0.0.1:0"})
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		target = fmt.Sprintf("eds://%s/demo", server.Addr())
 	}
-	defer stop()
-	cc, err := dial(target, configure)
+	cc, err := dial(target, log)
 	if err != nil {
 		return err
 	}
 	defer cc.Close() //nolint:errcheck // no result depends on closing the channel
-	return run(c, cc)
+	calls, end := startTraffic(cc, log == nil)
+	defer end()
+	return run(c, calls)
 }
 
-func startSource(ctx context.Context, source, file string) (target string, stop func(), err error) {
-	if source != SourceEDS {
-		return (&url.URL{Scheme: "file", Path: file}).String(), func() {}, nil
-	}
-	server, err := serve.Start(ctx, serve.Options{Paths: []string{file}, Listen: "127.0.0.1:0"})
-	if err != nil {
-		return "", nil, err
-	}
-	return fmt.Sprintf("eds://%s/%s", server.Addr(), clusterName), server.Stop, nil
-}
-
-// dial creates the demo's channel. Its options are those of Recommended, but with shorter delays.
-func dial(target string, configure func(*understudy.Options)) (*grpc.ClientConn, error) {
+// dial creates a channel that reconnects to a restored backend within a second, and whose calls
+// return sooner than is recommended for servers with cold caches.
+func dial(target string, log *slog.Logger) (*grpc.ClientConn, error) {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
-	// Calls return to a higher priority soon, and the channel reconnects to a restored backend within
-	// a second.
 	options.Ramp = time.Second
 	options.Keepalive.Timeout = 2 * time.Second
-	configure(&options)
+	options.Logger = log
 	return understudy.NewClient(target, options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // all connections are on loopback
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -115,22 +174,4 @@ func dial(target string, configure func(*understudy.Options)) (*grpc.ClientConn,
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	)
-}
-
-func runPhases(ctx context.Context, c *cluster, calls *traffic, progress io.Writer) (*Report, error) {
-	report := &Report{OK: true}
-	for i, p := range phases {
-		fmt.Fprintf(progress, "%d/%d %-17s ", i+1, len(phases), p.name)
-		result, err := p.run(ctx, c, calls)
-		if err != nil {
-			fmt.Fprintln(progress)
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-		fmt.Fprintf(progress, "%5d calls, %d failed, priority %d in use\n", result.Calls, result.Failed, result.Priority)
-		if len(result.Problems) > 0 {
-			report.OK = false
-		}
-		report.Phases = append(report.Phases, result)
-	}
-	return report, nil
 }

@@ -2,244 +2,223 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"slices"
 	"time"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-const measureWindow = 2 * time.Second
-
-const settleLimit = 12 * time.Second
-
-// recoveryLimit limits the time until a priority that has recovered gets all calls again. Its
-// endpoints are ejected for up to 40 s, and its share grows for 20 s. The rest is a margin for a busy
-// machine.
-const recoveryLimit = 40*time.Second + 20*time.Second + 15*time.Second
-
-// reactionTime is the maximum time until a change affects calls. An edit of the file takes effect
-// within a second.
-const reactionTime = time.Second
-
-const tolerance = 0.02
-
+// A phase changes something, and ends as soon as the last calls show the effect.
 type phase struct {
-	name string
-	// act changes the cluster. failed is the time of the last failure that act has caused, or zero.
-	act func(*cluster) (failed time.Time, err error)
-	// settle waits until the calls show the effect of act. n is the number of calls that ended
-	// before act.
-	settle func(ctx context.Context, c *cluster, t *traffic, n int) error
-	// failsOver means that calls move to another priority. The time until its first answer is
-	// measured.
+	name   string
+	change func(*cluster) error
+	// least and most limit priority 0's share of the last calls.
+	least, most float64
+	// failsOver means that all calls move, and that the time until the first answer is measured.
 	failsOver bool
-	maxFailed float64
+	// mayFail is the fraction of the last calls that may fail.
+	mayFail float64
+	// ejects means that weights are ignored: endpoints that returned errors are ejected for up to 40 s.
+	ejects bool
 }
 
 var phases = []phase{
-	{name: "steady", act: changeNothing, settle: awaitAllAnswers},
-	{name: "endpoint-killed", act: killOne, settle: awaitReaction},
-	{name: "priority-lost", act: killPriority0, settle: awaitAllAnswers, failsOver: true},
-	{name: "priority-restored", act: restoreAll, settle: awaitNoOtherAnswers},
-	{name: "weights-changed", act: changeWeights, settle: awaitReaction},
-	// Single calls go to priority 0 here, to find out whether it has recovered.
-	{name: "errors", act: breakPriority0, settle: awaitAllAnswers, failsOver: true, maxFailed: 0.02},
-	{name: "errors-over", act: endErrors, settle: awaitNoOtherAnswers},
+	{name: "steady", change: func(*cluster) error { return nil }, least: 1, most: 1},
+	{name: "endpoint-killed", change: func(c *cluster) error { return c.backends[0].set(killed) }, least: 1, most: 1},
+	{name: "priority-lost", change: func(c *cluster) error { return c.set("p0", killed) }, failsOver: true},
+	// Most calls return within seconds. The rest would take a quarter of a minute.
+	{name: "priority-restored", change: func(c *cluster) error { return c.set("p0", serving) }, least: 0.6, most: 1},
+	{name: "weights-changed", change: changeWeights, least: 0.6, most: 1},
+	// Single calls go to priority 0, to find out whether it has recovered.
+	{name: "errors", change: func(c *cluster) error { return c.set("p0", failing) }, mayFail: 0.02},
+	{name: "errors-over", change: func(c *cluster) error { return c.set("p0", serving) }, least: 0.45, most: 1, ejects: true},
+	// Priority 0 can answer 100 of the 300 calls a second from now on.
+	{name: "full", change: func(c *cluster) error { c.limit.Store(time.NewTicker(10 * time.Millisecond)); return nil }, least: 0.1, most: 0.4, ejects: true},
 }
 
-func changeNothing(*cluster) (time.Time, error) { return time.Time{}, nil }
-
-func killOne(c *cluster) (time.Time, error) {
-	killed := time.Now()
-	c.slots[0].kill()
-	return killed, nil
+func changeWeights(c *cluster) error {
+	c.backends[1].weight, c.backends[2].localityWeight = 4, 2
+	return c.write()
 }
 
-func killPriority0(c *cluster) (time.Time, error) {
-	var killed time.Time
-	for _, s := range c.slots {
-		if s.priority == 0 && s.isRunning() {
-			killed = time.Now()
-			s.kill()
-		}
-	}
-	return killed, nil
-}
-
-func breakPriority0(c *cluster) (time.Time, error) {
-	for _, s := range c.slots {
-		if s.priority != 0 {
-			continue
-		}
-		if err := s.setMode(failing); err != nil {
-			return time.Time{}, err
-		}
-	}
-	return time.Now(), nil
-}
-
-func endErrors(c *cluster) (time.Time, error) {
-	for _, s := range c.slots {
-		if err := s.setMode(serving); err != nil {
-			return time.Time{}, err
-		}
-	}
-	return time.Time{}, nil
-}
-
-func restoreAll(c *cluster) (time.Time, error) {
-	for _, s := range c.slots {
-		if err := s.start(); err != nil {
-			return time.Time{}, err
-		}
-	}
-	return time.Time{}, nil
-}
-
-func changeWeights(c *cluster) (time.Time, error) {
-	for i, weight := range []uint32{1, 4, 1, 1, 1} {
-		c.slots[i].weight = weight
-	}
-	for _, s := range c.slots {
-		if s.locality == "us-east/b" {
-			s.localityWeight = 2
-		}
-	}
-	return time.Time{}, c.write()
-}
-
-// awaitAllAnswers waits until all backends that should get calls have answered. It ignores the
-// first n calls.
-func awaitAllAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
-	want := c.expectedAddresses()
-	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
-		fmt.Errorf("not all of %v answered within %v", want, settleLimit))
-	defer cancel()
-	return t.awaitAddresses(ctx, n, want)
-}
-
-// awaitNoOtherAnswers waits until the backends that should get calls, and no others, have answered
-// many calls in a row. Before that, the share of a priority that has recovered grows.
-func awaitNoOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
-	const streak = 1000
-	want := c.expectedAddresses()
-	ctx, cancel := context.WithTimeoutCause(ctx, recoveryLimit,
-		fmt.Errorf("not all calls were answered by %v within %v", want, recoveryLimit))
-	defer cancel()
-	return t.awaitStreak(ctx, n, want, streak)
-}
-
-func awaitReaction(ctx context.Context, _ *cluster, _ *traffic, _ int) error {
-	return wait(ctx, reactionTime)
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
-}
+const (
+	lastCalls  = 500 // show the effect of a phase
+	phaseLimit = 20 * time.Second
+	tolerance  = 0.02 // of an endpoint's share
+)
 
 func (p phase) run(ctx context.Context, c *cluster, t *traffic) (PhaseResult, error) {
-	first := t.count()
-	failed, err := p.act(c)
-	if err != nil {
+	first, began := len(t.after(0)), time.Now()
+	if err := p.change(c); err != nil {
 		return PhaseResult{}, err
 	}
-	settleErr := p.settle(ctx, c, t, first)
-	if ctx.Err() != nil {
-		return PhaseResult{}, context.Cause(ctx)
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return PhaseResult{}, context.Cause(ctx)
+		case <-ticker.C:
+		}
+		all := t.after(first)
+		result := p.evaluate(c, all[max(0, len(all)-lastCalls):])
+		if len(result.Problems) == 0 || time.Since(began) > phaseLimit {
+			p.summarise(&result, c, all, began)
+			return result, nil
+		}
 	}
-	counted := t.count()
-	if err := wait(ctx, measureWindow); err != nil {
-		return PhaseResult{}, err
-	}
-	calls, _ := t.callsAfter(first)
-	result := p.evaluate(c, calls, calls[counted-first:])
-	if p.failsOver {
-		result.recordFailover(c, calls, failed, p.maxFailed == 0)
-	}
-	if settleErr != nil {
-		result.problem("%v", settleErr)
-	}
-	return result, nil
 }
 
-// evaluate compares the counted calls with the expected shares. all holds all calls of the phase.
-func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
-	r := PhaseResult{Name: p.name, Calls: len(all), Priority: -1}
-	for _, call := range all {
+// evaluate compares the shares of the last calls with what is expected.
+func (p phase) evaluate(c *cluster, last []call) PhaseResult {
+	r := PhaseResult{Name: p.name}
+	answers, priorities := map[string]int{}, [2]int{}
+	failed, lastErr := 0, error(nil)
+	for _, call := range last {
 		if call.err != nil {
-			r.Failed++
-			r.lastError = call.err
-		}
-	}
-	answers := map[string]int{}
-	answered := 0
-	var lastErr error
-	for _, call := range counted {
-		if call.err == nil {
-			answers[call.address]++
-			answered++
-		} else {
+			failed++
 			lastErr = call.err
 		}
+		answers[call.address]++
 	}
-	if failed := len(counted) - answered; float64(failed) > p.maxFailed*float64(len(counted)) {
-		r.problem("%d of %d calls failed after the phase had settled: %v", failed, len(counted), lastErr)
+	for _, b := range c.backends {
+		priorities[b.priority] += answers[b.address]
 	}
-	if p.maxFailed == 0 && 1000*r.Failed > len(all) {
-		r.problem("%d of %d calls failed, although each is retried: %v", r.Failed, len(all), r.lastError)
+	if len(last) < lastCalls {
+		r.problem("only %d calls have ended", len(last))
 	}
-	for i, expected := range c.expectedShares() {
-		s := c.slots[i]
-		e := EndpointResult{Address: s.address, Locality: s.locality, Priority: s.priority, Expected: expected}
-		if answered > 0 {
-			e.Measured = float64(answers[s.address]) / float64(answered)
-		}
-		if e.Measured > 0 && (r.Priority < 0 || s.priority < r.Priority) {
-			r.Priority = s.priority
-		}
-		if diff := e.Measured - e.Expected; diff > tolerance || diff < -tolerance {
+	if float64(failed) > p.mayFail*float64(len(last)) {
+		r.problem("%d of the last %d calls failed: %v", failed, len(last), lastErr)
+	}
+	answered := float64(max(1, len(last)-failed))
+	for i, n := range priorities {
+		r.shares[i] = float64(n) / answered
+	}
+	r.Priority = slices.IndexFunc(priorities[:], func(n int) bool { return n > 0 })
+	if s := r.shares[0]; s < p.least || s > p.most {
+		r.problem("priority 0 got %.0f %% of the calls, expected %.0f to %.0f %%", 100*s, 100*p.least, 100*p.most)
+	}
+	for i, weight := range c.weightShares() {
+		b := c.backends[i]
+		e := EndpointResult{b.address, b.locality, b.priority, weight * r.shares[b.priority], float64(answers[b.address]) / answered}
+		if math.Abs(e.Measured-e.Expected) > tolerance && !p.ejects {
 			r.problem("%s got %.1f %% of the calls, expected %.1f %%", e.Address, 100*e.Measured, 100*e.Expected)
 		}
 		r.Endpoints = append(r.Endpoints, e)
 	}
-	if want := c.activePriority(); r.Priority != want {
-		r.problem("priority %d is in use, expected %d", r.Priority, want)
-	}
 	return r
 }
 
-// recordFailover records the time from the failure to the first answer of the next priority. If
-// strict is set, a failure of a call that began after this answer is a problem.
-func (r *PhaseResult) recordFailover(c *cluster, calls []call, failed time.Time, strict bool) {
-	inUse := c.activePriority()
-	first := slices.IndexFunc(calls, func(call call) bool {
-		return call.err == nil && call.end.After(failed) && c.priorityOf(call.address) == inUse
-	})
-	if first < 0 {
-		r.problem("no answer from priority %d", inUse)
-		return
-	}
-	ms := float64(calls[first].end.Sub(failed).Microseconds()) / 1000
-	r.FailoverMS = &ms
-	for _, call := range calls[first:] {
-		if strict && call.err != nil && call.begin.After(calls[first].end) {
-			r.problem("a call that began after the first answer from priority %d failed: %v", inUse, call.err)
-			return
+// summarise adds what concerns all calls of the phase.
+func (p phase) summarise(r *PhaseResult, c *cluster, all []call, began time.Time) {
+	r.Calls = len(all)
+	var lastErr error
+	for _, call := range all {
+		if call.err != nil {
+			r.Failed++
+			lastErr = call.err
+		} else if p.failsOver && r.FailoverMS == nil && c.find(call.address).priority == 1 {
+			r.FailoverMS = new(float64(call.end.Sub(began).Microseconds()) / 1000)
 		}
+	}
+	if p.mayFail == 0 && 1000*r.Failed > r.Calls {
+		r.problem("%d of %d calls failed, although each is retried: %v", r.Failed, r.Calls, lastErr)
 	}
 }
 
-func (c *cluster) priorityOf(address string) int {
-	for _, s := range c.slots {
-		if s.address == address {
-			return s.priority
+func (c *cluster) find(address string) *backend {
+	return c.backends[slices.IndexFunc(c.backends, func(b *backend) bool { return b.address == address })]
+}
+
+// weightShares returns the share of each backend in the calls of its priority. It is 0 for those
+// that do not serve.
+func (c *cluster) weightShares() []float64 {
+	sums := map[string]int{} // of the weights of what serves in each priority and locality
+	for _, b := range c.backends {
+		if b.current() == serving {
+			if names := b.names(); sums[b.locality] == 0 {
+				sums[names[0]] += b.localityWeight
+			}
+			sums[b.locality] += b.weight
 		}
 	}
-	return -1
+	shares := make([]float64, len(c.backends))
+	for i, b := range c.backends {
+		if b.current() == serving {
+			shares[i] = float64(b.localityWeight*b.weight) / float64(sums[b.names()[0]]*sums[b.locality])
+		}
+	}
+	return shares
+}
+
+// Report is the output with -o json.
+type Report struct {
+	OK     bool          `json:"ok"`
+	Phases []PhaseResult `json:"phases"`
+}
+
+// PhaseResult is the result of one phase.
+type PhaseResult struct {
+	Name   string `json:"name"`
+	Calls  int    `json:"calls"`
+	Failed int    `json:"failed"`
+	// Priority is the highest priority that has answered, or -1.
+	Priority int `json:"priority"`
+	// FailoverMS is the number of milliseconds from the kill of a priority to the first answer of the
+	// next. It is nil in other phases.
+	FailoverMS *float64         `json:"failover_ms"`
+	Endpoints  []EndpointResult `json:"endpoints"`
+	Problems   []string         `json:"problems,omitempty"`
+
+	shares [2]float64 // of the priorities in the last calls
+}
+
+// EndpointResult is the result of one endpoint in a phase. Shares are fractions of the last calls
+// that were answered. Expected is the endpoint's part of what its priority has answered.
+type EndpointResult struct {
+	Address  string  `json:"address"`
+	Locality string  `json:"locality"`
+	Priority int     `json:"priority"`
+	Expected float64 `json:"expected"`
+	Measured float64 `json:"measured"`
+}
+
+func (r *PhaseResult) problem(format string, args ...any) {
+	if len(r.Problems) < 5 {
+		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+const header = "phase                calls  failed  priority       p0       p1  failover"
+
+func (r *PhaseResult) row() string {
+	row := fmt.Sprintf("%-17s  %7d  %6d  %8d  %s  %s", r.Name, r.Calls, r.Failed, r.Priority, table.Percent(r.shares[0], 1), table.Percent(r.shares[1], 1))
+	if r.FailoverMS != nil {
+		row += fmt.Sprintf("  %.1f ms", *r.FailoverMS)
+	}
+	return row
+}
+
+func (r *Report) print(opts Options) error {
+	if opts.JSON {
+		encoder := json.NewEncoder(opts.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	paint := table.PainterFor(opts.Out)
+	text := ""
+	for _, p := range r.Phases {
+		for _, problem := range p.Problems {
+			text += fmt.Sprintf("%s %s: %s\n", paint.Bad("failed:"), p.Name, problem)
+		}
+	}
+	if r.OK {
+		text = paint.Good("ok: every phase went as expected") + "\n"
+	}
+	_, err := io.WriteString(opts.Out, text)
+	return err
 }
