@@ -56,11 +56,12 @@ func (p *policy) updateStatus(child string) {
 // currentProblem describes the problem of a child. While the child recovers, it returns previous,
 // which is the problem that the child had before.
 func (p *policy) currentProblem(child string, state core.State, previous string) string {
-	switch {
-	case state == core.TransientFailure:
+	switch state {
+	case core.TransientFailure:
 		return p.reasonOf(child).text
-	case state == core.Ready:
+	case core.Ready:
 		return ""
+	case core.Idle, core.Connecting:
 	}
 	return previous
 }

@@ -110,8 +110,6 @@ type Option struct {
 	Default, Range, Source string
 }
 
-const day = 24 * 3600
-
 var table = []Option{
 	{
 		Name: "authority", Field: "Authority", Kind: Text, Place: Entry,

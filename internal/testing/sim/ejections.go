@@ -62,7 +62,7 @@ func (w *World) checkEjection(address, algorithmName string, tier Tier, again bo
 	switch {
 	case !d.ejects():
 		return "its priority has no outlier detection"
-	case algorithmName == "consecutive_failures" && !(again && w.settings.overflow) && (d.consecutiveFailures == 0 || c.maxConsecutiveFailures() < int(d.consecutiveFailures)):
+	case algorithmName == "consecutive_failures" && (!again || !w.settings.overflow) && (d.consecutiveFailures == 0 || c.maxConsecutiveFailures() < int(d.consecutiveFailures)):
 		return fmt.Sprintf("%d calls in a row failed, want %d", c.maxConsecutiveFailures(), d.consecutiveFailures)
 	case algorithmName == "failure_percentage" && d.failurePercentage.enforcement == 0, algorithmName == "success_rate" && d.successRate.enforcement == 0:
 		return "this algorithm is not enforced"
@@ -126,7 +126,7 @@ func (w *World) inSeveralPriorities(address string) bool {
 func (w *World) stillEjected(d detection, address string) bool {
 	ejectedAt := w.conditions[address].ejectedAt
 	return time.Since(ejectedAt) < d.baseEjection && ejectedAt.After(w.updatedAt) && ejectedAt.After(w.openedAt) &&
-		!(w.settings.overflow && w.conditions[address].lastSuccess.After(ejectedAt))
+		(!w.settings.overflow || !w.conditions[address].lastSuccess.After(ejectedAt))
 }
 
 // checkEjections looks for endpoints that fail all calls but are not ejected. It ignores endpoints

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -59,20 +60,7 @@ func (w *World) newLoad() *load {
 	}
 	r := w.rand
 	l := &load{w: w, kind: "below", tierOf: make(map[string]int), queues: make(map[string]*queue)}
-	l.deadline = []time.Duration{500, 1000, 1000, 3000}[r.IntN(4)] * time.Millisecond
-	usual := 30 + 30*r.Float64()
-	like := queue{service: time.Duration(5+r.IntN(45)) * time.Millisecond, code: codes.ResourceExhausted}
-	switch r.IntN(5) {
-	case 0:
-		like.lifo = true
-	case 1:
-		like.blind, l.blind = true, true
-	case 2:
-		like.limit = 5 + r.IntN(5)
-		if r.IntN(2) == 0 {
-			like.code = codes.Unavailable
-		}
-	}
+	usual, like := 30+30*r.Float64(), l.chooseServers(r)
 	for i, tier := range truth {
 		if len(tier.Serving()) == 0 {
 			l.capacity = append(l.capacity, 0)
@@ -93,6 +81,11 @@ func (w *World) newLoad() *load {
 			}
 		}
 	}
+	l.chooseRate(r)
+	return l
+}
+
+func (l *load) chooseRate(r *rand.Rand) {
 	total, first := l.total(), l.first()
 	switch n := r.IntN(30); {
 	case n < 3:
@@ -108,7 +101,24 @@ func (w *World) newLoad() *load {
 			}
 		}
 	}
-	return l
+}
+
+// chooseServers draws a deadline, and returns a queue like those of all servers.
+func (l *load) chooseServers(r *rand.Rand) *queue {
+	l.deadline = []time.Duration{500, 1000, 1000, 3000}[r.IntN(4)] * time.Millisecond
+	like := &queue{service: time.Duration(5+r.IntN(45)) * time.Millisecond, code: codes.ResourceExhausted}
+	switch r.IntN(5) {
+	case 0:
+		like.lifo = true
+	case 1:
+		like.blind, l.blind = true, true
+	case 2:
+		like.limit = 5 + r.IntN(5)
+		if r.IntN(2) == 0 {
+			like.code = codes.Unavailable
+		}
+	}
+	return like
 }
 
 // with returns a queue of the same kind for so many calls a second.

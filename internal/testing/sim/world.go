@@ -168,13 +168,34 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	currentWorld.Store(w)
 	w.network = NewNetwork(w.Log.Event)
 	w.addBackends()
+	kind := w.draw(config)
+	u, err := url.Parse(w.target)
+	if err != nil {
+		return w, err
+	}
+	w.targetText, w.sourceChangedAt = resolver.Target{URL: *u}.String(), time.Now()
+	w.builders = given.Builders(append(w.source.Options(), given.Set("ServiceConfig", serviceConfig))...)
+	w.Log.Event("seed %d; target %s; %v; %v", seed, w.target, w.settings.timing, w.truth)
+	if s := sourceOf[*edsSource](w); s != nil {
+		if err := s.open(neighbour); err != nil {
+			return w, err
+		}
+	}
+	if config.Pair == "" {
+		w.sometimesFailSource(kind)
+	}
+	return w, w.dial()
+}
+
+// draw draws the endpoints, the source and the options. It returns the kind of the source.
+func (w *World) draw(config Config) (kind string) {
 	var near nearby
 	if config.Pair == "" {
 		near = newNearby(w.rand)
 	}
 	w.settings.near = near
 	w.truth = w.newTruth()
-	kind := config.Kind
+	kind = config.Kind
 	if drawn := kinds[w.rand.IntN(len(kinds))]; kind == "" {
 		kind = drawn
 	}
@@ -192,22 +213,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 		w.settings.choosePickFirst()
 	}
 	w.target = w.settings.addTo(w.source.Target())
-	u, err := url.Parse(w.target)
-	if err != nil {
-		return w, err
-	}
-	w.targetText, w.sourceChangedAt = resolver.Target{URL: *u}.String(), time.Now()
-	w.builders = given.Builders(append(w.source.Options(), given.Set("ServiceConfig", serviceConfig))...)
-	w.Log.Event("seed %d; target %s; %v; %v", seed, w.target, w.settings.timing, w.truth)
-	if s := sourceOf[*edsSource](w); s != nil {
-		if err := s.open(neighbour); err != nil {
-			return w, err
-		}
-	}
-	if config.Pair == "" {
-		w.sometimesFailSource(kind)
-	}
-	return w, w.dial()
+	return kind
 }
 
 // sometimesFailSource makes the source fail before the channel opens, with a probability of one
