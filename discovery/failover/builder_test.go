@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/resolver"
@@ -70,26 +71,30 @@ func TestBuildWithInvalidServiceConfig(t *testing.T) {
 	}
 }
 
+// An answer may be passed on by the goroutine that is still building.
 func TestUpdatesHaveServiceConfig(t *testing.T) {
-	f, cc := newFakeBuilder(), &channel{}
-	b := given.Builder(Scheme, given.Sources(WithResolvers(f)), given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
-	r, err := b.Build(target("a"), cc, resolver.BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for _, address := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
-		f.resolvers["a"].answer(address)
-		sent := cc.lastState.ServiceConfig.Config.(rawConfig).json
-		if cc.lastState.Endpoints[0].Addresses[0].Addr != address {
-			t.Fatalf("sent %v, want %s", cc.lastState.Endpoints, address)
+	synctest.Test(t, func(t *testing.T) {
+		f, cc := newFakeBuilder(), &channel{}
+		b := given.Builder(Scheme, given.Sources(WithResolvers(f)), given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
+		r, err := b.Build(target("a"), cc, resolver.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, want := range []string{`"methodConfig":[{"name":[{}],"timeout":"1s"}]`, `"loadBalancingConfig":[{"understudy_priority"`} {
-			if !strings.Contains(sent, want) {
-				t.Errorf("config %s\nhas no %s", sent, want)
+		defer r.Close()
+		for _, address := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
+			f.resolvers["a"].answer(address)
+			synctest.Wait()
+			sent := cc.lastState.ServiceConfig.Config.(rawConfig).json
+			if cc.lastState.Endpoints[0].Addresses[0].Addr != address {
+				t.Fatalf("sent %v, want %s", cc.lastState.Endpoints, address)
+			}
+			for _, want := range []string{`"methodConfig":[{"name":[{}],"timeout":"1s"}]`, `"loadBalancingConfig":[{"understudy_priority"`} {
+				if !strings.Contains(sent, want) {
+					t.Errorf("config %s\nhas no %s", sent, want)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestEndpointAttributes(t *testing.T) {
