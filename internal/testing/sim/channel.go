@@ -52,6 +52,7 @@ type childState struct {
 	changedAt  time.Time
 	readySince time.Time // or since when it has not been READY
 	reportedAt time.Time
+	closed     bool // since the last report; a policy that another one has replaced counts as well
 }
 
 var lastID atomic.Int64
@@ -130,6 +131,9 @@ func (c *channel) childClosed(child string) {
 		c.w.mark(markRetention)
 	}
 	delete(c.unhandledReports, child)
+	if entry := c.children[child]; entry != nil {
+		entry.closed = true
+	}
 }
 
 func (c *channel) childReported(child string, s balancer.State) {
@@ -148,7 +152,7 @@ func (c *channel) childReported(child string, s balancer.State) {
 		entry.changedAt = time.Now()
 	}
 	entry.reportedAt = time.Now()
-	entry.state, entry.picker = s.ConnectivityState, s.Picker
+	entry.state, entry.picker, entry.closed = s.ConnectivityState, s.Picker, false
 	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child}
 	if s.ConnectivityState == failing {
 		r.Err = child

@@ -128,12 +128,14 @@ func (w *World) checkShed() {
 // checkPublished checks that the policy is READY if one of its children is. When the channel opens,
 // it may wait for the highest one. The caller holds the lock.
 func (c *channel) checkPublished() {
-	ready := slices.ContainsFunc(c.priorities, func(name string) bool {
-		child := c.children[name]
-		return child != nil && child.state == connectivity.Ready
-	})
+	ready, certain := false, false
+	for _, name := range c.priorities {
+		if child := c.children[name]; child != nil && child.state == connectivity.Ready {
+			ready, certain = true, certain || !child.closed
+		}
+	}
 	mayWait := ready && time.Since(c.updatedAt) < time.Duration(len(c.priorities)+1)*c.w.settings.failoverTimeout
-	if ready == (c.state == connectivity.Ready) || mayWait {
+	if c.state == connectivity.Ready && ready || c.state != connectivity.Ready && !certain || mayWait {
 		c.disagreedSeconds = 0
 		return
 	}

@@ -185,6 +185,12 @@ func (w *World) sample(q expectation) (map[string]int, bool) {
 		if w.disturbed(q) {
 			return nil, false
 		}
+		if isShed(err) { // a priority that is slow or hangs is full
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.checkShed()
+			return nil, false
+		}
 		if to == "" {
 			w.Log.Break(rulePriority, "in a quiet period a call was never sent, want one of p%d: %v", q.priorities, err)
 			return nil, false
