@@ -20,7 +20,7 @@ func BenchmarkOverflow(b *testing.B) {
 			on := newReadyTree(b, child, 10, true).picker()
 			highest := on.(*offerPicker).offers[0]
 			pickers := []balancer.Picker{newReadyTree(b, child, 10, false).picker(), on, pickerFunc(func(info balancer.PickInfo) (balancer.PickResult, error) {
-				return highest.pick(info, nil)
+				return highest.pickTimed(info)
 			})}
 			const calls = 1000
 			shortest := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}

@@ -113,16 +113,8 @@ func (i *intake) read() shell.Share {
 	return s
 }
 
-// take reports whether the child takes a call that is offered to it. untimed is the view of a call
-// that need not be timed, or nil.
-func (i *intake) take() (taken bool, untimed *share.View) {
-	if v := i.view.Load(); v.Free && v.Every > 1 && rand.Uint32()&(v.Every-1) != 0 {
-		return true, v
-	}
-	return i.takeTimed(), nil
-}
-
-func (i *intake) takeTimed() (taken bool) {
+// take reports whether the child takes a call that is offered to it.
+func (i *intake) take() (taken bool) {
 	i.with(func(s *share.Share, now time.Duration) { taken = s.Take(now, rand.Float64()) })
 	return taken
 }
@@ -134,8 +126,9 @@ func (i *intake) probe() (taken, tripped bool) {
 }
 
 // begin begins a timed call and returns its Done function. endpoint and below, the Done function of
-// the policies below, may be nil.
-func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+// the policies below, may be nil. With offered, the call is offered first, and the result is nil if
+// the child does not take it.
+func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo), offered bool) func(balancer.DoneInfo) {
 	var budget time.Duration
 	if info.Ctx != nil {
 		if deadline, ok := info.Ctx.Deadline(); ok {
@@ -143,7 +136,15 @@ func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below f
 		}
 	}
 	var call share.Call
-	i.with(func(s *share.Share, now time.Duration) { call = s.Begin(now, budget, info.FullMethodName, endpoint) })
+	taken := true
+	i.with(func(s *share.Share, now time.Duration) {
+		if taken = !offered || s.Take(now, rand.Float64()); taken {
+			call = s.Begin(now, budget, info.FullMethodName, endpoint)
+		}
+	})
+	if !taken {
+		return nil
+	}
 	return func(info balancer.DoneInfo) { i.end(call, info, below) }
 }
 

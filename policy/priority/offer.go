@@ -1,6 +1,8 @@
 package priority
 
 import (
+	"errors"
+
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,15 +28,19 @@ type offer struct {
 	picker balancer.Picker
 }
 
+// errNotTaken means that the priority does not take the call.
+var errNotTaken = errors.New("priority: not taken")
+
 // Pick tries the next priority if a picker has no connection. A status is a result: a drop is meant
 // for the call, wherever it would go.
 func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	for i := range p.offers {
-		o := &p.offers[i]
-		if taken, untimed := o.take(); taken {
-			if result, err = o.pick(info, untimed); isFinal(err) {
-				return result, err
-			}
+		r, e := p.offers[i].offer(info)
+		if isFinal(e) {
+			return r, e
+		}
+		if e != errNotTaken {
+			result, err = r, e
 		}
 	}
 	if err != nil {
@@ -45,7 +51,7 @@ func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, 
 		taken, tripped := o.probe()
 		allTripped = allTripped && tripped
 		if taken {
-			if result, err = o.pick(info, nil); isFinal(err) {
+			if result, err = o.pickTimed(info); isFinal(err) {
 				return result, err
 			}
 		}
@@ -54,7 +60,7 @@ func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, 
 	case allTripped && p.awaited:
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 	case p.shed == nil:
-		return p.offers[len(p.offers)-1].pick(info, nil)
+		return p.offers[len(p.offers)-1].pickTimed(info)
 	}
 	p.shed()
 	return balancer.PickResult{}, errShed
@@ -68,27 +74,66 @@ func isFinal(err error) bool {
 	return isStatus
 }
 
-func (o *offer) pick(info balancer.PickInfo, untimed *share.View) (balancer.PickResult, error) {
+// offer offers a call to the priority. While all calls are taken, few are timed. Whether one is
+// timed depends on its subchannel, because a counter of all calls would make cores wait for each other.
+func (o *offer) offer(info balancer.PickInfo) (balancer.PickResult, error) {
+	v := o.view.Load()
+	if !v.Free || v.Every == 1 {
+		return o.offerTimed(info)
+	}
 	result, err := o.picker.Pick(info)
 	if err != nil {
 		return result, err
 	}
-	if s, ok := result.SubConn.(*subConn); ok && untimed != nil && result.Done == nil {
-		below, d := s.below(), s.shared.Load()
-		if d == nil || d.below != below || d.stamp != untimed.Stamp || d.intake != o.intake {
-			d = &shared{o.intake, untimed.Stamp, below, o.untimed(untimed.Stamp, *below)}
-			s.shared.Store(d)
-		}
-		result.SubConn, result.Done = s.SubConn, d.done
+	if s, ok := result.SubConn.(*subConn); ok && !s.isTimed(v.Every) {
+		return o.beginUntimed(s, result, v), nil
+	}
+	return o.offerPicked(info, result)
+}
+
+func (o *offer) offerTimed(info balancer.PickInfo) (balancer.PickResult, error) {
+	if !o.take() {
+		return balancer.PickResult{}, errNotTaken
+	}
+	return o.pickTimed(info)
+}
+
+func (o *offer) offerPicked(info balancer.PickInfo, picked balancer.PickResult) (balancer.PickResult, error) {
+	result := o.begin(info, picked, true)
+	switch {
+	case result.Done != nil:
 		return result, nil
+	case picked.Done != nil:
+		picked.Done(balancer.DoneInfo{}) // as gRPC does with a call that it does not begin
 	}
-	result, endpoint := unwrap(result, info)
-	if untimed != nil {
-		result.Done = o.untimed(untimed.Stamp, result.Done)
-	} else {
-		result.Done = o.begin(info, endpoint, result.Done)
+	return result, errNotTaken
+}
+
+func (o *offer) pickTimed(info balancer.PickInfo) (balancer.PickResult, error) {
+	result, err := o.picker.Pick(info)
+	if err != nil {
+		return result, err
 	}
-	return result, nil
+	return o.begin(info, result, false), nil
+}
+
+func (o *offer) begin(info balancer.PickInfo, result balancer.PickResult, offered bool) balancer.PickResult {
+	result, endpoint := unwrap(result)
+	result.Done = o.intake.begin(info, endpoint, result.Done, offered)
+	return result
+}
+
+func (o *offer) beginUntimed(s *subConn, result balancer.PickResult, v *share.View) balancer.PickResult {
+	if result.SubConn = s.SubConn; result.Done == nil {
+		result.Done = s.untimed(o.intake, v)
+		return result
+	}
+	return o.chain(s, result, v)
+}
+
+func (o *offer) chain(s *subConn, result balancer.PickResult, v *share.View) balancer.PickResult {
+	result.Done = o.untimed(v.Stamp, shell.Then(*s.below(), result.Done))
+	return result
 }
 
 // unwrapper is the picker of a child whose share does not matter.
@@ -96,7 +141,7 @@ type unwrapper struct{ balancer.Picker }
 
 func (u unwrapper) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := u.Picker.Pick(info)
-	result, _ = unwrap(result, info)
+	result, _ = unwrap(result)
 	return result, err
 }
 

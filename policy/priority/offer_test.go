@@ -154,8 +154,8 @@ func TestDoneBelow(t *testing.T) {
 	var seen []codes.Code
 	below := func(info balancer.DoneInfo) { seen = append(seen, status.Code(info.Err)) }
 	i.untimed(share.Stamp{}, below)(full)
-	i.begin(balancer.PickInfo{}, nil, below)(full)
-	i.begin(balancer.PickInfo{}, nil, nil)(full)
+	i.begin(balancer.PickInfo{}, nil, below, false)(full)
+	i.begin(balancer.PickInfo{}, nil, nil, false)(full)
 	i.untimed(share.Stamp{}, nil)(balancer.DoneInfo{})
 	i.untimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
 	if len(seen) != 3 || seen[0] != codes.OK || seen[1] != codes.OK || seen[2] != codes.Internal {
@@ -170,7 +170,7 @@ func TestDoneBelow(t *testing.T) {
 	answered := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	seen = nil
 	for n := range 9 {
-		done := i.begin(balancer.PickInfo{Ctx: ctx}, &endpoints[n%3], below)
+		done := i.begin(balancer.PickInfo{Ctx: ctx}, &endpoints[n%3], below, false)
 		if n%3 == 0 && n > 0 {
 			i.start = i.start.Add(-60 * time.Millisecond)
 		}
@@ -200,11 +200,12 @@ func TestEachDoneIsCalledOnce(t *testing.T) {
 				return result, nil
 			})}
 			pick := func() balancer.PickResult {
-				view := o.view.Load()
+				result, err := o.picker.Pick(balancer.PickInfo{})
 				if timed {
-					view = nil
+					result = o.begin(balancer.PickInfo{}, result, false)
+				} else {
+					result = o.beginUntimed(conn, result, o.view.Load())
 				}
-				result, err := o.pick(balancer.PickInfo{}, view)
 				if err != nil || result.SubConn.(namedConn).name != "a" {
 					t.Fatalf("picked %v, %v", result.SubConn, err)
 				}
@@ -233,16 +234,18 @@ func TestRowOfUntimedCalls(t *testing.T) {
 	failed := balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true}
 	for name, together := range map[string]bool{"begun before the first has failed": true, "one after the other": false} {
 		o := newOffer("a", nil)
-		if _, err := o.pick(balancer.PickInfo{}, o.view.Load()); err != nil {
-			t.Fatal(err)
-		}
-		o.intake = newIntake(time.Now(), share.DefaultRamp, func() {}) // Overflow was off in between
-		var begun []balancer.PickResult
-		for range 20 {
-			result, err := o.pick(balancer.PickInfo{}, o.view.Load())
+		begin := func() balancer.PickResult {
+			result, err := o.picker.Pick(balancer.PickInfo{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			return o.beginUntimed(result.SubConn.(*subConn), result, o.view.Load())
+		}
+		begin()
+		o.intake = newIntake(time.Now(), share.DefaultRamp, func() {}) // Overflow was off in between
+		var begun []balancer.PickResult
+		for range 20 {
+			result := begin()
 			if begun = append(begun, result); !together {
 				result.Done(failed)
 			}
@@ -267,5 +270,58 @@ func TestUnwrapper(t *testing.T) {
 	failed := unwrapper{shell.Failing(errors.New("broken"))}
 	if err := failed.Failure(); err == nil || err.Error() != "broken" {
 		t.Errorf("Failure is %v", err)
+	}
+}
+
+// A timed call is offered after the child's pick. If the priority does not take it, the child learns
+// that the call has not begun.
+func TestTimedCallThatIsNotTaken(t *testing.T) {
+	i, conn := newIntake(time.Now(), share.DefaultRamp, func() {}), newSubConn(namedConn{name: "a"})
+	var ended []balancer.DoneInfo
+	o := offer{i, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+		return balancer.PickResult{SubConn: conn, Done: func(info balancer.DoneInfo) { ended = append(ended, info) }}, nil
+	})}
+	result, err := o.pickTimed(balancer.PickInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end(result)
+	for range 5 {
+		if _, err := o.pickTimed(balancer.PickInfo{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.start = i.start.Add(-time.Second) // of silence
+	if !o.take() {
+		t.Fatal("a silent priority does not take a call after a second")
+	}
+	if _, err := o.pickTimed(balancer.PickInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	i.view.Store(&share.View{Free: true, Every: 2}) // as a pick on another core has seen it
+	ended = nil
+	for range 4 {
+		if _, err = o.offer(balancer.PickInfo{}); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, errNotTaken) || len(ended) != 1 || ended[0].BytesSent {
+		t.Errorf("a call to a silent priority: %v, the child's Done is called with %v; want %v, once with nothing", err, ended, errNotTaken)
+	}
+}
+
+// One call in every is timed, in random gaps.
+func TestIsTimed(t *testing.T) {
+	conn := newSubConn(namedConn{name: "a"})
+	last, longest, timed := 0, 0, 0
+	for n := range 64_000 {
+		if conn.isTimed(64) {
+			timed++
+			longest = max(longest, n-last)
+			last = n
+		}
+	}
+	if timed < 900 || timed > 1100 || longest < 100 || longest > 127 {
+		t.Errorf("%d calls of 64,000 are timed, the longest gap is %d; want about 1,000, and 127", timed, longest)
 	}
 }

@@ -1,6 +1,7 @@
 package priority
 
 import (
+	"math/rand/v2"
 	"sync/atomic"
 
 	"google.golang.org/grpc/balancer"
@@ -37,8 +38,9 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // it, and this policy's picker returns what is in it.
 type subConn struct {
 	balancer.SubConn
-	below    func() *func(balancer.DoneInfo) // see EndWith
+	below    func() *func(balancer.DoneInfo) // see EndWith; or nil
 	shared   atomic.Pointer[shared]
+	left     atomic.Int32   // calls until one is timed
 	endpoint share.Endpoint // guarded by the intake of the child
 }
 
@@ -48,13 +50,32 @@ func newSubConn(parents balancer.SubConn) *subConn {
 	return &subConn{SubConn: parents, below: func() *func(balancer.DoneInfo) { return &uncounted }}
 }
 
-// shared is the Done function of all untimed calls to a subchannel that begin between two cuts or
-// errors. One for each call would cost more than the rest of a pick.
+// shared is the Done function of all untimed calls to a subchannel that begin between two changes of
+// the view. One for each call would cost more than the rest of a pick.
 type shared struct {
-	intake *intake
-	stamp  share.Stamp
-	below  *func(balancer.DoneInfo)
-	done   func(balancer.DoneInfo)
+	view  *share.View // belongs to one intake
+	below *func(balancer.DoneInfo)
+	done  func(balancer.DoneInfo)
+}
+
+func (s *subConn) untimed(i *intake, view *share.View) func(balancer.DoneInfo) {
+	below, d := s.below(), s.shared.Load()
+	if d == nil || d.view != view || d.below != below {
+		d = &shared{view, below, i.untimed(view.Stamp, *below)}
+		s.shared.Store(d)
+	}
+	return d.done
+}
+
+// isTimed reports whether a call is timed, which one of every calls is. The gaps are random, because
+// callers may take turns.
+func (s *subConn) isTimed(every uint32) bool {
+	left := s.left.Add(-1)
+	if left > 0 {
+		return false
+	}
+	s.left.Store(1 + rand.Int32N(2*int32(every)-1))
+	return left == 0
 }
 
 // AddUser implements shell.Counted. The picker never changes.
@@ -68,7 +89,7 @@ func (s *subConn) EndWith(below func() *func(balancer.DoneInfo)) { s.below = bel
 
 // unwrap replaces our subchannel by the parent's, and adds the Done function that was left to it. It
 // also returns the endpoint, or nil if the subchannel is not ours.
-func unwrap(result balancer.PickResult, info balancer.PickInfo) (balancer.PickResult, *share.Endpoint) {
+func unwrap(result balancer.PickResult) (balancer.PickResult, *share.Endpoint) {
 	s, ok := result.SubConn.(*subConn)
 	if !ok {
 		return result, nil
