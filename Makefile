@@ -80,7 +80,7 @@ worlds: ## run the model of overload in all worlds, with three seeds and rescale
 	go test ./internal/testing/overload -all -count=1 -timeout 1h
 
 .PHONY: league
-league: ## compare eight clients, ours and others, under eighteen faults and write docs/league.md (twenty minutes on a quiet Linux machine); CONTINUE=1 measures only what is missing
+league: ## compare eight clients, ours and others, under twenty faults and write docs/league.md (twenty minutes on a quiet Linux machine); CONTINUE=1 measures only what is missing
 	GOWORK=off go -C test/peers run . $(if $(CONTINUE),-continue)
 
 .PHONY: fleet

@@ -69,6 +69,21 @@ func hang(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// oneWorker returns the behavior of a backend that answers calls one after the other, each in the
+// duration service. Calls whose callers have left do not wait.
+func oneWorker(service time.Duration) func(context.Context) error {
+	worker, answer := make(chan struct{}, 1), answerAfterDelay(service)
+	return func(ctx context.Context) error {
+		select {
+		case worker <- struct{}{}:
+			defer func() { <-worker }()
+			return answer(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // backend is a server of one priority with its own address. Faults change its behavior.
 type backend struct {
 	priority, address string
@@ -91,6 +106,9 @@ func startBackend(priority, address string, certificate *tls.Certificate) (*back
 }
 
 func (b *backend) setBehavior(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
+
+// fill gives the backend less capacity than its half of one client's calls needs.
+func (b *backend) fill() { b.setBehavior(oneWorker(60 * time.Millisecond)) }
 
 func (b *backend) start() error {
 	var config net.ListenConfig

@@ -27,6 +27,8 @@ var faults = []fault{
 	{name: "hang", what: "calls are not answered, but connections and pings still work", strike: setBehavior(hang)},
 	{name: "half hang", what: "one of the two backends hangs", strike: hangOne},
 	{name: "2 s slower", what: "each answer takes 2 s longer and so misses the deadline", strike: setBehavior(answerAfterDelay(2*time.Second + answerAfter))},
+	{name: "full", what: "each of the two backends can answer 17 calls a second, one after the other", strike: onFirst((*backend).fill)},
+	{name: "full, one killed", what: "the same, and one of the two is killed", strike: fillAndKillOne},
 	{name: "no SYN answered", what: "connections are reset, and SYN packets are not answered", strike: noSYN},
 	{name: "packets lost", what: "all packets are lost in both directions", strike: dropAll},
 	{name: "lost one way", what: "all packets from the backends are lost, but packets to them arrive", strike: dropAnswers},
@@ -62,6 +64,14 @@ func crash(lifetime time.Duration) func(*world) error {
 
 func hangOne(w *world) error {
 	w.first[0].setBehavior(hang)
+	return nil
+}
+
+func fillAndKillOne(w *world) error {
+	for _, b := range w.first {
+		b.fill()
+	}
+	w.first[1].kill()
 	return nil
 }
 

@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,22 +33,24 @@ type expectation struct {
 var lost = expectation{codes.DeadlineExceeded, codes.DeadlineExceeded}
 
 var expected = map[string]expectation{
-	"killed":          {codes.Unavailable, codes.Unavailable},
-	"reset":           {codes.OK, codes.OK},
-	"GOAWAY":          {codes.Unavailable, codes.Unavailable},
-	"NOT_SERVING":     {codes.OK, codes.OK},
-	"UNAVAILABLE":     {codes.Unavailable, codes.Unavailable},
-	"INTERNAL":        {codes.Internal, codes.Internal},
-	"hang":            lost,
-	"half hang":       lost,
-	"2 s slower":      lost,
-	"no SYN answered": lost,
-	"packets lost":    lost,
-	"lost one way":    lost,
-	"TLS broken":      {codes.Unavailable, codes.Unavailable},
-	"DNS changed":     {codes.Unavailable, codes.Unavailable},
-	"restart":         {codes.Unavailable, codes.Unavailable},
-	"flapping":        {codes.Unavailable, codes.Unavailable},
+	"killed":           {codes.Unavailable, codes.Unavailable},
+	"reset":            {codes.OK, codes.OK},
+	"GOAWAY":           {codes.Unavailable, codes.Unavailable},
+	"NOT_SERVING":      {codes.OK, codes.OK},
+	"UNAVAILABLE":      {codes.Unavailable, codes.Unavailable},
+	"INTERNAL":         {codes.Internal, codes.Internal},
+	"hang":             lost,
+	"half hang":        lost,
+	"2 s slower":       lost,
+	"full":             {codes.OK, codes.OK},
+	"full, one killed": {codes.OK, codes.OK},
+	"no SYN answered":  lost,
+	"packets lost":     lost,
+	"lost one way":     lost,
+	"TLS broken":       {codes.Unavailable, codes.Unavailable},
+	"DNS changed":      {codes.Unavailable, codes.Unavailable},
+	"restart":          {codes.Unavailable, codes.Unavailable},
+	"flapping":         {codes.Unavailable, codes.Unavailable},
 }
 
 func TestFaults(t *testing.T) {
@@ -92,6 +96,40 @@ func TestNotServing(t *testing.T) {
 		}
 		w.first[0].setNotServing()
 	}
+}
+
+// A full backend answers no more calls than it can, in order. If there are two, the other one is
+// killed by that fault.
+func TestFull(t *testing.T) {
+	dns := dnstest.Start()
+	defer dns.Stop()
+	w := startWorld(t, dns, false)
+	full, other := dial(t, w, w.first[0]), dial(t, w, w.first[1])
+	expect(t, full, longTimeout, codes.OK)
+	expect(t, other, longTimeout, codes.OK)
+	if err := fillAndKillOne(w); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	var all sync.WaitGroup
+	var answered, expired atomic.Int32
+	for range 20 {
+		all.Go(func() {
+			switch codeOf(full, 500*time.Millisecond) {
+			case codes.OK:
+				answered.Add(1)
+			case codes.DeadlineExceeded:
+				expired.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := answered.Load(); n < 1 || n > 8 || n+expired.Load() != 20 {
+		t.Errorf("of 20 calls, %d were answered in %v and %d expired; want at most 8, and the others", n, time.Since(began), expired.Load())
+	}
+	for limit := time.Now().Add(longTimeout); codeOf(other, longTimeout) != codes.Unavailable && time.Now().Before(limit); {
+	}
+	expect(t, other, longTimeout, codes.Unavailable)
 }
 
 // If one backend of the first priority hangs, the other one must answer. If the DNS name of the

@@ -1,6 +1,6 @@
 package main
 
-const introduction = `# The league: eight clients, eighteen faults
+const introduction = `# The league: eight clients, twenty faults
 
 <!-- Written by: make league -->
 
@@ -25,18 +25,21 @@ const reasons = `
 - **Connections that end** (killed, reset, GOAWAY, TLS broken, DNS changed, restart): every client notices these faults.
   With retries, almost no call is lost. The zero value does not retry, so it can lose calls that were in flight.
   Fallback counts failed calls only once a second, so it loses the calls of the first second.
-- **Errors and hangs**: only the clients that look at the results of calls notice these faults: outlier detection,
-  fallback, and ` + "`Recommended()`" + `, which has outlier detection for priorities. The zero value, ` + "`pick_first`" + ` and
-  multi-endpoint stay with the first priority.
+- **Errors, hangs and full backends**: only the clients that look at the results of calls notice these faults: outlier
+  detection, fallback, and ` + "`Recommended()`" + `, which gives each priority the share of the calls that it can take. The
+  zero value, ` + "`pick_first`" + ` and multi-endpoint stay with the first priority.
 - **Clients that spread their calls over both priorities** lose half as many calls in the first second of a hang or of
-  packet loss, because the other half goes to healthy backends. That is why ` + "`outlier 1 s`" + ` loses fewer calls than
-  ` + "`Recommended()`" + ` for these faults. This has a cost even when there is no fault: half of all calls always go to the
-  second priority.
-- **Reset**: ` + "`Recommended()`" + ` moves its calls after a single reset, and moves them back 10 to 30 s later, because it uses
-  a working endpoint instead of waiting for a connection. The other clients reconnect within milliseconds and stay.
-- **Trials**: while the first priority answers with errors, ` + "`Recommended()`" + ` sends one call in a hundred to it, to test
-  whether it has recovered. Trials that end with INTERNAL are lost; those that end with UNAVAILABLE are retried.
-  Fallback does not send trials and does not return to the first priority.
+  packet loss, because the other half goes to healthy backends, and none while half of the calls is what a full priority
+  can do. That is why they lose fewer calls than ` + "`Recommended()`" + ` for some of these faults. This has a cost even
+  when there is no fault: half of all calls always go to the second priority.
+- **Full**: ` + "`Recommended()`" + ` loses the calls that wait when the backends become full, and a few each time its share
+  grows a little too far. A client that leaves a full priority altogether loses fewer, as long as the second one can
+  carry everything; here it always can.
+- **Reset**: ` + "`Recommended()`" + ` moves its calls after a single reset, because it uses a working endpoint instead of
+  waiting for a connection, and back as soon as the connection is there. The other clients wait for milliseconds.
+- **Probes**: while the first priority answers with errors or not at all, ` + "`Recommended()`" + ` sends it one call now and
+  then, after 1, 2, 4 ... 60 s, to see whether it has recovered. A probe that ends with INTERNAL is lost; one that ends
+  with UNAVAILABLE is retried. Fallback sends no probes and does not return to the first priority.
 - **Crash loops**: if two consecutive connections end within a second, the second one without a response, Understudy
   treats the backend as failed and reconnects with a growing backoff ([pick-first.md](pick-first.md)). grpc-go
   reconnects at once, thousands of times.
