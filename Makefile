@@ -92,6 +92,11 @@ fleet-tiers: ## record a fleet of CLIENTS (4000) that loses a priority, in the s
 	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/test/bench/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
 	go run ./test/bench/fleet
 
+.PHONY: goodput
+goodput: ## record what ours, round_robin and pick_first answer of rising loads, and draw docs/fleet/goodput.svg (four minutes)
+	go test ./internal/testing/overload -run TestGoodput -count=1 -timeout 0 -goodput $(CURDIR)/test/bench/fleet/goodput.csv
+	go run ./test/bench/fleet
+
 .PHONY: attack
 attack: ## attack understudy serve in each way for a minute, and time a normal client meanwhile (ten minutes)
 	go test ./cmd/understudy -run TestAttacks -count=1 -v -timeout 0 -attack.for 1m

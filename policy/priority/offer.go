@@ -1,8 +1,6 @@
 package priority
 
 import (
-	"errors"
-
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -28,19 +26,16 @@ type offer struct {
 	picker balancer.Picker
 }
 
-// errNotTaken means that the priority does not take the call.
-var errNotTaken = errors.New("priority: not taken")
-
 // Pick tries the next priority if a picker has no connection. A status is a result: a drop is meant
 // for the call, wherever it would go.
 func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	for i := range p.offers {
-		r, e := p.offers[i].offer(info)
-		if isFinal(e) {
-			return r, e
+		r, taken, e := p.offers[i].offer(info)
+		if !taken {
+			continue
 		}
-		if e != errNotTaken {
-			result, err = r, e
+		if result, err = r, e; isFinal(e) {
+			return r, e
 		}
 	}
 	if err != nil {
@@ -76,37 +71,37 @@ func isFinal(err error) bool {
 
 // offer offers a call to the priority. While all calls are taken, few are timed. Whether one is
 // timed depends on its subchannel, because a counter of all calls would make cores wait for each other.
-func (o *offer) offer(info balancer.PickInfo) (balancer.PickResult, error) {
+func (o *offer) offer(info balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
 	v := o.view.Load()
 	if !v.Free || v.Every == 1 {
 		return o.offerTimed(info)
 	}
-	result, err := o.picker.Pick(info)
-	if err != nil {
-		return result, err
+	if result, err = o.picker.Pick(info); err != nil {
+		return result, true, err
 	}
 	if s, ok := result.SubConn.(*subConn); ok && !s.isTimed(v.Every) {
-		return o.beginUntimed(s, result, v), nil
+		if result.Done == nil { // nearly always
+			result.SubConn, result.Done = s.SubConn, s.untimed(o.intake, v)
+			return result, true, nil
+		}
+		return o.beginUntimed(s, result, v), true, nil
 	}
 	return o.offerPicked(info, result)
 }
 
-func (o *offer) offerTimed(info balancer.PickInfo) (balancer.PickResult, error) {
-	if !o.take() {
-		return balancer.PickResult{}, errNotTaken
+func (o *offer) offerTimed(info balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
+	if taken = o.take(); taken {
+		result, err = o.pickTimed(info)
 	}
-	return o.pickTimed(info)
+	return result, taken, err
 }
 
-func (o *offer) offerPicked(info balancer.PickInfo, picked balancer.PickResult) (balancer.PickResult, error) {
-	result := o.begin(info, picked, true)
-	switch {
-	case result.Done != nil:
-		return result, nil
-	case picked.Done != nil:
+func (o *offer) offerPicked(info balancer.PickInfo, picked balancer.PickResult) (result balancer.PickResult, taken bool, err error) {
+	result = o.begin(info, picked, true)
+	if taken = result.Done != nil; !taken && picked.Done != nil {
 		picked.Done(balancer.DoneInfo{}) // as gRPC does with a call that it does not begin
 	}
-	return result, errNotTaken
+	return result, taken, nil
 }
 
 func (o *offer) pickTimed(info balancer.PickInfo) (balancer.PickResult, error) {

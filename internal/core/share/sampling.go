@@ -4,7 +4,7 @@ import "time"
 
 const (
 	timedRate = 100 // calls a second
-	mostEvery = 128
+	mostEvery = 256
 )
 
 // sampling finds how many calls there are for each that is timed: all calls are timed up to 100 a

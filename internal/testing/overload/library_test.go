@@ -52,7 +52,7 @@ func TestLibrary(t *testing.T) {
 				if w.Trouble.To == 0 {
 					w.Length = min(w.Length, 60*time.Second) // to be quick: the spread is wide enough
 				}
-				lost := playLibrary(t, w)
+				lost := playLibrary(t, w, recommended)
 				t.Logf("%.2f %% lost; usually %v, want %v", lost, row.usual, row.want)
 				if low := 0.7*row.usual - 3; lost < low || lost > row.want {
 					t.Errorf("%.2f %% of the calls are lost, want between %.1f and %v", lost, low, row.want)
@@ -146,25 +146,32 @@ func (m memory) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 func (memory) ResolveNow(resolver.ResolveNowOptions) {}
 func (memory) Close()                                {}
 
+// dialer makes a channel to the priorities of a world.
+type dialer func(World, ...grpc.DialOption) (*grpc.ClientConn, error)
+
+func recommended(w World, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	options := understudy.Recommended()
+	options.Sources = append(options.Sources, failover.WithResolvers(memory{w}))
+	var targets []string
+	for p := range w.Priorities {
+		targets = append(targets, fmt.Sprintf("memory:///%d", p))
+	}
+	return understudy.NewClient("failover:///"+strings.Join(targets, ","), options, opts...)
+}
+
 // playLibrary returns how many percent of the calls are lost.
-func playLibrary(t *testing.T, w World) (percent float64) {
+func playLibrary(t *testing.T, w World, dial dialer) (percent float64) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		listeners, stop := serveWorld(w, start)
-		dial := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		connect := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return listeners[address].DialContext(ctx)
 		})
-		var targets []string
-		for p := range w.Priorities {
-			targets = append(targets, fmt.Sprintf("memory:///%d", p))
-		}
 		var mu sync.Mutex
 		var calls, lost int
 		var running sync.WaitGroup
 		for i := range w.Clients {
-			options := understudy.Recommended()
-			options.Sources = append(options.Sources, failover.WithResolvers(memory{w}))
-			cc, err := understudy.NewClient("failover:///"+strings.Join(targets, ","), options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithReadBufferSize(2048), grpc.WithWriteBufferSize(2048), dial)
+			cc, err := dial(w, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithReadBufferSize(2048), grpc.WithWriteBufferSize(2048), connect)
 			if err != nil {
 				t.Fatal(err)
 			}

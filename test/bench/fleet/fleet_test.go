@@ -77,6 +77,16 @@ func TestTiersPageMatchesRecording(t *testing.T) {
 			t.Errorf("%s is out of date: run go run ./test/bench/fleet (%v)", name, err)
 		}
 	}
+	if want, err := goodput(goodputs); err != nil {
+		t.Error(err)
+	} else if got, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "fleet", "goodput.svg")); err != nil || string(got) != want {
+		t.Errorf("goodput.svg is out of date: run go run ./test/bench/fleet (%v)", err)
+	}
+	for _, text := range []string{"load,a\n1\n", "load,a\nx,1\n"} {
+		if _, err := goodput(text); err == nil {
+			t.Errorf("%q parses as a table", text)
+		}
+	}
 	for _, text := range []string{"", "1,2\n", "x" + recorded} {
 		if _, err := parseRecord(text); err == nil {
 			t.Errorf("%.10q parses as a record", text)
@@ -98,7 +108,7 @@ func TestRunWritesPagesAndPlots(t *testing.T) {
 			t.Errorf("the page has no %q:\n%s", want, written)
 		}
 	}
-	for name, want := range map[string]int{"load.svg": 3, "calls.svg": 6, "connections.svg": 7} {
+	for name, want := range map[string]int{"load.svg": 3, "calls.svg": 6, "connections.svg": 7, "goodput.svg": 3} {
 		if got := polylines(t, filepath.Join(directory, name)); got != want {
 			t.Errorf("%s has %d lines, want %d", name, got, want)
 		}

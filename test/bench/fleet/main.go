@@ -1,5 +1,6 @@
 // Command fleet simulates the first calls of a fleet of clients and writes a page and a plot. It
-// also writes a page and plots of a recorded simulation in which a fleet loses a priority.
+// also writes a page and plots of a recorded simulation in which a fleet loses a priority, and a plot
+// of recorded worlds in which the priorities are full.
 //
 //	go run ./test/bench/fleet            writes the pages and plots of docs/fleet
 //	go run ./test/bench/fleet -out DIR   writes them to DIR
@@ -29,7 +30,12 @@ func run(directory string, f fleet) error {
 	if err != nil {
 		return err
 	}
+	overloaded, err := goodput(goodputs)
+	if err != nil {
+		return err
+	}
 	files := tiers(r)
+	files["goodput.svg"] = overloaded
 	files["README.md"], files["load.svg"] = page(f, results), plot(f, results)
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
