@@ -109,7 +109,7 @@ func (o Options) program() options.Program {
 	}
 	p := options.Program{Authority: o.Authority, ServiceConfig: config, Logger: o.Logger, InUse: o.inUseReporter(), Err: err}
 	options.Copy(&p, o)
-	p.ResetBackoff = o.MaxConnectBackoff > 0
+	p.MaxBackoff = o.MaxConnectBackoff
 	p.OutlierDetection, p.NoOutlierDetection = o.OutlierDetection == On, o.OutlierDetection == Off
 	for _, source := range o.Sources {
 		p.Sources = append(p.Sources, source)

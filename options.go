@@ -114,9 +114,9 @@ type Options struct {
 	// server rejects them, a message is logged. Source: gRPC (gRFC A8).
 	Keepalive keepalive.ClientParameters
 	// MaxConnectBackoff is the longest backoff between attempts to connect to an endpoint. If it is
-	// set and nothing has been READY for 10 s, the first endpoint that connects ends the backoff of
-	// the others, at most once a minute. 1 s or more; 0 means the default: 120 s, and backoffs are
-	// not ended early. Source: gRPC's connection backoff, and Understudy.
+	// set, backoffs are shorter while no priority is READY: at most 2 s, or half a second for each of
+	// the channel's endpoints up to 10 s. 1 s or more; 0 means the default: 120 s at all times.
+	// Source: gRPC's connection backoff, and Understudy.
 	MaxConnectBackoff time.Duration
 
 	// Logger receives a record at slog.LevelWarn for each failover and when a server rejects

@@ -20,6 +20,7 @@ import (
 
 	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -367,7 +368,7 @@ func TestCallsReachChildren(t *testing.T) {
 		if n := stub.ExitIdles() - before; n != 1 {
 			c.Errorf("the child got %d ExitIdle calls, want 1", n)
 		}
-		c.policy.(interface{ ResetBackoff() }).ResetBackoff()
+		c.policy.(shell.BackoffResetter).ResetBackoff(time.Second)
 		synctest.Wait()
 		if n := stub.Resets(); n != 1 {
 			c.Errorf("the child got %d ResetBackoff calls, want 1", n)

@@ -8,48 +8,53 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-func TestFirstConnectionEndsOtherBackoffs(t *testing.T) {
-	for target, endpoints := range map[string][]string{
-		"failover:///tier:///a4":                                  addressNames("a", 4),
-		"failover:///tier:///a1,tier:///b1,tier:///c1,tier:///d1": {"a0", "b0", "c0", "d0"},
+// While no priority is READY, each endpoint is tried at least each two seconds, or half a second for
+// each of the channel's endpoints up to 10 s. So all are connected soon after an outage of any length.
+func TestBackoffsWhileNothingIsReady(t *testing.T) {
+	for _, test := range []struct {
+		target    string
+		endpoints []string
+		within    time.Duration
+	}{
+		{"failover:///tier:///a2,tier:///b2", append(addressNames("a", 2), addressNames("b", 2)...), 2 * time.Second},
+		{"failover:///tier:///a10", addressNames("a", 10), 5 * time.Second},
+		{"failover:///tier:///a40", addressNames("a", 40), 10 * time.Second},
 	} {
-		t.Run(target, func(t *testing.T) {
+		t.Run(test.target, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(t)
-				m.newChannel(target, understudy.Options{MaxConnectBackoff: 2 * time.Minute})
-				m.setDown(true, endpoints...)
+				m.newChannel(test.target, understudy.Options{MaxConnectBackoff: 2 * time.Minute})
+				m.setDown(true, test.endpoints...)
 				time.Sleep(10 * time.Minute)
-				m.setDown(false, endpoints...)
-				m.await(endpoints...)
-				time.Sleep(10 * time.Millisecond)
+				last := test.endpoints[len(test.endpoints)-1]
+				before := m.attempts(last)
+				const length = 10 * time.Minute
+				time.Sleep(length)
+				if n := m.attempts(last) - before; n < int(length/test.within) || n > int(length/time.Second) {
+					t.Errorf("an endpoint of %d was tried %d times in %v, want once in %v or more often, and not more than once a second", len(test.endpoints), n, length, test.within)
+				}
+				m.setDown(false, test.endpoints...)
+				time.Sleep(test.within)
 				synctest.Wait()
-				if n := m.connected(endpoints...); n < len(endpoints) {
-					t.Errorf("%d of %d endpoints are connected 10 ms after the first", n, len(endpoints))
+				if n := m.connected(test.endpoints...); n < min(2, len(test.endpoints)) {
+					t.Errorf("%d of %d endpoints are connected after %v", n, len(test.endpoints), test.within)
 				}
 			})
 		})
 	}
 }
 
-// An endpoint loses its connection every 15 s and reconnects. The other endpoints are unreachable.
-// A new connection of the first endpoint may end their backoffs, but not each time.
-func TestFlappingEndpointCausesFewAttempts(t *testing.T) {
+// While a priority is READY, the endpoints of the others wait as gRPC says.
+func TestBackoffsWhileAnotherPriorityIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
-		m.newChannel("failover:///tier:///a4", understudy.Options{MaxConnectBackoff: 2 * time.Minute})
-		m.setDown(true, addressNames("a", 4)...)
+		m.newChannel("failover:///tier:///a1,tier:///b1", understudy.Options{MaxConnectBackoff: 2 * time.Minute})
+		m.setDown(true, "a0")
 		time.Sleep(10 * time.Minute)
-		before, begin := m.attempts("a3"), time.Now()
-		for range 200 {
-			m.setDown(false, "a0")
-			m.await("a0")
-			time.Sleep(2 * time.Second)
-			m.setDown(true, "a0")
-			time.Sleep(12 * time.Second)
-		}
-		n, minutes := m.attempts("a3")-before, time.Since(begin).Minutes()
-		if float64(n) > 8*minutes {
-			t.Errorf("a3 was dialled %d times in %.0f minutes, want at most eight times a minute", n, minutes)
+		before := m.attempts("a0")
+		time.Sleep(time.Hour)
+		if n := m.attempts("a0") - before; n < 25 || n > 40 {
+			t.Errorf("the endpoint was tried %d times in an hour, want each two minutes", n)
 		}
 	})
 }

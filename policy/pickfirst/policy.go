@@ -3,6 +3,7 @@ package pickfirst
 import (
 	"fmt"
 	"hash/maphash"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
@@ -107,11 +108,11 @@ func (p *policy) exitIdle() {
 }
 
 // ResetBackoff implements shell.BackoffResetter. It retries the addresses whose last attempt
-// failed.
-func (p *policy) ResetBackoff() {
+// failed so long ago.
+func (p *policy) ResetBackoff(atLeast time.Duration) {
 	p.serial.Run(func() {
 		if !p.closed {
-			p.act(p.core.ResetBackoff())
+			p.act(p.core.ResetBackoff(time.Since(epoch), atLeast))
 		}
 	})
 }

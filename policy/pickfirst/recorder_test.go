@@ -124,7 +124,7 @@ func (r *recorder) Update(addresses []string, health bool) {
 
 func (r *recorder) ResolverError(err error) { r.policy.ResolverError(err) }
 func (r *recorder) ExitIdle()               { r.policy.ExitIdle() }
-func (r *recorder) ResetBackoff()           { r.policy.(*policy).ResetBackoff() }
+func (r *recorder) ResetBackoff()           { r.policy.(*policy).ResetBackoff(0) }
 func (r *recorder) Close()                  { r.policy.Close() }
 
 var grpcStates = map[core.State]connectivity.State{

@@ -18,11 +18,12 @@ const (
 	limitTimer
 	lostTimer
 	shareTimer
+	backoffTimer
 )
 
 func (p *policy) handle(child string, actions []core.Action) {
 	p.updateStatus(child)
-	p.resetBackoffAfterOutage()
+	p.limitBackoffs()
 	p.removeLimitAfterFailure(child)
 	p.apply(actions)
 	if e, ok := p.published.Picker.(*exhaustedPicker); ok {

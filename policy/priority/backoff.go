@@ -1,6 +1,7 @@
 package priority
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
@@ -9,36 +10,32 @@ import (
 )
 
 const (
-	// minOutage is the minimum length of an outage after which the connection backoffs are reset. In
-	// an outage, no child is READY. After a shorter outage, gRPC's backoffs are at most 6 s, because
-	// they begin at 1 s and grow by a factor of 1.6.
-	minOutage = 10 * time.Second
-	// minResetInterval is the minimum time between two resets. Because of it, one flapping endpoint
-	// causes at most eight connection attempts per minute to each of the other endpoints.
-	minResetInterval = time.Minute
+	shortestWait = 2 * time.Second
+	longestWait  = 10 * time.Second
+	waitEach     = time.Second / 2 // for each endpoint
 )
 
-type outage struct {
-	start     time.Time // zero while a child is READY
-	lastReset time.Time
+// longestBackoff returns how long an endpoint waits between attempts to connect at most while no
+// child is READY: a client that has nothing else makes up to two attempts a second, and a server that
+// starts is found soon. gRPC's own backoff may last 120 s.
+func longestBackoff(endpoints int) time.Duration {
+	return min(longestWait, max(shortestWait, time.Duration(endpoints)*waitEach))
 }
 
-// resetBackoffAfterOutage resets the connection backoffs when the first endpoint connects after a
-// long outage, because other servers have probably recovered, too. A connection backoff may last
-// 120 s.
-func (p *policy) resetBackoffAfterOutage() {
-	now := time.Now()
-	switch o := &p.outage; {
-	case !p.anyReady():
-		if o.start.IsZero() {
-			o.start = now
-		}
-	case !o.start.IsZero():
-		isLong := now.Sub(o.start) >= minOutage
-		o.start = time.Time{}
-		if isLong && now.Sub(o.lastReset) >= minResetInterval && stateattr.ChannelOf(p.state).ResetBackoff {
-			o.lastReset = now
-			p.ResetBackoff()
+// limitBackoffs ends long backoffs while no child is READY. The times are random, because a fleet
+// has lost the servers at the same moment.
+func (p *policy) limitBackoffs() {
+	longest := longestBackoff(len(p.state.Endpoints))
+	limited := stateattr.ChannelOf(p.state).MaxBackoff > longest && !p.anyReady()
+	for _, c := range p.children {
+		switch _, runs := c.TimerEnds(backoffTimer); {
+		case !limited:
+			c.StopTimer(backoffTimer)
+		case !runs:
+			c.StartTimer(backoffTimer, longest/4+rand.N(longest/4), func() {
+				c.ResetBackoff(longest / 2)
+				p.limitBackoffs()
+			})
 		}
 	}
 }

@@ -37,7 +37,6 @@ type policy struct {
 	published balancer.State
 	inUse     string // name of the child whose state was last published, or ""
 	journal   journal
-	outage    outage
 	standby   standbyLimit
 	shares    shares
 	meter     meter

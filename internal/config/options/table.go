@@ -21,9 +21,9 @@ type Settings struct {
 	Overflow bool
 	// Ramp is the time in which the calls of a priority that recovers grow to all calls. 0 means 8 s.
 	Ramp time.Duration
-	// ResetBackoff ends the backoffs of all endpoints when one of them connects while none is READY.
+	// MaxBackoff is the longest backoff between attempts to connect, or 0 for gRPC's.
 	// Package stateattr passes the setting to the policies.
-	ResetBackoff bool
+	MaxBackoff time.Duration
 	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
 	// all ejected (gRFC A50). It overrides the configuration of clusters. It has no effect with
 	// PickFirst.

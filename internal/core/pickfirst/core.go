@@ -136,6 +136,7 @@ type subchannel struct {
 	owesBackoff     bool  // a connection proved to be short-lived when the next one had already begun
 	calls           calls
 	err             error
+	failedAt        time.Duration // when the last attempt failed
 }
 
 // calls is what is known about the calls on a connection.

@@ -220,7 +220,7 @@ func (t *target) ExitIdle() {
 
 func (t *target) ResetBackoff() {
 	if !t.closed {
-		t.execute(t.core.ResetBackoff())
+		t.execute(t.core.ResetBackoff(t.now, 0))
 	}
 }
 

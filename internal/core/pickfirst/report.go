@@ -38,7 +38,7 @@ func (c *Core) Report(now time.Duration, i int, state State, err error) []Action
 	t := transitionOf(before, state)
 	c.subs[i].state = state
 	if state == TransientFailure {
-		c.subs[i].err = err
+		c.subs[i].err, c.subs[i].failedAt = err, now
 	}
 	switch t {
 	case connectionMade:

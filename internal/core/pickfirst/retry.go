@@ -1,16 +1,19 @@
 package pickfirst
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
-// ResetBackoff connects the addresses that are in backoff after a failed pass, except those that
-// failed with ErrShortLived.
-func (c *Core) ResetBackoff() []Action {
+// ResetBackoff connects the addresses that have been in backoff for so long after a failed pass,
+// except those that failed with ErrShortLived. now is as in Report.
+func (c *Core) ResetBackoff(now, atLeast time.Duration) []Action {
 	if c.phase != PhaseRetrying || c.inPass {
 		return nil
 	}
 	for i := range c.subs {
 		sub := &c.subs[i]
-		if sub.state == TransientFailure && !errors.Is(sub.err, ErrShortLived) {
+		if sub.state == TransientFailure && now-sub.failedAt >= atLeast && !errors.Is(sub.err, ErrShortLived) {
 			sub.state = Idle
 			c.addAction(Renew, i)
 		}

@@ -270,9 +270,9 @@ func (c *Child) ExitIdle() {
 }
 
 // ResetBackoff implements BackoffResetter.
-func (c *Child) ResetBackoff() {
+func (c *Child) ResetBackoff(atLeast time.Duration) {
 	if latest := c.latest(); latest != nil {
-		latest.ResetBackoff()
+		latest.ResetBackoff(atLeast)
 	}
 }
 

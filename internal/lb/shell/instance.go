@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
@@ -213,9 +214,9 @@ func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
 // ResetBackoff implements BackoffResetter. It has no effect if the policy does not implement
 // BackoffResetter, for example because it belongs to another module.
-func (i *Instance) ResetBackoff() {
+func (i *Instance) ResetBackoff(atLeast time.Duration) {
 	if r, ok := i.lb.(BackoffResetter); ok {
-		r.ResetBackoff()
+		r.ResetBackoff(atLeast)
 	}
 }
 

@@ -286,7 +286,7 @@ func TestInstanceForwardsCalls(t *testing.T) {
 		stub := stubs.Built()[0]
 		i.ResolverError(errors.New("gone"))
 		i.ExitIdle()
-		i.ResetBackoff()
+		i.ResetBackoff(time.Second)
 		i.Close()
 		if len(stub.ResolverErrors()) != 1 || stub.ExitIdles() != 1 || stub.Resets() != 1 || stub.Closes() != 1 {
 			t.Errorf("the policy got %d errors, %d ExitIdle calls, %d resets and %d Close calls, want one of each", len(stub.ResolverErrors()), stub.ExitIdles(), stub.Resets(), stub.Closes())

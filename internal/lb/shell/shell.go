@@ -71,7 +71,7 @@ type Settler interface {
 type Below interface {
 	ResolverError(err error)
 	ExitIdle()
-	ResetBackoff()
+	ResetBackoff(atLeast time.Duration)
 	Close()
 	childSnapshot() ChildSnapshot
 }
@@ -203,21 +203,21 @@ func (s *Shell) ExitIdle() {
 	})
 }
 
-// BackoffResetter is implemented by policies that can end the backoff of all their subchannels.
+// BackoffResetter is implemented by policies that can end the backoff of their subchannels.
 type BackoffResetter interface {
-	// ResetBackoff must not block, like ExitIdle.
-	ResetBackoff()
+	// ResetBackoff ends the backoffs that have lasted for so long. It must not block, like ExitIdle.
+	ResetBackoff(atLeast time.Duration)
 }
 
-// ResetBackoff makes all subchannels below the policy connect now, instead of after their backoff.
-// It does not block.
+// ResetBackoff makes subchannels below the policy connect now if their backoff has lasted for so
+// long. It does not block.
 //
 // ResetBackoff does not use grpc.ClientConn.ResetConnectBackoff, because that method has a data
 // race with the creation of subchannels (grpc-go 1.85).
-func (s *Shell) ResetBackoff() {
+func (s *Shell) ResetBackoff(atLeast time.Duration) {
 	s.Event(func() {
 		for _, c := range s.methods.Children {
-			c.ResetBackoff()
+			c.ResetBackoff(atLeast)
 		}
 	})
 }

@@ -6,6 +6,7 @@ package stateattr
 
 import (
 	"log/slog"
+	"time"
 
 	"google.golang.org/grpc/resolver"
 )
@@ -31,9 +32,8 @@ type Channel struct {
 	Logger *slog.Logger
 	// InUse is notified when the priority in use changes. It may be nil.
 	InUse *InUseChannel
-	// ResetBackoff enables a reset of backoffs: when an endpoint connects while no endpoint is READY,
-	// the backoffs of all other endpoints end.
-	ResetBackoff bool
+	// MaxBackoff is the longest backoff between attempts to connect, if the program chooses it, or 0.
+	MaxBackoff time.Duration
 	// Live is the *live.Channel for the debug page, or nil.
 	Live any
 }

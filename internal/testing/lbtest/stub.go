@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
@@ -157,7 +158,7 @@ func (s *Stub) ExitIdles() int {
 	return s.exitIdles
 }
 
-func (s *Stub) ResetBackoff() {
+func (s *Stub) ResetBackoff(time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resets++
