@@ -16,7 +16,7 @@ func (c *Core[T]) successRate(config *SuccessRateEjection) {
 			rates = append(rates, rate(e.Successes, e.calls()))
 		}
 	}
-	if len(rates) < int(config.MinimumHosts) || len(rates) == 0 {
+	if len(rates) < int(config.MinimumHosts) {
 		return
 	}
 	// Calculate the mean and standard deviation of the fractions of successful

@@ -74,7 +74,6 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 	if c.children == nil {
 		c.children = make(map[string]*child)
 	}
-	c.mustPublish = true
 	configured := make(map[string]bool, len(names))
 	for _, name := range names {
 		configured[name] = true
