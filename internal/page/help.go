@@ -25,6 +25,7 @@ var hints = []hint{
 	{"takes only probes: hanging or broken", "the log of the priority's backends: they do not answer, or answer with errors"},
 	{"takes …: returning", "nothing: its connections came back, and its share grows"},
 	{"has lost its connections", "whether the backends were restarted; the client reconnects by itself"},
+	{"an update has given … other endpoints, which connect, an update has put …", "nothing: the source's answer has changed"},
 	{"no endpoints: …", "whether the source's list is meant to be empty"},
 	{"no answer yet: …", "what the source is waiting for, such as name servers or the management server"},
 	{"(a mistake to correct: waiting will not help)", "the target and its source's configuration, which name something that a server does not know"},

@@ -59,18 +59,15 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	cause := p.problem(from)
 	kind, duration := "failover", now.Sub(unhealthySince)
 	switch {
-	case oldIndex < 0, newIndex < oldIndex && state != connectivity.Ready:
+	case oldIndex < 0, newIndex < oldIndex && (state != connectivity.Ready || p.journal.leftHighest.IsZero()):
 		kind, duration = "move", 0
 	case newIndex < oldIndex:
-		kind, duration = "failback", 0
-		// The time is zero if an update has just added the higher priority, so that calls never left
-		// it.
-		if leftHighest := p.journal.leftHighest; !leftHighest.IsZero() {
-			duration = now.Sub(leftHighest)
-		}
+		kind, duration = "failback", now.Sub(p.journal.leftHighest)
 	}
 	if newIndex < oldIndex && cause == "" {
-		cause = p.failbackReason(to)
+		if cause = p.failbackReason(to); p.journal.leftHighest.IsZero() {
+			cause = "an update has put " + p.title(to) + " above it"
+		}
 	} else if cause == "" {
 		fromState, _ := p.core.State(from)
 		cause = fmt.Sprintf("%s is %v", p.title(from), fromState)
@@ -239,6 +236,8 @@ func (p *policy) problem(child string) string {
 		return p.title(child) + " is no longer needed"
 	case state == core.TransientFailure:
 		return p.reasonOf(child).String()
+	case p.isBypassed(child) && p.statuses[child].updated:
+		return "an update has given " + p.title(child) + " other endpoints, which connect"
 	case p.isBypassed(child):
 		return p.title(child) + " has lost its connections"
 	}

@@ -226,3 +226,39 @@ func TestUpdateWithoutAConfiguration(t *testing.T) {
 		}
 	})
 }
+
+// An update that changes the order of the priorities is neither a failover nor a failback.
+func TestSwappedPrioritiesLogMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged.take()
+		r := newRecorder()
+		standby := func(priorities ...string) scenario.Update {
+			u := update(priorities...)
+			u.Config.WarmStandby = 1
+			return u
+		}
+		r.Script(map[string][]scenario.Reaction{"p0": {{Report: ready}}, "p1": {{Report: ready}}})
+		r.Update(standby("p0", "p1"))
+		r.Advance(time.Minute)
+		r.Update(standby("p1", "p0"))
+		wantLog(t, `WARNING lbtest:///target: move from p1 p0 to p0 p1, which is READY, after 0 ms: an update has put p0 p1 above it`)
+		r.Close()
+	})
+}
+
+// An update may end the connections of a priority, for example if its locality has another name.
+func TestUpdateThatEndsConnectionsLogsReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged.take()
+		r := newRecorder()
+		u := update("p0", "p1")
+		u.Config.WarmStandby, u.Config.Overflow = 1, true
+		r.Script(map[string][]scenario.Reaction{"p0": {{Report: ready}, {Report: connecting}}, "p1": {{Report: ready}}})
+		r.Update(u)
+		r.Advance(time.Minute)
+		r.Update(u)
+		r.Advance(time.Second)
+		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: an update has given p0 other endpoints, which connect`)
+		r.Close()
+	})
+}

@@ -15,6 +15,7 @@ type childStatus struct {
 	healthy        bool      // the child is READY or IDLE
 	unhealthySince time.Time // when healthy became false, or when the child was created
 	wasHealthy     bool      // healthy has changed from true to false at least once, so each later failback is "again"
+	updated        bool      // an update ended its connections
 	lastFailure    string    // for debug pages: the last failure, kept until the child is READY
 }
 
@@ -34,7 +35,7 @@ func (p *policy) updateStatus(child string) {
 		return
 	}
 	if status.healthy && !healthy {
-		status.unhealthySince, status.wasHealthy = now, true
+		status.unhealthySince, status.wasHealthy, status.updated = now, true, p.Updating()
 	}
 	status.healthy = healthy
 	if live.Enabled() {

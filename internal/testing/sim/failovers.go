@@ -166,7 +166,7 @@ func (s *childState) checkReason(reason string, options settings) string {
 		if s.state != connectivity.Connecting || time.Since(s.changedAt) < options.failoverTimeout {
 			return fmt.Sprintf("it has been %v for %v", s.state, time.Since(s.changedAt))
 		}
-	case strings.Contains(reason, "has lost its connections"):
+	case strings.Contains(reason, "has lost its connections"), strings.Contains(reason, "other endpoints, which connect"):
 		if !options.overflow || s.state != connectivity.Connecting && s.state != connectivity.Idle {
 			return fmt.Sprintf("it is %v, and overflow is %v", s.state, options.overflow)
 		}

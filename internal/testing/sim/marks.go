@@ -99,8 +99,7 @@ var loggedMarks = []struct {
 	pattern *regexp.Regexp
 }{
 	{"bound: failoverTimeout", regexp.MustCompile(`failover from .*did not connect within`)},
-	{"bound: fastFailover", regexp.MustCompile(`failover from .*has lost its connections`)},
-	{"bound: minReady", regexp.MustCompile(`failover from .*of its weight is READY`)},
+	{"bound: lost connections", regexp.MustCompile(`failover from .*has lost its connections`)},
 	{"bound: no priority can take calls", regexp.MustCompile(`no priority can take calls`)},
 	{"bound: a priority takes calls again", regexp.MustCompile(`takes calls again, after`)},
 	{"bound: a priority that is full", regexp.MustCompile(`of its calls: full$`)},
