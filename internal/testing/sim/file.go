@@ -54,7 +54,11 @@ func (f *file) Options() []given.Option {
 	}
 }
 
+// Visible has a priority even if truth has none, because a file must list an endpoint.
 func (f *file) Visible(truth EndpointSet) EndpointSet {
+	if len(truth) == 0 {
+		truth = withoutEmptyTiers(truth)
+	}
 	if f.clusters != nil {
 		return f.clusters.withDetection(truth)
 	}
@@ -74,10 +78,13 @@ func (f *file) Publish(truth EndpointSet) {
 	}
 }
 
-// withoutEmptyTiers adds a draining endpoint to each priority that has none, because a file must not
-// contain a cluster without endpoints.
+// withoutEmptyTiers adds a draining endpoint to each priority that has none, and such a priority if
+// there is none, because a file must not contain a cluster without endpoints. There is no priority if
+// the file is an entry of a mixed source whose other entries have all priorities.
 func withoutEmptyTiers(truth EndpointSet) EndpointSet {
-	truth = truth.Clone()
+	if truth = truth.Clone(); len(truth) == 0 {
+		truth = EndpointSet{{{Zone: "z", Weight: 1}}}
+	}
 	for _, tier := range truth {
 		if tier.addressCount() == 0 {
 			tier[0].Endpoints = []Endpoint{{Address: deadAddress, Weight: 1, Draining: true}}
