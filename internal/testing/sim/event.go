@@ -133,9 +133,9 @@ func (w *World) down(address string) {
 // clients may notice the recovery immediately.
 func (w *World) heal(address string) {
 	w.mu.Lock()
-	works := w.conditions[address].works()
+	well := w.conditions[address].works() && w.conditions[address].link == w.link
 	w.mu.Unlock()
-	if !works {
+	if !well {
 		w.change(address, func(c *condition) { c.up, c.notServing, c.hang, c.code, c.link = true, false, false, codes.OK, w.link })
 	}
 	b := w.backends[address]

@@ -140,12 +140,27 @@ func (w *World) reachableSince(t time.Time) string {
 	}
 	for _, tier := range w.knownTruth {
 		for _, address := range tier.Serving() {
-			if c := w.conditions[address]; c.reachable() && !c.changedAt.After(t) {
+			if c := w.conditions[address]; c.reachable() && !c.changedAt.After(t) && !w.mayRefuseCalls(address) {
 				return address
 			}
 		}
 	}
 	return ""
+}
+
+// mayRefuseCalls reports whether an endpoint may get no calls even if it is the only one that is
+// reachable: without overflow, an ejection lasts for its time (gRFC A50). The caller holds the lock.
+func (w *World) mayRefuseCalls(address string) bool {
+	c := w.conditions[address]
+	return !w.settings.overflow && c.wasEjected && slices.ContainsFunc(w.knownTruth, func(t Tier) bool {
+		return slices.Contains(t.Serving(), address) && c.mayBeEjected(t.detection())
+	})
+}
+
+func (w *World) allMayRefuseCalls(addresses []string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !slices.ContainsFunc(addresses, func(address string) bool { return w.reachable(address) && !w.mayRefuseCalls(address) })
 }
 
 func (w *World) setChecking(checking bool) {
@@ -189,6 +204,9 @@ func (w *World) sample(q expectation) (map[string]int, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.checkShed()
+			return nil, false
+		}
+		if to == "" && w.allMayRefuseCalls(q.endpoints) {
 			return nil, false
 		}
 		if to == "" {
