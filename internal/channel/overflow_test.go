@@ -199,6 +199,23 @@ func TestOverflowLeavesPriorityThat(t *testing.T) {
 	}
 }
 
+// Endpoints of a full priority are no outliers: if outlier detection ejects some, the others are
+// fuller.
+func TestOverflowEjectsNoEndpointBecauseItIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueues(t, 2, "a0", "a1", "a2", "b0", "b1", "b2")
+		channels := q.channels(1, understudy.Recommended(), "failover:///tier:///a3,tier:///b3")
+		q.send(channels, 100, 10*time.Second)
+		q.send(channels, 360, 20*time.Second)
+		r := q.send(channels, 360, 30*time.Second)
+		answered := float64(r.calls-r.lost) / 30
+		t.Logf("%.0f calls a second are answered, of 240: %+v", answered, r)
+		if answered < 0.85*240 {
+			t.Errorf("%.0f calls a second are answered, want 204", answered)
+		}
+	})
+}
+
 // With one connection for each priority, a server that closes it moves calls for an instant. The
 // share stays 1, because the connection is back within a second. No call waits or is lost.
 func TestOverflowKeepsShareOfPriorityThatReconnects(t *testing.T) {

@@ -163,17 +163,20 @@ func (i *intake) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(
 var errLate = status.FromContextError(context.DeadlineExceeded).Err()
 
 // end ends a call, first for the share and then for the policies below. Those see a late answer as
-// an expired call, so that outlier detection ejects an endpoint that is slow. A refused call is an
-// answer to them: an endpoint that is full is no outlier.
+// an expired call, so that outlier detection ejects an endpoint that is slow. An endpoint that is full
+// is no outlier: a refused call is an answer to them, and one that expired in a full queue is neither
+// an answer nor a failure.
 func (i *intake) end(call share.Call, info balancer.DoneInfo, below func(balancer.DoneInfo)) {
-	late, result := false, resultOf(info)
-	i.with(func(s *share.Share, now time.Duration) { late = s.End(now, call, result) })
+	blame, result := share.ByResult, resultOf(info)
+	i.with(func(s *share.Share, now time.Duration) { blame = s.End(now, call, result) })
 	if below == nil {
 		return
 	}
 	switch {
-	case late:
+	case blame == share.Late:
 		info.Err = errLate
+	case blame == share.FullNow:
+		info.Err, info.BytesReceived = nil, false
 	case result == share.Refused:
 		info.Err = nil
 	}

@@ -21,9 +21,37 @@ func (r Result) good() bool { return r == Good || r == Partial }
 // full reports whether a result is what an overloaded priority causes.
 func (r Result) full() bool { return r == Refused || r == Unavailable || r == Expired }
 
-// End is called when a call ends. It returns whether the call was late because of its endpoint and
-// not because of the priority; this counts as a failure of the endpoint.
-func (s *Share) End(now time.Duration, c Call, r Result) (lateEndpoint bool) {
+// Blame is what the end of a call means for the endpoint.
+type Blame uint8
+
+// The blames.
+const (
+	ByResult Blame = iota // what its result says
+	Late                  // its answer is late, and those of others are not: it counts as a failure
+	FullNow               // the call expired in a full queue: it says nothing of the endpoint
+)
+
+// End is called when a call ends. Outlier detection must not eject the endpoints of a full priority,
+// because the others would be fuller. The priority is full if its last good answers were late, and
+// those of several endpoints. If they are quick, as from a queue that serves the newest call first, the
+// endpoint is full and does not hang if it has answered another call meanwhile.
+func (s *Share) End(now time.Duration, c Call, r Result) Blame {
+	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
+	c.endpoint.note(now, r)
+	own, late := s.end(now, c, r)
+	own = own && !(filling && s.endpoints.othersWereBad(now, c.endpoint))
+	switch {
+	case own && late:
+		return Late
+	case !own && (filling || alive) && (r == Expired || r == Partial):
+		return FullNow
+	}
+	return ByResult
+}
+
+// end reports whether an answer was bad or late because of its endpoint and not because of the
+// priority, and whether it was late.
+func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
 	if current && c.kind == stream {
 		s.streams.end(now, r)
@@ -34,10 +62,10 @@ func (s *Share) End(now time.Duration, c Call, r Result) (lateEndpoint bool) {
 		if current && s.fraction == 0 {
 			s.breaker.probes--
 		}
-		return false
+		return false, false
 	case Expired:
 		if current && c.budget > 0 && s.silence.exceeds(now, c.budget) && s.hang(now) {
-			return false
+			return false, false
 		}
 	default:
 		if r.good() && s.last && s.cause == Hanging && current && c.budget > 0 && s.silence.exceeds(now, c.budget) {
@@ -46,23 +74,23 @@ func (s *Share) End(now time.Duration, c Call, r Result) (lateEndpoint bool) {
 		s.silence.answered()
 	}
 	if s.row.end(now, c.stamp.row, r, s.recent) && current && s.trip(now, Broken) {
-		return false
+		return false, false
 	}
 	if !current || c.kind == untimed {
-		return false
+		return false, false
 	}
 	a := s.measure(now, c, r)
 	switch {
 	case s.fraction == 0:
 		s.probed(now, a)
-		return false
+		return false, false
 	case r == Failed:
-		return false // a broken priority is left, but errors never cut: they are not a sign of load
+		return false, false // a broken priority is left, but errors never cut: they are not a sign of load
 	case s.endpoints.isOwnFault(now, c.endpoint, r.full() || a.late):
-		return a.late
+		return true, a.late
 	}
 	s.judge(now, a)
-	return false
+	return false, false
 }
 
 // forget is called when the last priority answers again after it has hung. The calls that have

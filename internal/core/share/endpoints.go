@@ -10,15 +10,28 @@ type Endpoint struct {
 	failing     bool // its last answer was bad or late
 	listed      bool
 	seen        time.Duration
-	newer, next *Endpoint // neighbours in the list; next is older
+	answered    time.Duration // when it last answered
+	newer, next *Endpoint     // neighbours in the list; next is older
+}
+
+// answeredSince reports whether the endpoint has answered another call since this moment: it does not
+// hang.
+func (e *Endpoint) answeredSince(t time.Duration) bool { return e != nil && e.answered > t }
+
+func (e *Endpoint) note(now time.Duration, r Result) {
+	if e != nil && r == Good {
+		e.answered = now
+	}
 }
 
 // endpoints is a list of the endpoints that have answered lately, the newest first, with a count of
 // those that are failing. Each answer moves one endpoint to the front and drops what is old at the
 // end, so its cost does not depend on their number.
 type endpoints struct {
-	newest, oldest *Endpoint
-	total, failing int
+	newest, oldest    *Endpoint
+	total, failing    int
+	bad               *Endpoint     // whose answer was bad or late the last time
+	badAt, otherBadAt time.Duration // when it was, and when that of another one was
 }
 
 // isOwnFault records whether the answer of an endpoint was bad or late. It reports whether that is
@@ -26,6 +39,12 @@ type endpoints struct {
 func (l *endpoints) isOwnFault(now time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
 		return false
+	}
+	if bad && l.bad != e {
+		l.bad, l.otherBadAt = e, l.badAt
+	}
+	if bad {
+		l.badAt = now
 	}
 	again := e.listed && e.failing && bad
 	l.remove(e)
@@ -35,6 +54,15 @@ func (l *endpoints) isOwnFault(now time.Duration, e *Endpoint, bad bool) bool {
 		l.remove(l.oldest)
 	}
 	return again && l.total > 1 && 2*l.failing <= l.total
+}
+
+// othersWereBad reports whether the answer of another endpoint was bad or late a short time ago.
+func (l *endpoints) othersWereBad(now time.Duration, e *Endpoint) bool {
+	at := l.badAt
+	if l.bad == e {
+		at = l.otherBadAt
+	}
+	return at > 0 && now-at <= remembered
 }
 
 func (l *endpoints) add(e *Endpoint) {

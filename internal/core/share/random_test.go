@@ -165,7 +165,7 @@ func TestEndpointsOracle(t *testing.T) {
 			}
 			known := before.at > 0 && now-before.at <= remembers(last[:], before, now)
 			want := isLate && before.late && known && total > 1 && 2*failing <= total
-			if got := s.End(now, s.Begin(now-took, time.Second, "", &endpoints[i]), share.Good); got != want {
+			if got := s.End(now, s.Begin(now-took, time.Second, "", &endpoints[i]), share.Good) == share.Late; got != want {
 				t.Fatalf("an answer of endpoint %d, late %v: its own fault is %v, want %v", i, isLate, got, want)
 			}
 		}

@@ -30,7 +30,7 @@ import (
 //
 // The options of calls are took=50ms, deadline=1s (0s for none), method=/a and at=a for the
 // endpoint. Random numbers are spread evenly. The output has the falls of the share, its returns
-// from 0, late endpoints, and how many calls were taken.
+// from 0, who is to blame, and how many calls were taken.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/shares", func(t *testing.T, path string) {
 		var s *stage
@@ -189,8 +189,11 @@ func (s *stage) advance(by time.Duration) {
 }
 
 func (s *stage) end(p *pending, r share.Result) {
-	if s.share.End(s.now, p.call, r) {
+	switch blame := s.share.End(s.now, p.call, r); {
+	case blame == share.Late:
 		s.log("at %v: late because of endpoint %s", s.now-time.Minute, p.name)
+	case blame == share.FullNow && p.name != "":
+		s.log("at %v: expired, and not because of endpoint %s", s.now-time.Minute, p.name)
 	}
 	s.changes()
 }

@@ -182,12 +182,13 @@ func (c *client) send(r *request, p *priority, e *endpoint) {
 func (c *client) end(p *priority, e *endpoint, begun share.Call, result share.Result) {
 	now := c.model.now
 	tripped := p.share.Tripped()
-	late := p.share.End(now, begun, result)
+	blame := p.share.End(now, begun, result)
 	if tripped != p.share.Tripped() {
 		c.setLast()
 	}
 	switch {
-	case late, result == share.Expired, result == share.Unavailable, result == share.Failed:
+	case blame == share.FullNow:
+	case blame == share.Late, result == share.Expired, result == share.Unavailable, result == share.Failed:
 		e.row++
 	default:
 		e.row = 0
