@@ -21,6 +21,7 @@ type load struct {
 	rate     float64   // of the calls, in a second
 	deadline time.Duration
 	trigger  string // in the kind "below"
+	cold     bool   // the backends are slow for a while after they were killed
 	blind    bool   // the backends serve expired calls
 
 	begin     time.Time
@@ -95,11 +96,7 @@ func (l *load) chooseRate(r *rand.Rand) {
 	default:
 		l.rate = first * (0.3 + 0.25*r.Float64())
 		l.trigger = []string{"spike", "spike", "hangs", "answers UNAVAILABLE", "is killed"}[r.IntN(5)]
-		if l.trigger == "is killed" && r.IntN(2) == 0 {
-			for _, q := range l.queues {
-				q.cold = 5 * time.Second
-			}
-		}
+		l.cold = l.trigger == "is killed" && r.IntN(2) == 0
 	}
 }
 
@@ -181,7 +178,12 @@ func (l *load) runTrigger() {
 	} else {
 		l.forFirst(func(address string) { fault(w, address) })
 		l.makeCalls(length, l.rate)
-		l.forFirst(func(address string) { w.heal(address) })
+		l.forFirst(func(address string) {
+			if l.cold {
+				l.queues[address].cool(5 * time.Second)
+			}
+			w.heal(address)
+		})
 	}
 	l.makeCalls(3*length+60, l.rate)
 	l.running.Wait()

@@ -16,15 +16,15 @@ import (
 type queue struct {
 	interval, service time.Duration
 	lifo              bool
-	blind             bool          // calls begin even if their deadline has passed
-	limit             int           // calls that wait; more are refused. 0 means no limit
-	code              codes.Code    // of a refusal
-	cold              time.Duration // how long the first calls take longer, or 0
+	blind             bool       // calls begin even if their deadline has passed
+	limit             int        // calls that wait; more are refused. 0 means no limit
+	code              codes.Code // of a refusal
 
 	mu       sync.Mutex
 	waiting  []*waiter
 	running  bool // a call begins when the interval is over
 	free     time.Time
+	cold     time.Duration // how long calls take longer after the first one, or 0
 	firstUse time.Time
 	arrived  int
 }
@@ -35,7 +35,7 @@ type waiter struct {
 }
 
 func (q *queue) String() string {
-	return fmt.Sprintf("%.1f/s lifo=%v blind=%v limit=%d %v cold=%v", 1/q.interval.Seconds(), q.lifo, q.blind, q.limit, q.code, q.cold)
+	return fmt.Sprintf("%.1f/s lifo=%v blind=%v limit=%d %v", 1/q.interval.Seconds(), q.lifo, q.blind, q.limit, q.code)
 }
 
 // serve waits until a call has been served, and returns the error of the reply.
@@ -85,6 +85,13 @@ func (q *queue) next() {
 		return
 	}
 	q.running = false
+}
+
+// cool makes calls take longer, as after a restart of the backend.
+func (q *queue) cool(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.cold, q.firstUse = d, time.Time{}
 }
 
 func (q *queue) arrivals() int {
