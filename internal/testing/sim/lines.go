@@ -96,7 +96,10 @@ func (w *World) updateLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// The library logs this line before it updates the channel. World.received compares the two.
-	w.announcedUpdate = m[2] + " in " + m[3]
+	if now := time.Now(); w.announcedAt != now {
+		w.announced, w.announcedAt = nil, now
+	}
+	w.announced = append(w.announced, m[2]+" in "+m[3])
 	return ""
 }
 

@@ -103,17 +103,18 @@ type World struct {
 	truth      EndpointSet
 	history    []EndpointSet
 
-	lastEvent       time.Time
-	knownTruth      EndpointSet // the endpoints of the channel's last update; nil if there was none
-	knownIndexes    []int       // maps each priority in knownTruth to an index in the source
-	previousTruth   EndpointSet
-	updatedAt       time.Time
-	repeated        int
-	openedAt        time.Time
-	lastReceived    time.Time            // when any channel last got an update while the source worked
-	removedAt       map[string]time.Time // when an update removed each address
-	everKnown       map[string]bool      // the addresses in the updates of all channels
-	announcedUpdate string
+	lastEvent     time.Time
+	knownTruth    EndpointSet // the endpoints of the channel's last update; nil if there was none
+	knownIndexes  []int       // maps each priority in knownTruth to an index in the source
+	previousTruth EndpointSet
+	updatedAt     time.Time
+	repeated      int
+	openedAt      time.Time
+	lastReceived  time.Time            // when any channel last got an update while the source worked
+	removedAt     map[string]time.Time // when an update removed each address
+	everKnown     map[string]bool      // the addresses in the updates of all channels
+	announced     []string             // the sizes of the updates that the log has announced in this instant
+	announcedAt   time.Time
 
 	sourceFault          string // describes the fault of the source; "" while the source works
 	sourceWorksSince     time.Time
