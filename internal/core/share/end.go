@@ -39,7 +39,7 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 	filling, alive := s.pressure.wasFilling(), c.endpoint.answeredSince(c.began)
 	c.endpoint.note(now, r)
 	own, late := s.end(now, c, r)
-	own = own && !(filling && s.endpoints.othersWereBad(now, c.endpoint))
+	own = own && (!filling || !s.endpoints.othersWereBad(now, c.endpoint))
 	switch {
 	case own && late:
 		return Late
