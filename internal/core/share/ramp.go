@@ -50,8 +50,8 @@ func (s *Share) grow(now, most time.Duration) {
 	since := now - s.grownAt
 	step := min(since, most).Seconds()
 	switch {
-	case s.fraction == 0:
-		s.startSlowly(now)
+	case s.fraction == 0: // after a stream has stayed open, which goes on answering in the same epoch
+		s.fraction, s.cutAt, s.grownAt = slowStart, now, now
 		return
 	case s.fraction == 1:
 		s.breaker.recover(since)

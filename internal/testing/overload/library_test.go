@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	testpb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
@@ -65,6 +65,7 @@ func TestLibrary(t *testing.T) {
 // backend is a server of the world: a queue in front of workers.
 type backend struct {
 	healthpb.UnimplementedHealthServer
+	testpb.UnimplementedTestServiceServer
 	health          *health.Server
 	world           World
 	server          Server
@@ -115,7 +116,9 @@ func serveWorld(w World, start time.Time) (listeners map[string]*bufconn.Listene
 			l := bufconn.Listen(1 << 13)
 			listeners[addressOf(p, i)] = l
 			server := grpc.NewServer(understudy.Recommended().ServerKeepalive(), grpc.ReadBufferSize(2048), grpc.WriteBufferSize(2048))
-			healthpb.RegisterHealthServer(server, &backend{health: health.NewServer(), world: w, server: s, priority: p, index: i, start: start, workers: make(chan struct{}, s.Workers)})
+			b := &backend{health: health.NewServer(), world: w, server: s, priority: p, index: i, start: start, workers: make(chan struct{}, s.Workers)}
+			healthpb.RegisterHealthServer(server, b)
+			testpb.RegisterTestServiceServer(server, b)
 			go server.Serve(l)
 			servers = append(servers, server)
 		}
@@ -164,9 +167,7 @@ func playLibrary(t *testing.T, w World, dial dialer) (percent float64) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		listeners, stop := serveWorld(w, start)
-		connect := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return listeners[address].DialContext(ctx)
-		})
+		connect := grpc.WithContextDialer(network(w, start, listeners))
 		var mu sync.Mutex
 		var calls, lost int
 		var running sync.WaitGroup
