@@ -89,8 +89,9 @@ type Options struct {
 	Authority string
 
 	// ServiceConfig is the channel's service config without load balancing, such as methodConfig.
-	// It is a JSON object; the default is "": none. Use it in place of
-	// grpc.WithDefaultServiceConfig, which gRPC ignores on these channels. Source: gRPC.
+	// It is a JSON object; the default is "": none. It replaces grpc.WithDefaultServiceConfig: on
+	// these channels, gRPC drops the timeouts, retries and health checks of that dial option without
+	// an error or a log line, and NewClient cannot see it. Source: gRPC.
 	ServiceConfig string
 	// RetryMethods are the methods that are safe to retry: a call that fails with UNAVAILABLE is
 	// attempted up to 4 times, with a backoff of 50 ms to 1 s. Each entry is
