@@ -39,6 +39,7 @@ const (
 	streamAge = 10 * time.Second       // a stream that is open for so long is an answer
 	quiet     = 500 * time.Millisecond // silence before it means something
 	trickle   = 200 * time.Millisecond // between calls to a silent priority
+	trickleOf = 10                     // or this part of the silence, if that is more: deadlines may be long
 	endless   = 2 * time.Second        // silence of calls without a deadline that opens the breaker
 	gone      = time.Second            // connections that come back sooner are not cold
 )
@@ -150,7 +151,7 @@ func (s *Share) Take(now time.Duration, random float64) bool {
 		if s.silence.endless && now-s.silence.since >= endless && s.trip(now, Hanging) {
 			return false
 		}
-		return now-s.lastCall >= trickle
+		return now-s.lastCall >= max(trickle, (now-s.silence.since)/trickleOf)
 	}
 	return random < s.weight()
 }
