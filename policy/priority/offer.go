@@ -113,7 +113,12 @@ func (o *offer) pickTimed(info balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 func (o *offer) begin(info balancer.PickInfo, result balancer.PickResult, offered bool) balancer.PickResult {
-	result, endpoint := unwrap(result)
+	result, s := unwrap(result)
+	var endpoint *share.Endpoint
+	if s != nil {
+		endpoint = &s.endpoint
+		s.intake.Store(o.intake)
+	}
 	result.Done = o.intake.begin(info, endpoint, result.Done, offered)
 	return result
 }

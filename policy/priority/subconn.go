@@ -3,8 +3,10 @@ package priority
 import (
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/core/share"
@@ -19,11 +21,24 @@ type clientConn struct {
 }
 
 func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	conn, err := c.ClientConn.NewSubConn(addresses, opts)
-	if err != nil || !c.marks.Load() {
-		return conn, err
+	if !c.marks.Load() {
+		return c.ClientConn.NewSubConn(addresses, opts)
 	}
-	return newSubConn(conn), nil
+	s, listener := newSubConn(nil), opts.StateListener
+	opts.StateListener = func(state balancer.SubConnState) {
+		if i := s.intake.Load(); i != nil && state.ConnectivityState != connectivity.Ready {
+			i.with(func(share *share.Share, _ time.Duration) { share.Forget(&s.endpoint) })
+		}
+		if listener != nil {
+			listener(state)
+		}
+	}
+	conn, err := c.ClientConn.NewSubConn(addresses, opts)
+	if err != nil {
+		return nil, err
+	}
+	s.SubConn = conn
+	return s, nil
 }
 
 // RemoveSubConn implements a deprecated method that some policies still call.
@@ -40,8 +55,9 @@ type subConn struct {
 	balancer.SubConn
 	below    func() *func(balancer.DoneInfo) // see EndWith; or nil
 	shared   atomic.Pointer[shared]
-	left     atomic.Int32   // calls until one is timed
-	endpoint share.Endpoint // guarded by the intake of the child
+	left     atomic.Int32           // calls until one is timed
+	intake   atomic.Pointer[intake] // of the last timed call; nil before the first
+	endpoint share.Endpoint         // guarded by the intake of the child
 }
 
 var uncounted func(balancer.DoneInfo) // nil
@@ -88,12 +104,12 @@ func (s *subConn) Picker() balancer.Picker { return &shell.Fixed{SubConn: s} }
 func (s *subConn) EndWith(below func() *func(balancer.DoneInfo)) { s.below = below }
 
 // unwrap replaces our subchannel by the parent's, and adds the Done function that was left to it. It
-// also returns the endpoint, or nil if the subchannel is not ours.
-func unwrap(result balancer.PickResult) (balancer.PickResult, *share.Endpoint) {
+// also returns our subchannel, or nil.
+func unwrap(result balancer.PickResult) (balancer.PickResult, *subConn) {
 	s, ok := result.SubConn.(*subConn)
 	if !ok {
 		return result, nil
 	}
 	result.SubConn, result.Done = s.SubConn, shell.Then(*s.below(), result.Done)
-	return result, &s.endpoint
+	return result, s
 }

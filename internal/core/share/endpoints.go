@@ -56,6 +56,13 @@ func (l *endpoints) isOwnFault(now time.Duration, e *Endpoint, bad bool) bool {
 	return again && l.total > 1 && 2*l.failing <= l.total
 }
 
+// Forget is called when an endpoint has lost its connection. What it answered says no longer whether
+// the others are full.
+func (s *Share) Forget(e *Endpoint) {
+	s.endpoints.remove(e)
+	e.failing = false
+}
+
 // othersWereBad reports whether the answer of another endpoint was bad or late a short time ago.
 func (l *endpoints) othersWereBad(now time.Duration, e *Endpoint) bool {
 	at := l.badAt

@@ -231,7 +231,10 @@ func (c *client) connectivity() {
 	for _, p := range c.priorities {
 		ready := false
 		for _, e := range p.endpoints {
-			e.connected = e.connected && !e.server.has(Down)
+			if e.connected && e.server.has(Down) {
+				e.connected = false
+				p.share.Forget(&e.Endpoint)
+			}
 			ready = ready || e.connected
 		}
 		if p.ready && !ready {

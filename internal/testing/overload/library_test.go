@@ -103,7 +103,11 @@ func (b *backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*h
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	time.Sleep(b.server.Service)
+	service := b.server.Service
+	if b.has(Slower) {
+		service *= 6
+	}
+	time.Sleep(service)
 	<-b.workers
 	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
 }
@@ -213,5 +217,19 @@ func drive(w World, start time.Time, client uint64, running *sync.WaitGroup, cal
 			defer cancel()
 			call(ctx, time.Since(start))
 		})
+	}
+}
+
+// A priority becomes six times slower and loses one of its two endpoints at the same moment. The lost
+// one must not count as an endpoint that answers, or the other's late answers seem to be its own fault.
+func TestLibraryFullAndEndpointLost(t *testing.T) {
+	w := filled(World{Clients: 1, Load: 50, Length: 50 * time.Second, Priorities: [][]Server{
+		same(2, Server{Workers: 1, Service: 10 * time.Millisecond}), same(2, Server{Workers: 20, Service: 10 * time.Millisecond}),
+	}, Events: []Event{
+		{From: 20 * time.Second, To: time.Hour, Server: all, Fault: Slower},
+		{From: 20 * time.Second, To: time.Hour, Server: 1, Fault: Down},
+	}})
+	if lost := playLibrary(t, w, recommended); lost > 4 {
+		t.Errorf("%.1f %% of the calls are lost, want at most 4", lost)
 	}
 }
