@@ -73,12 +73,18 @@ func (t *prober) call(ctx context.Context, client healthpb.HealthClient, service
 	switch {
 	case err == nil:
 		t.counts.Answered++
-	case ctx.Err() != nil: // the watch has ended, which canceled the call
+	case ctx.Err() != nil || endsNow(ctx): // the watch has ended, which canceled the call
 		t.counts.Sent--
 	default:
 		t.counts.Failed++
 		t.counts.LastError = printable.Code(status.Code(err)) + ": " + status.Convert(err).Message()
 	}
+}
+
+// endsNow reports whether a context is about to end. The server may learn of it first.
+func endsNow(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && time.Until(end) < 50*time.Millisecond
 }
 
 func (c CallCounts) describe() string {

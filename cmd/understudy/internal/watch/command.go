@@ -26,7 +26,7 @@ Exit codes when a signal or --for ends the watch:
   0  calls could be sent
   1  the page could not be reached, or the result could not be written
   2  the target or the arguments are invalid
-  3  calls could not be sent: they waited or failed`
+  3  calls could not be sent: they waited or failed; or all calls of --rate failed`
 
 const examples = `  understudy watch us.example.com:443,eu.example.com:443 --rate 10 --option outlierDetection=true
   understudy watch http://127.0.0.1:8080/debug/understudy/

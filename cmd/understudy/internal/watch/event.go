@@ -133,8 +133,8 @@ func (f *follower) observeCalls(now time.Time, final bool) []Event {
 	return []Event{event}
 }
 
-// checkHealth returns an error if the page is unreachable, or if a channel is neither READY nor
-// IDLE.
+// checkHealth returns an error if the page is unreachable, if a channel is neither READY nor IDLE, or
+// if the watch has made calls and every one failed.
 func (f *follower) checkHealth() error {
 	if f.err != nil {
 		return Failure{fmt.Errorf("%s: not reached: %w", f.url, f.err)}
@@ -146,6 +146,14 @@ func (f *follower) checkHealth() error {
 		if c.State != "READY" && c.State != "IDLE" && !c.Idle {
 			return fmt.Errorf("%w: %s: %s: %s", ErrUnavailable, c.Target, c.State, strings.Join(c.Why, "; "))
 		}
+	}
+	if f.calls == nil {
+		return nil
+	}
+	f.calls.mu.Lock()
+	defer f.calls.mu.Unlock()
+	if c := f.calls.counts; c.Answered == 0 && c.Failed > 0 {
+		return fmt.Errorf("%w: all %d calls failed, the last with %s", ErrUnavailable, c.Failed, c.LastError)
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/page"
 )
 
-// ErrUnavailable is returned by Run if calls could not be sent when the watch ended.
-var ErrUnavailable = errors.New("calls cannot be sent")
+// ErrUnavailable is returned by Run if calls could not be sent when the watch ended, or all failed.
+var ErrUnavailable = errors.New("no calls are answered")
 
 // Failure is an error that is not caused by the arguments: the result could not be written, or the
 // page could not be reached.

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -8,7 +9,9 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/debug"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
@@ -130,5 +133,17 @@ func TestTLS(t *testing.T) {
 			w.await(test.want)
 			w.end()
 		})
+	}
+}
+
+// The channel is READY, but each call fails with an error of the server.
+func TestWatchOfServerThatFails(t *testing.T) {
+	b := newBackend(t, grpc.UnaryInterceptor(func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+		return nil, status.Error(codes.Internal, "broken")
+	}))
+	w := startWatch(t, Options{Target: b.address, Output: "json", Rate: 100})
+	w.awaitEvent("calls", "calls fail: INTERNAL: broken")
+	if err := w.end(); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "the last with INTERNAL: broken") {
+		t.Errorf("the watch ended with %v, want %v", err, ErrUnavailable)
 	}
 }
