@@ -32,9 +32,9 @@ const reasons = `
   packet loss, because the other half goes to healthy backends, and none while half of the calls is what a full priority
   can do. That is why they lose fewer calls than ` + "`Recommended()`" + ` for some of these faults. This has a cost even
   when there is no fault: half of all calls always go to the second priority.
-- **Full**: ` + "`Recommended()`" + ` loses the calls that wait when the backends become full, and a few each time its share
-  grows a little too far. A client that leaves a full priority altogether loses fewer, as long as the second one can
-  carry everything; here it always can.
+- **Full**: the share of ` + "`Recommended()`" + ` falls by 0.7 a second, so a priority that can take a third of the calls from
+  one moment to the next loses about a second of calls. Clients that spread their calls lose none here, because the
+  second priority takes half of them, or two thirds, all the time.
 - **Reset**: ` + "`Recommended()`" + ` moves its calls after a single reset, because it uses a working endpoint instead of
   waiting for a connection, and back as soon as the connection is there. The other clients wait for milliseconds.
 - **Probes**: while the first priority answers with errors or not at all, ` + "`Recommended()`" + ` sends it one call now and
