@@ -46,6 +46,7 @@ type priorityState struct {
 	failedAt       map[string]time.Time // when an endpoint had failed failuresToNotice calls
 	failureNoticed moment               // when failedAt had all reachable endpoints; zero before that
 	failedLater    int                  // calls that have failed since failureNoticed
+	refusedLater   bool                 // one of them with RESOURCE_EXHAUSTED
 	reported       int
 }
 
@@ -109,7 +110,7 @@ func (j *judge) backendChanged(address string) {
 }
 
 func (s *priorityState) clearResults(now moment) {
-	s.changed, s.failureNoticed, s.failedLater, s.reported = now, moment{}, 0, 0
+	s.changed, s.failureNoticed, s.failedLater, s.refusedLater, s.reported = now, moment{}, 0, false, 0
 	s.failures, s.failedAt = make(map[string]int), make(map[string]time.Time)
 }
 

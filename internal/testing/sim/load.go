@@ -148,6 +148,7 @@ func (l *load) highest() int {
 
 // checkLoad runs the load. The other calls rest meanwhile.
 func (w *World) checkLoad() {
+	sleep(w.settings.slowStart) // until then, calls are not spread as the capacity is
 	w.setChecking(true)
 	defer w.setChecking(false)
 	w.mu.Lock()

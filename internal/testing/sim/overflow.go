@@ -104,7 +104,8 @@ func (w *World) checkOrder(address string) {
 // calls make the share fall step by step.
 func (j *judge) mayFail(s *priorityState, now moment, err error) bool {
 	most := 20 + (now.calls-s.failureNoticed.calls)/40
-	if status.Code(err) == codes.ResourceExhausted {
+	s.refusedLater = s.refusedLater || status.Code(err) == codes.ResourceExhausted
+	if s.refusedLater {
 		most += 150
 	}
 	s.failedLater++
