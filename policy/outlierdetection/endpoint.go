@@ -18,12 +18,14 @@ type key = identity.Key
 
 type endpointStats struct {
 	counter
-	key       key
-	update    uint64 // value of policy.updates for the last list that contained the endpoint
-	name      string
-	addresses []resolver.Address
-	list      uint64     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
-	subConns  []*subConn // guarded by subConns.mu
+	key            key
+	update         uint64 // value of policy.updates for the last list that contained the endpoint
+	name           string
+	addresses      []resolver.Address
+	ejectionLogged bool
+
+	list     uint64     // value of subConns.lists for the last list that contained the endpoint; guarded by subConns.mu
+	subConns []*subConn // guarded by subConns.mu
 
 	// period is the one to which calls that begin now belong. Each pick reads it. It is not on the
 	// same cache line as the counters above, which the end of each call writes.

@@ -2,10 +2,12 @@ package outlierdetection
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -39,7 +41,8 @@ func (l *logs) wantLast(t *testing.T, want string) {
 	}
 }
 
-// An ejection is one log record, with the status code of the endpoint's last failure.
+// An ejection is one log record, with the status code of the endpoint's last failure, and its end is
+// another one.
 func TestEjectionIsLogged(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()
@@ -48,5 +51,38 @@ func TestEjectionIsLogged(t *testing.T) {
 		h.end("a", doneInfo(codes.Unavailable, true, true))
 		h.end("a", doneInfo(codes.Internal, true, true))
 		logged.wantLast(t, " outlier_detection: :///: endpoint a is ejected by consecutive_failures; its last failed call ended with INTERNAL")
+		h.Advance(time.Minute)
+		logged.wantLast(t, " outlier_detection: :///: endpoint a is no longer ejected")
 	})
+}
+
+// If many endpoints are ejected at once, twenty records in ten seconds are enough.
+func TestFewEjectionsAreLogged(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		config := outlierscenario.Default()
+		config.MaxEjectionPercent = 100
+		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 1, EnforcementPercentage: 100}
+		var names []string
+		for n := range 50 {
+			names = append(names, fmt.Sprint("e", n))
+		}
+		h.Update(config, names)
+		before := logged.count("is ejected")
+		for _, name := range names[:40] {
+			h.end(name, doneInfo(codes.Unavailable, true, true))
+		}
+		if n := logged.count("is ejected") - before; n != mostReports {
+			t.Errorf("%d of 40 ejections are logged, want %d", n, mostReports)
+		}
+		h.Advance(time.Minute)
+		if n := logged.count("is no longer ejected"); n > before+mostReports {
+			t.Errorf("%d ends of ejections are logged, and %d ejections", n, before+mostReports)
+		}
+	})
+}
+
+func (l *logs) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), text)
 }

@@ -1,6 +1,8 @@
 package outlierdetection
 
 import (
+	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -26,6 +28,8 @@ type policy struct {
 	listed []*endpoint
 	bound  bool // the subchannels are already assigned to the endpoints in listed, and the core knows their connections
 	place  stateattr.Labels
+
+	reports reports
 
 	updates uint64
 
@@ -105,18 +109,48 @@ func (p *policy) applyOutcome() {
 	outcome := p.core.Take()
 	for _, e := range outcome.Ejections {
 		target, stats := p.Options.Target.String(), &e.Endpoint.Attached
-		shell.Logger.Infof("outlier_detection: %s: endpoint %s is ejected by %v; its last failed call ended with %s", target, stats.name, e.By, printable.Code(codes.Code(stats.code.Load())))
+		code := printable.Code(codes.Code(stats.code.Load()))
+		stats.ejectionLogged = p.report("ejected", fmt.Sprintf("endpoint %s is ejected by %v; its last failed call ended with %s", stats.name, e.By, code),
+			slog.String("endpoint", stats.name), slog.String("by", e.By.String()), slog.String("code", code))
 		at := enforcedAt.Limit(target, tally.Labels{p.place.Priority, p.place.Service})
 		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, target, at[0], e.By.String(), at[1])
 	}
 	for _, e := range outcome.States {
 		p.stateChanged(e)
+		if e.State() != core.Ejected && e.Attached.ejectionLogged {
+			e.Attached.ejectionLogged = false
+			p.report("ejection ended", fmt.Sprintf("endpoint %s is no longer ejected", e.Attached.name), slog.String("endpoint", e.Attached.name))
+		}
 	}
 	for _, c := range outcome.Changes {
 		for _, s := range p.subConnsOf(c.Endpoint) {
 			s.setEjected(c.Ejected)
 		}
 	}
+}
+
+const (
+	reportPause = 10 * time.Second
+	mostReports = 20 // in a pause; a fault may eject half of a thousand endpoints
+)
+
+// reports counts log records.
+type reports struct {
+	since time.Time
+	count int
+}
+
+// report logs an ejection or its end, with at most twenty records in ten seconds. It returns whether
+// it did.
+func (p *policy) report(message, text string, attrs ...slog.Attr) bool {
+	if now := time.Now(); now.Sub(p.reports.since) >= reportPause {
+		p.reports = reports{since: now}
+	}
+	if p.reports.count++; p.reports.count > mostReports {
+		return false
+	}
+	p.Warn("outlier_detection", message, text, attrs...)
+	return true
 }
 
 // State returns the child's state. The picker is wrapped only if the child does not use

@@ -1,7 +1,6 @@
 package priority
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -14,9 +13,7 @@ import (
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/core/share"
-	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
-	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -37,10 +34,6 @@ type journal struct {
 
 	leftHighest   time.Time // when calls left the highest priority; zero while it is in use
 	unusableSince time.Time // when the last usable priority failed; zero while a priority is usable
-
-	// records passes log records to the application's logger on another goroutine, because the
-	// application's handler may make a call on this channel.
-	records serial.Serializer
 }
 
 // recordFailover logs and counts a change of the child in use, and returns the reason for the
@@ -140,26 +133,7 @@ func (p *policy) logAvailability() {
 }
 
 func (p *policy) log(message, text string, attrs ...slog.Attr) {
-	target := printable.Line(p.Options.Target.String(), maxReasonLength)
-	label := target
-	if id := p.Options.ChannelzParent; id != nil { // the channelz number distinguishes channels to the same target
-		label = fmt.Sprintf("%s [%v]", target, id)
-		attrs = append(attrs, slog.String("channel", fmt.Sprint(id)))
-	}
-	shell.Logger.Warningf("priority: %s: %s", label, text)
-	p.Note(text)
-	logger := stateattr.ChannelOf(p.state).Logger
-	if logger == nil {
-		return
-	}
-	record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
-	record.AddAttrs(slog.String("target", target))
-	record.AddAttrs(attrs...)
-	p.journal.records.Enqueue(func() {
-		if handler, ctx := logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record)
-		}
-	})
+	p.Warn("priority", message, text, attrs...)
 }
 
 // reportPause is the time between two log records of a kind.
