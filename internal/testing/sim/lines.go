@@ -64,7 +64,8 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).missingSliceLine},
 	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},
-	{regexp.MustCompile(`^outlier_detection: \S+: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate); its last failed call ended with [A-Z_]+$`), (*World).ejectedLine},
+	{regexp.MustCompile(`^outlier_detection: \S+(?: \[Channel #\d+\])?: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate); its last failed call ended with [A-Z_]+$`), (*World).ejectedLine},
+	{regexp.MustCompile(`^outlier_detection: \S+(?: \[Channel #\d+\])?: endpoint \S+ is no longer ejected$`), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.checkErrorText(m[1]) }},
 }
 
