@@ -116,8 +116,7 @@ func (o *offer) begin(info balancer.PickInfo, result balancer.PickResult, offere
 	result, s := unwrap(result)
 	var endpoint *share.Endpoint
 	if s != nil {
-		endpoint = &s.endpoint
-		s.intake.Store(o.intake)
+		endpoint = s.seatAt(o.intake)
 	}
 	result.Done = o.intake.begin(info, endpoint, result.Done, offered)
 	return result

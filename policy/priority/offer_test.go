@@ -311,6 +311,26 @@ func TestTimedCallThatIsNotTaken(t *testing.T) {
 	}
 }
 
+// After an update has turned Overflow off and another one on again, the endpoints are the same and the
+// shares are new.
+func TestEndpointsOfNewShare(t *testing.T) {
+	conns := []*subConn{newSubConn(namedConn{name: "a"}), newSubConn(namedConn{name: "b"})}
+	for _, order := range [][]int{{0, 1}, {1, 0}, {0, 1}} {
+		next := 0
+		o := offer{newIntake(time.Now().Add(-time.Minute), share.DefaultRamp, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+			next++
+			return balancer.PickResult{SubConn: conns[order[next-1]]}, nil
+		})}
+		for range order {
+			result, err := o.pickTimed(balancer.PickInfo{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			end(result)
+		}
+	}
+}
+
 // One call in every is timed, in random gaps.
 func TestIsTimed(t *testing.T) {
 	conn := newSubConn(namedConn{name: "a"})

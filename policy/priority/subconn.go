@@ -26,8 +26,8 @@ func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	}
 	s, listener := newSubConn(nil), opts.StateListener
 	opts.StateListener = func(state balancer.SubConnState) {
-		if i := s.intake.Load(); i != nil && state.ConnectivityState != connectivity.Ready {
-			i.with(func(share *share.Share, _ time.Duration) { share.Forget(&s.endpoint) })
+		if state.ConnectivityState != connectivity.Ready {
+			s.forget()
 		}
 		if listener != nil {
 			listener(state)
@@ -53,11 +53,35 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // it, and this policy's picker returns what is in it.
 type subConn struct {
 	balancer.SubConn
-	below    func() *func(balancer.DoneInfo) // see EndWith; or nil
-	shared   atomic.Pointer[shared]
-	left     atomic.Int32           // calls until one is timed
-	intake   atomic.Pointer[intake] // of the last timed call; nil before the first
-	endpoint share.Endpoint         // guarded by the intake of the child
+	below  func() *func(balancer.DoneInfo) // see EndWith
+	shared atomic.Pointer[shared]
+	left   atomic.Int32 // calls until one is timed
+	seat   atomic.Pointer[seat]
+}
+
+// seat is a subchannel's endpoint in a share. A share has endpoints of its own, because an update may
+// turn Overflow off and on while the subchannels stay.
+type seat struct {
+	intake   *intake
+	endpoint share.Endpoint // guarded by intake
+}
+
+func (s *subConn) seatAt(i *intake) *share.Endpoint {
+	at := s.seat.Load()
+	if at == nil || at.intake != i {
+		before := at
+		if at = (&seat{intake: i}); !s.seat.CompareAndSwap(before, at) {
+			return s.seatAt(i)
+		}
+	}
+	return &at.endpoint
+}
+
+// forget tells the share that the connection is lost.
+func (s *subConn) forget() {
+	if at := s.seat.Load(); at != nil {
+		at.intake.with(func(share *share.Share, _ time.Duration) { share.Forget(&at.endpoint) })
+	}
 }
 
 var uncounted func(balancer.DoneInfo) // nil
