@@ -80,7 +80,7 @@ func (o *offer) offer(info balancer.PickInfo) (result balancer.PickResult, taken
 		return result, true, err
 	}
 	if s, ok := result.SubConn.(*subConn); ok && !s.isTimed(v.Every) {
-		if result.Done == nil { // nearly always
+		if result.Done == nil { // nearly always; here, because the call costs 1.5 ns
 			result.SubConn, result.Done = s.SubConn, s.untimed(o.intake, v)
 			return result, true, nil
 		}
