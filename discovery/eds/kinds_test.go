@@ -82,7 +82,7 @@ func callContinuously(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	var callers sync.WaitGroup
 	for range 2 {
 		callers.Go(func() {
-			for ctx.Err() == nil {
+			for tick := time.Tick(time.Millisecond); ctx.Err() == nil; <-tick {
 				if _, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
 					t.Errorf("a call failed: %v", err)
 					return

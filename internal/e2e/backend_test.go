@@ -209,7 +209,7 @@ func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (ans
 
 func awaitName(ctx context.Context, t *testing.T, cc *grpc.ClientConn, name string) {
 	t.Helper()
-	for {
+	for tick := time.Tick(pace / 5); ; <-tick {
 		got, err := who(ctx, cc, grpc.WaitForReady(true))
 		if ctx.Err() != nil {
 			t.Fatalf("no answer from %s: last answer %+v, %v", name, got, err)

@@ -21,6 +21,9 @@ const (
 	callTimeout  = 30 * time.Second
 )
 
+// pace is the time between the calls of a loop: the tests run beside each other on two cores.
+const pace = 10 * time.Millisecond
+
 type call struct {
 	begin, end time.Time
 	answer
@@ -37,7 +40,7 @@ type flow struct {
 
 func startFlow(t *testing.T, cc *grpc.ClientConn, deadline time.Duration) *flow {
 	t.Helper()
-	return startFlowOf(t, cc, deadline, 5*time.Millisecond)
+	return startFlowOf(t, cc, deadline, pace)
 }
 
 func startFlowOf(t *testing.T, cc *grpc.ClientConn, deadline, interval time.Duration) *flow {

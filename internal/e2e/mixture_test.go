@@ -65,7 +65,7 @@ func callContinuously(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, fa
 	var calls, failures atomic.Int64
 	for range 4 {
 		callers.Go(func() {
-			for ctx.Err() == nil {
+			for tick := time.Tick(pace); ctx.Err() == nil; <-tick {
 				var headers metadata.MD
 				_, err := who(ctx, cc, grpc.WaitForReady(true), grpc.Header(&headers))
 				if ctx.Err() != nil || err != nil && len(headers) > 0 {

@@ -168,7 +168,7 @@ func callN(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 }
 
 // pace is the time between calls of a loop, so that a test that waits leaves the CPU to others.
-const pace = 2 * time.Millisecond
+const pace = 10 * time.Millisecond
 
 // traffic makes calls on n goroutines until stop is called. The test fails if a call fails. stop
 // returns the number of calls.
