@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
@@ -104,7 +105,8 @@ func TestMixedSourcesFailOverAndBack(t *testing.T) {
 	})
 	entries := []string{"eds://" + manager + "/checkout", "srv://" + dns.Address() + "/checkout.test?refresh=5s", "dns://" + dns.Address() + "/backup.test:" + dnsBackend.port()}
 	target := "failover:///" + strings.ReplaceAll(strings.Join(entries, ","), "?", "%3F")
-	cc := newClient(t, target, given.Dial(given.Set("ServiceConfig", retryConfig)))
+	cc := newClient(t, target, given.Dial(given.Set("ServiceConfig", retryConfig)),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}}))
 	ctx := timeoutContext(t, 150*time.Second)
 	awaitName(ctx, t, cc, "eds")
 	logged.Wait(t, eventTimeout, "failover:///eds://"+manager, "3 endpoints in 3 priorities")
