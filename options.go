@@ -120,8 +120,8 @@ type Options struct {
 	// Source: gRPC's connection backoff, and Understudy.
 	MaxConnectBackoff time.Duration
 
-	// Logger receives a record at slog.LevelWarn for each failover and when a server rejects
-	// keepalive pings, in addition to gRPC's log and regardless of its level. docs/log.md describes
+	// Logger receives a record at slog.LevelWarn for each failover, for an outage, when a source of
+	// endpoints fails, and when a server rejects keepalive pings, in addition to gRPC's log. docs/log.md describes
 	// the records. The handler receives failovers in order, from one goroutine at a time, and may
 	// block. The default is nil: no records. Source: Understudy.
 	Logger *slog.Logger

@@ -92,7 +92,7 @@ func (f longFault) cost(t *testing.T, rate int) (c longFaultCost) {
 
 	var mu sync.Mutex
 	var running sync.WaitGroup
-	elsewhere := make([]int, 30) // after the fault, in windows of 10 s
+	elsewhere := make([]int, 30)       // after the fault, in windows of 10 s
 	for range rate * (350 + 70/rate) { // a client that calls seldom comes back later
 		running.Go(func() {
 			began := time.Since(start) - begins

@@ -27,10 +27,11 @@ const (
 
 type collection struct {
 	now         time.Time
-	rows        int       // how many more endpoints the page may contain
-	branches    int       // how many more priorities and localities the page may contain
-	perLocality int       // maximum number of endpoints for each locality
-	created     time.Time // when the current channel was created
+	rows        int           // how many more endpoints the page may contain
+	branches    int           // how many more priorities and localities the page may contain
+	perLocality int           // maximum number of endpoints for each locality
+	created     time.Time     // when the current channel was created
+	backoff     time.Duration // of the current channel, or 0 if it is unknown
 }
 
 type query struct {
@@ -73,7 +74,7 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		tree, channel.Idle = last, true
 		channel.State, channel.Since = connectivity.Idle.String(), &v.Closed
 	}
-	c.created = v.Made
+	c.created, c.backoff = v.Made, 0
 	if tree != nil {
 		policy := c.policy(tree, 1)
 		if full {
@@ -123,7 +124,7 @@ func (channel *Channel) setStateWithoutTree() {
 	for _, s := range channel.Sources {
 		switch {
 		case s.Error == "":
-		case s.Name == "":
+		case len(channel.Sources) == 1:
 			channel.Why = append(channel.Why, s.Error)
 		default:
 			channel.Why = append(channel.Why, s.Name+": "+s.Error)

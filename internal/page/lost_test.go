@@ -243,7 +243,7 @@ func TestPageShowsWhatStaysInUse(t *testing.T) {
 		c, page := channel(t)
 		expectAge(t, "failing since", c.Sources[0].ErrorSince, 24*time.Second, 24*time.Second)
 		expectAge(t, "confirmed", c.Sources[0].Confirmed, 24*time.Second, 24*time.Second)
-		wantTexts(t, page, "The source has been failing for 24 s; the endpoints of version 7, confirmed 24 s ago, stay in use: shop.yaml:3:1: want a list")
+		wantTexts(t, page, "Source story has been failing for 24 s; the endpoints of version 7, confirmed 24 s ago, stay in use: shop.yaml:3:1: want a list")
 		mechanism := &fakeSource{}
 		s.Receiver.Mechanisms([]discovery.Mechanism{{Name: "dns", Source: mechanism}})
 		mechanism.Receiver.Update(flat.Answer(newEndpoint(0, "us-east/a", "a", 1)))

@@ -237,7 +237,9 @@ type Child struct {
 	// Error is the last error of the child, even if the child has recovered. ErrorAt is its time.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
-	InUse   bool       `json:"in_use,omitempty"`
+	// NextAttempt is the latest time of the next attempt to connect to an endpoint.
+	NextAttempt *time.Time `json:"next_attempt_by,omitempty"`
+	InUse       bool       `json:"in_use,omitempty"`
 	// Why is the reason why a priority is not in use, or what it is waiting for.
 	Why string `json:"why,omitempty"`
 	// Cause is why a READY priority takes only some of its calls, such as "full".

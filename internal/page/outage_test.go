@@ -6,10 +6,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/understudy-lb/understudy/discovery"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/scripttest"
 )
 
 // A priority is READY, but its endpoints return errors. The headline must say that calls fail.
@@ -122,4 +127,29 @@ func TestHeadlineShowsDurationOfFailure(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The row of an endpoint that cannot be reached says when the next attempt to connect begins at the
+// latest, if the program has chosen the longest backoff.
+func TestNextAttemptToConnect(t *testing.T) {
+	for _, most := range []time.Duration{0, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeSource{}
+			scripttest.Open(t, t.Name(), []discovery.Mechanism{{Source: s}}, []given.Option{given.Set("MaxBackoff", most)}, grpc.WithContextDialer(s.dial))
+			s.Receiver.Update(flat.Answer(newEndpoint(0, "us-east/a", "a", 1)))
+			settle()
+			for range 30 {
+				c, page := channel(t)
+				e := c.Tree.Children[0].Below.Children[0].Below.Children[0]
+				switch {
+				case most == 0 && e.NextAttempt != nil:
+					t.Errorf("the next attempt is said to begin before %v, although the backoff is unknown", e.NextAttempt)
+				case most > 0 && (e.NextAttempt == nil || time.Until(*e.NextAttempt) > 2*time.Second || !strings.Contains(page, "; next attempt within ")):
+					t.Errorf("the next attempt is said to begin before %v, want at most 2 s from %v on", e.NextAttempt, time.Now())
+				}
+				time.Sleep(700 * time.Millisecond)
+				synctest.Wait()
+			}
+		})
+	}
 }

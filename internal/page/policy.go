@@ -31,6 +31,9 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	if t.Since.IsZero() {
 		p.State = connectivity.Connecting.String()
 	}
+	if d, ok := t.Details.(shell.Priority); ok && d.Backoff > 0 {
+		c.backoff = d.Backoff
+	}
 	shares := c.shares(t, share, p)
 	ejected := map[string]shell.Ejected{}
 	if d, ok := t.Details.(shell.OutlierDetection); ok {
@@ -177,6 +180,9 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Weight = d.Weight
 	case shell.Endpoint:
 		child.Weight = d.Weight
+		if next := s.FailedAt.Add(c.backoff); s.State == connectivity.TransientFailure && next.After(c.now) {
+			child.NextAttempt = &next
+		}
 		if len(d.Addresses) > 1 {
 			for _, a := range d.Addresses {
 				child.Addresses = append(child.Addresses, line(a.Addr, maxNameLength))
@@ -290,6 +296,7 @@ func (p *Policy) markEjected(ejected map[string]shell.Ejected, now time.Time) {
 		if child.Below != nil {
 			child.Below.markEjected(ejected, now)
 		} else if e, ok := ejected[child.Name]; ok {
+			child.NextAttempt = nil
 			child.EjectedBy, child.EjectedUntil = e.By.String(), timeOf(e.Until)
 			child.Ejected = "ejected by " + causes[e.By] + ", until the interval is over"
 			if left := e.Until.Sub(now); left > 0 {

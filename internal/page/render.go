@@ -77,11 +77,18 @@ func childProblems(c *Child) (problems []string) {
 	switch {
 	case c.Error == "" || c.Ejected != "" && strings.Contains(c.Error, "is ejected"):
 	case c.State == connectivity.TransientFailure.String():
-		problems = append(problems, c.Error)
+		problem := c.Error
+		if c.NextAttempt != nil {
+			problem += "; next attempt within " + printable.Duration(max(0, time.Until(*c.NextAttempt)))
+		}
+		problems = append(problems, problem)
 	case c.ErrorAt != nil:
 		problems = append(problems, "last error, "+printable.Duration(max(0, time.Since(*c.ErrorAt)))+" ago: "+c.Error)
 	default:
 		problems = append(problems, "last error: "+c.Error)
+	}
+	if c.Calls != nil && c.Recent.Failing() {
+		problems = append(problems, c.Recent.failures())
 	}
 	return problems
 }

@@ -31,10 +31,7 @@ func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
 
 func (s Source) stale(now time.Time) string {
 	ago := func(t *time.Time) string { return printable.Duration(max(0, now.Sub(*t))) }
-	text := "The source has been failing"
-	if s.Name != "" {
-		text = "Source " + s.Name + " has been failing"
-	}
+	text := "Source " + s.Name + " has been failing"
 	if s.ErrorSince != nil {
 		text += " for " + ago(s.ErrorSince)
 	}

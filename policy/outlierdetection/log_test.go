@@ -67,6 +67,7 @@ func TestFewEjectionsAreLogged(t *testing.T) {
 			names = append(names, fmt.Sprint("e", n))
 		}
 		h.Update(config, names)
+		const mostReports = 20
 		before := logged.count("is ejected")
 		for _, name := range names[:40] {
 			h.end(name, doneInfo(codes.Unavailable, true, true))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
@@ -29,7 +30,7 @@ type policy struct {
 	bound  bool // the subchannels are already assigned to the endpoints in listed, and the core knows their connections
 	place  stateattr.Labels
 
-	reports reports
+	reports serial.Limit
 
 	updates uint64
 
@@ -129,24 +130,9 @@ func (p *policy) applyOutcome() {
 	}
 }
 
-const (
-	reportPause = 10 * time.Second
-	mostReports = 20 // in a pause; a fault may eject half of a thousand endpoints
-)
-
-// reports counts log records.
-type reports struct {
-	since time.Time
-	count int
-}
-
-// report logs an ejection or its end, with at most twenty records in ten seconds. It returns whether
-// it did.
+// report logs an ejection or its end, unless there have been too many. It returns whether it did.
 func (p *policy) report(message, text string, attrs ...slog.Attr) bool {
-	if now := time.Now(); now.Sub(p.reports.since) >= reportPause {
-		p.reports = reports{since: now}
-	}
-	if p.reports.count++; p.reports.count > mostReports {
+	if !p.reports.Allows() {
 		return false
 	}
 	p.Warn("outlier_detection", message, text, attrs...)

@@ -19,6 +19,7 @@ const (
 	lostTimer
 	shareTimer
 	backoffTimer
+	outageTimer
 )
 
 func (p *policy) handle(child string, actions []core.Action) {

@@ -22,6 +22,18 @@ func longestBackoff(endpoints int) time.Duration {
 	return min(longestWait, max(shortestWait, time.Duration(endpoints)*waitEach))
 }
 
+const jitter = 1.2 // of gRPC's backoffs
+
+// backoff returns the longest time between two attempts to connect to an endpoint at the moment, or 0
+// if the program has not chosen it.
+func (p *policy) backoff() time.Duration {
+	most := time.Duration(jitter * float64(stateattr.ChannelOf(p.state).MaxBackoff))
+	if p.anyReady() {
+		return most
+	}
+	return min(most, longestBackoff(len(p.state.Endpoints)))
+}
+
 // limitBackoffs ends long backoffs while no child is READY. The times are random, because a fleet
 // has lost the servers at the same moment.
 func (p *policy) limitBackoffs() {

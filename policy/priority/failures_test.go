@@ -2,6 +2,7 @@ package priority
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,8 +12,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/policy/hierarchy"
 )
 
 // If the source knows why a child has failed, calls must fail with the source's error. The error
@@ -45,6 +48,36 @@ func TestSourceErrorHasNoFailureDuration(t *testing.T) {
 		update(map[string]string{"a": "cluster \"a\" is gone"})
 		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, `cluster "a" is gone`) {
 			t.Errorf("calls get %q, want only the source's error", got)
+		}
+	})
+}
+
+// A priority whose endpoints all drained gets others: it is not said to have none while they connect.
+func TestReasonAfterEndpointsAreMended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		builder, policy, _ := stubs(cc, nil)
+		defer policy.Close()
+		update := func(endpoints []resolver.Endpoint, failures map[string]string) {
+			state := stateattr.SetChannel(resolver.State{Endpoints: endpoints}, &stateattr.Channel{Failures: failures})
+			_ = policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(children("stub_update", "a")), ResolverState: state})
+			synctest.Wait()
+		}
+		update(nil, map[string]string{"a": "no endpoint can take calls: 1 draining"})
+		builder.Get("a").CC.UpdateState(shell.Failed(fmt.Errorf("weighted_round_robin: %w", shell.ErrNoEndpoints)))
+		synctest.Wait()
+		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, "1 draining") {
+			t.Errorf("calls get %q, want the source's error", got)
+		}
+		endpoint := hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1.1.1.1:1"}}}, "a")
+		update([]resolver.Endpoint{endpoint}, nil)
+		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, "an update has given it endpoints, which connect (1 endpoint)") {
+			t.Errorf("calls get %q, want that the endpoints connect", got)
+		}
+		builder.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
+		synctest.Wait()
+		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, "refused (1 endpoint)") {
+			t.Errorf("calls get %q, want the error of the endpoint", got)
 		}
 	})
 }

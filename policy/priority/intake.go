@@ -38,6 +38,7 @@ type intake struct {
 type standing struct {
 	depth  depth
 	wanted bool // another priority is wanted, because this last one cannot carry its calls
+	fails  bool // the last one, and no call succeeds
 }
 
 // depth is how far a share has fallen.
@@ -86,7 +87,7 @@ func (i *intake) with(f func(s *share.Share, now time.Duration)) {
 		i.history.record(now, fraction)
 	}
 	before := i.standing
-	i.standing = standing{depthOf(fraction), i.share.Wanted()}
+	i.standing = standing{depthOf(fraction), i.share.Wanted(), i.share.Failing()}
 	changed := i.standing != before
 	i.mu.Unlock()
 	if changed {

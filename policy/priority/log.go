@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -199,6 +200,47 @@ func (p *policy) logShed() {
 	}
 	s.total += calls
 	time.AfterFunc(reportPause, func() { p.Event(p.logShed) })
+}
+
+// outage is while calls fail at every priority, although all that calls can go to are connected.
+type outage struct {
+	since, until time.Time // since is zero while there is none, until before the first one
+	logged       bool
+}
+
+// logOutage notes when calls begin to fail at every priority, and when one succeeds. It logs an
+// outage that begins soon after another one only if it lasts.
+func (p *policy) logOutage(ready []string) {
+	o, all := &p.shares.outage, p.shares.offers && len(ready) > 0
+	for n, name := range ready {
+		s := p.shares.intakes[name].current()
+		all = all && (s.depth == tripped || n == len(ready)-1 && s.fails)
+	}
+	switch {
+	case all && o.since.IsZero():
+		o.since = time.Now()
+	case !all && !o.since.IsZero():
+		if o.logged {
+			after := time.Since(o.since)
+			p.log("calls succeed", fmt.Sprintf("calls no longer fail at every priority, after %s", printable.Duration(after)), slog.Duration("after", after))
+		}
+		*o = outage{until: time.Now()}
+	}
+	if !all || o.logged {
+		return
+	}
+	last := ready[len(ready)-1]
+	if left := reportPause - o.since.Sub(o.until) - time.Since(o.since); left > 0 {
+		p.children[last].StartTimer(outageTimer, left, p.settle)
+		return
+	}
+	o.logged = true
+	var reasons []string
+	for _, name := range ready[:len(ready)-1] {
+		reasons = append(reasons, fmt.Sprint(p.title(name), " ", p.shares.intakes[name].read()))
+	}
+	reason := strings.Join(append(reasons, p.title(last)+" has no good answers"), "; ")
+	p.log("calls fail at every priority", "calls fail at every priority: "+reason, slog.String("reason", reason))
 }
 
 func (p *policy) problem(child string) string {

@@ -139,7 +139,7 @@ func (p *policy) Settled(closed bool) {
 		m.mu.Unlock()
 	}
 	current := labels{p.Options.Target.String(), stateattr.NoName}
-	if p.inUse != "" && p.published.ConnectivityState != connectivity.TransientFailure {
+	if p.inUse != "" && p.published.ConnectivityState != connectivity.TransientFailure && p.shares.outage.since.IsZero() {
 		current.priority = p.title(p.inUse)
 	}
 	p.updateGauge(current)

@@ -117,7 +117,7 @@ func (p *policy) ExitIdle() {
 }
 
 func (p *policy) Describe(s *shell.Snapshot) {
-	d := shell.Priority{InUse: p.inUse, Since: p.journal.lastChange, Inner: p.shares.inner}
+	d := shell.Priority{InUse: p.inUse, Since: p.journal.lastChange, Inner: p.shares.inner, Backoff: p.backoff()}
 	for _, name := range p.config.Priorities {
 		if p.children[name] == nil {
 			d.Unused = append(d.Unused, p.title(name))

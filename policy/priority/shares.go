@@ -24,6 +24,7 @@ type shares struct {
 	wanted  string // the priority below which one more is wanted, or ""
 	offers  bool   // calls are offered to the READY children: the one in use is READY
 	shed    shed
+	outage  outage
 }
 
 // connection is what a child's share must know when its connections come back.
@@ -94,6 +95,7 @@ func (p *policy) settleNow() {
 		p.logShare(name)
 	}
 	p.meter.setShares(shares)
+	p.logOutage(ready)
 	p.Publish()
 }
 

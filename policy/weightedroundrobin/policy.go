@@ -1,7 +1,7 @@
 package weightedroundrobin
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -35,7 +35,7 @@ type policy struct {
 	logged     struct{ duplicate, noAddress, largeWeights bool }
 }
 
-var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver returned none, or none with a path to this policy")
+var errNoEndpoints = fmt.Errorf("weighted_round_robin: %w", shell.ErrNoEndpoints)
 
 // spec describes the policy for package shell. leaf builds the policies of the endpoints. Their
 // Close must shut down all of their subchannels.

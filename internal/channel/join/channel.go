@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +27,6 @@ type ChannelConfig struct {
 	Config
 	// ServiceConfig is the user's service config in JSON, or "". It must not configure load balancing.
 	ServiceConfig string
-	Logger        *slog.Logger
 	InUse         *stateattr.InUseReporter
 	Settings      topology.Settings
 }

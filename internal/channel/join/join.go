@@ -8,7 +8,9 @@
 package join
 
 import (
+	"cmp"
 	"errors"
+	"log/slog"
 	"reflect"
 	"regexp"
 	"slices"
@@ -41,6 +43,8 @@ type Config struct {
 	Patience time.Duration
 	Recorder estats.MetricsRecorder
 	Label    string
+	// Logger gets a record when a source fails, and when it answers again. It may be nil.
+	Logger *slog.Logger
 	// Mechanisms contains the mechanisms in priority order. It must not be empty.
 	Mechanisms []Mechanism
 }
@@ -88,6 +92,9 @@ type Join struct {
 	afterBatch func()  // called after each batch of events; may be nil
 	caller     *caller // the running call of Update whose answer is being passed to the channel, or nil
 
+	records serial.Records
+	reports serial.Limit
+
 	lookAgain    serial.Slot // requests for re-resolution
 	live         *live.Channel
 	shownSources atomic.Pointer[[]live.Source] // the sources on the debug page
@@ -103,6 +110,7 @@ type slot struct {
 	content     *topology.Checked
 	tree        topology.Tree
 	loggedNotes string
+	told        bool // the program's logger knows that the source fails
 
 	removed atomic.Bool // the mechanism was removed, so further reports of its source are ignored
 
@@ -270,6 +278,20 @@ func (j *Join) log(s *slot, a *core.Action) {
 		logger.Info(line)
 	}
 	j.live.Note(line)
+	j.tell(s, a)
+}
+
+// tell tells the program's logger that a source fails, and that it answers again.
+func (j *Join) tell(s *slot, a *core.Action) {
+	attrs := []slog.Attr{slog.String("target", j.config.Target), slog.String("source", cmp.Or(printable.Text(s.Name), j.config.Scheme))}
+	switch {
+	case a.Kind == core.Warn && !s.told && j.reports.Allows():
+		s.told = true
+		j.records.Write(j.config.Logger, "source fails", append(attrs, slog.String("reason", printable.Text(a.Text)))...)
+	case a.Kind == core.ShowRecovered && s.told:
+		s.told = false
+		j.records.Write(j.config.Logger, "source recovered", append(attrs, slog.Duration("after", a.After))...)
+	}
 }
 
 // logNotes logs the notes in an answer, and the reason why no call can succeed with the answer, if

@@ -186,11 +186,11 @@ func TestDebugPage(t *testing.T) {
 			}
 		}
 		_ = s.Update(two)
-		want(" answered 2 3 ")
+		want("x answered 2 3 ")
 		_ = s.Update(resolved)
-		want(" answered 1 2 ")
+		want("x answered 1 2 ")
 		s.Mechanisms([]discovery.Mechanism{{Name: "inner", Source: inner}})
-		want(" answered 1 2 ")
+		want("x answered 1 2 ")
 		_ = inner.Update(two)
 		want("inner answered 2 3 ")
 		s.Fail(errors.New("down"))

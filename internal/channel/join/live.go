@@ -20,7 +20,7 @@ func (j *Join) updateLive() {
 			LastError: s.LastError,
 			FailedAt:  s.FailedAt,
 		}
-		if source.Name == "" && s.Listed {
+		if source.Name == "" {
 			source.Name = j.config.Scheme
 		}
 		switch c, _ := s.Answer.Content.(*topology.Checked); {

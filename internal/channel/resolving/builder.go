@@ -91,11 +91,10 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	config := &join.ChannelConfig{
 		Config:        b.joinConfig(target, mechanisms, given, credsCarryName(opts)),
 		ServiceConfig: given.ServiceConfig,
-		Logger:        given.Logger,
 		InUse:         inUse,
 		Settings:      topology.Settings(given.Settings),
 	}
-	config.Recorder = opts.MetricsRecorder
+	config.Recorder, config.Logger = opts.MetricsRecorder, given.Logger
 	channel, err := join.Start(cc, config)
 	if err != nil {
 		conn.close() // sources that are stored for the next channel may refer to conn

@@ -56,7 +56,7 @@ func (b *breaker) recover(health time.Duration) {
 // trip opens the breaker. It reports false and does nothing if it is open, or if no other priority
 // is READY.
 func (s *Share) trip(now time.Duration, cause Cause) bool {
-	s.wanted = s.wanted || s.last
+	s.wanted, s.failing = s.wanted || s.last, s.failing || s.last
 	if s.last || s.fraction == 0 {
 		return false
 	}
@@ -71,6 +71,7 @@ func (s *Share) trip(now time.Duration, cause Cause) bool {
 // filling, the priority does not hang but is so full that all calls expire. The last priority may
 // be full as well without a sign of it, so it falls, and returns by slow start all the way.
 func (s *Share) hang(now time.Duration) bool {
+	s.failing = s.failing || s.last && s.silence.waiting >= lastHanging
 	switch {
 	case s.fraction == 0:
 		return false

@@ -53,6 +53,7 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 // priority, and whether it was late.
 func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
+	s.failing = s.failing && r != Good
 	if current && c.kind == stream {
 		s.streams.end(now, r)
 	}

@@ -1,6 +1,9 @@
 package share
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	mostMethods  = 64
@@ -20,6 +23,8 @@ type methods struct {
 
 type method struct {
 	usual  latency
+	recent [8]time.Duration // of the last good answers, a ring
+	next   int
 	called time.Duration
 }
 
@@ -55,10 +60,17 @@ func (m *methods) forget(now time.Duration) bool {
 
 // The methods of a nil method are those of a call with a deadline.
 
+// learn learns from the eighth good answer on, and learns down what eight in a row were quicker than:
+// short streams end first, and do not make the long ones of the same method late.
 func (m *method) learn(took, elapsed time.Duration) {
-	if m != nil {
-		m.usual.learn(took, elapsed)
+	if m == nil {
+		return
 	}
+	m.recent[m.next%len(m.recent)] = took
+	if m.next++; m.next < len(m.recent) {
+		return
+	}
+	m.usual.learn(max(took, min(slices.Max(m.recent[:]), time.Duration(m.usual))), elapsed)
 }
 
 func (m *method) isStream() bool { return m.usual == 0 || time.Duration(m.usual) > longestCall }

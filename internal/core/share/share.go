@@ -56,6 +56,7 @@ type Share struct {
 	carried   float64 // the largest fraction since the last fall because of load
 	last      bool    // no READY priority is below this one
 	wanted    bool
+	failing   bool // the last priority, whose breaker stays closed, has no good answers
 	cause     Cause
 	doubling  time.Duration
 
@@ -116,6 +117,10 @@ func (s *Share) Tripped() bool { return s.fraction == 0 }
 // cannot carry its calls.
 func (s *Share) Wanted() bool { return s.wanted }
 
+// Failing reports whether no call succeeds although no other priority is READY: what opens the
+// breaker of another has happened to this last one, and no good answer since.
+func (s *Share) Failing() bool { return s.failing }
+
 // SetLast records whether no READY priority is below this one. A priority that becomes the last one
 // closes its breaker. It takes what it carried before it fell, unless it fell because of load:
 // calls that it does not take are refused.
@@ -124,7 +129,7 @@ func (s *Share) SetLast(now time.Duration, last bool) {
 		s.fraction = to
 		s.renew(now)
 	}
-	s.last, s.wanted = last, s.wanted && last
+	s.last, s.wanted, s.failing = last, s.wanted && last, s.failing && last
 }
 
 // Returned is called when the priority becomes READY again while a lower one is READY, after
@@ -232,7 +237,7 @@ type View struct {
 
 // View returns the current view.
 func (s *Share) View() View {
-	return View{Free: s.free(), Every: s.sampling.every, Watch: s.row.length > 0 || s.silence.noticed, Stamp: s.stamp()}
+	return View{Free: s.free(), Every: s.sampling.every, Watch: s.row.length > 0 || s.silence.noticed || s.failing, Stamp: s.stamp()}
 }
 
 func (s *Share) free() bool { return s.fraction == 1 && s.weight() == 1 && !s.silence.noticed }

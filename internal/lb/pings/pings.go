@@ -47,8 +47,8 @@ const advice = "a server closed a connection because it was pinged too often (" 
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
-	logger  *slog.Logger      // may be nil
-	records serial.Serializer // runs the logging in the background, because gRPC holds a lock while it records metrics
+	logger  *slog.Logger // may be nil
+	records serial.Records
 
 	mu   sync.Mutex
 	last time.Time
@@ -68,17 +68,8 @@ func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, la
 		return
 	}
 	target := printable.Text(printable.HideText(valueOf(targetLabel, names, labels)))
-	w.records.Enqueue(func() {
-		grpcLog.Warningf("%s: %s", target, advice)
-		if w.logger == nil {
-			return
-		}
-		record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
-		record.AddAttrs(slog.String("target", target), slog.String("reason", advice))
-		if handler, ctx := w.logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record)
-		}
-	})
+	grpcLog.Warningf("%s: %s", target, advice)
+	w.records.Write(w.logger, message, slog.String("target", target), slog.String("reason", advice))
 }
 
 func (w *Detector) shouldLog() bool {

@@ -38,7 +38,7 @@ type Child struct {
 	timerEnds   [timersPerChild]time.Time
 }
 
-const timersPerChild = 6
+const timersPerChild = 7
 
 // Handlers are a policy's callbacks for a child.
 type Handlers struct {

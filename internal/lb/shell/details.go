@@ -18,6 +18,9 @@ type Priority struct {
 	InUse string
 	Since time.Time
 	Inner bool // another priority policy with overflow is above, so this one refuses no calls
+	// Backoff is the longest time between two attempts to connect to an endpoint, with jitter, or 0 if
+	// it is unknown.
+	Backoff time.Duration
 	// Unused are the titles of the priorities that have not been needed yet, in order.
 	Unused []string
 }

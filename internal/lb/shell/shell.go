@@ -106,11 +106,11 @@ type Shell struct {
 	timerEnd   time.Time
 
 	channel        *stateattr.Channel
-	records        serial.Serializer // of the program's logger
-	parentInstance *Instance         // the Instance that contains this policy, or nil if the parent has no Shell
-	isLastAction   bool              // no action follows the next publication in this batch of events
-	live           *live.Channel     // nil unless the debug page is enabled
-	unwatch        func()            // stops watching this policy; set only for the topmost policy of a channel
+	records        serial.Records
+	parentInstance *Instance     // the Instance that contains this policy, or nil if the parent has no Shell
+	isLastAction   bool          // no action follows the next publication in this batch of events
+	live           *live.Channel // nil unless the debug page is enabled
+	unwatch        func()        // stops watching this policy; set only for the topmost policy of a channel
 	watch
 }
 

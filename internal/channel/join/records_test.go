@@ -1,0 +1,81 @@
+package join
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+)
+
+// The program's logger gets one record when a source fails, whatever further errors say, and one when
+// it answers again. A source that does so all the time does not fill the log.
+func TestSourceFailuresAreRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		s := &source{}
+		config := configOf(nil, "", s)
+		config.Target = "x:///shop"
+		config.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		_, c := start(t, config)
+		defer c.Close()
+		good := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"})
+		_ = s.Update(good)
+		s.Fail(errors.New("down"))
+		time.Sleep(5 * time.Second)
+		s.Fail(errors.New("still down"))
+		time.Sleep(7 * time.Second)
+		_ = s.Update(good)
+		synctest.Wait()
+		const want = "msg=\"source fails\" target=x:///shop source=x reason=\"down; the previous endpoints stay in use\"\n" +
+			"msg=\"source recovered\" target=x:///shop source=x after=12s\n"
+		if got := log.String(); got != want {
+			t.Errorf("logged\n%s\nwant\n%s", got, want)
+		}
+		for i := range 100 {
+			time.Sleep(time.Second)
+			s.Fail(fmt.Errorf("down for the %d. time", i))
+			_ = s.Update(good)
+		}
+		synctest.Wait()
+		if n := strings.Count(log.String(), "\n"); n > 2+2*100 {
+			t.Errorf("logged %d records of a source that fails each second", n)
+		}
+		for range 1000 {
+			s.Fail(errors.New("down"))
+			_ = s.Update(good)
+		}
+		synctest.Wait()
+		if n := strings.Count(log.String(), "\n"); n > 2+2*100+2*20 {
+			t.Errorf("logged %d records of a source that fails all the time", n)
+		}
+	})
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
