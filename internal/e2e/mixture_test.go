@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ const retryConfig = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":
 type backendProcess struct {
 	name, address string
 	kill          func()
+	process       *os.Process
 }
 
 func (b *backendProcess) start(t *testing.T) {
@@ -38,6 +40,7 @@ func (b *backendProcess) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.address = strings.TrimSpace(line)
+	b.process = command.Process
 	b.kill = func() { command.Process.Kill() }
 }
 

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy"
+)
+
+// A client starts with 150 calls a second while the process of its first priority is stopped, so that
+// connections to it are accepted and nothing answers. Calls wait for the failover timeout, and none
+// is lost.
+func TestStartWhileFirstPriorityHangs(t *testing.T) {
+	t.Parallel()
+	near, far := startBackendProcess(t, "near"), startBackendProcess(t, "far")
+	near.signal(t, syscall.SIGSTOP)
+	defer near.signal(t, syscall.SIGCONT)
+	f := startFlowOf(t, startRecommended(t, near.address, far.address), 10*time.Second, time.Second/150)
+	began := time.Now()
+	first := f.await(t, 0, "was answered by the next priority", answeredBy("far"))
+	f.awaitConsecutive(t, "were answered by the next priority", answeredBy("far"))
+	f.stop()
+	calls, _ := f.since(0)
+	for _, c := range calls {
+		if c.err != nil {
+			t.Fatalf("a call failed: %v; %s", c.err, summary(calls))
+		}
+	}
+	waited := first.end.Sub(began)
+	t.Logf("no answer for %v", waited.Round(10*time.Millisecond))
+	most := failoverTimeout + slack
+	if *timed {
+		most = 2500 * time.Millisecond
+	}
+	if waited < failoverTimeout-100*time.Millisecond || waited > most {
+		t.Errorf("no answer for %v, want at most %v", waited, most)
+	}
+}
+
+// No client of a first priority whose handshake takes 1.5 s sends a call to the standby.
+func TestSlowHandshakeStartsNoFailover(t *testing.T) {
+	t.Parallel()
+	near, far := startBackendProcess(t, "near"), startBackendProcess(t, "far")
+	address := startSlowProxy(t, near.address, 1500*time.Millisecond)
+	began := time.Now()
+	var flows []*flow
+	for range 10 {
+		flows = append(flows, startFlowOf(t, startRecommended(t, address, far.address), 10*time.Second, time.Second/20))
+	}
+	for _, f := range flows {
+		first := f.await(t, 0, "has ended", func(call) bool { return true })
+		f.stop()
+		calls, _ := f.since(0)
+		for _, c := range calls {
+			// On a busy machine, a handshake may take longer than the failover timeout.
+			if (c.err != nil || c.name != "near") && first.end.Sub(began) < failoverTimeout {
+				t.Errorf("a call ended with %v, %v; want an answer of the first priority", c.name, c.err)
+			}
+		}
+	}
+}
+
+func (b *backendProcess) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := b.process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func startRecommended(t *testing.T, near, far string) *grpc.ClientConn {
+	t.Helper()
+	cc, err := understudy.NewClient("failover:///"+near+","+far, understudy.Recommended(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() }) //nolint:errcheck // the test ends
+	return cc
+}
+
+// startSlowProxy starts a proxy that accepts connections and forwards nothing for some time.
+func startSlowProxy(t *testing.T, to string, after time.Duration) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			time.AfterFunc(after, func() {
+				defer conn.Close()
+				server, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				go io.Copy(server, conn) //nolint:errcheck // ends when the client closes
+				io.Copy(conn, server)    //nolint:errcheck // ends when the server closes
+			})
+		}
+	}()
+	return l.Addr().String()
+}
