@@ -183,7 +183,8 @@ type PriorityInUse struct {
 	// Target is the target of the channel, without passwords and tokens.
 	Target string
 	// Index is the number of the priority; 0 is the highest. It is -1 if no priority can take calls
-	// and calls fail.
+	// and calls fail. With Overflow, a priority that is connected stays in use while others take the
+	// calls that it cannot carry: see the log's records of shares.
 	Index int
 	// Name is the name of the priority in the log, such as "p0 us-east/a, us-east/b", or "none".
 	Name string
