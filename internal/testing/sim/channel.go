@@ -40,7 +40,7 @@ type channel struct {
 	delayedReports     []prioritymodel.Report          // of children that the model creates at the end of the update
 	unhandledReports   map[string]prioritymodel.Report // by child; only for children that the model has not created
 	truth              EndpointSet                     // of the last update
-	failovers          int
+	failovers          atomic.Int64
 	lastFailover       time.Time
 	coincidedAt        time.Time // when an update last coincided with a failover, or with a report of a child that only the policy has
 	settled            bool      // nothing that affects the priority in use has happened since the last quiet period
@@ -247,7 +247,7 @@ func (c *channel) states() string {
 func (c *channel) checkFailover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failovers++
+	c.failovers.Add(1)
 	c.lastFailover = time.Now()
 	c.recordCoincidence()
 	if c.settled {

@@ -48,7 +48,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	close(done)
 	calls.Wait()
 	w.end()
-	w.calls.Failovers += w.channel.failovers
+	w.calls.Failovers += int(w.channel.failovers.Load())
 	w.Log.Event("%v", w.calls)
 	if config.Marks != nil {
 		config.Marks.add(w.marked.all())

@@ -250,7 +250,7 @@ func (w *World) dial() error {
 	w.mu.Lock()
 	w.channels = append(w.channels, c)
 	if w.channel != nil {
-		w.calls.Failovers += w.channel.failovers
+		w.calls.Failovers += int(w.channel.failovers.Load())
 	}
 	w.channel, w.knownTruth, w.previousTruth, w.openedAt = c, nil, nil, time.Now()
 	clear(w.removedAt)
