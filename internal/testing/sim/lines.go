@@ -35,7 +35,7 @@ var lines = []line{
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: no priority can take calls: (.*)$`), (*World).noPriorityLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes (?:all of its calls again|(?:only probes|[\d.]+ % of its calls): (?:full|slow|hanging|broken|returning))$`), (*World).shareLine},
-	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (?:calls are refused: every priority is full|no calls are refused any longer: \d+ were, in .*)$`), (*World).shedLine},
+	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (?:calls fail at every priority: .*|calls no longer fail at every priority, after .*|calls are refused: every priority is full|no calls are refused any longer: \d+ were, in .*)$`), (*World).overflowLine},
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without a usable priority$`), (*World).recoveredLine},
 	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).updateLine},
 	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver returned no addresses(; .*)?$`), (*World).emptyNameLine},

@@ -160,7 +160,7 @@ func (w *World) shareLine(m []string) string {
 	return problem
 }
 
-func (w *World) shedLine([]string) string {
+func (w *World) overflowLine([]string) string {
 	if !w.settings.overflow {
 		return "the channel has no overflow"
 	}
