@@ -160,7 +160,7 @@ func TestBrowserShowsErrors(t *testing.T) {
 	ctx, page := openDemo(t, desktop)
 	awaitCondition(ctx, t, page, headlineStartsWith("Calls go to p0 us-east/a, us-east/b"))
 	pressButton(ctx, t, page, "Errors: us-east/b")
-	awaitCondition(ctx, t, page, `/ejected by failures in a row, for \d+ s more/.test(document.querySelector("main tr.more")?.innerText)`)
+	awaitCondition(ctx, t, page, `/ejected by failures in a row \([A-Z_]+\), for \d+ s more/.test(document.querySelector("main tr.more")?.innerText)`)
 	awaitCondition(ctx, t, page, detailsOpen("us-east/b", true)+" && "+headlineStartsWith("Calls go to p0 us-east/a, us-east/b"))
 	pressButton(ctx, t, page, "Kill: us-east/b")
 	awaitCondition(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`)

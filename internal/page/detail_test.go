@@ -43,13 +43,13 @@ func TestPageShowsReasonOfEjection(t *testing.T) {
 		if ejected == nil {
 			t.Fatalf("no endpoint is shown as ejected:\n%s", page)
 		}
-		if ejected.Ejected != "ejected by failures in a row, for 29 s more" || ejected.EjectedBy != "consecutive_failures" || ejected.State != connectivity.TransientFailure.String() {
+		if ejected.Ejected != "ejected by failures in a row (UNAVAILABLE), for 29 s more" || ejected.EjectedBy != "consecutive_failures" || ejected.State != connectivity.TransientFailure.String() {
 			t.Errorf("the endpoint is %+v", ejected)
 		}
 		if left := time.Until(*ejected.EjectedUntil); left != 29*time.Second {
 			t.Errorf("it is ejected for %v more, want 29 s", left)
 		}
-		wantTexts(t, page, "ejected by failures in a row, for 29 s more", "1 ejected<")
+		wantTexts(t, page, "ejected by failures in a row (UNAVAILABLE), for 29 s more", "1 ejected<")
 		if strings.Contains(page, "because calls to it failed") {
 			t.Errorf("the page says twice that an endpoint is ejected:\n%s", page)
 		}

@@ -23,6 +23,8 @@ var hints = []hint{
 	{"… fail with INTERNAL or UNKNOWN", "the last deployment, and the backend's log"},
 	{"takes … of its calls: full or slow", "the load and the capacity of the priority"},
 	{"takes only probes: hanging or broken", "the log of the priority's backends: they do not answer, or answer with errors"},
+	{"has no good answers", "the backends' logs: calls fail or expire at every priority"},
+	{"an update has given it endpoints, which connect", "nothing: the list was empty, or all were draining"},
 	{"takes …: returning", "nothing: its connections came back, and its share grows"},
 	{"has lost its connections", "whether the backends were restarted; the client reconnects by itself"},
 	{"an update has given … other endpoints, which connect, an update has put …", "nothing: the source's answer has changed"},

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
@@ -32,6 +34,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		p.State = connectivity.Connecting.String()
 	}
 	if d, ok := t.Details.(shell.Priority); ok && d.Backoff > 0 {
+		defer func(outer time.Duration) { c.backoff = outer }(c.backoff)
 		c.backoff = d.Backoff
 	}
 	shares := c.shares(t, share, p)
@@ -180,7 +183,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Weight = d.Weight
 	case shell.Endpoint:
 		child.Weight = d.Weight
-		if next := s.FailedAt.Add(c.backoff); s.State == connectivity.TransientFailure && next.After(c.now) {
+		if next := s.FailedAt.Add(c.backoff); s.State == connectivity.TransientFailure && next.After(c.now) && !strings.Contains(child.Error, healthCheck) {
 			child.NextAttempt = &next
 		}
 		if len(d.Addresses) > 1 {
@@ -298,13 +301,20 @@ func (p *Policy) markEjected(ejected map[string]shell.Ejected, now time.Time) {
 		} else if e, ok := ejected[child.Name]; ok {
 			child.NextAttempt = nil
 			child.EjectedBy, child.EjectedUntil = e.By.String(), timeOf(e.Until)
-			child.Ejected = "ejected by " + causes[e.By] + ", until the interval is over"
+			child.Ejected = "ejected by " + causes[e.By]
+			if e.Code != codes.OK {
+				child.Ejected += " (" + printable.Code(e.Code) + ")"
+			}
 			if left := e.Until.Sub(now); left > 0 {
-				child.Ejected = "ejected by " + causes[e.By] + ", for " + printable.Duration(left) + " more"
+				child.Ejected += ", for " + printable.Duration(left) + " more"
+			} else {
+				child.Ejected += ", until the interval is over"
 			}
 		}
 	}
 }
+
+const healthCheck = "the health check says" // the endpoint is connected
 
 var causes = [...]string{
 	core.None:                "nobody",

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
 // period is a span of time in which calls to an endpoint begin. When a call ends, its period
@@ -66,6 +67,7 @@ func (b *period) count(info balancer.DoneInfo) {
 	if r == nil {
 		return
 	}
+	info = shell.Seen(info)
 	counter := &b.endpoint.Attached.counter
 	switch r.of(info) {
 	case success:

@@ -112,7 +112,7 @@ func (p *policy) applyOutcome() {
 		target, stats := p.Options.Target.String(), &e.Endpoint.Attached
 		code := printable.Code(codes.Code(stats.code.Load()))
 		stats.ejectionLogged = p.report("ejected", fmt.Sprintf("endpoint %s is ejected by %v; its last failed call ended with %s", stats.name, e.By, code),
-			slog.String("endpoint", stats.name), slog.String("by", e.By.String()), slog.String("code", code))
+			slog.String("endpoint", stats.name), slog.String("priority", p.place.Priority), slog.String("by", e.By.String()), slog.String("code", code))
 		at := enforcedAt.Limit(target, tally.Labels{p.place.Priority, p.place.Service})
 		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, target, at[0], e.By.String(), at[1])
 	}
@@ -164,7 +164,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	d := shell.OutlierDetection{Hidden: p.core.HidesEjections()}
 	for _, e := range p.core.Endpoints() {
 		if e.Ejected() {
-			d.Ejected = append(d.Ejected, shell.Ejected{Name: e.Attached.name, By: e.EjectedBy(), Until: p.core.EjectedUntil(e)})
+			d.Ejected = append(d.Ejected, shell.Ejected{Name: e.Attached.name, By: e.EjectedBy(), Code: codes.Code(e.Attached.code.Load()), Until: p.core.EjectedUntil(e)})
 		}
 	}
 	s.Details = d

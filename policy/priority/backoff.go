@@ -28,10 +28,10 @@ const jitter = 1.2 // of gRPC's backoffs
 // if the program has not chosen it.
 func (p *policy) backoff() time.Duration {
 	most := time.Duration(jitter * float64(stateattr.ChannelOf(p.state).MaxBackoff))
-	if p.anyReady() {
-		return most
+	if longest := longestBackoff(len(p.state.Endpoints)); !p.anyReady() && stateattr.ChannelOf(p.state).MaxBackoff > longest {
+		return longest
 	}
-	return min(most, longestBackoff(len(p.state.Endpoints)))
+	return most
 }
 
 // limitBackoffs ends long backoffs while no child is READY. The times are random, because a fleet

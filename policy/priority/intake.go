@@ -101,6 +101,13 @@ func (i *intake) current() standing {
 	return i.standing
 }
 
+// look returns when the child last gave a good answer, since start.
+func (i *intake) look() (standing, time.Duration) {
+	var goodAt time.Duration
+	i.with(func(s *share.Share, now time.Duration) { goodAt = s.Look(now) })
+	return i.current(), goodAt
+}
+
 // read returns the share as people see it.
 func (i *intake) read() shell.Share {
 	i.mu.Lock()
@@ -175,11 +182,11 @@ func (i *intake) end(call share.Call, info balancer.DoneInfo, below func(balance
 	}
 	switch {
 	case blame == share.Late:
-		info.Err = errLate
+		info.Err = &shell.Judged{Real: info.Err, Seen: errLate}
 	case blame == share.FullNow:
-		info.Err, info.BytesReceived = nil, false
+		info.Err = &shell.Judged{Real: info.Err, Nothing: true}
 	case result == share.Refused:
-		info.Err = nil
+		info.Err = &shell.Judged{Real: info.Err}
 	}
 	below(info)
 }

@@ -123,8 +123,8 @@ func (p *policy) logAvailability() {
 	switch {
 	case failed && unusableSince.IsZero():
 		*unusableSince = time.Now()
-		reason := fmt.Sprint(shell.FailureOf(p.published.Picker))
-		p.log(noUsablePriority, reason, slog.String("reason", reason))
+		text := fmt.Sprint(shell.FailureOf(p.published.Picker))
+		p.log(noUsablePriority, text, slog.String("reason", strings.TrimPrefix(text, noUsablePriority+": ")))
 	case !failed && !unusableSince.IsZero() && usable(states[p.published.ConnectivityState]):
 		duration := time.Since(*unusableSince)
 		*unusableSince = time.Time{}
@@ -211,36 +211,53 @@ type outage struct {
 // logOutage notes when calls begin to fail at every priority, and when one succeeds. It logs an
 // outage that begins soon after another one only if it lasts.
 func (p *policy) logOutage(ready []string) {
-	o, all := &p.shares.outage, p.shares.offers && len(ready) > 0
-	for n, name := range ready {
-		s := p.shares.intakes[name].current()
-		all = all && (s.depth == tripped || n == len(ready)-1 && s.fails)
-	}
+	o := &p.shares.outage
+	all, succeeded := p.failEverywhere(ready)
 	switch {
 	case all && o.since.IsZero():
 		o.since = time.Now()
-	case !all && !o.since.IsZero():
+	case o.since.IsZero():
+		return
+	case !all && succeeded:
 		if o.logged {
 			after := time.Since(o.since)
 			p.log("calls succeed", fmt.Sprintf("calls no longer fail at every priority, after %s", printable.Duration(after)), slog.Duration("after", after))
 		}
 		*o = outage{until: time.Now()}
-	}
-	if !all || o.logged {
+		return
+	case len(ready) == 0 || !p.shares.offers: // no priority can take calls, which is logged as such
+		*o = outage{until: time.Now()}
 		return
 	}
-	last := ready[len(ready)-1]
-	if left := reportPause - o.since.Sub(o.until) - time.Since(o.since); left > 0 {
-		p.children[last].StartTimer(outageTimer, left, p.settle)
-		return
+	if left := reportPause - o.since.Sub(o.until) - time.Since(o.since); all && !o.logged && left <= 0 {
+		o.logged = true
+		reason := p.reasonsOf(ready)
+		p.log("calls fail at every priority", "calls fail at every priority: "+reason, slog.String("reason", reason))
 	}
-	o.logged = true
+	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // good answers of a share that is not 0 start no event
+}
+
+// failEverywhere reports whether no READY child has good answers and no other one may help, and
+// whether one has had some since the outage began.
+func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
+	all = p.shares.offers && !p.shares.inner && len(ready) > 0
+	for _, name := range p.config.Priorities {
+		all = all && p.children[name] != nil && !p.core.HasTime(name)
+	}
+	for n, name := range ready {
+		s, goodAt := p.shares.intakes[name].look()
+		all = all && (s.depth == tripped || n == len(ready)-1 && s.fails)
+		succeeded = succeeded || p.shares.start.Add(goodAt).After(p.shares.outage.since)
+	}
+	return all, succeeded
+}
+
+func (p *policy) reasonsOf(ready []string) string {
 	var reasons []string
 	for _, name := range ready[:len(ready)-1] {
 		reasons = append(reasons, fmt.Sprint(p.title(name), " ", p.shares.intakes[name].read()))
 	}
-	reason := strings.Join(append(reasons, p.title(last)+" has no good answers"), "; ")
-	p.log("calls fail at every priority", "calls fail at every priority: "+reason, slog.String("reason", reason))
+	return strings.Join(append(reasons, p.title(ready[len(ready)-1])+" has no good answers"), "; ")
 }
 
 func (p *policy) problem(child string) string {

@@ -140,9 +140,21 @@ func (p *policy) Settled(closed bool) {
 	}
 	current := labels{p.Options.Target.String(), stateattr.NoName}
 	if p.inUse != "" && p.published.ConnectivityState != connectivity.TransientFailure && p.shares.outage.since.IsZero() {
-		current.priority = p.title(p.inUse)
+		current.priority = p.title(p.takesMost())
 	}
 	p.updateGauge(current)
+}
+
+// takesMost returns the priority to which calls go: the highest READY one that takes more than probes.
+func (p *policy) takesMost() string {
+	if p.config.Overflow && p.shares.offers {
+		for _, name := range p.readyChildren() {
+			if p.shares.intakes[name].current().depth != tripped {
+				return name
+			}
+		}
+	}
+	return p.inUse
 }
 
 // updateGauge counts this channel under the given labels of the gauge instead of its previous

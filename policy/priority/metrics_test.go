@@ -85,5 +85,22 @@ func TestShedCallsAreCounted(t *testing.T) {
 		if counted := metrics.Counts()["understudy.shed :/// p1 b"]; refused == 0 || counted != refused {
 			t.Errorf("%d calls are refused, counted are %v", refused, metrics.Counts())
 		}
+		// Calls go to the highest priority that takes more than probes.
+		inUse := func() string {
+			synctest.Wait()
+			for key, n := range metrics.Export() {
+				if label, ok := strings.CutPrefix(key, "understudy.priority.in_use :/// "); ok && n == 1 {
+					return label
+				}
+			}
+			return ""
+		}
+		if got := inUse(); got != "p0 a" {
+			t.Errorf("in use is %q, want p0", got)
+		}
+		trip(picker.offers[0])
+		if got := inUse(); got != "p1 b" {
+			t.Errorf("in use is %q while p0 takes only probes, want p1", got)
+		}
 	})
 }

@@ -152,7 +152,7 @@ func TestDoneBelow(t *testing.T) {
 	full := balancer.DoneInfo{Err: status.Error(codes.ResourceExhausted, ""), BytesSent: true, BytesReceived: true}
 	i := newIntake(time.Now(), share.DefaultRamp, func() {})
 	var seen []codes.Code
-	below := func(info balancer.DoneInfo) { seen = append(seen, status.Code(info.Err)) }
+	below := func(info balancer.DoneInfo) { seen = append(seen, status.Code(shell.Seen(info).Err)) }
 	i.untimed(share.Stamp{}, below)(full)
 	i.begin(balancer.PickInfo{}, nil, below, false)(full)
 	i.begin(balancer.PickInfo{}, nil, nil, false)(full)

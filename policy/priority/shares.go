@@ -44,6 +44,7 @@ func (p *policy) beginShares() {
 		p.childState = stateattr.SetBelowOverflow(p.childState)
 	} else {
 		clear(p.shares.intakes)
+		p.shares.outage = outage{}
 		p.meter.setShares(nil)
 	}
 }

@@ -281,14 +281,16 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.tell(s, a)
 }
 
+const maxLength = 500 // of a text in a record, in bytes
+
 // tell tells the program's logger that a source fails, and that it answers again.
 func (j *Join) tell(s *slot, a *core.Action) {
-	attrs := []slog.Attr{slog.String("target", j.config.Target), slog.String("source", cmp.Or(printable.Text(s.Name), j.config.Scheme))}
+	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.Name, j.config.Scheme), maxLength))}
 	switch {
 	case a.Kind == core.Warn && !s.told && j.reports.Allows():
 		s.told = true
-		j.records.Write(j.config.Logger, "source fails", append(attrs, slog.String("reason", printable.Text(a.Text)))...)
-	case a.Kind == core.ShowRecovered && s.told:
+		j.records.Write(j.config.Logger, "source fails", append(attrs, slog.String("reason", printable.Line(a.Text, maxLength)))...)
+	case a.Kind == core.ShowRecovered && a.Failure && s.told:
 		s.told = false
 		j.records.Write(j.config.Logger, "source recovered", append(attrs, slog.Duration("after", a.After))...)
 	}

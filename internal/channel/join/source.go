@@ -24,7 +24,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 	}
 	s.Name = a.Name
 	if heir := j.slots[a.Heir]; heir != nil {
-		s.naming, s.content, s.tree, s.loggedNotes = heir.naming, heir.content, heir.tree, heir.loggedNotes
+		s.naming, s.content, s.tree, s.loggedNotes, s.told = heir.naming, heir.content, heir.tree, heir.loggedNotes, heir.told
 	} else {
 		s.naming = j.newNaming(s)
 	}

@@ -14,12 +14,13 @@ type Action struct {
 	Heir      ID   // the removed mechanism whose child policy names this mechanism takes over, or 0
 	Inherited bool // Answer comes from the mechanism that had this name in the previous list
 
-	Text   string        // one line, for Warn, Say and Show
-	Answer Answer        // for Start, Keep, Confirm, ConfirmLast and Accept
-	List   []Mechanism   // for Keep: the list to store instead of Answer
-	At     time.Time     // for Keep and Confirm: when the answer was valid; for Start: the present time if Answer is valid, otherwise zero
-	Timer  Timer         // for StartTimer and StopTimer
-	After  time.Duration // for StartTimer: when the timer fires; for ShowRecovered: how long the problem lasted
+	Text    string        // one line, for Warn, Say and Show
+	Answer  Answer        // for Start, Keep, Confirm, ConfirmLast and Accept
+	List    []Mechanism   // for Keep: the list to store instead of Answer
+	At      time.Time     // for Keep and Confirm: when the answer was valid; for Start: the present time if Answer is valid, otherwise zero
+	Failure bool          // for ShowRecovered: the problem was a failure
+	Timer   Timer         // for StartTimer and StopTimer
+	After   time.Duration // for StartTimer: when the timer fires; for ShowRecovered: how long the problem lasted
 }
 
 // Kind is the kind of an Action.

@@ -48,7 +48,7 @@ func (c *Core) confirmAnswer(m *mechanism) {
 
 func (c *Core) endTrouble(m *mechanism, t *Trouble) {
 	if t.Text != "" {
-		c.addAction(Action{Kind: ShowRecovered, ID: m.id, After: c.now.Sub(t.Since)})
+		c.addAction(Action{Kind: ShowRecovered, ID: m.id, After: c.now.Sub(t.Since), Failure: t == &m.failure})
 	}
 	*t = Trouble{}
 }

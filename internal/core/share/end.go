@@ -53,7 +53,10 @@ func (s *Share) End(now time.Duration, c Call, r Result) Blame {
 // priority, and whether it was late.
 func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool) {
 	current := c.stamp.epoch == s.epoch
-	s.failing = s.failing && r != Good
+	c.method.end(c.began)
+	if r.good() {
+		s.succeeded(now)
+	}
 	if current && c.kind == stream {
 		s.streams.end(now, r)
 	}
@@ -115,7 +118,7 @@ func (s *Share) measure(now time.Duration, c Call, r Result) answer {
 	if r == Good {
 		s.recent += time.Duration(float64(took-s.recent) * weight(a.elapsed))
 		s.methods.usual.learn(took, a.elapsed)
-		c.method.learn(took, a.elapsed)
+		c.method.learn(now, took, a.elapsed)
 	}
 	budget := c.budget
 	if budget == 0 {

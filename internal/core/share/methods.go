@@ -25,6 +25,8 @@ type method struct {
 	usual  latency
 	recent [8]time.Duration // of the last good answers, a ring
 	next   int
+	open   int64 // number of open calls
+	began  int64 // the sum of the times at which they began, in milliseconds
 	called time.Duration
 }
 
@@ -60,17 +62,37 @@ func (m *methods) forget(now time.Duration) bool {
 
 // The methods of a nil method are those of a call with a deadline.
 
-// learn learns from the eighth good answer on, and learns down what eight in a row were quicker than:
-// short streams end first, and do not make the long ones of the same method late.
-func (m *method) learn(took, elapsed time.Duration) {
+func (m *method) begin(now time.Duration) {
+	m.open++
+	m.began += now.Milliseconds()
+}
+
+func (m *method) end(began time.Duration) {
+	if m != nil {
+		m.open--
+		m.began -= began.Milliseconds()
+	}
+}
+
+// learn learns from the eighth good answer on, and learns down what eight in a row were quicker than.
+// If the calls that are open are older than the answered one became, they count: the short streams of
+// a method end first, and must not make its long ones late.
+func (m *method) learn(now, took, elapsed time.Duration) {
 	if m == nil {
 		return
+	}
+	if m.open > 0 {
+		took = max(took, now-time.Duration(m.began/m.open)*time.Millisecond)
 	}
 	m.recent[m.next%len(m.recent)] = took
 	if m.next++; m.next < len(m.recent) {
 		return
 	}
-	m.usual.learn(max(took, min(slices.Max(m.recent[:]), time.Duration(m.usual))), elapsed)
+	longest, usual := slices.Max(m.recent[:]), time.Duration(m.usual)
+	if usual == 0 {
+		usual = longest
+	}
+	m.usual.learn(max(took, min(longest, usual)), elapsed)
 }
 
 func (m *method) isStream() bool { return m.usual == 0 || time.Duration(m.usual) > longestCall }

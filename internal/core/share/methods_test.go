@@ -55,3 +55,40 @@ func TestMethodsAreBounded(t *testing.T) {
 		t.Error("the method that was called lately has been replaced")
 	}
 }
+
+// Streams of one method without deadlines, ten a second, some short and most of minutes: the short
+// ones end first, and the long ones are not late.
+func TestStreamsOfVariousLengthsAreNotLate(t *testing.T) {
+	for _, short := range []int{2, 3, 10, 100} {
+		type stream struct {
+			call  share.Call
+			endAt time.Duration
+		}
+		now, s := time.Hour, share.New(time.Hour, share.DefaultRamp)
+		var open []stream
+		taken, n := 0, 0
+		for ; n < 10*900; n++ {
+			now += 100 * time.Millisecond
+			var rest []stream
+			for _, o := range open {
+				if o.endAt <= now {
+					s.End(now, o.call, share.Good)
+				} else {
+					rest = append(rest, o)
+				}
+			}
+			if open = rest; !s.Take(now, 0.999) {
+				continue
+			}
+			taken++
+			length := 3*time.Minute + time.Duration(n%7)*time.Second
+			if n%short == 0 {
+				length = 200 * time.Millisecond
+			}
+			open = append(open, stream{s.Begin(now, 0, "/watch", nil), now + length})
+		}
+		if taken < n*99/100 {
+			t.Errorf("one of %d streams is short: %d of %d are taken", short, taken, n)
+		}
+	}
+}

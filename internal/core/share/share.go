@@ -64,6 +64,7 @@ type Share struct {
 	cutAt     time.Duration
 	grownAt   time.Duration
 	lastCall  time.Duration
+	goodAt    time.Duration
 	answerAt  time.Duration // when the last answer was counted
 	recent    time.Duration // mean latency of good answers
 	answers   tally
@@ -143,12 +144,22 @@ func (s *Share) Returned(now, absent time.Duration) {
 	}
 }
 
+// Look notes that streams have stayed open, and returns when the priority last gave a good answer: 0
+// if it never did. While the view says that all calls are taken and none is watched, not all count.
+func (s *Share) Look(now time.Duration) (goodAt time.Duration) {
+	if s.streams.answer(now) {
+		s.succeeded(now)
+		s.grow(now, streamAge)
+	}
+	return s.goodAt
+}
+
+func (s *Share) succeeded(now time.Duration) { s.failing, s.goodAt = false, now }
+
 // Take reports whether the priority takes a call that is offered to it. random is in [0, 1). The
 // caller may find no connection and not begin the call: nothing is lost by that.
 func (s *Share) Take(now time.Duration, random float64) bool {
-	if s.streams.answer(now) {
-		s.grow(now, streamAge)
-	}
+	s.Look(now)
 	if s.fraction == 0 {
 		return s.breaker.isDue(now - s.lastCall)
 	}
@@ -210,7 +221,8 @@ func (s *Share) Begin(now, budget time.Duration, method string, endpoint *Endpoi
 	}
 	c := Call{began: now, budget: budget, endpoint: endpoint, stamp: s.stamp(), kind: timed}
 	if budget == 0 {
-		if c.method = s.methods.find(now, method); c.method.isStream() {
+		c.method = s.methods.find(now, method)
+		if c.method.begin(now); c.method.isStream() {
 			c.kind = stream
 			s.streams.begin(now)
 			return c

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
@@ -71,7 +72,8 @@ type OutlierDetection struct {
 type Ejected struct {
 	Name  string
 	By    outlierdetection.Algorithm
-	Until time.Time // the ejection ends at the first interval after this time
+	Code  codes.Code // of its last failed call
+	Until time.Time  // the ejection ends at the first interval after this time
 }
 
 // WeightedTarget is what package weightedtarget stores in Snapshot.Details.

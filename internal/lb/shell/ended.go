@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"fmt"
+
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,6 +21,24 @@ func Ended(info balancer.DoneInfo) (code codes.Code, conclusive bool) {
 		return code, info.BytesSent
 	}
 	return code, info.BytesSent && info.BytesReceived
+}
+
+// Judged is the error of a call that outlier detection must see in another way than it ended. A page
+// shows how it ended.
+type Judged struct {
+	Real    error
+	Seen    error
+	Nothing bool // it says nothing of the endpoint; Seen is nil
+}
+
+func (j *Judged) Error() string { return fmt.Sprint(j.Real) }
+
+// Seen returns how outlier detection sees the end of a call.
+func Seen(info balancer.DoneInfo) balancer.DoneInfo {
+	if j, ok := info.Err.(*Judged); ok { //nolint:errorlint // never wrapped
+		info.Err, info.BytesReceived = j.Seen, info.BytesReceived && !j.Nothing
+	}
+	return info
 }
 
 // Then returns a Done function that runs first and then another one. Both may be nil.

@@ -68,6 +68,9 @@ const failureCodes = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes
 func NewRecord() *Record {
 	r := &Record{}
 	r.done = func(info balancer.DoneInfo) {
+		if j, ok := info.Err.(*Judged); ok { //nolint:errorlint // never wrapped
+			info.Err = j.Real
+		}
 		if info.Err != nil {
 			r.failed.Add(1)
 		}
