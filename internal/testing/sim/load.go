@@ -308,7 +308,7 @@ func (l *load) judgeTrigger(length int) {
 	}
 	during, last := l.sum(begin, end), l.sum(len(l.seconds)-10, len(l.seconds))
 	w.Log.Event("load below, %s for %d s: %d calls lost meanwhile; normal after %d s; at the end, %v", l.trigger, length, during.calls-during.good, recovery, last)
-	if recovery > most {
+	if recovery > most+1 { // both ends are known to a second
 		w.Log.Break(ruleRecovery, "%d s after the trouble of %d s, calls are lost", recovery, length)
 	}
 	if 20*last.elsewhere > last.calls {
