@@ -101,8 +101,12 @@ func (w *World) checkOrder(address string) {
 
 // mayFail reports whether a call to a priority may fail although the channel must have noticed that
 // the priority fails: it is a probe. Probes back off until one in 50 calls is one. Refused
-// calls make the share fall step by step.
+// calls make the share fall step by step. A row of errors counts calls that have begun after the
+// first one, and after a cut of the share, so the channel notices after up to two answers.
 func (j *judge) mayFail(s *priorityState, now moment, err error) bool {
+	if p := j.w.pair; p != nil && now.time.Sub(s.failureNoticed.time) < 2*p.latency {
+		return true
+	}
 	most := 20 + (now.calls-s.failureNoticed.calls)/40
 	s.refusedLater = s.refusedLater || status.Code(err) == codes.ResourceExhausted
 	if s.refusedLater {
