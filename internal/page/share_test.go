@@ -78,7 +78,7 @@ func TestPageShowsFullPriority(t *testing.T) {
 		if p0.Share <= 0 || p0.Share >= 1 || math.Abs(p0.Share+p1.Share-1) > 1e-9 || !p0.InUse || !p1.InUse || c.Load() != "full" || c.Takes != p0.Share || c.Refused != 0 {
 			t.Errorf("the channel is %+v, its priorities are %+v and %+v", c, p0, p1)
 		}
-		wantTexts(t, page, "p0 us-east takes ", " % of the calls: full, ", " % failing: RESOURCE_EXHAUSTED. The others go to p1 eu-west.", " % of its calls: full</span>")
+		wantTexts(t, page, "p0 us-east takes ", " % of the calls: full, ", " % failing: RESOURCE_EXHAUSTED. The others go to p1 eu-west.", " % of its calls: full</span>", "What to look at first")
 		if strings.Contains(page, "<li>Not") || strings.Contains(page, "on standby") || c.Alarming() {
 			t.Errorf("the page shows p1 as unused:\n%s", page)
 		}
