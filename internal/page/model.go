@@ -87,8 +87,12 @@ func (c *Channel) HeadlineSince() *time.Time {
 // Announcement is like Headline, but the sentence contains no numbers that change every second.
 func (c *Channel) Announcement() string {
 	text := c.beginning(func(float64) string { return "some" })
-	if c.Failing() {
+	switch {
+	case !c.Failing() || c.Refused > 0:
+	case c.Recent.Failed == c.Recent.Ended:
 		text += ", " + c.Recent.failures()
+	default:
+		text += ", most failing: " + strings.Join(c.Recent.Codes, ", ")
 	}
 	return text + c.ending()
 }
