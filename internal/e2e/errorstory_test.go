@@ -37,7 +37,7 @@ func serveErrors(t *testing.T) (*healthServer, *bufconn.Listener) {
 }
 
 // ejections are records of their own: which endpoint is the first to fail five times is random.
-var ejections = regexp.MustCompile(`level=WARN msg=(ejected target=story:///shop endpoint=10\.\d\.\d\.\d:443 by=consecutive_failures code=(INTERNAL|UNAVAILABLE)|"ejection ended" target=story:///shop endpoint=10\.\d\.\d\.\d:443)\n`)
+var ejections = regexp.MustCompile(`level=WARN msg=(ejected target=story:///shop endpoint=10\.\d\.\d\.\d:443 priority="[^"]*" by=consecutive_failures code=(INTERNAL|UNAVAILABLE)|"ejection ended" target=story:///shop endpoint=10\.\d\.\d\.\d:443)\n`)
 
 // If backends answer with errors, the log reports failing calls and not failing connections.
 // Without another priority, calls fail with the backends' error.
@@ -86,6 +86,7 @@ func TestErrorsAndLogWhenBackendsReturnErrors(t *testing.T) {
 		if log, err = call(100); status.Convert(err).Message() != "the disk is full" {
 			t.Errorf("without a healthy priority calls end with %v, want the backend's error", err)
 		}
-		want("both priorities return errors", log, "")
+		want("both priorities return errors", log, `level=WARN msg="calls fail at every priority" target=story:///shop reason="p0 us-east/a, us-east/b takes only probes: broken; p1 eu-west has no good answers"
+`)
 	})
 }

@@ -115,7 +115,7 @@ func TestErrorsAndLogNameProblems(t *testing.T) {
 			func(s *story) { s.Receiver.Update(flat.Answer(refusedEndpoints...)) }, 0,
 			"no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints)"
-level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)"
+level=WARN msg="no priority can take calls" target=story:///shop reason="p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)"
 `,
 		},
 		"hung": {
@@ -124,7 +124,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 			}, 15 * time.Second,
 			"no priority can take calls: p0 us-east/a: did not connect within 8 s (1 endpoint, failing for 8 s); p1 eu-west: did not connect within 8 s (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=8s reason="p0 us-east/a: did not connect within 8 s (1 endpoint)"
-level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a: did not connect within 8 s (1 endpoint, failing for 8 s); p1 eu-west: did not connect within 8 s (1 endpoint)"
+level=WARN msg="no priority can take calls" target=story:///shop reason="p0 us-east/a: did not connect within 8 s (1 endpoint, failing for 8 s); p1 eu-west: did not connect within 8 s (1 endpoint)"
 `,
 		},
 		"NOT_SERVING": {
@@ -133,7 +133,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 			}, 0,
 			"no priority can take calls: p0 us-east/a: the health check says NOT_SERVING (1 endpoint); p1 eu-west: the health check says NOT_SERVING (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a: the health check says NOT_SERVING (1 endpoint)"
-level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a: the health check says NOT_SERVING (1 endpoint); p1 eu-west: the health check says NOT_SERVING (1 endpoint)"
+level=WARN msg="no priority can take calls" target=story:///shop reason="p0 us-east/a: the health check says NOT_SERVING (1 endpoint); p1 eu-west: the health check says NOT_SERVING (1 endpoint)"
 `,
 		},
 		"empty": {
@@ -144,7 +144,8 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 		"control plane gone": {
 			func(s *story) { s.Receiver.Fail(errors.New("xds.example.com: connection refused")) }, 0,
 			"story: xds.example.com: connection refused",
-			``,
+			`level=WARN msg="source fails" target=story:///shop source=story reason="xds.example.com: connection refused"
+`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

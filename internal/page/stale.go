@@ -31,7 +31,10 @@ func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
 
 func (s Source) stale(now time.Time) string {
 	ago := func(t *time.Time) string { return printable.Duration(max(0, now.Sub(*t))) }
-	text := "Source " + s.Name + " has been failing"
+	text := "The source has been failing"
+	if s.Name != "" { // older pages do not name the only source
+		text = "Source " + s.Name + " has been failing"
+	}
 	if s.ErrorSince != nil {
 		text += " for " + ago(s.ErrorSince)
 	}
