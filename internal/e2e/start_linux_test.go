@@ -79,7 +79,7 @@ func startRecommended(t *testing.T, near, far string) *grpc.ClientConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cc.Close() }) //nolint:errcheck // the test ends
+	t.Cleanup(func() { cc.Close() })
 	return cc
 }
 
@@ -104,8 +104,8 @@ func startSlowProxy(t *testing.T, to string, after time.Duration) (address strin
 					return
 				}
 				defer server.Close()
-				go io.Copy(server, conn) //nolint:errcheck // ends when the client closes
-				io.Copy(conn, server)    //nolint:errcheck // ends when the server closes
+				go io.Copy(server, conn)
+				io.Copy(conn, server)
 			})
 		}
 	}()
