@@ -29,6 +29,7 @@ type channel struct {
 	resolver.ClientConn
 	states chan resolver.State
 	errors chan error
+	done   chan struct{} // closed when nobody receives states any longer; nil unless states has no buffer
 }
 
 func newChannel() *channel {
@@ -39,18 +40,21 @@ func (c *channel) UpdateState(s resolver.State) error {
 	if awaiting.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
+	if cap(c.states) == 0 {
+		select {
+		case c.states <- s:
+		case <-c.done:
+		}
+		return nil
+	}
 	push(c.states, s)
 	return nil
 }
 func (c *channel) ReportError(err error) { push(c.errors, err) }
 
 // push sends v to the Go channel to. If the buffer is full, push drops the oldest value, so that a
-// source never blocks. Without a buffer, push blocks.
+// source never blocks.
 func push[T any](to chan T, v T) {
-	if cap(to) == 0 {
-		to <- v
-		return
-	}
 	for {
 		select {
 		case to <- v:

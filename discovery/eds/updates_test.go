@@ -51,7 +51,8 @@ func TestBurstOfUpdatesIsCombined(t *testing.T) {
 		}
 	}
 	c := newChannel()
-	c.states = make(chan resolver.State)
+	c.states, c.done = make(chan resolver.State), make(chan struct{})
+	t.Cleanup(func() { close(c.done) })
 	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
