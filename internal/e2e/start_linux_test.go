@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"io"
-	"net"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
 // A client starts with 150 calls a second while the process of its first priority is stopped, so that
@@ -47,11 +46,13 @@ func TestStartWhileFirstPriorityHangs(t *testing.T) {
 func TestSlowHandshakeStartsNoFailover(t *testing.T) {
 	t.Parallel()
 	near, far := startBackendProcess(t, "near"), startBackendProcess(t, "far")
-	address := startSlowProxy(t, near.address, 1500*time.Millisecond)
+	relay := testproxy.StartRelay(t, near.address)
+	relay.Cut()
+	time.AfterFunc(1500*time.Millisecond, relay.Mend)
 	began := time.Now()
 	var flows []*flow
 	for range 10 {
-		flows = append(flows, startFlowOf(t, startRecommended(t, address, far.address), 10*time.Second, time.Second/20))
+		flows = append(flows, startFlowOf(t, startRecommended(t, relay.Address, far.address), 10*time.Second, time.Second/20))
 	}
 	for _, f := range flows {
 		first := f.await(t, 0, "has ended", func(call) bool { return true })
@@ -81,33 +82,4 @@ func startRecommended(t *testing.T, near, far string) *grpc.ClientConn {
 	}
 	t.Cleanup(func() { cc.Close() })
 	return cc
-}
-
-// startSlowProxy starts a proxy that accepts connections and forwards nothing for some time.
-func startSlowProxy(t *testing.T, to string, after time.Duration) (address string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			time.AfterFunc(after, func() {
-				defer conn.Close()
-				server, err := net.Dial("tcp", to)
-				if err != nil {
-					return
-				}
-				defer server.Close()
-				go io.Copy(server, conn)
-				io.Copy(conn, server)
-			})
-		}
-	}()
-	return l.Addr().String()
 }
