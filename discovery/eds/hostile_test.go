@@ -56,7 +56,7 @@ var misbehaviors = map[string]misbehavior{
 		misbehave: func(s *adstest.Stream) error {
 			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/what", VersionInfo: "2", Nonce: "n2"}), s.Drain())
 		},
-		metric: "understudy.eds.ignored", count: 1, log: `type "type.googleapis.com/what"`,
+		metric: "understudy.eds.responses", count: 2, log: `type "type.googleapis.com/what"`,
 	},
 	"another name": {
 		misbehave: func(s *adstest.Stream) error {

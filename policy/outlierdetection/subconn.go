@@ -1,7 +1,7 @@
 package outlierdetection
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -78,7 +78,7 @@ type subConn struct {
 
 var ejected = balancer.SubConnState{
 	ConnectivityState: connectivity.TransientFailure,
-	ConnectionError:   errors.New("outlier_detection: the endpoint is ejected because calls to it failed"),
+	ConnectionError:   fmt.Errorf("outlier_detection: %w", shell.ErrEjected),
 }
 
 // UpdateAddresses updates the addresses and the endpoint (A50, "Update Addresses").

@@ -22,6 +22,7 @@ type endpointChild struct {
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
 	weight   uint32            // weight of the endpoint itself; the core adds the weights of duplicates
+	series   core.State        // the last reported state as a series of the metric
 	outdated bool              // the child has not accepted its current endpoint yet
 	address  core.Address      // copy of the endpoint's first address, because a resolver may change its list in place
 	position weighted.Position // position in the pick sequence when the last picker was replaced
@@ -56,11 +57,15 @@ type owner child
 
 func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	c := (*child)(o)
+	p := c.Attached.parent
+	p.failures[c.Attached.series]--
+	c.Attached.series = seriesOf(state)
+	p.failures[c.Attached.series]++
 	var now time.Time // zero unless the state is READY, because the core needs the time only then
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
 	}
-	if c.Attached.parent.core.Reported(c, states[state.ConnectivityState], now) {
+	if p.core.Reported(c, states[state.ConnectivityState], now) {
 		c.Attached.Connect()
 	}
 }

@@ -1,14 +1,17 @@
 package weightedroundrobin
 
 import (
+	"strings"
 	"sync"
 	"weak"
 
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/tally"
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
@@ -19,7 +22,7 @@ var (
 		Name:           "understudy.endpoints",
 		Description:    "Endpoints of all channels to the target in this process, by state.",
 		Unit:           "{endpoint}",
-		Labels:         []string{"grpc.target", "understudy.priority", "grpc.lb.locality", "understudy.endpoint.state"},
+		Labels:         []string{"grpc.target", "understudy.priority", "grpc.lb.locality", "understudy.endpoint.state", "understudy.endpoint.failure"},
 		OptionalLabels: []string{"grpc.lb.backend_service"},
 		Default:        true,
 	})
@@ -35,8 +38,42 @@ var (
 
 type labels struct{ target, priority, locality string }
 
-// counts holds the number of endpoints in each state, indexed by core.State.
-type counts [4]int64
+// counts holds the number of endpoints in each series: in each core.State, and apart from the others
+// in TRANSIENT_FAILURE, those whose failure has a name.
+type counts [6]int64
+
+const (
+	tlsFailure = core.TransientFailure + 1 + iota
+	ejection
+)
+
+var series = [...]struct{ state, failure string }{
+	core.Ready:            {connectivity.Ready.String(), ""},
+	core.Connecting:       {connectivity.Connecting.String(), ""},
+	core.Idle:             {connectivity.Idle.String(), ""},
+	core.TransientFailure: {connectivity.TransientFailure.String(), "other"},
+	tlsFailure:            {connectivity.TransientFailure.String(), "tls"},
+	ejection:              {connectivity.TransientFailure.String(), "ejected"},
+}
+
+// seriesOf returns the series of an endpoint that has reported a state.
+func seriesOf(state balancer.State) core.State {
+	if state.ConnectivityState != connectivity.TransientFailure {
+		return states[state.ConnectivityState]
+	}
+	err := shell.FailureOf(state.Picker)
+	if err == nil {
+		return core.TransientFailure
+	}
+	// The text decides, because policies of endpoints do not pass on errors, which may be statuses.
+	switch text := err.Error(); {
+	case strings.Contains(text, shell.ErrEjected.Error()):
+		return ejection
+	case strings.Contains(text, "tls: "): // so begin the errors of crypto/tls
+		return tlsFailure
+	}
+	return core.TransientFailure
+}
 
 func (c counts) Plus(other counts) counts {
 	for i := range c {
@@ -115,6 +152,10 @@ func (m *meter) updateCounts(closed bool) {
 	if !closed {
 		for state, n := range m.policy.core.Count() {
 			current[state] = int64(n)
+		}
+		for _, named := range [...]core.State{tlsFailure, ejection} {
+			current[named] = m.policy.failures[named]
+			current[core.TransientFailure] -= current[named]
 		}
 	}
 	if current == m.added {
@@ -197,18 +238,11 @@ func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 	record := m.takePicks()
 	m.mu.Unlock()
 	record()
-	for state, n := range endpointCounts.Sum(labelSet) {
-		endpointsMetric.Record(r, n, labelSet.target, labelSet.priority, labelSet.locality, stateNames[state], service)
+	for i, n := range endpointCounts.Sum(labelSet) {
+		endpointsMetric.Record(r, n, labelSet.target, labelSet.priority, labelSet.locality, series[i].state, series[i].failure, service)
 	}
 	if first {
 		m.policy.Event(m.policy.core.Outdated) // request a picker that counts its picks
 	}
 	return nil
-}
-
-var stateNames = [...]string{
-	core.Ready:            connectivity.Ready.String(),
-	core.Connecting:       connectivity.Connecting.String(),
-	core.Idle:             connectivity.Idle.String(),
-	core.TransientFailure: connectivity.TransientFailure.String(),
 }

@@ -1,6 +1,8 @@
 package weightedroundrobin
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -39,6 +42,9 @@ func (m *metered) wantMetrics(want map[string]int64) {
 	full := make(map[string]int64)
 	for key, n := range want {
 		name, rest, _ := strings.Cut(key, " ")
+		if name == "understudy.endpoints" && !strings.Contains(rest, "TRANSIENT_FAILURE") {
+			rest += " " // no failure
+		}
 		full[name+" lbtest:///"+m.t.Name()+" "+rest+" shop"] = n
 	}
 	if got := m.recorder.Export(); !maps.Equal(got, full) {
@@ -54,7 +60,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 3})
 		m.ready("a", "b")
 		m.report(connectivity.TransientFailure, "c")
-		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE": 1})
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE other": 1})
 		m.updateLabels("p1", "a b")
 		m.wantMetrics(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
 
@@ -66,6 +72,40 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		other.updateLabels("p0", "a") // endpoints of the other channel in p0; they must not count for this channel
 		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
 		other.policy.Close()
+		synctest.Wait()
+		m.wantMetrics(map[string]int64{})
+	})
+}
+
+func TestEndpointsAreExportedByFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMetered(t, &lbtest.Recorder{})
+		m.updateLabels("p0", "a b c")
+		want := func(counts map[string]int64) {
+			t.Helper()
+			full := make(map[string]int64)
+			for failure, n := range counts {
+				full["understudy.endpoints p0 us-east TRANSIENT_FAILURE "+failure] = n
+			}
+			m.wantMetrics(full)
+		}
+		m.report(connectivity.TransientFailure, "a", "b", "c")
+		want(map[string]int64{"other": 3})
+		// An endpoint that has failed stays in TRANSIENT_FAILURE while it connects again.
+		m.report(connectivity.Idle, "a", "b")
+		m.report(connectivity.Connecting, "a", "b")
+		m.cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("authentication handshake failed: tls: failed to verify certificate"))
+		m.cc.SubConn("b").Report(connectivity.TransientFailure, errors.New("remote error: tls: bad certificate"))
+		synctest.Wait()
+		want(map[string]int64{"other": 1, "tls": 2})
+		m.updateLabels("p0", "b c")
+		want(map[string]int64{"other": 1, "tls": 1})
+		m.ready("b")
+		m.wantMetrics(map[string]int64{"understudy.endpoints p0 us-east TRANSIENT_FAILURE other": 1, "understudy.endpoints p0 us-east READY": 1})
+		m.cc.SubConn("b").ReportHealth(connectivity.TransientFailure, fmt.Errorf("outlier_detection: %w", shell.ErrEjected))
+		synctest.Wait()
+		want(map[string]int64{"other": 1, "ejected": 1})
+		m.policy.Close()
 		synctest.Wait()
 		m.wantMetrics(map[string]int64{})
 	})

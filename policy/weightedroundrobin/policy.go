@@ -30,6 +30,7 @@ type policy struct {
 	picker     *weighted.Picker // nil if no child is READY
 	watched    bool
 	meter      meter
+	failures   counts                     // only the entries of named failures count
 	scheduled  weighted.Scheduled[*child] // used only while a debug page watches the policy
 	addresses  []core.Address             // buffer that keyOf reuses
 	logged     struct{ duplicate, noAddress, largeWeights bool }
@@ -79,6 +80,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	removed, sum := p.core.Endpoints()
 	for _, c := range removed {
 		p.scheduled.Forget(c)
+		p.failures[c.Attached.series]--
 		c.Attached.Remove()
 	}
 	if sum > math.MaxUint32 {

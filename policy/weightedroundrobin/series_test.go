@@ -44,7 +44,7 @@ func TestNumberOfSeriesIsLimited(t *testing.T) {
 				t.Errorf("%d picks are counted for label set %d, want 1", got, i)
 			}
 		}
-		if got := all["understudy.endpoints lbtest:///"+t.Name()+" other other READY other"]; got != 2 {
+		if got := all["understudy.endpoints lbtest:///"+t.Name()+" other other READY  other"]; got != 2 {
 			t.Errorf("%d READY endpoints in the series for other labels, want 2: %v", got, all)
 		}
 	})

@@ -2,8 +2,10 @@ package interop
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -22,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -29,11 +32,13 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
 type memoryNetwork struct {
@@ -143,7 +148,7 @@ func managementScript(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Scr
 	}
 }
 
-// exportedLabels returns the label sets of each metric that OpenTelemetry exports. The key consists
+// exportedLabels returns the label sets of each metric whose value is not 0. The key consists
 // of the name and the kind of the metric.
 func exportedLabels(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
 	t.Helper()
@@ -166,11 +171,61 @@ func exportedLabels(t *testing.T, reader metric.Reader) map[string][]attribute.S
 				points, kind = data.DataPoints, "gauge"
 			}
 			for _, p := range points {
+				if p.Value == 0 {
+					continue
+				}
 				sets[m.Name+" "+kind] = append(sets[m.Name+" "+kind], p.Attributes)
 			}
 		}
 	}
 	return sets
+}
+
+// endpointFailures returns the number of series of endpoints that have failed, by failure.
+func endpointFailures(t *testing.T, reader metric.Reader) map[string]int {
+	t.Helper()
+	count := make(map[string]int)
+	for _, set := range exportedLabels(t, reader)["understudy.endpoints gauge"] {
+		if state, _ := set.Value("understudy.endpoint.state"); state.AsString() == "TRANSIENT_FAILURE" {
+			failure, _ := set.Value("understudy.endpoint.failure")
+			count[failure.AsString()]++
+		}
+	}
+	return count
+}
+
+// From metrics alone, a reader can tell a priority with a wrong certificate from one that is gone.
+func TestWrongCertificateIsTold(t *testing.T) {
+	t.Parallel()
+	ca := testcert.New(t)
+	serve := func(name string) string {
+		certificate := ca.Pair(name, name).Load(t)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&certificate)))
+		healthpb.RegisterHealthServer(server, health.NewServer())
+		go server.Serve(listener)
+		t.Cleanup(server.Stop)
+		return listener.Addr().String()
+	}
+	reader := metric.NewManualReader()
+	conn, err := understudy.NewClient("failover:///"+serve("stranger.test")+","+given.Address(t)+","+serve("shop.test")+"?authority=shop.test", understudy.Recommended(),
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})),
+		opentelemetry.DialOption(opentelemetry.Options{MetricsOptions: opentelemetry.MetricsOptions{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := endpointFailures(t, reader), map[string]int{"tls": 1, "other": 1}; !maps.Equal(got, want) {
+		t.Errorf("endpoints by failure: %v, want %v", got, want)
+	}
 }
 
 // documentedLabels returns the labels of each metric in docs/metrics.md. The key consists of the
@@ -244,6 +299,9 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		calls(conn, 50)              // enough calls to eject the failing endpoint
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
+		}
+		if got := endpointFailures(t, reader); got["ejected"] != 1 {
+			t.Errorf("endpoints by failure: %v, want one that is ejected", got)
 		}
 		// No priority answers, so calls are shed.
 		full := dial("eds://10.0.0.9:1/shop?overflow=true")

@@ -9,7 +9,6 @@ var serverLabel = []string{"understudy.eds.server"}
 var (
 	responsesMetric = counter("understudy.eds.responses", "Responses received.", "{response}")
 	rejectedMetric  = counter("understudy.eds.nacks", "Responses with a resource that was rejected (NACK).", "{response}")
-	ignoredMetric   = counter("understudy.eds.ignored", "Responses that were ignored because their type had not been requested.", "{response}")
 	failedMetric    = counter("understudy.eds.stream_failures", "Streams that could not be opened, or ended without a response.", "{stream}")
 	missingMetric   = counter("understudy.eds.missing", "Clusters that did not arrive within 15 s.", "{cluster}")
 	connectedMetric = estats.RegisterInt64UpDownCount(estats.MetricDescriptor{

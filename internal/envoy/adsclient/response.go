@@ -80,11 +80,11 @@ func (c *client) handleFirst() {
 // countIgnored counts a response that is ignored because of its type. It logs the type unless the
 // last ignored response had the same type.
 func (c *client) countIgnored(typeURL string) {
-	c.count(ignoredMetric, 1)
 	if typeURL != c.ignoredType {
 		c.ignoredType = typeURL
 		logger.Warningf("eds: ignored a response of type %q from %s", typeURL, c.server.URI)
 	}
+	c.count(responsesMetric, 1)
 }
 
 func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {

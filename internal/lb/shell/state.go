@@ -57,6 +57,9 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
+// ErrEjected is in the error of an endpoint that outlier detection has ejected.
+var ErrEjected = errors.New("the endpoint is ejected because calls to it failed")
+
 // Plain returns err itself if it contains no status, and otherwise an error with the same text and
 // no status. If a picker returned a status, gRPC would also fail calls that wait for ready.
 // errors.Is has the same results for the returned error as for err.
