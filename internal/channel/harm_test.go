@@ -99,7 +99,7 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 		target string
 		every  time.Duration
 	}{
-		"a single priority": {"failover:///tier:///a2", 50 * time.Millisecond},
+		"a single priority": {"failover:///tier:///a2", 200 * time.Millisecond},
 		"a call in 10 s":    {"failover:///tier:///a2,tier:///b2", 10 * time.Second},
 		"a single backend":  {"failover:///tier:///a1", time.Second},
 	} {
