@@ -22,7 +22,7 @@ func TestServeEndsOldConnections(t *testing.T) {
 			p := serve(t, "127.0.0.1:0", path, "--max-connection-age=1s")
 			conn := open(t, p.address)
 			callUntil(t, conn, one)
-			for range 3 {
+			for range 2 {
 				p.wait(t, "client connected")
 				if got := callN(t, conn, 20); got[one] != 20 {
 					t.Errorf("20 calls were answered by %v, want only %s", got, one)
