@@ -39,7 +39,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "understudy")
-	build := exec.Command("go", "build", "-o", dir, "github.com/understudy-lb/understudy/cmd/understudy", "github.com/understudy-lb/understudy/test/interop/stockclient")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "github.com/understudy-lb/understudy/cmd/understudy", "github.com/understudy-lb/understudy/test/interop/stockclient")
 	if output, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building programs: %v\n%s", err, output)
 		return 1

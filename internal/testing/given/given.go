@@ -4,6 +4,7 @@ package given
 
 import (
 	"reflect"
+	"runtime/debug"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
@@ -11,6 +12,9 @@ import (
 	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
+
+// Tests make a lot of garbage. With fewer collections, they take a tenth less CPU time.
+func init() { debug.SetGCPercent(400) }
 
 type Option func(*options.Program)
 

@@ -4,6 +4,7 @@ package lbtest
 
 import (
 	"errors"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing/synctest"
@@ -13,6 +14,9 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 )
+
+// Tests make a lot of garbage. With fewer collections, they take a tenth less CPU time.
+func init() { debug.SetGCPercent(400) }
 
 // ClientConn is a balancer.ClientConn that records the calls made to it. Its methods may be called
 // concurrently.
