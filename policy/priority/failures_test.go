@@ -74,9 +74,19 @@ func TestReasonAfterEndpointsAreMended(t *testing.T) {
 		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, "an update has given it endpoints, which connect (1 endpoint)") {
 			t.Errorf("calls get %q, want that the endpoints connect", got)
 		}
+		// Long after, it loses its connections.
+		for _, state := range []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Connecting} {
+			builder.Get("a").Report(state, nil)
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := lbtest.Pick(cc.State()); !strings.Contains(got, "did not connect within 10 s (1 endpoint") {
+			t.Errorf("calls get %q, want that the endpoints do not connect", got)
+		}
 		builder.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
 		synctest.Wait()
-		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, "refused (1 endpoint)") {
+		if got := lbtest.Pick(cc.State()); !strings.Contains(got, "refused (1 endpoint") {
 			t.Errorf("calls get %q, want the error of the endpoint", got)
 		}
 	})

@@ -44,13 +44,13 @@ func (p *policy) reasonOf(child string) reason {
 		// The child only knows that it has no endpoints, but the source knows the reason. No duration is
 		// shown, because the problem of the source may be older than the failure of the child.
 		r.text, r.failingSince = brief(errors.New(message)), time.Time{}
-	case r.endpoints > 0 && errors.Is(err, shell.ErrNoEndpoints):
-		r.text, r.failingSince = "an update has given it endpoints, which connect", time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
-		if err != nil && !errors.Is(err, shell.ErrUnknownFailure) {
+		if err != nil && !errors.Is(err, shell.ErrUnknownFailure) && !errors.Is(err, shell.ErrNoEndpoints) {
 			r.text += ", last error: " + brief(err)
 		}
+	case r.endpoints > 0 && errors.Is(err, shell.ErrNoEndpoints):
+		r.text, r.failingSince = "an update has given it endpoints, which connect", time.Time{}
 	case err == nil || errors.Is(err, shell.ErrUnknownFailure):
 		r.text, r.hasError = core.TransientFailure.String(), false
 	default:
