@@ -132,20 +132,27 @@ type fakeSource struct {
 	raw        *discovery.Receiver
 	onStart    func(*fakeSource)
 	closeCount int
+	closing    sync.Mutex // several channels may close a source
 	startError string
+}
+
+func (s *fakeSource) close() {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	s.closeCount++
 }
 
 func (*fakeSource) Check(bool) error { return nil }
 
 func (s *fakeSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if s.startError != "" {
-		return discovery.Started{Close: func() { s.closeCount++ }}, errors.New(s.startError)
+		return discovery.Started{Close: s.close}, errors.New(s.startError)
 	}
 	s.Receiver, s.raw = settle.Receiver(r), r
 	if s.onStart != nil {
 		s.onStart(s)
 	}
-	return discovery.Started{Close: func() { s.closeCount++ }}, nil
+	return discovery.Started{Close: s.close}, nil
 }
 
 func (s *fakeSource) sendAddresses(addresses ...string) error {
