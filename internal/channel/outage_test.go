@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,9 +55,9 @@ func TestOutageOfEveryPriorityIsLogged(t *testing.T) {
 func TestOutageWithFewGoodAnswersIsLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, r := newQueues(t, 20, "a0"), &logRecords{}
-		n := 0
+		var n atomic.Int64
 		q.fault = func(context.Context, string, time.Duration) error {
-			if n++; n%50 != 0 {
+			if n.Add(1)%50 != 0 {
 				return status.Error(codes.Internal, "broken")
 			}
 			return nil
