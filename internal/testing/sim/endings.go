@@ -13,7 +13,11 @@ type attempt struct {
 	sentAt  time.Time
 	endedAt time.Time
 	failed  bool
+	late    bool // it may count as failed, because it was slow where others may have been quick
 }
+
+// lateAnswer is how long an answer takes with overflow that may be late for its budget.
+const lateAnswer = 100 * time.Millisecond
 
 // maxAttempts is the number of attempts that are recorded for each endpoint. It must be larger than
 // the number of attempts in an interval of outlier detection.
@@ -37,7 +41,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	if len(c.attempts) >= maxAttempts {
 		c.attempts = slices.Clone(c.attempts[maxAttempts/2:])
 	}
-	c.attempts = append(c.attempts, attempt{sent, time.Now(), err != nil})
+	c.attempts = append(c.attempts, attempt{sent, time.Now(), err != nil, w.settings.overflow && time.Since(sent) >= lateAnswer})
 	if err != nil {
 		c.lastFailure = time.Now()
 		c.forgetSuccesses()
@@ -65,7 +69,7 @@ func (c *condition) countAttempts(d time.Duration) (failed, succeeded, all int) 
 		switch certain := e.endedAt.After(begin) && e.endedAt.Before(time.Now()); {
 		case e.endedAt.Before(begin):
 			continue
-		case e.failed:
+		case e.failed || e.late:
 			failed++
 		case certain:
 			succeeded++
@@ -81,9 +85,9 @@ func (c *condition) maxConsecutiveFailures() (longest int) {
 	n, lastSuccessSent := 0, time.Time{}
 	for _, e := range slices.Backward(c.attempts) {
 		switch {
-		case !e.failed && e.endedAt.Before(time.Now()):
+		case !e.failed && !e.late && e.endedAt.Before(time.Now()):
 			lastSuccessSent = latest(lastSuccessSent, e.sentAt)
-		case e.failed:
+		case e.failed || e.late:
 			if n++; !lastSuccessSent.After(e.endedAt) {
 				longest = n
 			}

@@ -53,7 +53,7 @@ func TestFailuresBeforePauseNeedNotEject(t *testing.T) {
 			if i == 1 {
 				at = at.Add(test.pause)
 			}
-			c.attempts = append(c.attempts, attempt{at, at, true})
+			c.attempts = append(c.attempts, attempt{at, at, true, false})
 		}
 		w := &World{}
 		if got := w.missingEjection(c, targetDetection, 1); got != test.want {

@@ -19,7 +19,9 @@ func (w *World) maxRecoveryTime() time.Duration {
 	if !w.settings.overflow {
 		return 0
 	}
-	const calls = 120 // with the usual ramp
+	// With the usual ramp, each answer grows the share by a second's growth. From 1/16 on, that takes
+	// 186 calls in the mean, and 52 more or less, because chance decides which of them the priority gets.
+	const calls = 186 + 4*52
 	return time.Minute + time.Duration(float64(calls*w.callEach)*max(1, w.settings.ramp.Seconds()/8))
 }
 
