@@ -138,7 +138,6 @@ func (s *Share) SetLast(now time.Duration, last bool) {
 // second.
 func (s *Share) Returned(now, absent time.Duration) {
 	s.silence.answered()
-	s.row.length = 0
 	if absent >= gone {
 		s.trip(now, Returning)
 	}

@@ -15,15 +15,16 @@ import (
 // than the first priority can carry, or all priorities. In the others, something happens for a while
 // that the channel must get over.
 type load struct {
-	w        *World
-	kind     string    // "first", "all" or "below"
-	capacity []float64 // of the priorities, in calls a second
-	rate     float64   // of the calls, in a second
-	deadline time.Duration
-	trigger  string // in the kind "below"
-	cold     bool   // the backends are slow for a while after they were killed
-	blind    bool   // the backends serve expired calls
-	ejects   bool   // outlier detection ejects backends because they are full
+	w           *World
+	kind        string    // "first", "all" or "below"
+	capacity    []float64 // of the priorities, in calls a second
+	rate        float64   // of the calls, in a second
+	deadline    time.Duration
+	trigger     string // in the kind "below"
+	cold        bool   // the backends are slow for a while after they were killed
+	blind       bool   // the backends serve expired calls
+	ejects      bool   // outlier detection ejects backends because they are full
+	unavailable bool   // full backends answer UNAVAILABLE
 
 	begin     time.Time
 	tierOf    map[string]int // the priority of each endpoint
@@ -49,6 +50,9 @@ const (
 	// leastOfBlind is for backends that serve expired calls: they waste more while the channel looks
 	// for their capacity. Large fleets miss more: see testdata/missed.txt of internal/testing/overload.
 	leastOfBlind = 0.7
+	// leastOfUnavailable is for backends that answer UNAVAILABLE when they are full: a row of these looks
+	// like one of a priority that is broken.
+	leastOfUnavailable = 0.7
 	// leastOfEjected is for backends that are full and answer UNAVAILABLE, with outlier detection: these
 	// are failures of the endpoint in A50, so it ejects endpoints of full priorities. Of 39 such loads 15
 	// had less than 0.85, and the least was 0.457; without outlier detection, none of 11.
@@ -91,7 +95,8 @@ func (w *World) newLoad() *load {
 			}
 		}
 	}
-	l.ejects = truth.detects() && like.limit > 0 && like.code == codes.Unavailable
+	l.unavailable = like.limit > 0 && like.code == codes.Unavailable
+	l.ejects = truth.detects() && l.unavailable
 	l.chooseRate(r)
 	return l
 }
@@ -283,6 +288,8 @@ func (l *load) judgeSteady() {
 		least = leastOfBlind
 	case l.ejects:
 		least = leastOfEjected
+	case l.unavailable:
+		least = leastOfUnavailable
 	}
 	if float64(got.good) < least*possible {
 		l.w.Log.Break(ruleLoad, "%v, and %.0f can be answered", got, possible)
