@@ -13,15 +13,20 @@ import (
 // This file checks the channels with overflow by what their callers see. It knows no shares: a
 // priority that is READY and has worked for long enough must have a share of 1.
 
-// maxRecoveryTime returns how long a share may be below 1 after a priority works again: the longest
-// back-off of probes, and the calls that the ramp takes at a low rate. The caller holds the lock.
-func (w *World) maxRecoveryTime() time.Duration {
+// maxRecoveryTime returns how long it may take after a priority works again until most calls go to it:
+// the longest back-off of probes, and the calls that the ramp takes at a low rate. The caller holds
+// the lock.
+func (w *World) maxRecoveryTime() time.Duration { return w.timeOfRamp(120) }
+
+// maxTimeBelowOne returns how long its share may be below 1. With the usual ramp, each answer grows it
+// by a second's growth. From 1/16 on, that takes 186 calls in the mean, and 52 more or less, because
+// chance decides which of them the priority gets. The caller holds the lock.
+func (w *World) maxTimeBelowOne() time.Duration { return w.timeOfRamp(186 + 4*52) }
+
+func (w *World) timeOfRamp(calls time.Duration) time.Duration {
 	if !w.settings.overflow {
 		return 0
 	}
-	// With the usual ramp, each answer grows the share by a second's growth. From 1/16 on, that takes
-	// 186 calls in the mean, and 52 more or less, because chance decides which of them the priority gets.
-	const calls = 186 + 4*52
 	return time.Minute + time.Duration(float64(calls*w.callEach)*max(1, w.settings.ramp.Seconds()/8))
 }
 

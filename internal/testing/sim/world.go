@@ -300,7 +300,7 @@ func (w *World) maxRestTime() time.Duration {
 	for _, tier := range w.knownTruth {
 		longest = max(longest, tier.detection().maxEjectedTime())
 	}
-	return w.settings.slowStart + longest + w.maxRecoveryTime()
+	return w.settings.slowStart + longest + w.maxTimeBelowOne()
 }
 
 // settleTime returns how long it may take after an event until the correct priority is in use. The
