@@ -51,7 +51,7 @@ func TestNewClientErrors(t *testing.T) {
 		{"a:1,b:2?failoverTimeout=1", options{}, `failoverTimeout: "1" given, want a duration such as 10s`},
 		{"a:1,b:2", options{FailoverTimeout: -1}, "FailoverTimeout: -1ns given, want a duration such as 10s, of more than 0s"},
 		{"a:1,b:2", options{Ramp: 2 * time.Hour}, "Ramp: 2h0m0s given, want a duration such as 10s, from 1s to 1h0m0s"},
-		{"a:1,b:2", options{PickFirst: true, OutlierDetection: understudy.On}, "OutlierDetection: given together with PickFirst, want one of them"},
+		{"a:1,b:2", options{EndpointPolicy: "pick_first", OutlierDetection: understudy.On}, "OutlierDetection: given together with EndpointPolicy pick_first, want one of them"},
 		{"a:1,b:2", options{OutlierDetection: 3}, "OutlierDetection: 3 given, want AsClusterSays, On or Off"},
 		{"a:1,b:2", options{Refresh: time.Millisecond}, "Refresh: 1ms given, want a duration such as 10s, of 1s and more"},
 		{"a:1,b:2", options{Keepalive: keepalive.ClientParameters{Time: time.Second}}, "Keepalive.Time: 1s given, want 10s or more"},

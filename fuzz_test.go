@@ -15,7 +15,7 @@ func FuzzTarget(f *testing.F) {
 		f.Add("failover:///a:1," + scheme + ":%2F%2Fh:1%2Fa.b%3Frefresh=2s%26authority=x?zone=z&prefer=zone")
 		f.Add(scheme + "://h:1/a.b?ramp=2")
 	}
-	for _, seed := range []string{"a:1,b:2", "a:1?pickFirst=true", "dns:///a,unix:/b,passthrough:///c", "xds:///a", "a,failover:%2F%2F%2Fb%2Cc", ":", "", "%", "a?b", "é,\n"} {
+	for _, seed := range []string{"a:1,b:2", "a:1?endpointPolicy=pick_first", "dns:///a,unix:/b,passthrough:///c", "xds:///a", "a,failover:%2F%2F%2Fb%2Cc", ":", "", "%", "a?b", "é,\n"} {
 		f.Add(seed)
 	}
 	f.Add("a:1" + strings.Repeat(`"`, 2000) + "\x00")

@@ -38,15 +38,24 @@ type Options struct {
 	// the default, 8 s. Source: Understudy, and TCP's slow start.
 	Ramp time.Duration
 	// SlowStart is the time over which a new endpoint's share of the calls grows to its full value.
-	// The default is 0: the endpoint gets its full share immediately. It cannot be combined with
-	// PickFirst. Source: Envoy's slow start.
+	// The default is 0: the endpoint gets its full share immediately. It can be combined only with
+	// weighted_round_robin. Source: Envoy's slow start.
 	SlowStart time.Duration
-	// PickFirst sends the calls of each locality to the first endpoint that connects, in the order
-	// given. The default is false: all endpoints get calls, by weight. Source: gRFC A62.
-	PickFirst bool
+	// EndpointPolicy is the policy that picks an endpoint, below priorities, ejection and
+	// localities: "weighted_round_robin" (all endpoints get calls, by weight; gRFC A34),
+	// "pick_first" (the first endpoint of each locality that connects; gRFC A62), or the name of
+	// another registered policy, with or without its configuration, such as
+	// `least_request_experimental{"choiceCount": 2}`. weighted_round_robin with a configuration is
+	// grpc-go's policy by load reports (gRFC A58). The default is "": weighted_round_robin. See
+	// docs/howto/endpoint-policy.md. Source: gRPC's policies, and Understudy.
+	EndpointPolicy string
+	// PerPriority gives EndpointPolicy all endpoints of a priority in one list, with the products of
+	// endpoint and locality weights. The default is false: each locality has a policy of its own,
+	// except that ring_hash always gets one list. Source: gRFC A42.
+	PerPriority bool
 	// OutlierDetection temporarily ejects endpoints whose calls fail, and avoids priorities whose
 	// endpoints are all ejected. The default is AsClusterSays, which ejects nothing for targets
-	// without Envoy clusters. On and PickFirst exclude each other. Calls need deadlines: a call
+	// without Envoy clusters. On and pick_first exclude each other. Calls need deadlines: a call
 	// without a deadline does not fail if the server hangs. Source: gRFC A50, and Understudy.
 	OutlierDetection OutlierDetection
 
@@ -65,7 +74,7 @@ type Options struct {
 
 	// Subset is how many endpoints of each locality this client connects to. Endpoints are chosen
 	// without regard to their weights; the weights then apply to picks. It cannot be combined with
-	// PickFirst. 1 or more; 0 means the default, all endpoints. Source: gRFC A68.
+	// pick_first. 1 or more; 0 means the default, all endpoints. Source: gRFC A68.
 	Subset int
 	// SubsetSeed determines the endpoints of the subset: clients with the same seed choose the same
 	// endpoints. 1 or more; 0 means the default, a random seed for each channel. Source: gRFC A68.

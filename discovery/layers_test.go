@@ -20,9 +20,9 @@ func TestTargetOverridesProgramOption(t *testing.T) {
 		want, not string
 		note      string
 	}{
-		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, outlierDetectionOn, "pickFirst in the target disables outlierDetection in the program, because they exclude each other"},
-		{"x:///y?outlierDetection=true", given.Set("PickFirst", true), outlierDetectionOn, `understudy_pick_first`, "outlierDetection in the target disables pickFirst in the program"},
-		{"x:///y?pickFirst=true", given.Set("SlowStart", time.Minute), `understudy_pick_first`, "slowStart", "pickFirst in the target disables slowStart in the program"},
+		{"x:///y?endpointPolicy=pick_first", given.Set("OutlierDetection", true), `understudy_pick_first`, outlierDetectionOn, "endpointPolicy in the target disables outlierDetection in the program, because they exclude each other"},
+		{"x:///y?outlierDetection=true", given.Set("EndpointPolicy", "pick_first"), outlierDetectionOn, `understudy_pick_first`, "outlierDetection in the target disables endpointPolicy in the program"},
+		{"x:///y?endpointPolicy=pick_first", given.Set("SlowStart", time.Minute), `understudy_pick_first`, "slowStart", "endpointPolicy in the target disables slowStart in the program"},
 	} {
 		s := &fakeSource{onStart: func(s *fakeSource) { s.sendAddresses("10.0.0.1:1") }}
 		b, before := newSourceBuilder(s, test.opt), logged.Count(test.note)

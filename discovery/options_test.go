@@ -44,8 +44,8 @@ func TestPolicyConfig(t *testing.T) {
 		{"x:///y", options, []string{`"failoverTimeout":"3s"`, `"ramp":"60s"`, `"slowStart":{"window":"30s"`}},
 		{"x:///y?failoverTimeout=1500ms&ramp=2s&slowStart=1m", options, []string{`"failoverTimeout":"1.500s"`, `"ramp":"2s"`, `"slowStart":{"window":"60s"`}},
 		{"x:///y?slowStart=0s", options, []string{`"failoverTimeout":"3s"`, `{"startPoint":"random"}`}},
-		{"x:///y?pickFirst=true", nil, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
-		{"x:///y", []given.Option{given.Set("PickFirst", true)}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
+		{"x:///y?endpointPolicy=pick_first", nil, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
+		{"x:///y", []given.Option{given.Set("EndpointPolicy", "pick_first")}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
 		{"x:///y?warmStandby=1&overflow=true&ramp=20s", nil, []string{`"warmStandby":1,"overflow":true,"ramp":"20s"}`}},
 		{"x:///y", standbys, []string{`"warmStandby":2,"overflow":true,"ramp":"10s"}`}},
 		{"x:///y?warmStandby=0&overflow=false", standbys, []string{`"ramp":"10s"}`}},
@@ -53,7 +53,7 @@ func TestPolicyConfig(t *testing.T) {
 		{"x:///y?outlierDetection=true", nil, []string{outlierDetectionOn}},
 		{"x:///y", []given.Option{given.Set("OutlierDetection", true)}, []string{outlierDetectionOn}},
 		{"x:///y?outlierDetection=false", []given.Option{given.Set("OutlierDetection", true)}, []string{`"maxEjectionPercent":10,"childPolicy"`}},
-		{"x:///y?pickFirst=false", []given.Option{given.Set("PickFirst", true)}, []string{`"understudy_weighted_round_robin"`}},
+		{"x:///y?endpointPolicy=weighted_round_robin", []given.Option{given.Set("EndpointPolicy", "pick_first")}, []string{`"understudy_weighted_round_robin"`}},
 		{"x:///y", []given.Option{given.Set("ServiceConfig", `{"retryThrottling":{}}`)}, []string{`"retryThrottling":{}`}},
 	} {
 		config := configFor(t, test.target, test.opts...)
@@ -66,7 +66,7 @@ func TestPolicyConfig(t *testing.T) {
 }
 
 func TestInvalidOptions(t *testing.T) {
-	const parameterNames = "want one of authority, failoverTimeout, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone"
+	const parameterNames = "want one of authority, endpointPolicy, failoverTimeout, node, outlierDetection, overflow, perPriority, prefer, ramp, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone"
 	parse := func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		t.Parameter("shelf")
 		return []discovery.Mechanism{{Source: &fakeSource{}}}, nil
@@ -87,7 +87,7 @@ func TestInvalidOptions(t *testing.T) {
 		{"overflow=1s", nil, `overflow: "1s" given, want true or false`},
 		{"", given.Set("Ramp", 25*time.Hour), "ramp: 25h0m0s given, want a duration such as 10s, from 1s to 1h0m0s"},
 		{"slowStart=soon", nil, `slowStart: "soon" given, want a duration such as 10s`},
-		{"pickFirst=yes", nil, `pickFirst: "yes" given, want true or false`},
+		{"endpointPolicy=best", nil, `endpointPolicy: "best" given, which is not registered, want weighted_round_robin, pick_first, or a policy`},
 		{"authority=a&authority=b", nil, "must have exactly one value for authority"},
 		{"shelf=", nil, "must have exactly one value for shelf"},
 		{"%zz", nil, "has a query that does not parse"},
@@ -95,7 +95,7 @@ func TestInvalidOptions(t *testing.T) {
 		{"", given.Set("FailoverTimeout", -1), "failoverTimeout: -1ns given, want a duration such as 10s, of more than 0s"},
 		{"", given.Set("SlowStart", -time.Second), "slowStart: -1s given"},
 		{"outlierDetection=on", nil, `outlierDetection: "on" given, want true or false`},
-		{"pickFirst=true&outlierDetection=true", nil, "outlierDetection: given together with pickFirst, want one of them: one pick_first"},
+		{"endpointPolicy=pick_first&outlierDetection=true", nil, "outlierDetection: given together with endpointPolicy pick_first, want one of them: one pick_first"},
 		{"", given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`), "loadBalancingConfig is set by the resolver"},
 	} {
 		b := given.NewBuilder("x", parse, test.opt)

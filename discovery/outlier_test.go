@@ -76,10 +76,10 @@ func TestMechanismOutlierDetection(t *testing.T) {
 }
 
 // The policy pick_first ignores ejections, so outlier detection has no effect with the option
-// pickFirst. This must be logged once.
+// pick_first. This must be logged once.
 func TestMechanismOutlierDetectionWithPickFirst(t *testing.T) {
-	const line = "x: a: outlier_detection of the cluster has no effect with pickFirst"
-	l := newListLab(t, given.Set("PickFirst", true))
+	const line = "x: a: outlier_detection of the cluster has no effect with pick_first"
+	l := newListLab(t, given.Set("EndpointPolicy", "pick_first"))
 	a := &fakeSource{}
 	logged.Take()
 	for seconds := range int64(2) {
@@ -131,6 +131,23 @@ func TestMechanismOutlierDetectionJSON(t *testing.T) {
 		l.listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: text}})
 		if logged.Count(want) != before+1 {
 			t.Errorf("%s is not logged as %s", text, want)
+		}
+	}
+}
+
+// Weights that the endpoint policy ignores are logged once. Equal weights are none.
+func TestWeightsThatPolicyIgnores(t *testing.T) {
+	const line = "x: a: the weights of endpoints have no effect with pick_first"
+	l := newListLab(t, given.Set("EndpointPolicy", "pick_first"))
+	a := &fakeSource{}
+	l.listSource.Mechanisms([]discovery.Mechanism{{Name: "a", Source: a}})
+	logged.Take()
+	for _, second := range []uint32{1, 2, 3} {
+		_ = a.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{Weight: 1, Endpoints: []discovery.Endpoint{
+			{Addresses: []string{"10.0.0.1:1"}}, {Addresses: []string{"10.0.0.2:1"}, Weight: second},
+		}}}}}})
+		if said := logged.Count(line); said != min(1, int(second)-1) {
+			t.Errorf("weight %d: said %d times: %s", second, said, line)
 		}
 	}
 }

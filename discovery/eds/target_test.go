@@ -78,10 +78,10 @@ func TestInvalidTargets(t *testing.T) {
 
 func TestInvalidQueries(t *testing.T) {
 	for text, want := range map[string]string{
-		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, cds, failoverTimeout, fallbackOnReachabilityOnly, node, outlierDetection, overflow, pickFirst, prefer, ramp, region, slowStart, subset, subsetSeed, warmStandby, zone`,
+		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, cds, endpointPolicy, failoverTimeout, fallbackOnReachabilityOnly, node, outlierDetection, overflow, perPriority, prefer, ramp, region, slowStart, subset, subsetSeed, warmStandby, zone`,
 		"eds://h:1/payments?":                             "has nothing after its question mark (in a name, ? is written %3F)",
 		"eds://h:1/payments?fallbackOnReachabilityOnly=a": `"a" given, want true or false`,
-		"eds://user:pw@h:1/payments?pickFirst=2":          `pickFirst: "2" given, want true or false`,
+		"eds://user:pw@h:1/payments?overflow=2":           `overflow: "2" given, want true or false`,
 	} {
 		err := given.Builder(Scheme).Check(target(t, text), false)
 		if err == nil || !strings.HasPrefix(err.Error(), "eds: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pw") {

@@ -31,10 +31,10 @@ func TestParameters(t *testing.T) {
 		}
 		return counts
 	}
-	if got := countCalls("pickFirst=true", "first"); got["first"] != 100 {
-		t.Errorf("with pickFirst calls went to %v, want the first alone", got)
+	if got := countCalls("endpointPolicy=pick_first", "first"); got["first"] != 100 {
+		t.Errorf("with pick_first calls went to %v, want the first alone", got)
 	}
-	if got := countCalls("pickFirst=false&failoverTimeout=5s&ramp=9s&slowStart=10ms", "first", "second"); got["first"] == 0 || got["second"] == 0 {
+	if got := countCalls("endpointPolicy=weighted_round_robin&failoverTimeout=5s&ramp=9s&slowStart=10ms", "first", "second"); got["first"] == 0 || got["second"] == 0 {
 		t.Errorf("without it calls went to %v, want both", got)
 	}
 }

@@ -93,7 +93,7 @@ func TestInvalidTargets(t *testing.T) {
 		"failover://us:443,eu:443":               `has a host: "us:443,eu:443"`,
 		"failover://user@/eu:443":                `has user information: "xxxxx"`,
 		"failover:us:443,eu:443":                 `no slashes before its entries: "us:443,eu:443"; want the form failover:///`,
-		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, failoverTimeout, node, outlierDetection, overflow, pickFirst, prefer, ramp, refresh, region, removeAfter, slowStart, subset, subsetSeed, warmStandby, zone`,
+		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is written %3F), want one of authority, endpointPolicy, failoverTimeout, node, outlierDetection, overflow, perPriority, prefer, ramp, refresh, region, removeAfter, slowStart, subset, subsetSeed, warmStandby, zone`,
 		"failover:///us:443?":                    `has nothing after its question mark (in a name, ? is written %3F)`,
 		"failover:///us:443#x":                   `has a fragment (in an entry, # is written %23): "x"`,
 		"failover:///us:443,":                    `entry 2, "": it is empty`,

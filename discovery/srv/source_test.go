@@ -63,7 +63,7 @@ func TestInvalidTargets(t *testing.T) {
 		"srv:///shop.test?verify=record&authority=x": "both authority and verify=record are given",
 		"srv:///shop.test?refresh=1ms":               "refresh: 1ms given, want a duration such as 10s, of 1s and more",
 		"srv:///shop.test?dns=udp":                   `dns: "udp" given, want tcp, or nothing for UDP`,
-		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is written %3F), want one of authority, dns, failoverTimeout, node, outlierDetection, overflow, pickFirst, prefer, ramp, refresh, region, removeAfter, slowStart, subset, subsetSeed, verify, warmStandby, zone`,
+		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is written %3F), want one of authority, dns, endpointPolicy, failoverTimeout, node, outlierDetection, overflow, perPriority, prefer, ramp, refresh, region, removeAfter, slowStart, subset, subsetSeed, verify, warmStandby, zone`,
 	} {
 		err := given.Builder(srv.Scheme).Check(target(text), false)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "srv: ") {

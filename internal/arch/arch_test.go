@@ -89,6 +89,7 @@ var rank = map[string]int{
 
 	"internal/lb/shell":        2,
 	"internal/lb/weighted":     3,
+	"internal/lb/leaf":         3,
 	"internal/config/lbconfig": 1,
 
 	"internal/config/serviceconfig": 1,

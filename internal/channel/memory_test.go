@@ -239,7 +239,11 @@ func (m *memoryNetwork) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn
 }
 
 func (m *memoryNetwork) call(cc *grpc.ClientConn) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	return m.callWith(context.Background(), cc)
+}
+
+func (m *memoryNetwork) callWith(ctx context.Context, cc *grpc.ClientConn) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var p peer.Peer
 	_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Peer(&p))

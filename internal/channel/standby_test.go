@@ -93,12 +93,12 @@ func TestConnectedEndpointsOfLargeStandbyFail(t *testing.T) {
 	})
 }
 
-// A standby with up to 20 endpoints connects to all of them. A standby with pickFirst has one
+// A standby with up to 20 endpoints connects to all of them. A standby with pick_first has one
 // connection.
 func TestSmallStandbyIsFullyConnected(t *testing.T) {
 	for target, want := range map[string]int{
-		"failover:///tier:///a2,tier:///b20?warmStandby=1":                 20,
-		"failover:///tier:///a2,tier:///b200?warmStandby=1&pickFirst=true": 1,
+		"failover:///tier:///a2,tier:///b20?warmStandby=1":                            20,
+		"failover:///tier:///a2,tier:///b200?warmStandby=1&endpointPolicy=pick_first": 1,
 	} {
 		t.Run(target, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -97,6 +97,8 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 			share *= 1 - fraction
 			p.Notes = append(p.Notes, fmt.Sprintf("drops %s %% as %s", printable.Percent(fraction), line(category.Category, maxNameLength)))
 		}
+	case shell.EndpointPolicy:
+		p.Notes = append(p.Notes, line(d.Name, maxNameLength)+" picks the endpoints")
 	case shell.OutlierDetection:
 		if len(d.Ejected) > 0 {
 			note := fmt.Sprintf("%d ejected", len(d.Ejected))

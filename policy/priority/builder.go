@@ -16,7 +16,8 @@
 //	    "removedChildRetention": "15m",
 //	    "warmStandby": 1,
 //	    "overflow": false,
-//	    "ramp": "8s"
+//	    "ramp": "8s",
+//	    "perPriority": false
 //	}}
 //
 //	field                                      type              default   range                         from
@@ -31,6 +32,7 @@
 //	warmStandby                                number            0         0 to 128                      our own
 //	overflow                                   bool              false     false, true                   our own
 //	ramp                                       duration          "0s"      "0s", or "1s" to "1h"         our own
+//	perPriority                                bool              false     false, true                   our own
 //
 // priorities are the names of children, the highest priority first. A child that is not in
 // priorities is not created, but an existing one is kept and updated. Without priorities, calls
@@ -43,7 +45,9 @@
 // With overflow, a child takes the share of the calls that it can carry, and the next READY one gets
 // the others; see internal/core/share. Calls then do not wait for a child that reconnects while a
 // lower one is READY, and standbys are connected from the start. ramp is the time in which the share
-// of a child that recovers doubles up to 1; "0s" means 8 s.
+// of a child that recovers doubles up to 1; "0s" means 8 s. perPriority is set if calls choose their
+// endpoints below the children, as with ring_hash: a full endpoint then cuts the share of its child,
+// and is not ejected for it.
 //
 // sourcePriorities lists, for each entry of priorities, the number of its priority at the source.
 // Entries with the same number are groups of the same priority at different distances from the

@@ -30,6 +30,8 @@ func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit in
 			n += connections(target.ChildPolicy, groups[name], limit)
 		}
 		return n
+	case *lbconfig.EndpointPolicy:
+		return connections(c.ChildPolicy, endpoints, limit)
 	case *lbconfig.Priority:
 		n := 0
 		groups := hierarchy.Group(endpoints)
@@ -38,7 +40,8 @@ func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, limit in
 		}
 		return n
 	}
-	if name := policy.Name(); name == "pick_first" || name == "understudy_pick_first" {
+	switch policy.Name() {
+	case "pick_first", "understudy_pick_first", "ring_hash_experimental":
 		return min(1, len(endpoints))
 	}
 	distinct := make(map[identity.Key]bool)

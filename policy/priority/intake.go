@@ -63,8 +63,8 @@ func depthOf(fraction float64) depth {
 	return tripped
 }
 
-func newIntake(start time.Time, ramp time.Duration, changed func()) *intake {
-	i := &intake{start: start, changed: changed, share: share.New(time.Since(start), ramp)}
+func newIntake(start time.Time, config share.Config, changed func()) *intake {
+	i := &intake{start: start, changed: changed, share: share.New(time.Since(start), config)}
 	if live.Enabled() {
 		i.history = &history{}
 	}

@@ -123,15 +123,7 @@ func (o *offer) begin(info balancer.PickInfo, result balancer.PickResult, offere
 }
 
 func (o *offer) beginUntimed(s *subConn, result balancer.PickResult, v *share.View) balancer.PickResult {
-	if result.SubConn = s.SubConn; result.Done == nil {
-		result.Done = s.untimed(o.intake, v)
-		return result
-	}
-	return o.chain(s, result, v)
-}
-
-func (o *offer) chain(s *subConn, result balancer.PickResult, v *share.View) balancer.PickResult {
-	result.Done = o.untimed(v.Stamp, shell.Then(*s.below(), result.Done))
+	result.SubConn, result.Done = s.SubConn, shell.Then(s.untimed(o.intake, v), result.Done)
 	return result
 }
 

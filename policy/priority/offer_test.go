@@ -26,7 +26,7 @@ type namedConn struct {
 
 // newOffer returns an offer of a child with one endpoint, or with an error.
 func newOffer(name string, err error) offer {
-	i, conn := newIntake(time.Now(), share.DefaultRamp, func() {}), newSubConn(namedConn{name: name})
+	i, conn := newIntake(time.Now(), share.Config{}, func() {}), newSubConn(namedConn{name: name})
 	return offer{i, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 		return balancer.PickResult{SubConn: conn}, err
 	})}
@@ -150,7 +150,7 @@ func TestResultOf(t *testing.T) {
 // What the policies below see of a call that was refused or late.
 func TestDoneBelow(t *testing.T) {
 	full := balancer.DoneInfo{Err: status.Error(codes.ResourceExhausted, ""), BytesSent: true, BytesReceived: true}
-	i := newIntake(time.Now(), share.DefaultRamp, func() {})
+	i := newIntake(time.Now(), share.Config{}, func() {})
 	var seen []codes.Code
 	below := func(info balancer.DoneInfo) { seen = append(seen, status.Code(shell.Seen(info).Err)) }
 	i.untimed(share.Stamp{}, below)(full)
@@ -163,7 +163,7 @@ func TestDoneBelow(t *testing.T) {
 	}
 
 	// One of three endpoints is late again and again, while the others are not.
-	i = newIntake(time.Now().Add(-time.Hour), share.DefaultRamp, func() {})
+	i = newIntake(time.Now().Add(-time.Hour), share.Config{}, func() {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	var endpoints [3]share.Endpoint
@@ -192,7 +192,7 @@ func TestEachDoneIsCalledOnce(t *testing.T) {
 			}
 			conn, counted := newSubConn(namedConn{name: "a"}), record("before")
 			conn.EndWith(func() *func(balancer.DoneInfo) { return &counted })
-			o := offer{newIntake(time.Now(), share.DefaultRamp, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+			o := offer{newIntake(time.Now(), share.Config{}, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 				result := balancer.PickResult{SubConn: conn}
 				if hasDone {
 					result.Done = record("child")
@@ -242,7 +242,7 @@ func TestRowOfUntimedCalls(t *testing.T) {
 			return o.beginUntimed(result.SubConn.(*subConn), result, o.view.Load())
 		}
 		begin()
-		o.intake = newIntake(time.Now(), share.DefaultRamp, func() {}) // Overflow was off in between
+		o.intake = newIntake(time.Now(), share.Config{}, func() {}) // Overflow was off in between
 		var begun []balancer.PickResult
 		for range 20 {
 			result := begin()
@@ -276,7 +276,7 @@ func TestUnwrapper(t *testing.T) {
 // A timed call is offered after the child's pick. If the priority does not take it, the child learns
 // that the call has not begun.
 func TestTimedCallThatIsNotTaken(t *testing.T) {
-	i, conn := newIntake(time.Now(), share.DefaultRamp, func() {}), newSubConn(namedConn{name: "a"})
+	i, conn := newIntake(time.Now(), share.Config{}, func() {}), newSubConn(namedConn{name: "a"})
 	var ended []balancer.DoneInfo
 	o := offer{i, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 		return balancer.PickResult{SubConn: conn, Done: func(info balancer.DoneInfo) { ended = append(ended, info) }}, nil
@@ -319,7 +319,7 @@ func TestEndpointsOfNewShare(t *testing.T) {
 	conns := []*subConn{newSubConn(namedConn{name: "a"}), newSubConn(namedConn{name: "b"})}
 	for _, order := range [][]int{{0, 1}, {1, 0}, {0, 1}} {
 		next := 0
-		o := offer{newIntake(time.Now().Add(-time.Minute), share.DefaultRamp, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+		o := offer{newIntake(time.Now().Add(-time.Minute), share.Config{}, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 			next++
 			return balancer.PickResult{SubConn: conns[order[next-1]]}, nil
 		})}

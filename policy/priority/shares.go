@@ -1,7 +1,6 @@
 package priority
 
 import (
-	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -52,8 +51,8 @@ func (p *policy) beginShares() {
 func (p *policy) intake(name string) *intake {
 	i := p.shares.intakes[name]
 	if i == nil {
-		ramp := cmp.Or(time.Duration(p.config.Ramp), share.DefaultRamp)
-		i = newIntake(p.shares.start, ramp, func() { p.Event(p.settle) })
+		config := share.Config{Ramp: time.Duration(p.config.Ramp), Uneven: p.config.PerPriority}
+		i = newIntake(p.shares.start, config, func() { p.Event(p.settle) })
 		p.shares.intakes[name] = i
 	}
 	return i

@@ -9,6 +9,7 @@ import (
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/leaf"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
 )
@@ -22,7 +23,7 @@ type endpointChild struct {
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
 	weight   uint32            // weight of the endpoint itself; the core adds the weights of duplicates
-	series   core.State        // the last reported state as a series of the metric
+	series   leaf.Series       // the last reported state as a series of the metric
 	outdated bool              // the child has not accepted its current endpoint yet
 	address  core.Address      // copy of the endpoint's first address, because a resolver may change its list in place
 	position weighted.Position // position in the pick sequence when the last picker was replaced
@@ -40,7 +41,7 @@ func (e *endpointChild) ensureRecord() *shell.Record {
 func (p *policy) build(c *child) {
 	c.Attached.parent = p
 	c.Attached.position = weighted.NewPosition(p.config.StartRandom)
-	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
+	c.Attached.Build(p.Shell, p.endpoint, (*owner)(c))
 }
 
 // update passes the endpoint to the child. If the child refuses the endpoint, the next update of

@@ -15,6 +15,7 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/lb/leaf"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
@@ -91,11 +92,7 @@ func (r *reporters) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, m
 func TestCloseReleasesEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &reporters{}
-		shared := func() bool {
-			exportFlags.mu.Lock()
-			defer exportFlags.mu.Unlock()
-			return exportFlags.byRecorder[recorder] != nil
-		}
+		shared := func() bool { return leaf.Holds(recorder) }
 		var policies []balancer.Balancer
 		for range 2 {
 			p := newBuilder("wrr").Build(&lbtest.ClientConn{Recorder: recorder}, balancer.BuildOptions{})

@@ -14,6 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/leaf"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
@@ -24,13 +25,14 @@ import (
 type policy struct {
 	*shell.Shell
 	core       *core.Core[endpointChild]
-	leaf       balancer.Builder
+	endpoint   balancer.Builder // builds the policies of the endpoints
 	config     core.Config
 	attributes *attributes.Attributes
 	picker     *weighted.Picker // nil if no child is READY
 	watched    bool
-	meter      meter
-	failures   counts                     // only the entries of named failures count
+	meter      leaf.Meter
+	picks      pickCount
+	failures   leaf.Counts                // only the entries of named failures count
 	scheduled  weighted.Scheduled[*child] // used only while a debug page watches the policy
 	addresses  []core.Address             // buffer that keyOf reuses
 	logged     struct{ duplicate, noAddress, largeWeights bool }
@@ -38,15 +40,15 @@ type policy struct {
 
 var errNoEndpoints = fmt.Errorf("weighted_round_robin: %w", shell.ErrNoEndpoints)
 
-// spec describes the policy for package shell. leaf builds the policies of the endpoints. Their
+// spec describes the policy for package shell. endpoint builds the policies of the endpoints. Their
 // Close must shut down all of their subchannels.
-func spec(leaf func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
+func spec(endpoint func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
 	return shell.Spec[lbconfig.WeightedRoundRobin]{
 		Name:    "weighted_round_robin",
 		Default: lbconfig.NewWeightedRoundRobin,
 		New: func(s *shell.Shell) shell.Policy[lbconfig.WeightedRoundRobin] {
-			p := &policy{Shell: s, core: core.New[endpointChild](), leaf: leaf()}
-			p.meter.policy = p
+			p := &policy{Shell: s, core: core.New[endpointChild](), endpoint: endpoint()}
+			p.meter = leaf.Meter{Shell: s, TakePicks: p.picks.take, Counting: p.core.Outdated}
 			return p
 		},
 	}
@@ -71,7 +73,7 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
 	labelValues, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
-	p.meter.setLabels(labelValues)
+	p.meter.SetLabels(labelValues)
 	// Without this attribute, children would ignore health checks, and unhealthy endpoints would get
 	// calls.
 	state = stateattr.EnableHealthListener(state)
@@ -164,7 +166,7 @@ func (p *policy) State() balancer.State {
 	switch p.core.Publish(now) {
 	case core.Ready:
 		p.picker = p.newPicker(now)
-		p.meter.setPicker(p.picker)
+		p.picks.use(p.picker)
 		return balancer.State{ConnectivityState: connectivity.Ready, Picker: p.picker}
 	case core.TransientFailure:
 		return p.failure()
@@ -203,7 +205,7 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 			pickers[i] = &recorded[i]
 		}
 	}
-	if len(pickers) == 1 && p.meter.countsSinglePicker() {
+	if len(pickers) == 1 && p.meter.Counts() {
 		pickers[0] = &weighted.Counting{Picker: pickers[0]}
 	}
 	picker := weighted.New(pickers, weights, positions)
@@ -215,9 +217,10 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 
 // Settled implements shell.Settler.
 func (p *policy) Settled(closed bool) {
-	p.meter.updateCounts(closed)
 	if closed {
-		p.meter.close()
+		p.meter.Close()
+	} else {
+		p.meter.Set(p.counts())
 	}
 }
 

@@ -34,13 +34,13 @@ type ChannelConfig struct {
 // Channel implements resolver.Resolver for one channel.
 type Channel struct {
 	Join
-	config          *ChannelConfig
-	cc              resolver.ClientConn
-	inUse           *stateattr.InUseChannel
-	json            string
-	parsed          *serviceconfig.ParseResult
-	childOf         map[string]core.ID
-	loggedPickFirst bool
+	config  *ChannelConfig
+	cc      resolver.ClientConn
+	inUse   *stateattr.InUseChannel
+	json    string
+	parsed  *serviceconfig.ParseResult
+	childOf map[string]core.ID
+	warned  map[string]bool // the warnings that warnOnce has logged
 }
 
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
@@ -164,19 +164,33 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 		}
 		s.tree, s.content = s.translate(content), content
 	}
-	tree := s.tree
+	tree, policy := s.tree, c.config.Settings.EndpointPolicy
+	if policy.IgnoresWeights() && tree.HasWeights() {
+		name, _ := policy.Split()
+		c.warnOnce(m.Name, "the weights of endpoints have no effect with "+name)
+	}
 	if m.LookAgain {
 		tree = tree.Reresolving()
 	}
 	if m.OutlierDetection != "" {
-		if c.config.Settings.PickFirst && !c.loggedPickFirst {
-			c.loggedPickFirst = true
-			logger.Warning(c.line(m.Name, "outlier_detection of the cluster has no effect with pickFirst"))
+		if policy.IsPickFirst() {
+			c.warnOnce(m.Name, "outlier_detection of the cluster has no effect with pick_first")
 		}
 		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // receiver.replace has already checked the text
 		tree = tree.WithOutlierDetection(o)
 	}
 	return tree
+}
+
+func (c *Channel) warnOnce(name, text string) {
+	if c.warned[text] {
+		return
+	}
+	if c.warned == nil {
+		c.warned = make(map[string]bool)
+	}
+	c.warned[text] = true
+	logger.Warning(c.line(name, text))
 }
 
 func (c *Channel) logPreference(name string, s *slot, content *topology.Checked) {

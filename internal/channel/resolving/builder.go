@@ -15,6 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
+	_ "github.com/understudy-lb/understudy/internal/lb/leaf"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 	_ "github.com/understudy-lb/understudy/policy/drop"

@@ -15,6 +15,7 @@ const (
 	dropName               = "understudy_drop"
 	weightedTargetName     = "understudy_weighted_target"
 	weightedRoundRobinName = "understudy_weighted_round_robin"
+	endpointPolicyName     = "understudy_endpoint_policy"
 	pickFirstName          = "understudy_pick_first"
 )
 

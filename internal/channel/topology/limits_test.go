@@ -106,7 +106,7 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 		{topology.Settings{OutlierDetection: true}, cluster, ours},
 		{topology.Settings{OutlierDetection: true}, nil, ours},
 		{topology.Settings{NoOutlierDetection: true}, cluster, none},
-		{topology.Settings{PickFirst: true, OutlierDetection: true}, cluster, none},
+		{topology.Settings{EndpointPolicy: "pick_first", OutlierDetection: true}, cluster, none},
 	} {
 		tree, err := new(topology.Translator).Translate(answerOf(t, "0 us: a"))
 		if err != nil {

@@ -5,13 +5,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
-// Settings are the settings of the policies in a tree. PickFirst must not change while a channel
+// Settings are the settings of the policies in a tree. EndpointPolicy must not change while a channel
 // exists, because it determines the type of a policy.
 type Settings options.Settings
 
 func (s Settings) choice() *lbconfig.Priority {
 	top := lbconfig.NewPriority()
 	options.Copy(top, s)
+	top.PerPriority = options.Settings(s).InOneList()
 	return top
 }
 
@@ -21,7 +22,7 @@ func (s Settings) choice() *lbconfig.Priority {
 func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Policy) lbconfig.Policy {
 	config := lbconfig.NewOutlierDetection()
 	switch {
-	case s.PickFirst:
+	case s.EndpointPolicy.IsPickFirst():
 	case s.OutlierDetection:
 		config = forFewEndpoints()
 	case cluster != nil && !s.NoOutlierDetection:
@@ -44,8 +45,13 @@ func forFewEndpoints() *lbconfig.OutlierDetection {
 }
 
 func (s Settings) leaf() lbconfig.Policy {
-	if s.PickFirst {
-		return lbconfig.MarshalOnlyPolicy(pickFirstName, nil)
+	if !s.EndpointPolicy.IsDefault() {
+		name, config := s.EndpointPolicy.Split()
+		if s.EndpointPolicy.IsPickFirst() {
+			name = pickFirstName
+		}
+		child := lbconfig.RawPolicy(name, config)
+		return lbconfig.MarshalOnlyPolicy(endpointPolicyName, &lbconfig.EndpointPolicy{ChildPolicy: child})
 	}
 	config := lbconfig.NewWeightedRoundRobin()
 	config.StartPoint = startPoint

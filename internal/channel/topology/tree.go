@@ -7,7 +7,7 @@
 //	  understudy_outlier_detection           one for each priority
 //	    understudy_drop
 //	      understudy_weighted_target         one child for each locality
-//	        understudy_weighted_round_robin  one child for each endpoint
+//	        understudy_weighted_round_robin  one child for each endpoint; or understudy_endpoint_policy
 //
 // An update therefore never changes the type of a policy. Such a change would close all connections
 // below the policy. A path has two elements: the child of understudy_priority and the locality.
@@ -23,8 +23,10 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -52,6 +54,12 @@ func (t Tree) Size() string {
 
 // IsSubset reports whether the channel uses only a subset of the endpoints.
 func (t Tree) IsSubset() bool { return t.size < t.total }
+
+// HasWeights reports whether endpoints have different weights.
+func (t Tree) HasWeights() bool {
+	of := func(e resolver.Endpoint) uint32 { return max(1, weight.FromEndpoint(e).Weight) }
+	return slices.ContainsFunc(t.Endpoints, func(e resolver.Endpoint) bool { return of(e) != of(t.Endpoints[0]) })
+}
 
 // Config returns the value of loadBalancingConfig for a service config. Equal trees return equal
 // bytes. Each call encodes the tree again.
@@ -116,5 +124,8 @@ func Join(settings Settings, trees ...Tree) Tree {
 	joined.total = len(joined.Endpoints)
 	joined.Endpoints = settings.subset(joined.Endpoints)
 	joined.size = len(joined.Endpoints)
+	if options.Settings(settings).InOneList() {
+		joined = joined.inOneList()
+	}
 	return joined
 }

@@ -32,6 +32,17 @@ func (c *DropCategory) check(path string) error {
 	return nil
 }
 
+// EndpointPolicy configures understudy_endpoint_policy.
+type EndpointPolicy struct {
+	serviceconfig.LoadBalancingConfig `json:"-"`
+
+	ChildPolicy Policy `json:"childPolicy"`
+}
+
+func (e *EndpointPolicy) check(path string) error {
+	return e.ChildPolicy.required(join(path, "childPolicy"))
+}
+
 // PickFirst configures understudy_pick_first (gRFC A62).
 type PickFirst struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`

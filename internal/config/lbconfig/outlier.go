@@ -179,6 +179,8 @@ func barePickFirst(p Policy) (name string, found bool) {
 	switch c := p.Config.(type) {
 	case *Drop:
 		children = append(children, c.ChildPolicy)
+	case *EndpointPolicy:
+		children = append(children, c.ChildPolicy)
 	case *OutlierDetection:
 		children = append(children, c.ChildPolicy)
 	case *Priority:

@@ -39,7 +39,7 @@ const (
 		"failureCodes": ["ABORTED", "UNAVAILABLE"], "childPolicy": ` + stub + `}`
 	fullFailure = `{"children": {"a": ` + fullChild + `}, "priorities": ["a"], "failoverTimeout": "1s",
 		"childRetention": "2s", "removedChildRetention": "3s",
-		"warmStandby": 2, "sourcePriorities": [1], "overflow": true, "ramp": "7s"}`
+		"warmStandby": 2, "sourcePriorities": [1], "overflow": true, "ramp": "7s", "perPriority": true}`
 )
 
 var full = map[string]string{

@@ -36,6 +36,9 @@ func MarshalOnlyPolicy(name string, config serviceconfig.LoadBalancingConfig) Po
 	return Policy{Config: config, name: name}
 }
 
+// RawPolicy is MarshalOnlyPolicy for a configuration in JSON, or nil.
+func RawPolicy(name string, config json.RawMessage) Policy { return Policy{name: name, raw: config} }
+
 // Name returns the name of the policy, or "" for the zero Policy.
 func (p Policy) Name() string {
 	if p.Builder == nil {

@@ -28,6 +28,9 @@ type Priority struct {
 	WarmStandby           uint32   `json:"warmStandby,omitempty"`
 	Overflow              bool     `json:"overflow,omitempty"`
 	Ramp                  Duration `json:"ramp,omitempty"`
+	// PerPriority is set if the endpoint policy may choose by the call, as ring_hash does. An endpoint
+	// that is fuller than the others is then not at fault.
+	PerPriority bool `json:"perPriority,omitempty"`
 }
 
 // PriorityChild is one child of understudy_priority.

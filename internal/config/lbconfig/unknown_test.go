@@ -31,7 +31,7 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 		}
 		got := logged.Take()
 		for _, want := range []string{
-			"[understudy] priority: failoverTimout: unknown field, ignored; the known fields are children, priorities, sourcePriorities, failoverTimeout, childRetention, removedChildRetention, warmStandby, overflow, ramp (logged once)\n",
+			"[understudy] priority: failoverTimout: unknown field, ignored; the known fields are children, priorities, sourcePriorities, failoverTimeout, childRetention, removedChildRetention, warmStandby, overflow, ramp, perPriority (logged once)\n",
 			`[understudy] priority: children["a"].ignoreReresolution: unknown field, ignored; the known fields are config, ignoreReresolutionRequests (logged once)` + "\n",
 		} {
 			if !strings.Contains(got, want) || strings.Count(got, "\n") != 2 || strings.Count(got, "WARNING") != 2 {

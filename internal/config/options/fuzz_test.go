@@ -17,8 +17,8 @@ func FuzzSettings(f *testing.F) {
 			f.Add(o.Name + "=" + url.QueryEscape(value))
 		}
 	}
-	f.Add("overflow=true&ramp=10s&outlierDetection=true&pickFirst=true")
-	f.Add("pickFirst=true&outlierDetection=1&slowStart=3s&subset=4&zone=" + strings.Repeat("z", 50))
+	f.Add("overflow=true&ramp=10s&outlierDetection=true&endpointPolicy=pick_first")
+	f.Add("endpointPolicy=pick_first&outlierDetection=1&slowStart=3s&subset=4&zone=" + strings.Repeat("z", 50))
 	f.Fuzz(func(t *testing.T, query string) {
 		given, err := url.ParseQuery(query)
 		if err != nil {

@@ -50,17 +50,18 @@ func ByName(o Option) string { return o.Name }
 // ByField returns the option's name as a field of Options.
 func ByField(o Option) string { return o.Field }
 
-// conflict returns an error if v sets o and the option that it conflicts with.
+var endpointPolicy, _ = lookUp("endpointPolicy")
+
+// conflict returns an error if v sets o and an endpoint policy that it cannot be combined with.
 func (o Option) conflict(v reflect.Value, nameOf func(Option) string) error {
-	other, ok := lookUp(o.ConflictsWith)
-	value, otherValue := v.FieldByName(o.Field), v.FieldByName(other.Field)
-	if !ok || !value.IsValid() || !otherValue.IsValid() || value.IsZero() || otherValue.IsZero() {
+	value, policy := v.FieldByName(o.Field), v.FieldByName(endpointPolicy.Field)
+	if o.Conflicts == nil || !value.IsValid() || !policy.IsValid() || value.IsZero() || !o.Conflicts(EndpointPolicy(policy.String())) {
 		return nil
 	}
-	if value.Kind() == reflect.Int && value.Int() != int64(1) { // only a toggle that is on excludes the other option
+	if o.Kind == Toggle && value.Kind() == reflect.Int && value.Int() != int64(1) { // only a toggle that is on excludes a policy
 		return nil
 	}
-	return fmt.Errorf("%s: given together with %s, want one of them: %s", nameOf(o), nameOf(other), o.ConflictReason)
+	return fmt.Errorf("%s: given together with %s %s, want one of them: %s", nameOf(o), nameOf(endpointPolicy), policy.String(), o.ConflictReason)
 }
 
 func displayValue(o Option, f reflect.Value) any {
@@ -141,15 +142,14 @@ func (g *ChannelOptions) ResolveConflicts() (notes []string, err error) {
 	}
 	for _, o := range table {
 		err := o.conflict(v, ByName)
-		other, _ := lookUp(o.ConflictsWith)
-		switch disabled := other; {
+		switch disabled := endpointPolicy; {
 		case err == nil:
-		case g.target[o.Name] == g.target[other.Name]:
+		case g.target[o.Name] == g.target[endpointPolicy.Name]:
 			return nil, err
 		default:
 			kept := o
 			if !g.target[o.Name] {
-				disabled, kept = o, other
+				disabled, kept = o, endpointPolicy
 			}
 			v.FieldByName(disabled.Field).SetZero()
 			notes = append(notes, fmt.Sprintf("%s in the target disables %s in the program, because they exclude each other", kept.Name, disabled.Name))

@@ -13,8 +13,11 @@ type Settings struct {
 	// SlowStart is the time in which the share of a new endpoint grows to its full value. 0 disables
 	// slow start.
 	SlowStart time.Duration
-	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
-	PickFirst   bool
+	// EndpointPolicy picks the endpoints of a locality or of a priority. "" means
+	// WeightedRoundRobin.
+	EndpointPolicy EndpointPolicy
+	// PerPriority gives EndpointPolicy all endpoints of a priority in one list.
+	PerPriority bool
 	WarmStandby int
 	// Overflow sends the calls that a priority cannot carry to the next one, and refuses those that
 	// none can.
@@ -26,7 +29,7 @@ type Settings struct {
 	MaxBackoff time.Duration
 	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
 	// all ejected (gRFC A50). It overrides the configuration of clusters. It has no effect with
-	// PickFirst.
+	// pick_first.
 	OutlierDetection   bool
 	NoOutlierDetection bool
 
@@ -69,6 +72,7 @@ const (
 	Toggle // true, false, or unset, which means the clusters' configuration; uses two fields of Settings
 	Name   // string, checked by location.Problem
 	Choice // string, one of Choices
+	Policy // an EndpointPolicy
 )
 
 var kindText = map[Kind]string{
@@ -102,9 +106,10 @@ type Option struct {
 	Min, Max  float64 // in seconds for a duration; if Max is 0, there is no limit
 	AllowZero bool
 	Choices   []string
-	// ConflictsWith names an option that cannot be combined with this one, and ConflictReason is the
-	// reason.
-	ConflictsWith, ConflictReason string
+	// Conflicts reports whether the option cannot be combined with an EndpointPolicy, and
+	// ConflictReason is the reason. nil means that it can be.
+	Conflicts      func(EndpointPolicy) bool
+	ConflictReason string
 
 	// Default, Range and Source are Markdown for docs/options.md.
 	Default, Range, Source string
@@ -134,17 +139,21 @@ var table = []Option{
 	},
 	{
 		Name: "slowStart", Field: "SlowStart", Kind: Duration,
-		ConflictsWith: "pickFirst", ConflictReason: "a single endpoint gets all calls at once",
-		Default: "`0s`: none", Range: "`0s` or more; not with `pickFirst`", Source: "Envoy's slow start, with aggression 1 and a minimum of 10 %",
+		Conflicts: func(e EndpointPolicy) bool { return !e.IsDefault() }, ConflictReason: "only weighted_round_robin has a slow start",
+		Default: "`0s`: none", Range: "`0s` or more; only with `weighted_round_robin`", Source: "Envoy's slow start, with aggression 1 and a minimum of 10 %",
 	},
 	{
-		Name: "pickFirst", Field: "PickFirst", Kind: Bool,
-		Default: "`false`", Range: "`true`, `false`", Source: "gRFC A62",
+		Name: "endpointPolicy", Field: "EndpointPolicy", Kind: Policy,
+		Default: "`weighted_round_robin`", Range: "`weighted_round_robin`, `pick_first`, or another registered policy, with or without its configuration: `NAME{…}`", Source: "gRFC A34, A62, and ours",
+	},
+	{
+		Name: "perPriority", Field: "PerPriority", Kind: Bool,
+		Default: "`false`; `true` for `ring_hash_experimental`", Range: "`true`, `false`", Source: "gRFC A42",
 	},
 	{
 		Name: "outlierDetection", Field: "OutlierDetection", Kind: Toggle,
-		ConflictsWith: "pickFirst", ConflictReason: "one pick_first over several endpoints does not notice that one of them is ejected",
-		Default: "the setting of each [cluster](xds.md#outlier-detection), otherwise `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
+		Conflicts: EndpointPolicy.IsPickFirst, ConflictReason: "one pick_first over several endpoints does not notice that one of them is ejected",
+		Default: "the setting of each [cluster](xds.md#outlier-detection), otherwise `false`", Range: "`true`, `false`; not with `pick_first`", Source: "gRFC A50, and ours",
 	},
 	{
 		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "none"},
@@ -164,8 +173,8 @@ var table = []Option{
 	},
 	{
 		Name: "subset", Field: "Subset", Kind: Count, Min: 1,
-		ConflictsWith: "pickFirst", ConflictReason: "it holds one connection for a locality, however many endpoints there are",
-		Default: "none: all endpoints", Range: "1 or more; not with `pickFirst`", Source: "gRFC A68",
+		Conflicts: EndpointPolicy.IsPickFirst, ConflictReason: "it holds one connection for a locality, however many endpoints there are",
+		Default: "none: all endpoints", Range: "1 or more; not with `pick_first`", Source: "gRFC A68",
 	},
 	{
 		Name: "subsetSeed", Field: "SubsetSeed", Kind: Count, Min: 1,

@@ -31,8 +31,11 @@ func (o Option) parse(text string) (value any, err error) {
 }
 
 func (o Option) check(value any) error {
-	if text, ok := value.(string); ok {
-		return o.checkText(text)
+	switch v := value.(type) {
+	case string:
+		return o.checkText(v)
+	case EndpointPolicy:
+		return v.check()
 	}
 	n, numeric := number(value)
 	if !numeric || n >= o.Min && (n <= o.Max || o.Max == 0) || n == 0 && o.AllowZero {
@@ -44,6 +47,9 @@ func (o Option) check(value any) error {
 func (o Option) checkText(text string) error {
 	if o.Kind == Choice && !slices.Contains(o.Choices, text) {
 		return fmt.Errorf("%s given, want one of %s", printable.Quote(text), strings.Join(o.Choices, ", "))
+	}
+	if o.Kind == Policy {
+		return EndpointPolicy(text).check()
 	}
 	if o.Kind == Name {
 		if problem := location.Problem(text); problem != "" {

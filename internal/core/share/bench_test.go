@@ -9,7 +9,7 @@ import (
 
 // A timed call at a share of 1, among 200 endpoints: its cost does not depend on their number.
 func BenchmarkTimedCall(b *testing.B) {
-	s := share.New(0, share.DefaultRamp)
+	s := share.New(0, share.Config{})
 	endpoints := make([]share.Endpoint, 200)
 	b.ReportAllocs()
 	for i := range b.N {

@@ -18,7 +18,7 @@ func TestStreamsEndFailing(t *testing.T) {
 			s.End(now+time.Minute, s.Begin(now, time.Minute, "", nil), share.Partial)
 		},
 	} {
-		now, s := time.Hour, share.New(time.Hour, share.DefaultRamp)
+		now, s := time.Hour, share.New(time.Hour, share.Config{})
 		s.SetLast(now, true)
 		for range 12 {
 			s.End(now, s.Begin(now, time.Second, "", nil), share.Unavailable)

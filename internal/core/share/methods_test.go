@@ -10,7 +10,7 @@ import (
 
 // "The table of methods is bounded (64) and used for calls without deadlines only."
 func TestMethodsAreBounded(t *testing.T) {
-	now, s := time.Hour, share.New(time.Hour, share.DefaultRamp)
+	now, s := time.Hour, share.New(time.Hour, share.Config{})
 	call := func(method string, budget time.Duration) {
 		s.End(now+10*time.Millisecond, s.Begin(now, budget, method, nil), share.Good)
 		now += 20 * time.Millisecond
@@ -64,7 +64,7 @@ func TestStreamsOfVariousLengthsAreNotLate(t *testing.T) {
 			call  share.Call
 			endAt time.Duration
 		}
-		now, s := time.Hour, share.New(time.Hour, share.DefaultRamp)
+		now, s := time.Hour, share.New(time.Hour, share.Config{})
 		var open []stream
 		taken, n := 0, 0
 		for ; n < 10*900; n++ {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 // tripped returns a share whose breaker has just opened, after so many rows of errors.
 func tripped(now time.Duration) *share.Share {
-	s := share.New(now, share.DefaultRamp)
+	s := share.New(now, share.Config{})
 	fail(s, now, 10)
 	return s
 }
@@ -59,7 +59,7 @@ func TestRampOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ramp := time.Duration(rapid.IntRange(2, 60).Draw(t, "ramp")) * time.Second
 		now := time.Hour
-		s := share.New(now, ramp)
+		s := share.New(now, share.Config{Ramp: ramp})
 		fail(s, now, 10)
 		now += time.Second
 		s.End(now, s.Begin(now, time.Second, "", nil), share.Good)
@@ -95,7 +95,7 @@ func TestRowOracle(t *testing.T) {
 		order int
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		now, s := time.Hour, share.New(time.Hour, share.DefaultRamp)
+		now, s := time.Hour, share.New(time.Hour, share.Config{})
 		var open []begun
 		order, row, first, since, want := 0, 0, 0, now, false
 		for range rapid.IntRange(1, 300).Draw(t, "events") {
@@ -137,7 +137,7 @@ func TestRowOracle(t *testing.T) {
 // seconds.
 func TestEndpointsOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		now, s := time.Hour, share.New(time.Hour, share.DefaultRamp)
+		now, s := time.Hour, share.New(time.Hour, share.Config{})
 		endpoints := make([]share.Endpoint, 6)
 		var last [6]answered
 		for range 20 {
@@ -192,7 +192,7 @@ func remembers(all []answered, before answered, now time.Duration) time.Duration
 // least 0.4; a free view is a share of 1; no more calls than those of a small share are taken.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		now, s := time.Hour, share.New(time.Hour, share.DefaultRamp)
+		now, s := time.Hour, share.New(time.Hour, share.Config{})
 		var open []share.Call
 		last := false
 		for range rapid.IntRange(1, 300).Draw(t, "events") {

@@ -70,11 +70,11 @@ var results = map[string]share.Result{
 }
 
 func newStage(t *testing.T, d *datadriven.TestData) *stage {
-	ramp := share.DefaultRamp
+	config := share.Config{Uneven: d.HasArg("uneven")}
 	if d.HasArg("ramp") {
-		ramp = duration(t, d, "ramp", ramp)
+		config.Ramp = duration(t, d, "ramp", 0)
 	}
-	s := &stage{share: share.New(time.Minute, ramp), now: time.Minute, endpoints: map[string]*share.Endpoint{}, before: 1}
+	s := &stage{share: share.New(time.Minute, config), now: time.Minute, endpoints: map[string]*share.Endpoint{}, before: 1}
 	s.share.SetLast(s.now, d.HasArg("last"))
 	return s
 }

@@ -22,7 +22,10 @@
 //	untimed  only while View.Free: keeps View.Stamp, and calls End if it fails or View.Watch is set
 package share
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // The measured constants. Times and fractions around them do worse in the worlds of
 // internal/testing/overload.
@@ -44,8 +47,8 @@ const (
 	gone      = time.Second            // connections that come back sooner are not cold
 )
 
-// DefaultRamp is the time in which slow start reaches a share of 1.
-const DefaultRamp = 8 * time.Second
+// defaultRamp is the time in which slow start reaches a share of 1.
+const defaultRamp = 8 * time.Second
 
 // Share is the share of one priority in one channel. The caller locks it. The parameter now of
 // its methods is the time since any fixed moment.
@@ -84,9 +87,16 @@ type tally struct {
 	total, failures int
 }
 
-// New returns a share of 1. ramp is DefaultRamp, or more for servers with cold caches.
-func New(now, ramp time.Duration) *Share {
-	s := &Share{fraction: 1, threshold: 1, doubling: ramp / 4, lastCall: now, answerAt: now, silence: silence{number: 1}, sampling: sampling{every: 1}}
+// Config is the configuration of a share.
+type Config struct {
+	Ramp   time.Duration // in which slow start reaches a share of 1; 0 means 8 s, and servers with cold caches need more
+	Uneven bool          // calls choose their endpoint, so one that is fuller than the others is not at fault
+}
+
+// New returns a share of 1.
+func New(now time.Duration, c Config) *Share {
+	s := &Share{fraction: 1, threshold: 1, doubling: cmp.Or(c.Ramp, defaultRamp) / 4, lastCall: now, answerAt: now, silence: silence{number: 1}, sampling: sampling{every: 1}}
+	s.endpoints.uneven = c.Uneven
 	s.renew(now)
 	return s
 }

@@ -160,7 +160,7 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 		{"from the clusters", topology.Settings{}, [4]string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp}},
 		{"on for the channel", topology.Settings{OutlierDetection: true}, [4]string{own, own, own, own}},
 		{"off for the channel", topology.Settings{NoOutlierDetection: true}, [4]string{noOp, noOp, noOp, noOp}},
-		{"with pick_first", topology.Settings{PickFirst: true}, [4]string{noOp, noOp, noOp, noOp}},
+		{"with pick_first", topology.Settings{EndpointPolicy: "pick_first"}, [4]string{noOp, noOp, noOp, noOp}},
 	} {
 		tree := topology.Join(test.settings, first, second, third)
 		for n, want := range test.want {

@@ -22,6 +22,9 @@ var enabled atomic.Bool
 // Enable enables recording for channels that are created later.
 func Enable() { enabled.Store(true) }
 
+// Disable undoes Enable after a test. It does not affect channels that exist.
+func Disable() { enabled.Store(false) }
+
 // Enabled reports whether Enable was called.
 func Enabled() bool { return enabled.Load() }
 

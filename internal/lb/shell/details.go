@@ -94,7 +94,10 @@ type WeightedRoundRobin struct {
 	Scheduled func() []uint64
 }
 
-// Endpoint is what package weightedroundrobin stores in ChildSnapshot.Details.
+// EndpointPolicy is what package leaf stores in Snapshot.Details.
+type EndpointPolicy struct{ Name string }
+
+// Endpoint is what packages leaf and weightedroundrobin store in ChildSnapshot.Details.
 type Endpoint struct {
 	Addresses []resolver.Address // must not be modified
 	Weight    uint32             // configured weight, without slow start

@@ -132,14 +132,20 @@ func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if err != nil {
 		return result, err
 	}
-	p.Record.started.Add(1)
-	if pickerDone := result.Done; pickerDone != nil {
-		result.Done = func(info balancer.DoneInfo) {
-			p.Record.done(info)
-			pickerDone(info)
-		}
-		return result, nil
+	return p.Record.Begin(result), nil
+}
+
+// Begin counts a call, and makes its end count.
+func (r *Record) Begin(result balancer.PickResult) balancer.PickResult {
+	r.started.Add(1)
+	pickerDone := result.Done
+	if pickerDone == nil {
+		result.Done = r.done
+		return result
 	}
-	result.Done = p.Record.done
-	return result, nil
+	result.Done = func(info balancer.DoneInfo) {
+		r.done(info)
+		pickerDone(info)
+	}
+	return result
 }

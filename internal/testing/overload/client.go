@@ -50,7 +50,7 @@ func newClient(m *model, index int) *client {
 	w := m.world
 	c := &client{model: m, index: index, roundRobin: index < int(w.RoundRobin*float64(w.Clients)), next: index, tokens: w.Tokens}
 	for _, servers := range m.servers {
-		p := &priority{share: share.New(0, share.DefaultRamp), ready: true, next: m.random.IntN(len(servers))}
+		p := &priority{share: share.New(0, share.Config{}), ready: true, next: m.random.IntN(len(servers))}
 		for _, s := range servers {
 			p.endpoints = append(p.endpoints, &endpoint{server: s, connected: true})
 		}

@@ -45,7 +45,14 @@ func (w *World) uselessFieldLine(m []string) string {
 // effect with pickFirst.
 func (w *World) pickFirstLine([]string) string {
 	if !w.settings.pickFirst || len(w.clusters()) == 0 {
-		return "the channel has no pickFirst, or no clusters"
+		return "the channel has no pick_first, or no clusters"
+	}
+	return ""
+}
+
+func (w *World) weightsLine([]string) string {
+	if !w.settings.pickFirst {
+		return "the channel has no pick_first"
 	}
 	return ""
 }

@@ -76,7 +76,7 @@ func (s settings) addTo(target string) string {
 		params.Set("slowStart", s.slowStart.String())
 	}
 	if s.pickFirst {
-		params.Set("pickFirst", "true")
+		params.Set("endpointPolicy", "pick_first")
 	}
 	if s.outlierDetection != "" {
 		params.Set("outlierDetection", s.outlierDetection)

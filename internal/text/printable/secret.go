@@ -15,7 +15,7 @@ const placeholder = "xxxxx"
 // other parameters may be secret.
 var visibleParameters = []string{
 	"authority", "cds", "cluster", "dns", "failoverTimeout",
-	"fallbackOnReachabilityOnly", "addressType", "node", "outlierDetection", "overflow", "pickFirst", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
+	"endpointPolicy", "fallbackOnReachabilityOnly", "addressType", "node", "outlierDetection", "overflow", "perPriority", "prefer", "ramp", "refresh", "region", "removeAfter", "slowStart", "subset",
 	"subsetSeed", "terminating", "verify", "warmStandby", "zone",
 }
 

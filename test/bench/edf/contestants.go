@@ -2,13 +2,16 @@ package main
 
 import (
 	"container/heap"
+	"context"
 	"math/rand/v2"
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	core "github.com/understudy-lb/understudy/internal/core/edf"
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
@@ -33,6 +36,9 @@ func contestants(weights []uint32) []contestant {
 		roundRobin(weights),
 		weightedRoundRobin(weights),
 		debugTree(weights),
+		leastRequest(weights),
+		leastRequestTree("least_request in the generated tree", weights, topology.Settings{}),
+		leastRequestTree("the same with Overflow and OutlierDetection", weights, topology.Settings{Overflow: true, OutlierDetection: true}),
 	}
 }
 
@@ -69,6 +75,19 @@ func loopOf(p balancer.Picker) func(int) {
 	return func(n int) {
 		for range n {
 			_, _ = p.Pick(balancer.PickInfo{})
+		}
+	}
+}
+
+// callsOf also ends the calls, which have deadlines.
+func callsOf(p balancer.Picker) func(int) {
+	return func(n int) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		for range n {
+			if result, err := p.Pick(balancer.PickInfo{Ctx: ctx}); err == nil && result.Done != nil {
+				result.Done(balancer.DoneInfo{BytesSent: true, BytesReceived: true})
+			}
 		}
 	}
 }

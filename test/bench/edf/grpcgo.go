@@ -6,6 +6,7 @@ import (
 
 	orcapb "github.com/cncf/xds/go/xds/data/orca/v3"
 	"google.golang.org/grpc/balancer"
+	_ "google.golang.org/grpc/balancer/leastrequest"
 	"google.golang.org/grpc/balancer/roundrobin"
 	"google.golang.org/grpc/balancer/weightedroundrobin"
 	"google.golang.org/grpc/connectivity"
@@ -104,6 +105,11 @@ func weightedRoundRobin(weights []uint32) contestant {
 	}
 	p.update() // creates a picker that uses the reported weights
 	return p.contestant("grpc-go weighted_round_robin")
+}
+
+func leastRequest(weights []uint32) contestant {
+	p := newPolicy("least_request_experimental", `{"choiceCount": 2}`, len(weights))
+	return contestant{name: "grpc-go least_request", loop: callsOf(p.picker()), close: p.Close}
 }
 
 func must(err error) {

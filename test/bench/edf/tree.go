@@ -79,8 +79,13 @@ func answerOf(weights []uint32) *discovery.Answer {
 }
 
 func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
+	return t.stateWith(topology.Settings{}, answer)
+}
+
+func (t *tree) stateWith(settings topology.Settings, answer *discovery.Answer) balancer.ClientConnState {
 	generated, err := t.translator.Translate(answer)
 	must(err)
+	generated = topology.Join(settings, generated)
 	var policy lbconfig.Policy
 	must(json.Unmarshal(generated.Config(), &policy))
 	state := balancer.ClientConnState{BalancerConfig: policy.Config}
@@ -133,4 +138,15 @@ func debugTree(weights []uint32) contestant {
 		stop()
 		t.close()
 	}}
+}
+
+// leastRequestTree returns the contestant of leastRequest below our policies.
+func leastRequestTree(name string, weights []uint32, settings topology.Settings) contestant {
+	t := newTree()
+	settings.EndpointPolicy = "least_request_experimental"
+	must(t.policy.UpdateClientConnState(t.stateWith(settings, answerOf(weights))))
+	for t.cc.State().ConnectivityState != connectivity.Ready {
+		runtime.Gosched()
+	}
+	return contestant{name: name, loop: callsOf(t.cc.State().Picker), close: t.close}
 }

@@ -44,7 +44,11 @@ func newChild(policy lbconfig.Policy) (*child, error) {
 		return nil, err
 	}
 	for name, target := range c.targets.Targets {
-		_, pickFirst := target.ChildPolicy.Config.(*lbconfig.PickFirst)
+		chosen, foreign := target.ChildPolicy.Config.(*lbconfig.EndpointPolicy)
+		pickFirst := false
+		if foreign {
+			_, pickFirst = chosen.ChildPolicy.Config.(*lbconfig.PickFirst)
+		}
 		c.localities[name] = newLocality(pickFirst)
 	}
 	return c, nil

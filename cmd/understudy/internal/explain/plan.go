@@ -60,6 +60,10 @@ func newPlan(mechanisms []clusterfile.Mechanism, settings topology.Settings) (pl
 	if p.tree.IsSubset() && settings.SubsetSeed == 0 {
 		p.notes = append(p.notes, fmt.Sprintf("subset=%d: each channel chooses its endpoints at random, so other channels may use different ones; subsetSeed fixes the choice", settings.Subset))
 	}
+	if policy := settings.EndpointPolicy; policy.IgnoresWeights() && !policy.IsPickFirst() {
+		name, _ := policy.Split()
+		p.notes = append(p.notes, "the shares of endpoints are by weight: "+name+" decides otherwise")
+	}
 	return p, nil
 }
 

@@ -34,7 +34,9 @@ func TestSimulationMatchesPolicies(t *testing.T) {
 		file := randomFile(random)
 		var settings topology.Settings
 		settings.Overflow = random.IntN(2) == 0
-		settings.PickFirst = random.IntN(4) == 0
+		if random.IntN(4) == 0 {
+			settings.EndpointPolicy = "pick_first"
+		}
 		settings.WarmStandby = random.IntN(2)
 		settings.OutlierDetection = random.IntN(2) == 0
 		result, p := newTestPlan(t, file, settings)

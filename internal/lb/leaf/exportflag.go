@@ -1,4 +1,4 @@
-package weightedroundrobin
+package leaf
 
 import (
 	"reflect"
@@ -48,4 +48,11 @@ func releaseExportFlag(r estats.MetricsRecorder, a *exportFlag) {
 	if a.users--; a.users == 0 {
 		delete(exportFlags.byRecorder, r)
 	}
+}
+
+// Holds reports whether a meter of the channel with recorder r is open.
+func Holds(r estats.MetricsRecorder) bool {
+	exportFlags.mu.Lock()
+	defer exportFlags.mu.Unlock()
+	return exportFlags.byRecorder[r] != nil
 }

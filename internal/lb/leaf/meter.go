@@ -1,0 +1,229 @@
+package leaf
+
+import (
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/connectivity"
+	estats "google.golang.org/grpc/experimental/stats"
+
+	"github.com/understudy-lb/understudy/internal/lb/serial"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
+	"github.com/understudy-lb/understudy/internal/lb/tally"
+)
+
+var (
+	endpointsMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
+		Name:           "understudy.endpoints",
+		Description:    "Endpoints of all channels to the target in this process, by state.",
+		Unit:           "{endpoint}",
+		Labels:         []string{"grpc.target", "understudy.priority", "grpc.lb.locality", "understudy.endpoint.state", "understudy.endpoint.failure"},
+		OptionalLabels: []string{"grpc.lb.backend_service"},
+		Default:        true,
+	})
+	picksMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
+		Name:           "understudy.picks",
+		Description:    "Calls that were assigned to an endpoint. Requires that understudy.endpoints is exported, too.",
+		Unit:           "{call}",
+		Labels:         []string{"grpc.target", "understudy.priority", "grpc.lb.locality"},
+		OptionalLabels: []string{"grpc.lb.backend_service"},
+		Default:        true,
+	})
+)
+
+type labels struct{ target, priority, locality string }
+
+// Counts holds the number of endpoints in each series of the metric.
+type Counts [6]int64
+
+// Series is what a metric says of an endpoint: its state and, in TRANSIENT_FAILURE, why.
+type Series uint8
+
+// The values of Series. The first four are in the order of the states in core/weightedroundrobin.
+const (
+	Ready Series = iota
+	Connecting
+	Idle
+	Failed
+	FailedTLS
+	Ejected
+)
+
+var series = [...]struct{ state, failure string }{
+	Ready:      {connectivity.Ready.String(), ""},
+	Connecting: {connectivity.Connecting.String(), ""},
+	Idle:       {connectivity.Idle.String(), ""},
+	Failed:     {connectivity.TransientFailure.String(), "other"},
+	FailedTLS:  {connectivity.TransientFailure.String(), "tls"},
+	Ejected:    {connectivity.TransientFailure.String(), "ejected"},
+}
+
+// SeriesOf returns the series of an endpoint in a state. err is why it is in TRANSIENT_FAILURE, or
+// nil.
+func SeriesOf(state connectivity.State, err error) Series {
+	switch state {
+	case connectivity.Ready:
+		return Ready
+	case connectivity.Connecting:
+		return Connecting
+	case connectivity.Idle:
+		return Idle
+	case connectivity.TransientFailure, connectivity.Shutdown:
+	}
+	if err == nil {
+		return Failed
+	}
+	// The text decides, because policies of endpoints do not pass on errors, which may be statuses.
+	switch text := err.Error(); {
+	case strings.Contains(text, shell.ErrEjected.Error()):
+		return Ejected
+	case strings.Contains(text, "tls: "): // so begin the errors of crypto/tls
+		return FailedTLS
+	}
+	return Failed
+}
+
+// Plus implements tally.Value.
+func (c Counts) Plus(other Counts) Counts {
+	for i := range c {
+		c[i] += other[i]
+	}
+	return c
+}
+
+func (c Counts) negative() Counts {
+	for i := range c {
+		c[i] = -c[i]
+	}
+	return c
+}
+
+var seriesLimit tally.Bound
+
+// endpointCounts sums the endpoint counts of all policies in the process.
+var endpointCounts tally.Board[labels, Counts]
+
+// Meter exports the metrics of the endpoints below one policy. Recording each pick would make picks
+// slow. Instead, a Meter registers a callback that records the picks since the last export, because
+// pickers count picks anyway. Those that do not, such as the picker of a single endpoint, count only
+// after the channel's first export.
+type Meter struct {
+	Shell *shell.Shell
+	// TakePicks returns the number of picks since it was last called. It is not called concurrently.
+	TakePicks func() uint64
+	// Counting is called on the policy's serializer when pickers must count their picks.
+	Counting func()
+
+	added    Counts            // the counts that this policy has added to endpointCounts
+	register serial.Serializer // registers the reporter on its own goroutine, because a recorder may wait for an export that calls Report
+
+	mu         sync.Mutex // guards the following fields
+	labels     labels
+	service    string
+	registered bool
+	unregister func()
+	counts     bool        // pickers must count their picks
+	exported   *exportFlag // nil until registered
+}
+
+// SetLabels sets the labels of the metrics. It must run on the policy's serializer.
+func (m *Meter) SetLabels(given stateattr.Labels) {
+	target := m.Shell.Options.Target.String()
+	limited := seriesLimit.Limit(target, tally.Labels{given.Priority, given.Locality, given.Service})
+	current, service := labels{target, limited[0], limited[1]}, limited[2]
+	m.mu.Lock()
+	previous, registered := m.labels, m.registered
+	record := func() {}
+	if previous != current || m.service != service {
+		record = m.takePicks()
+		m.labels, m.service = current, service
+	}
+	if !registered {
+		m.registered, m.exported = true, acquireExportFlag(m.Shell.ClientConn.MetricsRecorder())
+	}
+	m.mu.Unlock()
+	record()
+	if previous != current {
+		endpointCounts.Add(previous, m.added.negative())
+		endpointCounts.Add(current, m.added)
+	}
+	if registered {
+		return
+	}
+	recorder := m.Shell.ClientConn.MetricsRecorder()
+	m.register.Enqueue(func() { m.unregister = recorder.RegisterAsyncReporter(m, endpointsMetric) })
+}
+
+// Set sets the current counts. It must run on the policy's serializer.
+func (m *Meter) Set(current Counts) {
+	if current == m.added {
+		return
+	}
+	m.mu.Lock()
+	labelSet := m.labels
+	m.mu.Unlock()
+	endpointCounts.Add(labelSet, current.Plus(m.added.negative()))
+	m.added = current
+}
+
+// Close takes the endpoints out of the metrics. It must run on the policy's serializer.
+func (m *Meter) Close() {
+	m.Set(Counts{})
+	m.mu.Lock()
+	registered := m.registered
+	m.registered = false
+	record := m.takePicks()
+	m.mu.Unlock()
+	record()
+	if registered {
+		releaseExportFlag(m.Shell.ClientConn.MetricsRecorder(), m.exported)
+		m.register.Enqueue(func() { m.unregister() })
+	}
+}
+
+// Counts reports whether pickers must count their picks.
+func (m *Meter) Counts() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.exported != nil && m.exported.Load()
+}
+
+// takePicks returns a function that records the picks. The caller holds mu, and must call the
+// function after it has released mu.
+func (m *Meter) takePicks() func() {
+	if m.exported == nil || !m.exported.Load() {
+		return func() {}
+	}
+	picks := m.TakePicks()
+	if picks == 0 {
+		return func() {}
+	}
+	labelSet, service := m.labels, m.service
+	return func() {
+		picksMetric.Record(m.Shell.ClientConn.MetricsRecorder(), int64(picks), labelSet.target, labelSet.priority, labelSet.locality, service) //nolint:gosec // far below
+	}
+}
+
+// Report implements estats.AsyncMetricReporter. It does not wait for the policy's events.
+func (m *Meter) Report(r estats.AsyncMetricsRecorder) error {
+	m.mu.Lock()
+	labelSet, service, registered := m.labels, m.service, m.registered
+	if !registered {
+		m.mu.Unlock()
+		return nil
+	}
+	m.exported.Store(true)
+	first := !m.counts
+	m.counts = true
+	record := m.takePicks()
+	m.mu.Unlock()
+	record()
+	for i, n := range endpointCounts.Sum(labelSet) {
+		endpointsMetric.Record(r, n, labelSet.target, labelSet.priority, labelSet.locality, series[i].state, series[i].failure, service)
+	}
+	if first {
+		m.Shell.Event(m.Counting)
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+// Package leaf implements the understudy_endpoint_policy policy, which has a policy of the user's
+// choice below it, and shows the endpoints of that policy on pages and in metrics.
+//
+//	{"understudy_endpoint_policy": {"childPolicy": [{"least_request_experimental": {"choiceCount": 2}}]}}
+//
+//	field        type              default   range         from
+//	childPolicy  list of policies  required  at least one  ours
+//
+// It wraps the subchannels of the child rather than the child, so it need not know it. A child that
+// is IDLE, as a lazy policy is until its first call, connects to one endpoint at once: a priority
+// that is created is wanted, and with overflow only those that are READY take calls.
+//
+// The package also has the meter of endpoints, which package weightedroundrobin shares.
+package leaf
+
+import (
+	"context"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/lb/shell"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
+)
+
+// Name is the name of the policy.
+const Name = "understudy_endpoint_policy"
+
+func init() { shell.Register(Name, newBuilder) }
+
+func newBuilder(name string) balancer.Builder {
+	return shell.Spec[lbconfig.EndpointPolicy]{Name: "endpoint_policy", New: newPolicy}.Builder(name)
+}
+
+type policy struct {
+	*shell.Shell
+	child     *shell.Child
+	childName string
+	builder   balancer.Builder
+	state     balancer.State
+	watched   bool
+	meter     Meter
+	endpoints endpoints
+}
+
+func newPolicy(s *shell.Shell) shell.Policy[lbconfig.EndpointPolicy] {
+	p := &policy{Shell: s, state: shell.Connecting()}
+	p.child = s.NewChild("", shell.Handlers{Reported: p.reported})
+	p.meter = Meter{Shell: s, TakePicks: p.endpoints.takePicks, Counting: p.Publish}
+	return p
+}
+
+// Begin updates the child. Labels of metrics are not for it, because it may take new ones for a
+// change.
+func (p *policy) Begin(c *lbconfig.EndpointPolicy, state resolver.State) {
+	labels, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
+	p.meter.SetLabels(labels)
+	p.endpoints.update(state.Endpoints)
+	if len(state.Endpoints) == 0 {
+		p.Refuse(balancer.ErrBadResolverState)
+	}
+	child := c.ChildPolicy
+	if child.Builder != p.builder {
+		p.builder, p.childName = child.Builder, child.Name()
+	}
+	child.Builder = wrapper{child.Builder, p}
+	p.child.Update(child, state)
+}
+
+func (p *policy) End() {}
+
+func (p *policy) reported(c *shell.Child, state balancer.State) {
+	before := p.state.ConnectivityState
+	p.state = state
+	p.Publish()
+	if state.ConnectivityState == connectivity.Idle && before != connectivity.Idle {
+		c.ExitIdle()
+		go ask(state.Picker) // on another goroutine, because the child may hold a lock now
+	}
+}
+
+// ask asks a picker for an endpoint, as a call would. A lazy policy then connects it.
+func ask(picker balancer.Picker) {
+	result, err := picker.Pick(balancer.PickInfo{Ctx: context.Background()})
+	if err == nil && result.Done != nil {
+		result.Done(balancer.DoneInfo{})
+	}
+}
+
+func (p *policy) State() balancer.State {
+	state := p.state
+	state.Picker = &picker{child: state.Picker, endpoints: &p.endpoints, counts: p.meter.Counts(), records: p.watched}
+	return state
+}
+
+// Settled implements shell.Settler.
+func (p *policy) Settled(closed bool) {
+	if closed {
+		p.meter.Close()
+	} else {
+		p.meter.Set(p.endpoints.count())
+	}
+}
+
+// Watched implements shell.Watcher.
+func (p *policy) Watched(watched bool) {
+	p.watched = watched
+	p.Publish()
+}
+
+func (p *policy) Children(yield func(string, shell.Below) bool) {
+	if p.child.Exists() {
+		yield("", p.child)
+	}
+}
+
+// Describe shows the endpoints in place of the child.
+func (p *policy) Describe(s *shell.Snapshot) {
+	s.Details = shell.EndpointPolicy{Name: p.childName}
+	s.Children = p.endpoints.snapshots()
+}
+
+func (p *policy) ExitIdle() { p.child.ExitIdle() }
+
+// wrapper builds the child with a ClientConn that wraps its subchannels.
+type wrapper struct {
+	balancer.Builder
+	policy *policy
+}
+
+func (w wrapper) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	return w.Builder.Build(&clientConn{cc, w.policy}, opts)
+}
+
+type clientConn struct {
+	balancer.ClientConn
+	policy *policy
+}
+
+func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	s := &subConn{policy: c.policy, listener: opts.StateListener}
+	if len(addresses) > 0 {
+		s.endpoint = c.policy.endpoints.of(addresses[0])
+	}
+	opts.StateListener = s.changed
+	conn, err := c.ClientConn.NewSubConn(addresses, opts)
+	if err != nil {
+		return nil, err
+	}
+	s.SubConn = conn
+	s.endpoint.add(s)
+	return s, nil
+}
+
+// UpdateAddresses implements a deprecated method that some policies still call.
+func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.Address) {
+	if s, ok := sc.(*subConn); ok {
+		sc = s.SubConn
+	}
+	c.ClientConn.UpdateAddresses(sc, addresses)
+}
+
+// RemoveSubConn implements a deprecated method that some policies still call.
+func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
+
+// picker counts the calls of the child's picker, and returns subchannels that the policies above
+// know.
+type picker struct {
+	child           balancer.Picker
+	endpoints       *endpoints
+	counts, records bool
+}
+
+func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	result, err := p.child.Pick(info)
+	if err != nil {
+		return result, err
+	}
+	s, ok := result.SubConn.(*subConn)
+	if !ok {
+		return result, nil
+	}
+	result.SubConn = s.SubConn
+	if p.counts {
+		p.endpoints.picks.Add(1)
+	}
+	if p.records {
+		return s.endpoint.record.Begin(result), nil
+	}
+	return result, nil
+}
+
+// Failure returns the error of the child's picker or, if that does not tell, of an endpoint.
+func (p *picker) Failure() error {
+	if err := shell.FailureOf(p.child); err != nil {
+		return err
+	}
+	return p.endpoints.failure()
+}
+
+// subConn is a subchannel of the child.
+type subConn struct {
+	balancer.SubConn
+	policy   *policy
+	endpoint *endpoint
+	listener func(balancer.SubConnState)
+
+	// The following fields are guarded by endpoints.mu.
+	state  connectivity.State
+	health connectivity.State // READY if the child does not listen
+	failed bool               // it has failed, and has not been READY since (gRFC A62)
+	err    error
+}
+
+func (s *subConn) changed(state balancer.SubConnState) {
+	s.policy.endpoints.record(s, func() {
+		s.state, s.health = state.ConnectivityState, connectivity.Ready
+		switch state.ConnectivityState {
+		case connectivity.Ready:
+			s.failed = false
+		case connectivity.TransientFailure:
+			s.failed, s.err = true, state.ConnectionError
+		case connectivity.Idle, connectivity.Connecting, connectivity.Shutdown:
+		}
+	})
+	if s.listener != nil {
+		s.listener(state)
+	}
+}
+
+// RegisterHealthListener passes on the server's health and, from outlier detection, ejections.
+func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
+	if listener == nil {
+		s.SubConn.RegisterHealthListener(nil)
+		return
+	}
+	s.SubConn.RegisterHealthListener(func(state balancer.SubConnState) {
+		s.policy.endpoints.record(s, func() {
+			if s.health = state.ConnectivityState; s.health == connectivity.TransientFailure {
+				s.err = state.ConnectionError
+			}
+		})
+		listener(state)
+	})
+}
+
+func (s *subConn) Shutdown() {
+	s.endpoint.remove(s)
+	s.SubConn.Shutdown()
+}
+
+// stateOf returns the state of an endpoint with these subchannels, one for each address.
+func stateOf(conns []*subConn) (state connectivity.State, err error) {
+	state, failed := connectivity.Idle, 0
+	for _, s := range conns {
+		switch {
+		case s.state == connectivity.Ready && s.health == connectivity.Ready:
+			return connectivity.Ready, nil
+		case s.state == connectivity.Ready && s.health == connectivity.TransientFailure:
+			return connectivity.TransientFailure, s.err
+		case s.failed:
+			failed, err = failed+1, s.err
+		case s.state == connectivity.Connecting, s.state == connectivity.Ready:
+			state = connectivity.Connecting
+		}
+	}
+	if failed > 0 && failed == len(conns) {
+		return connectivity.TransientFailure, err
+	}
+	return state, nil
+}
