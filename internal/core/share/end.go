@@ -90,7 +90,7 @@ func (s *Share) end(now time.Duration, c Call, r Result) (ownFault, isLate bool)
 		return false, false
 	case r == Failed:
 		return false, false // a broken priority is left, but errors never cut: they are not a sign of load
-	case s.endpoints.isOwnFault(now, c.endpoint, r.full() || a.late):
+	case s.endpoints.isOwnFault(now, c.began, c.endpoint, r.full() || a.late):
 		return true, a.late
 	}
 	s.judge(now, a)

@@ -31,14 +31,16 @@ type endpoints struct {
 	newest, oldest    *Endpoint
 	total, failing    int
 	uneven            bool
+	aloneAt           time.Duration // when an endpoint last answered and no other one did
 	bad               *Endpoint     // whose answer was bad or late the last time
 	badAt, otherBadAt time.Duration // when it was, and when that of another one was
 }
 
 // isOwnFault records whether the answer of an endpoint was bad or late. It reports whether that is
 // the endpoint's own fault: it was bad or late before, and at most half of the endpoints are. If calls
-// choose their endpoints, it never is.
-func (l *endpoints) isOwnFault(now time.Duration, e *Endpoint, bad bool) bool {
+// choose their endpoints, it never is. A call that began while the others were ejected is late because
+// of that.
+func (l *endpoints) isOwnFault(now, began time.Duration, e *Endpoint, bad bool) bool {
 	if e == nil {
 		return false
 	}
@@ -55,7 +57,10 @@ func (l *endpoints) isOwnFault(now time.Duration, e *Endpoint, bad bool) bool {
 	for now-l.oldest.seen > remembered {
 		l.remove(l.oldest)
 	}
-	return again && !l.uneven && l.total > 1 && 2*l.failing <= l.total
+	if l.total == 1 {
+		l.aloneAt = now
+	}
+	return again && began >= l.aloneAt && !l.uneven && l.total > 1 && 2*l.failing <= l.total
 }
 
 // Forget is called when an endpoint has lost its connection. What it answered says no longer whether
