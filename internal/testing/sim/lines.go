@@ -108,6 +108,8 @@ func (w *World) updateLine(m []string) string {
 // maxFileSettleTime is how long a new channel may assume that a file is still being written.
 const maxFileSettleTime = 5 * time.Second
 
+var clusterOfAggregate = regexp.MustCompile(`^file: sim\d: `)
+
 func (w *World) storedAnswerLine(m []string) string {
 	age, err := time.ParseDuration(m[2])
 	if err != nil {
@@ -118,6 +120,9 @@ func (w *World) storedAnswerLine(m []string) string {
 	w.mu.Unlock()
 	if strings.Contains(m[1], "no answer within") && time.Since(changed) < maxFileSettleTime {
 		return "" // a new channel may assume that the file is incomplete
+	}
+	if clusterOfAggregate.MatchString(m[1]) {
+		return "" // the aggregate may not have named the cluster for a while
 	}
 	if n := sourceOf[*names](w); n != nil && n.everEmpty() {
 		return "" // a name without addresses does not confirm the stored answer
