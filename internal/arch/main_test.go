@@ -1,0 +1,5 @@
+package arch
+
+import "runtime/debug"
+
+func init() { debug.SetGCPercent(400) } // the tests keep all syntax trees
