@@ -30,7 +30,7 @@ fuzz: ## run each fuzz target for FUZZTIME: a number of inputs (40000x) or a tim
 	bash .ci/fuzz $(or $(FUZZTIME),40000x)
 
 .PHONY: upstream
-upstream: ## run grpc-go's own tests of pick_first, weighted_target and GOAWAY against our policies
+upstream: ## run grpc-go's own tests of pick_first, weighted_target and GOAWAY against our policies, and of least_request and ring_hash below our tree
 	bash .ci/upstream
 
 .PHONY: sim
