@@ -97,6 +97,11 @@ goodput: ## record what ours, round_robin and pick_first answer of rising loads,
 	go test ./internal/testing/overload -run TestGoodput -count=1 -timeout 0 -goodput $(CURDIR)/test/bench/fleet/goodput.csv
 	go run ./test/bench/fleet
 
+.PHONY: tail
+tail: ## record how long calls take with each endpoint policy when a backend is slow, and write docs/fleet/tail.md (half an hour)
+	go test ./internal/testing/overload -run 'TestTail$$' -count=1 -timeout 0 -tail $(CURDIR)/test/bench/fleet/tail.csv
+	go run ./test/bench/fleet
+
 .PHONY: attack
 attack: ## attack understudy serve in each way for a minute, and time a normal client meanwhile (ten minutes)
 	go test ./cmd/understudy -run TestAttacks -count=1 -v -timeout 0 -attack.for 1m

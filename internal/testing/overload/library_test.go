@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/orca"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
@@ -72,6 +75,7 @@ type backend struct {
 	priority, index int
 	start           time.Time
 	workers         chan struct{}
+	load            load
 }
 
 func (b *backend) Watch(r *healthpb.HealthCheckRequest, s healthpb.Health_WatchServer) error {
@@ -107,8 +111,11 @@ func (b *backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*h
 	if b.has(Slower) {
 		service *= 6
 	}
+	b.load.change(1)
 	time.Sleep(service)
+	b.load.change(-1)
 	<-b.workers
+	b.load.report(orca.CallMetricsRecorderFromContext(ctx), b.server.Workers)
 	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
 }
 
@@ -119,7 +126,7 @@ func serveWorld(w World, start time.Time) (listeners map[string]*bufconn.Listene
 		for i, s := range list {
 			l := bufconn.Listen(1 << 13)
 			listeners[addressOf(p, i)] = l
-			server := grpc.NewServer(understudy.Recommended().ServerKeepalive(), grpc.ReadBufferSize(2048), grpc.WriteBufferSize(2048))
+			server := grpc.NewServer(orca.CallMetricsServerOption(nil), understudy.Recommended().ServerKeepalive(), grpc.ReadBufferSize(2048), grpc.WriteBufferSize(2048))
 			b := &backend{health: health.NewServer(), world: w, server: s, priority: p, index: i, start: start, workers: make(chan struct{}, s.Workers)}
 			healthpb.RegisterHealthServer(server, b)
 			testpb.RegisterTestServiceServer(server, b)
@@ -157,23 +164,42 @@ func (memory) Close()                                {}
 type dialer func(World, ...grpc.DialOption) (*grpc.ClientConn, error)
 
 func recommended(w World, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-	options := understudy.Recommended()
-	options.Sources = append(options.Sources, failover.WithResolvers(memory{w}))
-	var targets []string
-	for p := range w.Priorities {
-		targets = append(targets, fmt.Sprintf("memory:///%d", p))
+	return through("")(w, opts...)
+}
+
+// through returns a client of ours with this policy for the endpoints.
+func through(policy string) dialer {
+	return func(w World, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+		options := understudy.Recommended()
+		options.EndpointPolicy = policy
+		options.Sources = append(options.Sources, failover.WithResolvers(memory{w}))
+		var targets []string
+		for p := range w.Priorities {
+			targets = append(targets, fmt.Sprintf("memory:///%d", p))
+		}
+		return understudy.NewClient("failover:///"+strings.Join(targets, ","), options, opts...)
 	}
-	return understudy.NewClient("failover:///"+strings.Join(targets, ","), options, opts...)
 }
 
 // playLibrary returns how many percent of the calls are lost.
 func playLibrary(t *testing.T, w World, dial dialer) (percent float64) {
+	var calls, lost int
+	play(t, w, 1, dial, func(err error, _ time.Duration, _ net.Addr) {
+		if calls++; err != nil {
+			lost++
+		}
+	})
+	return 100 * float64(lost) / float64(calls)
+}
+
+// play sends the calls of a world, and tells how each one ended, how long it took, and which server
+// it went to, or nil. It tells one after the other.
+func play(t *testing.T, w World, seed uint64, dial dialer, ended func(error, time.Duration, net.Addr)) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		listeners, stop := serveWorld(w, start)
 		connect := grpc.WithContextDialer(network(w, start, listeners))
 		var mu sync.Mutex
-		var calls, lost int
 		var running sync.WaitGroup
 		for i := range w.Clients {
 			cc, err := dial(w, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithReadBufferSize(2048), grpc.WithWriteBufferSize(2048), connect)
@@ -182,30 +208,26 @@ func playLibrary(t *testing.T, w World, dial dialer) (percent float64) {
 			}
 			defer cc.Close()
 			running.Go(func() {
-				drive(w, start, uint64(i), &running, func(ctx context.Context, began time.Duration) {
-					_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{})
+				drive(w, start, seed, uint64(i), &running, func(ctx context.Context, began time.Duration) {
+					var server peer.Peer
+					_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Peer(&server))
 					mu.Lock()
 					defer mu.Unlock()
-					if began < w.From {
-						return
-					}
-					if calls++; err != nil {
-						lost++
+					if began >= w.From {
+						ended(err, time.Since(start)-began, server.Addr)
 					}
 				})
 			})
 		}
 		running.Wait()
-		percent = 100 * float64(lost) / float64(calls)
 		stop()
 		time.Sleep(time.Minute) // handlers that still work
 	})
-	return percent
 }
 
 // drive sends the calls of one client.
-func drive(w World, start time.Time, client uint64, running *sync.WaitGroup, call func(context.Context, time.Duration)) {
-	random := rand.New(rand.NewPCG(1, client))
+func drive(w World, start time.Time, seed, client uint64, running *sync.WaitGroup, call func(context.Context, time.Duration)) {
+	random := rand.New(rand.NewPCG(seed, client))
 	for time.Since(start) < w.Length {
 		load := w.Load
 		if w.Spike.has(time.Since(start)) {

@@ -144,11 +144,22 @@ func network(w World, start time.Time, listeners map[string]*bufconn.Listener) f
 			return nil, errors.New("down")
 		}
 		c, err := listeners[address].DialContext(ctx)
-		if err == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			open[address] = append(open[address], c)
+		if err != nil {
+			return nil, err
 		}
-		return c, err
+		mu.Lock()
+		defer mu.Unlock()
+		open[address] = append(open[address], c)
+		return named{c, address}, nil
 	}
 }
+
+// named is a connection that knows the address that was dialled.
+type named struct {
+	net.Conn
+	address string
+}
+
+func (n named) RemoteAddr() net.Addr { return n }
+func (named) Network() string        { return "memory" }
+func (n named) String() string       { return n.address }

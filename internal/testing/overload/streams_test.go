@@ -93,7 +93,7 @@ func playStreams(t *testing.T, w World) *streamed {
 			}
 			if w.Load > 0 {
 				running.Go(func() {
-					drive(w, start, uint64(client), &running, func(ctx context.Context, _ time.Duration) {
+					drive(w, start, 1, uint64(client), &running, func(ctx context.Context, _ time.Duration) {
 						healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{})
 					})
 				})

@@ -66,13 +66,19 @@ func polylines(t *testing.T, path string) (lines int) {
 	}
 }
 
-// The page and the plots in docs/fleet must match the recording in tiers.csv.
-func TestTiersPageMatchesRecording(t *testing.T) {
+// The pages and the plots in docs/fleet must match the recordings.
+func TestPagesMatchRecordings(t *testing.T) {
 	r, err := parseRecord(recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range tiers(r) {
+	slow, err := parseTails(tailRecord)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := tiers(r)
+	files["tail.md"], files["tail.svg"] = slow.page(), slow.plot("1s")
+	for name, want := range files {
 		if got, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "fleet", name)); err != nil || string(got) != want {
 			t.Errorf("%s is out of date: run go run ./test/bench/fleet (%v)", name, err)
 		}
@@ -85,6 +91,11 @@ func TestTiersPageMatchesRecording(t *testing.T) {
 	for _, text := range []string{"load,a\n1\n", "load,a\nx,1\n"} {
 		if _, err := goodput(text); err == nil {
 			t.Errorf("%q parses as a table", text)
+		}
+	}
+	for _, text := range []string{"a,b\n1\n", "d,p,s,c,f,s,e,x\n", "d,p,s,c,f,s,e,p50\n1s,a,1,2,3,4,5,x\n"} {
+		if _, err := parseTails(text); err == nil {
+			t.Errorf("%q parses as a table of latencies", text)
 		}
 	}
 	for _, text := range []string{"", "1,2\n", "x" + recorded} {
@@ -108,7 +119,7 @@ func TestRunWritesPagesAndPlots(t *testing.T) {
 			t.Errorf("the page has no %q:\n%s", want, written)
 		}
 	}
-	for name, want := range map[string]int{"load.svg": 3, "calls.svg": 6, "connections.svg": 7, "goodput.svg": 3} {
+	for name, want := range map[string]int{"load.svg": 3, "calls.svg": 6, "connections.svg": 7, "goodput.svg": 3, "tail.svg": 5} {
 		if got := polylines(t, filepath.Join(directory, name)); got != want {
 			t.Errorf("%s has %d lines, want %d", name, got, want)
 		}

@@ -1,6 +1,7 @@
 // Command fleet simulates the first calls of a fleet of clients and writes a page and a plot. It
-// also writes a page and plots of a recorded simulation in which a fleet loses a priority, and a plot
-// of recorded worlds in which the priorities are full.
+// also writes a page and plots of a recorded simulation in which a fleet loses a priority, a plot of
+// recorded worlds in which the priorities are full, and a page and a plot of worlds in which a backend
+// is slow.
 //
 //	go run ./test/bench/fleet            writes the pages and plots of docs/fleet
 //	go run ./test/bench/fleet -out DIR   writes them to DIR
@@ -34,7 +35,12 @@ func run(directory string, f fleet) error {
 	if err != nil {
 		return err
 	}
+	slow, err := parseTails(tailRecord)
+	if err != nil {
+		return err
+	}
 	files := tiers(r)
+	files["tail.md"], files["tail.svg"] = slow.page(), slow.plot("1s")
 	files["goodput.svg"] = overloaded
 	files["README.md"], files["load.svg"] = page(f, results), plot(f, results)
 	for name, content := range files {
