@@ -194,3 +194,23 @@ func TestPickFirstIgnoresHealth(t *testing.T) {
 		})
 	}
 }
+
+// uncomparable is a builder as a program may register: comparing two of them panics.
+type uncomparable struct {
+	balancer.Builder
+	_ []string
+}
+
+func (uncomparable) Name() string { return "uncomparable" }
+
+func TestBuilderNeedNotBeComparable(t *testing.T) {
+	balancer.Register(uncomparable{Builder: balancer.Get("round_robin")})
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, "uncomparable")
+		defer h.policy.Close()
+		h.update("uncomparable", "a", "b")
+		if h.cc.SubConn("b") == nil {
+			t.Error("no subchannel after the second update")
+		}
+	})
+}

@@ -38,7 +38,6 @@ type policy struct {
 	*shell.Shell
 	child     *shell.Child
 	childName string
-	builder   balancer.Builder
 	state     balancer.State
 	watched   bool
 	meter     Meter
@@ -62,9 +61,7 @@ func (p *policy) Begin(c *lbconfig.EndpointPolicy, state resolver.State) {
 		p.Refuse(balancer.ErrBadResolverState)
 	}
 	child := c.ChildPolicy
-	if child.Builder != p.builder {
-		p.builder, p.childName = child.Builder, child.Name()
-	}
+	p.childName = child.Name()
 	child.Builder = wrapper{child.Builder, p}
 	p.child.Update(child, state)
 }
