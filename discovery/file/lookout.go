@@ -93,16 +93,12 @@ func (l *fileReader) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish passes a reading to all channels. If it is the same as the last one, publish only records
-// the current size and time of the file.
+// publish passes a reading to all channels, even if it is the same as the last one: a new channel may
+// wait for it.
 func (l *fileReader) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.info = l.file.Seen()
-	if r == l.lastReading {
-		return
-	}
-	l.lastReading = r
+	l.info, l.lastReading = l.file.Seen(), r
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
