@@ -71,7 +71,7 @@ const (
 	failure
 )
 
-func (r *rules) of(info balancer.DoneInfo) callResult {
+func (r *rules) of(info *balancer.DoneInfo) callResult {
 	code, conclusive := shell.Ended(info)
 	switch {
 	case !conclusive:

@@ -45,7 +45,7 @@ func TestCallResults(t *testing.T) {
 	} {
 		c := lbconfig.NewOutlierDetection()
 		c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
-		if got := rulesOf(c).of(test.info); got != test.want {
+		if got := rulesOf(c).of(&test.info); got != test.want {
 			t.Errorf("%s: verdict %d, want %d", test.name, got, test.want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestFailureCodes(t *testing.T) {
 		{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true}: success,
 		{Err: status.Error(codes.DeadlineExceeded, ""), BytesSent: true}:              inconclusive,
 	} {
-		if got := r.of(*info); got != want {
+		if got := r.of(info); got != want {
 			t.Errorf("%v, sent %v, received %v: verdict %d, want %d", info.Err, info.BytesSent, info.BytesReceived, got, want)
 		}
 	}

@@ -67,9 +67,9 @@ func (b *period) count(info balancer.DoneInfo) {
 	if r == nil {
 		return
 	}
-	info = shell.Seen(info)
+	shell.Judge(&info)
 	counter := &b.endpoint.Attached.counter
-	switch r.of(info) {
+	switch r.of(&info) {
 	case success:
 		counter.successes.Add(1)
 		// The count is usually 0 already. Not storing 0 again avoids contention between CPU cores.

@@ -175,7 +175,7 @@ var errLate = status.FromContextError(context.DeadlineExceeded).Err()
 // is no outlier: a refused call is an answer to them, and one that expired in a full queue is neither
 // an answer nor a failure.
 func (i *intake) end(call share.Call, info balancer.DoneInfo, below func(balancer.DoneInfo)) {
-	blame, result := share.ByResult, resultOf(info)
+	blame, result := share.ByResult, resultOf(&info)
 	i.with(func(s *share.Share, now time.Duration) { blame = s.End(now, call, result) })
 	if below == nil {
 		return
@@ -191,7 +191,7 @@ func (i *intake) end(call share.Call, info balancer.DoneInfo, below func(balance
 	below(info)
 }
 
-func resultOf(info balancer.DoneInfo) share.Result {
+func resultOf(info *balancer.DoneInfo) share.Result {
 	code, conclusive := shell.Ended(info)
 	switch {
 	case !conclusive:

@@ -30,7 +30,7 @@ type offer struct {
 // for the call, wherever it would go.
 func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	for i := range p.offers {
-		r, taken, e := p.offers[i].offer(info)
+		r, taken, e := p.offers[i].offer(&info)
 		if !taken {
 			continue
 		}
@@ -71,12 +71,12 @@ func isFinal(err error) bool {
 
 // offer offers a call to the priority. While all calls are taken, few are timed. Whether one is
 // timed depends on its subchannel, because a counter of all calls would make cores wait for each other.
-func (o *offer) offer(info balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
+func (o *offer) offer(info *balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
 	v := o.view.Load()
 	if !v.Free || v.Every == 1 {
-		return o.offerTimed(info)
+		return o.offerTimed(*info)
 	}
-	if result, err = o.picker.Pick(info); err != nil {
+	if result, err = o.picker.Pick(*info); err != nil {
 		return result, true, err
 	}
 	if s, ok := result.SubConn.(*subConn); ok && !s.isTimed(v.Every) {
@@ -86,7 +86,7 @@ func (o *offer) offer(info balancer.PickInfo) (result balancer.PickResult, taken
 		}
 		return o.beginUntimed(s, result, v), true, nil
 	}
-	return o.offerPicked(info, result)
+	return o.offerPicked(*info, result)
 }
 
 func (o *offer) offerTimed(info balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {

@@ -140,7 +140,7 @@ func TestResultOf(t *testing.T) {
 		{codes.Unknown, true, true, share.Failed},
 		{codes.DataLoss, true, false, share.Failed},
 	} {
-		info := balancer.DoneInfo{Err: status.Error(test.code, ""), BytesSent: test.sent, BytesReceived: test.received}
+		info := &balancer.DoneInfo{Err: status.Error(test.code, ""), BytesSent: test.sent, BytesReceived: test.received}
 		if got := resultOf(info); got != test.want {
 			t.Errorf("%v, sent %v, received %v: %v, want %v", test.code, test.sent, test.received, got, test.want)
 		}
@@ -152,7 +152,10 @@ func TestDoneBelow(t *testing.T) {
 	full := balancer.DoneInfo{Err: status.Error(codes.ResourceExhausted, ""), BytesSent: true, BytesReceived: true}
 	i := newIntake(time.Now(), share.Config{}, func() {})
 	var seen []codes.Code
-	below := func(info balancer.DoneInfo) { seen = append(seen, status.Code(shell.Seen(info).Err)) }
+	below := func(info balancer.DoneInfo) {
+		shell.Judge(&info)
+		seen = append(seen, status.Code(info.Err))
+	}
 	i.untimed(share.Stamp{}, below)(full)
 	i.begin(balancer.PickInfo{}, nil, below, false)(full)
 	i.begin(balancer.PickInfo{}, nil, nil, false)(full)
@@ -304,7 +307,7 @@ func TestTimedCallThatIsNotTaken(t *testing.T) {
 	ended = nil
 	taken, err := true, error(nil)
 	for range 4 {
-		if _, taken, err = o.offer(balancer.PickInfo{}); !taken || err != nil {
+		if _, taken, err = o.offer(&balancer.PickInfo{}); !taken || err != nil {
 			break
 		}
 	}

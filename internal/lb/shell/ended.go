@@ -11,8 +11,8 @@ import (
 // Ended reads how a call ended. The code says something about the server if conclusive is true: the
 // call has reached the server, and either bytes came back, or the code is one that also occurs when
 // the server hangs or the connection is lost. The client itself ends calls with any other code, for
-// example if a message is too large.
-func Ended(info balancer.DoneInfo) (code codes.Code, conclusive bool) {
+// example if a message is too large. To copy info would cost more than to read it.
+func Ended(info *balancer.DoneInfo) (code codes.Code, conclusive bool) {
 	if info.Err != nil {
 		code = status.Code(info.Err)
 	}
@@ -33,12 +33,11 @@ type Judged struct {
 
 func (j *Judged) Error() string { return fmt.Sprint(j.Real) }
 
-// Seen returns how outlier detection sees the end of a call.
-func Seen(info balancer.DoneInfo) balancer.DoneInfo {
+// Judge makes info what outlier detection sees of the end of a call.
+func Judge(info *balancer.DoneInfo) {
 	if j, ok := info.Err.(*Judged); ok { //nolint:errorlint // never wrapped
 		info.Err, info.BytesReceived = j.Seen, info.BytesReceived && !j.Nothing
 	}
-	return info
 }
 
 // Then returns a Done function that runs first and then another one. Both may be nil.

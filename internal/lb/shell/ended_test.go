@@ -30,7 +30,7 @@ func TestEnded(t *testing.T) {
 		{codes.Unavailable, false, false, false},
 		{codes.DeadlineExceeded, false, false, false},
 	} {
-		code, conclusive := shell.Ended(balancer.DoneInfo{Err: status.Error(c.code, ""), BytesSent: c.sent, BytesReceived: c.received})
+		code, conclusive := shell.Ended(&balancer.DoneInfo{Err: status.Error(c.code, ""), BytesSent: c.sent, BytesReceived: c.received})
 		if code != c.code || conclusive != c.wantsConclusive {
 			t.Errorf("%+v: %v, %v", c, code, conclusive)
 		}
