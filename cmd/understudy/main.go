@@ -25,7 +25,6 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/watch"
-	"github.com/understudy-lb/understudy/discovery/kubernetes"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -151,11 +150,9 @@ return errors. "understudy watch" shows the same in a terminal.`,
 
 const explainExamples = `  understudy explain endpoints.yaml
   understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
-  understudy explain endpoints.yaml --down priority:0 --option warmStandby=1 -o json
   understudy explain clusters.yaml --cluster shop --down cluster:shop-eu
   understudy explain 'srv:///payments.example.com?warmStandby=1'
   understudy explain --context staging kubernetes:///checkout.shop:grpc
-  understudy explain --rbac=storefront kubernetes:///checkout.shop:grpc | kubectl apply -f -
   understudy explain endpoints.yaml --zone us-east-1a --option prefer=zone
   kubectl get configmap shop -o jsonpath='{.data.endpoints\.yaml}' | understudy explain -`
 
@@ -195,11 +192,7 @@ Exit codes:
 	asJSON := outputFlag(command)
 	var kubeOptions kubeconfig.Options
 	kubeOptions.Flags(command.Flags())
-	printRole := roleFlag(command)
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		if command.Flags().Changed("rbac") {
-			return printRole(args[0])
-		}
 		err := explain.Run(cmd.Context(), explain.Options{
 			File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location...), Kubeconfig: kubeOptions, JSON: *asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
 		})
@@ -209,18 +202,4 @@ Exit codes:
 		return err
 	}
 	return command
-}
-
-// roleFlag adds the flag --rbac. The returned function prints the Role that a target needs, for the
-// service account in the flag.
-func roleFlag(command *cobra.Command) func(target string) error {
-	account := command.Flags().String("rbac", "", "print instead the manifests of the Role and the RoleBinding that a kubernetes: target needs, for the service `ACCOUNT` NAME or NAMESPACE:NAME (default: default)")
-	command.Flags().Lookup("rbac").NoOptDefVal = "default"
-	return func(target string) error {
-		text, err := kubernetes.Role(target, *account)
-		if err == nil {
-			_, err = fmt.Fprint(command.OutOrStdout(), text)
-		}
-		return err
-	}
 }

@@ -69,8 +69,6 @@ was built with. Include this in the report of a problem.
 The commit is recorded if the command was built in a clone of the repository, and not
 if it was installed by "go install". With -o json, "commit" and "modified" are then
 left out.`,
-		Example: `  understudy version
-  understudy version -o json`,
 		Args: cobra.NoArgs,
 	}
 	asJSON := outputFlag(command)

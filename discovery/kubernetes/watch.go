@@ -107,7 +107,7 @@ func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Du
 		return delay, nil
 	case s.Code == http.StatusForbidden:
 		return max(delay, time.Second), discovery.Mistake(fmt.Errorf(
-			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (understudy explain --rbac prints the Role): %w", w.namespace, err))
+			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (docs/kubernetes.md has the Role): %w", w.namespace, err))
 	}
 	return max(delay, time.Second, s.retryAfter), err
 }

@@ -187,7 +187,7 @@ func TestForbiddenErrorNamesPermissions(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		got := l.takeReports()
 		stop()
-		for _, part := range []string{"list and watch", "endpointslices.discovery.k8s.io", "namespace shop", "system:serviceaccount:shop:web", "understudy explain --rbac"} {
+		for _, part := range []string{"list and watch", "endpointslices.discovery.k8s.io", "namespace shop", "system:serviceaccount:shop:web", "docs/kubernetes.md"} {
 			if !strings.Contains(got, part) {
 				t.Errorf("the receiver got %q, want %q in it", got, part)
 			}

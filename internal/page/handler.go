@@ -16,6 +16,9 @@ import (
 // Handler returns the handler of the debug page and of its event stream.
 func Handler() http.Handler { return &handler{} }
 
+// Now returns the page with all channels of this process. It must not be changed.
+func Now() *Page { return collect(query{}) }
+
 type handler struct {
 	viewers viewers
 

@@ -155,7 +155,7 @@ func TestServiceOf250(t *testing.T) {
 	c := newCluster(t, shared.api, "shop", 1)
 	observed := c.observe(t, "web")
 	client := shared.account(t, "shop", "client")
-	shared.grant(t, "kubernetes:///web.shop:grpc", "client")
+	shared.grant(t, "shop", "client")
 	cc := c.channel(t, "kubernetes:///web.shop:grpc", client)
 	c.deploy(t, "web", 20)
 	callOnce(t, cc)

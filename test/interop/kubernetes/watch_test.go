@@ -6,31 +6,34 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
-
-	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-func (a *api) grant(t *testing.T, target, account string) {
+// grant applies the manifests of docs/kubernetes.md for an account and a namespace of the test.
+func (a *api) grant(t *testing.T, namespace, account string) {
 	t.Helper()
-	text, err := kubernetes.Role(target, account)
+	page, err := os.ReadFile("../../../docs/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	text = strings.NewReplacer("namespace: shop", "namespace: "+namespace, "storefront", account).Replace(text)
 	for _, r := range a.apply(t, text, "") {
 		if r.code != http.StatusCreated || len(r.warnings) > 0 {
-			t.Fatalf("the response to the output of explain --rbac is %d %s %s", r.code, r.warnings, r.body)
+			t.Fatalf("the response to the Role of docs/kubernetes.md is %d %s %s", r.code, r.warnings, r.body)
 		}
 	}
 }
 
 // If the account has no rights, errors must contain the verbs, the resource, the namespace and the
-// account. When the output of "explain --rbac" has been applied, calls on the same channel must
+// account. When the Role of docs/kubernetes.md has been applied, calls on the same channel must
 // succeed, and the account must have no other rights.
 func TestRights(t *testing.T) {
 	c := newCluster(t, shared.api, "rights", 2)
@@ -43,12 +46,12 @@ func TestRights(t *testing.T) {
 	defer cancel()
 	err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(false))
 	for _, part := range []string{"list and watch on endpointslices.discovery.k8s.io in namespace rights", "403",
-		`User "system:serviceaccount:rights:client"`, `cannot watch resource "endpointslices"`, "understudy explain --rbac"} {
+		`User "system:serviceaccount:rights:client"`, `cannot watch resource "endpointslices"`, "docs/kubernetes.md"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("a call without rights fails with %v, want %s in it", err, part)
 		}
 	}
-	shared.grant(t, target, "client")
+	shared.grant(t, "rights", "client")
 	expectPods(t, cc, c.running())
 
 	var review struct {
@@ -75,7 +78,7 @@ func TestRights(t *testing.T) {
 func TestServiceWithoutPods(t *testing.T) {
 	c := newCluster(t, shared.api, "nothing", 5)
 	client := shared.account(t, "nothing", "client")
-	shared.grant(t, "kubernetes:///web.nothing:grpc", "client")
+	shared.grant(t, "nothing", "client")
 	cc := c.channel(t, "kubernetes:///web.nothing:grpc", client)
 	expectError := func(want string) {
 		t.Helper()
@@ -106,7 +109,7 @@ func TestBookmark(t *testing.T) {
 	c.deploy(t, "web", 2)
 	seen := c.observe(t, "web")
 	client := shared.account(t, "marks", "client")
-	shared.grant(t, "kubernetes:///web.marks:grpc", "client")
+	shared.grant(t, "marks", "client")
 	cc := c.channel(t, "kubernetes:///web.marks:grpc", client)
 	expectPods(t, cc, seen.waitReady(t, 2))
 	_, before := client.history()
@@ -151,7 +154,7 @@ func TestServerRestarts(t *testing.T) {
 	c.deploy(t, "web", 3)
 	await(t, "three pods", func() bool { return len(c.running()) == 3 })
 	client := s.account(t, "away", "client")
-	s.grant(t, "kubernetes:///web.away:grpc", "client")
+	s.grant(t, "away", "client")
 	cc := c.channel(t, "kubernetes:///web.away:grpc", client)
 	expectPods(t, cc, c.running())
 

@@ -147,12 +147,7 @@ func (f *follower) checkHealth() error {
 			return fmt.Errorf("%w: %s: %s: %s", ErrUnavailable, c.Target, c.State, strings.Join(c.Why, "; "))
 		}
 	}
-	if f.calls == nil {
-		return nil
-	}
-	f.calls.mu.Lock()
-	defer f.calls.mu.Unlock()
-	if c := f.calls.counts; c.Answered == 0 && c.Failed > 0 {
+	if c := f.lastCounts; c.Answered == 0 && c.Failed > 0 {
 		return fmt.Errorf("%w: all %d calls failed, the last with %s", ErrUnavailable, c.Failed, c.LastError)
 	}
 	return nil

@@ -21,7 +21,7 @@ const (
 
 // sanitize makes text from a page printable and short. A name or an error from elsewhere could
 // control the terminal otherwise.
-func sanitize(text string) string { return printable.Line(text, maxTextBytes) }
+func sanitize(text string) string { return printable.Line(text, 500) }
 
 // sentences says where the calls of a channel go, and why.
 func sentences(c *page.Channel, now time.Time) []string {
