@@ -20,17 +20,18 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// queues are servers with workers, each of which serves 20 calls a second, first in, first out.
+// queues are servers with workers, each of which serves a call in 50 ms, first in, first out.
 type queues struct {
 	*memoryNetwork
 	start   time.Time
 	fault   func(ctx context.Context, address string, since time.Duration) error // or nil
 	workers map[string]chan struct{}
+	service time.Duration
 }
 
 func newQueues(t *testing.T, workers int, addresses ...string) *queues {
 	t.Cleanup(func() { time.Sleep(time.Minute) }) // after the servers have stopped: handlers still work
-	q := &queues{memoryNetwork: newMemory(t, understudy.Recommended().ServerKeepalive()), start: time.Now(), workers: map[string]chan struct{}{}}
+	q := &queues{memoryNetwork: newMemory(t, understudy.Recommended().ServerKeepalive()), start: time.Now(), workers: map[string]chan struct{}{}, service: 50 * time.Millisecond}
 	for _, a := range addresses {
 		q.workers[a] = make(chan struct{}, workers)
 	}
@@ -50,7 +51,7 @@ func (q *queues) serve(ctx context.Context, address string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(q.service)
 	<-q.workers[address]
 	return nil
 }
@@ -280,15 +281,16 @@ func TestOverflowRampsAfterOutage(t *testing.T) {
 func TestOverflowConnectsPriorityThatIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, 1, "a0", "b0")
+		q.service = 100 * time.Millisecond
 		o := understudy.Recommended()
 		o.WarmStandby = 0
 		channels := q.channels(1, o, twoOfOne)
-		q.send(channels, 10, 10*time.Second)
+		q.send(channels, 5, 10*time.Second)
 		if q.attempts("b0") > 0 {
 			t.Error("the second priority is connected before it is wanted")
 		}
-		q.send(channels, 30, 20*time.Second)
-		if r := q.send(channels, 30, 16*time.Minute); float64(r.lost) > 0.005*float64(r.calls) {
+		q.send(channels, 15, 20*time.Second)
+		if r := q.send(channels, 15, 16*time.Minute); float64(r.lost) > 0.005*float64(r.calls) {
 			t.Errorf("%+v, want nearly no call lost", r)
 		}
 		if q.attempts("b0") != 1 {

@@ -60,24 +60,15 @@ func TestMethodsAreBounded(t *testing.T) {
 // ones end first, and the long ones are not late.
 func TestStreamsOfVariousLengthsAreNotLate(t *testing.T) {
 	for _, short := range []int{2, 3, 10, 100} {
-		type stream struct {
-			call  share.Call
-			endAt time.Duration
-		}
 		now, s := time.Hour, share.New(time.Hour, share.Config{})
-		var open []stream
+		ends := map[time.Duration][]share.Call{}
 		taken, n := 0, 0
 		for ; n < 10*900; n++ {
 			now += 100 * time.Millisecond
-			var rest []stream
-			for _, o := range open {
-				if o.endAt <= now {
-					s.End(now, o.call, share.Good)
-				} else {
-					rest = append(rest, o)
-				}
+			for _, call := range ends[now] {
+				s.End(now, call, share.Good)
 			}
-			if open = rest; !s.Take(now, 0.999) {
+			if !s.Take(now, 0.999) {
 				continue
 			}
 			taken++
@@ -85,7 +76,7 @@ func TestStreamsOfVariousLengthsAreNotLate(t *testing.T) {
 			if n%short == 0 {
 				length = 200 * time.Millisecond
 			}
-			open = append(open, stream{s.Begin(now, 0, "/watch", nil), now + length})
+			ends[now+length] = append(ends[now+length], s.Begin(now, 0, "/watch", nil))
 		}
 		if taken < n*99/100 {
 			t.Errorf("one of %d streams is short: %d of %d are taken", short, taken, n)
