@@ -8,7 +8,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -22,14 +21,16 @@ var attacks = map[string]attack{
 	"types": unknownTypes,
 	"nacks": func(ctx context.Context, client adsClient, n int) error { return rejectResponses(ctx, client, 10) },
 	"reasons": func(ctx context.Context, client adsClient, n int) error {
-		return rejectResponses(ctx, client, 1_000_000)
+		return rejectResponses(ctx, client, largestText)
 	},
 	"nodes":     largeNodes,
 	"names":     manyNames,
-	"increment": manyNamesInIncrements,
 	"type-urls": longTypes,
 	"streams":   idleStreams,
 }
+
+// largestText is a little less than the size of the largest message that the server reads.
+const largestText = 260_000
 
 type (
 	adsClient = discoveryv3.AggregatedDiscoveryServiceClient
@@ -66,7 +67,7 @@ func rejectResponses(ctx context.Context, client adsClient, messageLength int) e
 		return err
 	}
 	padding := strings.Repeat("r", messageLength)
-	err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "attacker"}})
+	err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "attacker"}})
 	for i := 0; i < 1000 && err == nil; i++ {
 		var r *discoveryv3.DiscoveryResponse
 		if r, err = stream.Recv(); err != nil {
@@ -74,7 +75,7 @@ func rejectResponses(ctx context.Context, client adsClient, messageLength int) e
 		}
 		for _, name := range []string{"a", "b", "a"} {
 			err = stream.Send(&discoveryv3.DiscoveryRequest{
-				TypeUrl: resourcev3.ClusterType, ResourceNames: []string{name}, ResponseNonce: r.GetNonce(),
+				TypeUrl: clusterType, ResourceNames: []string{name}, ResponseNonce: r.GetNonce(),
 				ErrorDetail: &status.Status{Message: fmt.Sprint(i, padding)},
 			})
 		}
@@ -83,10 +84,10 @@ func rejectResponses(ctx context.Context, client adsClient, messageLength int) e
 }
 
 func largeNodes(ctx context.Context, client adsClient, n int) error {
-	node := &corev3.Node{Id: strings.Repeat("n", 1_000_000)}
+	node := &corev3.Node{Id: strings.Repeat("n", largestText)}
 	if n%2 == 0 {
 		node = &corev3.Node{Id: "attacker", Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
-			"x": structpb.NewListValue(&structpb.ListValue{Values: make([]*structpb.Value, 300_000)}),
+			"x": structpb.NewListValue(&structpb.ListValue{Values: make([]*structpb.Value, largestText/2)}),
 		}}}
 		list := node.Metadata.Fields["x"].GetListValue().Values
 		for i := range list {
@@ -95,12 +96,12 @@ func largeNodes(ctx context.Context, client adsClient, n int) error {
 	}
 	stream, err := client.StreamAggregatedResources(ctx)
 	if err == nil {
-		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none"}, Node: node})
+		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"none"}, Node: node})
 	}
 	for i := 0; i < 20 && err == nil; i++ {
 		_, err = stream.Recv()
 		if err == nil {
-			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none", fmt.Sprint(i)}, Node: node})
+			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"none", fmt.Sprint(i)}, Node: node})
 		}
 	}
 	return err
@@ -119,7 +120,7 @@ func makeNames(prefix string, n int) []string {
 func manyNames(ctx context.Context, client adsClient, n int) error {
 	stream, err := client.StreamAggregatedResources(ctx)
 	for i := 0; i < 10 && err == nil; i++ {
-		for _, typeURL := range []string{resourcev3.EndpointType, resourcev3.ClusterType, resourcev3.ListenerType} {
+		for _, typeURL := range []string{endpointType, clusterType, listenerType} {
 			if err == nil {
 				err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: makeNames(fmt.Sprint(n, "-", i), 5000)})
 			}
@@ -128,21 +129,10 @@ func manyNames(ctx context.Context, client adsClient, n int) error {
 	return drain(stream, err)
 }
 
-func manyNamesInIncrements(ctx context.Context, client adsClient, n int) error {
-	stream, err := client.DeltaAggregatedResources(ctx)
-	for i := 0; i < 100 && err == nil; i++ {
-		err = stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNamesSubscribe: makeNames(fmt.Sprint(n, "-", i), 5000)})
-	}
-	for err == nil {
-		_, err = stream.Recv()
-	}
-	return err
-}
-
 func longTypes(ctx context.Context, client adsClient, _ int) error {
 	stream, err := client.StreamAggregatedResources(ctx)
 	for i := 0; i < 16 && err == nil; i++ {
-		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprint(i, strings.Repeat("t", 1_000_000))})
+		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprint(i, strings.Repeat("t", largestText))})
 	}
 	return drain(stream, err)
 }
@@ -152,7 +142,7 @@ func idleStreams(ctx context.Context, client adsClient, n int) error {
 	for i := range 8 {
 		stream, err := client.StreamAggregatedResources(ctx)
 		if err == nil {
-			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: makeNames(fmt.Sprint(n, "-", i), 3000)})
+			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: makeNames(fmt.Sprint(n, "-", i), 3000)})
 		}
 		if err != nil {
 			return err

@@ -21,6 +21,12 @@ import (
 
 const testTimeout = 30 * time.Second
 
+const (
+	clusterType  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	endpointType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+)
+
 const oneEndpoint = `endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: 127.0.0.1, portValue: 1}}}}]}]`
 
 type serveProcess struct {

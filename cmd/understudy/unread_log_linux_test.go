@@ -13,7 +13,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
 var droppedLinesPattern = regexp.MustCompile(`(?m)^understudy_serve_log_lines_dropped_total [1-9]`)
@@ -26,7 +25,7 @@ func (s *serveProcess) fetchOnce(t *testing.T, ads discoveryv3.AggregatedDiscove
 	defer cancel()
 	stream, err := ads.StreamAggregatedResources(ctx)
 	must(t, err)
-	must(t, stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}}))
+	must(t, stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}}))
 	if _, err := stream.Recv(); err != nil {
 		t.Fatalf("a client is not answered: %v", err)
 	}

@@ -2,161 +2,186 @@ package serve
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
-	"google.golang.org/genproto/googleapis/rpc/status"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// clients tracks the open streams and their requests, ACKs and NACKs. It counts all of these
-// events, logs the rare ones, and ends streams that exceed a limit.
+// clients tracks the open streams. It counts requests, ACKs and NACKs, logs the rare ones, and ends
+// streams that exceed a limit.
 type clients struct {
 	log           *slog.Logger
-	limits        Limits
-	largeRequests lane // admits one large request at a time
+	metrics       *metrics
+	maxNames      int
+	largeRequests lane
 
-	mu            sync.Mutex
-	streams       map[*clientStream]bool
-	clusters      map[string]*clusterStats
-	repeatedNACKs int
-	refusals      map[string]*refusal
-	memory
+	mu         sync.Mutex
+	streams    map[*clientStream]bool
+	held       int            // estimated memory for all requested names, in bytes
+	refusalLog rate.Sometimes // at most one line a second
 }
 
+// clientStream is the stream of a client. Unless noted, only the goroutine of the stream uses it.
 type clientStream struct {
-	incremental   bool
-	cancel        context.CancelCauseFunc
-	address       string
-	node          string
-	types         map[string]bool
-	nonces        map[string]string
-	sent          map[string]response
-	loggedReasons map[string]string // last logged reason of a NACK, by type
-	nackLimiter   eventLimiter
-	subscriptions subscriptions
-	memoryByType  map[string]int // estimated memory for the requests of a type, in bytes
+	clients       *clients
+	address, node string
+	end           context.CancelCauseFunc
+	topics        map[string]*topic // by type URL
+	responses     int
+	nackLog       *rate.Limiter
+	behindSince   atomic.Int64 // Unix nanoseconds since which the client lacks a version, or 0
+
+	heldByType map[string]int // guarded by clients.mu
+	held       int            // guarded by clients.mu
 }
 
-func newClients(log *slog.Logger, limits Limits) *clients {
-	return &clients{
-		log:      log,
-		limits:   limits,
-		streams:  make(map[*clientStream]bool),
-		clusters: make(map[string]*clusterStats),
-		refusals: make(map[string]*refusal),
-		memory:   memory{connections: make(map[string]*connection)},
-	}
+func newClients(log *slog.Logger, m *metrics, maxNames int) *clients {
+	c := &clients{log: log, metrics: m, maxNames: maxNames, streams: make(map[*clientStream]bool), refusalLog: rate.Sometimes{First: 1, Interval: time.Second}}
+	m.add(c)
+	return c
 }
 
-// request is a discovery request of the state-of-the-world or the incremental variant.
-type request struct {
-	node    *corev3.Node
-	typeURL string
-	names   []string
-	// unsubscribed lists the names to unsubscribe from. Only incremental requests have such a list.
-	unsubscribed []string
-	version      string
-	nonce        string
-	errorDetail  *status.Status
-}
-
-type requestInfo struct {
-	firstOfType bool
-	version     string // version of the response that the request accepts or rejects, or ""
-}
-
-func (c *clients) add(ctx context.Context, incremental bool, cancel context.CancelCauseFunc) *clientStream {
-	s := &clientStream{
-		incremental:   incremental,
-		cancel:        cancel,
-		address:       "unknown",
-		types:         make(map[string]bool),
-		nonces:        make(map[string]string),
-		sent:          make(map[string]response),
-		loggedReasons: make(map[string]string),
-		subscriptions: make(subscriptions),
-		memoryByType:  make(map[string]int),
-	}
+func (c *clients) add(ctx context.Context, end context.CancelCauseFunc) *clientStream {
+	s := &clientStream{clients: c, address: "unknown", end: end, topics: make(map[string]*topic), nackLog: rate.NewLimiter(rate.Every(6*time.Second), 10), heldByType: make(map[string]int)}
 	if p, ok := peer.FromContext(ctx); ok {
 		s.address = p.Addr.String()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.streams[s] = true
-	c.addToConnection(s)
 	return s
 }
 
-// remove removes a stream. If recordRequest is called for the stream afterwards, it returns io.EOF.
 func (c *clients) remove(s *clientStream) {
-	defer c.waitTurn(c.subscriptionCount(s))()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.streams, s)
-	c.removeFromConnection(s)
+	c.release(s)
+	c.mu.Unlock()
 	c.log.Info("client disconnected", "client", s.address, "node", s.node)
 }
 
-func (c *clients) subscriptionCount(s *clientStream) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(s.subscriptions)
+func (c *clients) release(s *clientStream) {
+	c.held -= s.held
+	s.held = 0
+	delete(c.streams, s)
 }
 
-// recordRequest records a request. It returns an error if the request exceeds a limit, or if the
-// stream has ended.
-func (c *clients) recordRequest(s *clientStream, r request) (requestInfo, error) {
-	defer c.waitTurn(len(r.names) + len(r.unsubscribed))()
+// lag returns how long the slowest client has lacked a version.
+func (c *clients) lag(now time.Time) (count int, lag time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.streams {
+		if since := s.behindSince.Load(); since != 0 {
+			lag = max(lag, now.Sub(time.Unix(0, since)))
+		}
+	}
+	return len(c.streams), lag
+}
+
+// hold records the memory for a stream's requests of one type. If all streams together hold too
+// much, it ends the streams that hold the most.
+func (c *clients) hold(s *clientStream, typeURL string, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.streams[s] {
-		return requestInfo{}, io.EOF
+		return
 	}
-	firstOfType := !s.types[r.typeURL]
-	if firstOfType && len(s.types) == c.limits.Types {
-		return requestInfo{}, c.endStream(s, newLimitError("max-types", len(s.types)+1, "types on a stream", c.limits.Types))
+	more := bytes - s.heldByType[typeURL]
+	s.heldByType[typeURL] = bytes
+	s.held += more
+	for c.held += more; c.held > maxClientMemory; {
+		most := s
+		for other := range c.streams {
+			if other.held > most.held {
+				most = other
+			}
+		}
+		c.release(most)
+		most.end(most.refuse("client-memory", "no other stream requests as much, and all streams together request too much"))
 	}
-	s.types[r.typeURL] = true
-	log := c.log.With("client", s.address)
-	if s.node == "" && r.node != nil {
-		s.node = c.logText(r.node.GetId())
-		log.Info("client connected", "node", s.node, "agent", c.logText(r.node.GetUserAgentName()))
-	}
-	log = log.With("type", c.logText(shortType(r.typeURL)))
-	sent, hasResponse := s.sent[r.typeURL]
-	switch {
-	case hasResponse && r.nonce != "" && r.nonce != sent.nonce && !s.incremental:
-		// The client sent this request before it received the last response. It will accept or
-		// reject that response later.
-		log.Debug("client answers an earlier response")
-		return requestInfo{}, nil
-	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce || r.nonce != sent.nonce:
-		// The request neither accepts nor rejects a response. It is the first request, or changes
-		// the names.
-		log.Debug("client request", "names", c.logNames(r.names))
-	case r.errorDetail != nil:
-		c.recordNACK(s, r, log)
-		c.recordAnswer(s, r.typeURL, r.nonce, false)
-	default:
-		log.Debug("client ACK", "names", c.logNames(r.names), "nonce", r.nonce, "version", c.logText(r.version))
-		delete(s.loggedReasons, r.typeURL)
-		c.recordAnswer(s, r.typeURL, r.nonce, true)
-	}
-	if r.typeURL == resourcev3.EndpointType {
-		c.subscribe(s, r)
-	}
-	s.nonces[r.typeURL] = r.nonce
-	if r.nonce == "" || r.nonce != sent.nonce {
-		return requestInfo{firstOfType: firstOfType}, nil
-	}
-	return requestInfo{firstOfType, sent.version}, nil
 }
 
-func shortType(typeURL string) string {
-	return typeURL[strings.LastIndexAny(typeURL, "./")+1:]
+// check returns an error if a request exceeds a limit.
+func (s *clientStream) check(r *discoveryv3.DiscoveryRequest) error {
+	refuse := func(limit string, n int, what string, most int) error {
+		return s.refuse(limit, fmt.Sprintf("%d %s, want at most %d", n, what, most))
+	}
+	if n := len(r.GetResourceNames()); n > s.clients.maxNames {
+		return refuse("max-names", n, "names of a type", s.clients.maxNames)
+	}
+	if n := len(s.topics); n == maxTypes && s.topics[r.GetTypeUrl()] == nil {
+		return refuse("max-types", n+1, "types on a stream", maxTypes)
+	}
+	for _, text := range append(r.GetResourceNames(), r.GetTypeUrl(), r.GetVersionInfo(), r.GetResponseNonce(), r.GetNode().GetId(), r.GetNode().GetUserAgentName()) {
+		if len(text) > maxName {
+			return refuse("max-name", len(text), "bytes in a name, type, version, nonce, node id or agent", maxName)
+		}
+	}
+	return nil
+}
+
+// refuse counts that a client has exceeded a limit, and returns the status for it.
+func (s *clientStream) refuse(limit, text string) error {
+	s.clients.metrics.refused.WithLabelValues(limit).Inc()
+	s.clients.refusalLog.Do(func() {
+		s.clients.log.Warn("client refused", "client", s.address, "error", text, "limit", limit)
+	})
+	return status.Errorf(codes.ResourceExhausted, "%s (%s)", text, limit)
+}
+
+// recordAnswer records that a client accepts or rejects the last response. It logs at most ten
+// rejections of a stream per minute, and does not repeat the reason that it has logged last.
+func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, log *slog.Logger) {
+	t.waiting = false
+	counter := s.clients.metrics.acks
+	log = log.With("names", logNames(r.GetResourceNames()), "nonce", t.nonce, "version", t.version)
+	if r.GetErrorDetail() == nil {
+		t.rejected, t.behindSince = "", time.Time{}
+		log.Debug("client ACK")
+	} else {
+		counter = s.clients.metrics.nacks
+		if reason := logText(r.GetErrorDetail().GetMessage()); reason == t.rejected || !s.nackLog.Allow() {
+			s.clients.metrics.repeated.Inc()
+		} else {
+			t.rejected = reason
+			log.Warn("client NACK", "reason", reason)
+		}
+	}
+	for _, name := range t.listed {
+		counter.WithLabelValues(name, shortType(r.GetTypeUrl())).Inc()
+	}
+	s.recordLag()
+}
+
+func (s *clientStream) recordLag() {
+	var since int64
+	for _, t := range s.topics {
+		if !t.behindSince.IsZero() && (since == 0 || t.behindSince.UnixNano() < since) {
+			since = t.behindSince.UnixNano()
+		}
+	}
+	s.behindSince.Store(since)
+}
+
+// logText escapes and truncates a text from a client for the log.
+func logText(s string) string { return printable.Line(s, maxLogged) }
+
+// logNames returns the first names of a request for the log.
+func logNames(names []string) (list []string) {
+	for _, name := range names[:min(len(names), maxListed)] {
+		list = append(list, logText(name))
+	}
+	if more := len(names) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return list
 }

@@ -8,7 +8,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
 const emptyRejected = "rejected, its last good content is still served"
@@ -99,7 +98,7 @@ func TestEmptyClusterAtStart(t *testing.T) {
 		t.Errorf("strict: %v, want the mistake", err)
 	}
 	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{"a", "b"}, Node: &corev3.Node{Id: "me"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: []string{"a", "b"}, Node: &corev3.Node{Id: "me"}})
 	l.wait(t, "client request")
 	write(t, path, staticClusters(map[string]int{"a": 1, "b": 2}))
 	if got := receive(t, stream).GetResources(); len(got) != 2 {

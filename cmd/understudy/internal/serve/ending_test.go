@@ -2,13 +2,13 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -18,20 +18,11 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-type silentServer struct {
-	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-}
-
-func (silentServer) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
-	<-stream.Context().Done()
-	return stream.Context().Err()
-}
-
 func startInMemory(ctx context.Context, t *testing.T) (*grpc.Server, *grpc.ClientConn) {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
-	server := grpc.NewServer(grpc.ChainStreamInterceptor(streamInterceptor(ctx, newGate(nil), responseTimeout)))
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, silentServer{})
+	server := grpc.NewServer(grpc.ChainStreamInterceptor(endStreams(ctx)))
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{clients: newTestClients(slog.New(slog.DiscardHandler)), resources: newResources(RoundRobin), responseTimeout: responseTimeout})
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	go func() {
 		if err := server.Serve(listener); err != nil {
@@ -71,7 +62,7 @@ func TestStreamWithoutResponseTimesOut(t *testing.T) {
 		defer conn.Close()
 		stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(t.Context())
 		must(t, err)
-		must(t, stream.Send(newRequest(resourcev3.EndpointType, "a")))
+		must(t, stream.Send(newRequest(endpointType, "a")))
 		begin := time.Now()
 		_, err = stream.Recv()
 		if elapsed := time.Since(begin); elapsed != responseTimeout || status.Code(err) != codes.Unavailable {

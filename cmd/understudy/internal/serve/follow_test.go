@@ -10,7 +10,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
@@ -65,7 +64,7 @@ func TestFromTargetWithoutAnswer(t *testing.T) {
 	dir := t.TempDir()
 	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
 	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{"shop"}, Node: &corev3.Node{Id: "me"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: []string{"shop"}, Node: &corev3.Node{Id: "me"}})
 	if problem, _ := l.wait(t, "target fails, none of its endpoints are served")["error"].(string); !strings.Contains(problem, "no such file") {
 		t.Errorf("the log says %q, want why", problem)
 	}
@@ -104,7 +103,7 @@ func TestFromConflictsWithFile(t *testing.T) {
 	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `cluster "shop" is already in `) {
 		t.Errorf("the log says %q, want whose the cluster is", problem)
 	}
-	expectServed(t, s, "with two of one name", map[string]int{"shop": endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "shop"))["shop"]})
+	expectServed(t, s, "with two of one name", map[string]int{"shop": endpointCounts(t, fetch(t, s, endpointType, "shop"))["shop"]})
 }
 
 // A target's addresses are all served in a form that clients can dial. If that is impossible, the
@@ -127,7 +126,7 @@ func TestFromServesEveryAddressOrFails(t *testing.T) {
 		}
 		l.wait(t, "cluster served")
 		var c endpointv3.ClusterLoadAssignment
-		must(t, fetch(t, s, resourcev3.EndpointType, "shop").GetResources()[0].UnmarshalTo(&c))
+		must(t, fetch(t, s, endpointType, "shop").GetResources()[0].UnmarshalTo(&c))
 		var got []string
 		for _, locality := range c.GetEndpoints() {
 			got = append(got, fmt.Sprint(locality.GetPriority()))

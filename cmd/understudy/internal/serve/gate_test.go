@@ -1,16 +1,12 @@
 package serve
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 )
 
@@ -35,9 +31,9 @@ func TestNoResponseBeforeContentIsLoaded(t *testing.T) {
 			t.Parallel()
 			s, _ := start(t, Options{Paths: []string{path}, responseTimeout: responseTimeout})
 			stream := openStream(t, s, nil)
-			send(t, stream, newRequest(resourcev3.ListenerType, "a"))
-			send(t, stream, newRequest(resourcev3.ClusterType))
-			send(t, stream, newRequest(resourcev3.EndpointType, "a"))
+			send(t, stream, newRequest(listenerType, "a"))
+			send(t, stream, newRequest(clusterType))
+			send(t, stream, newRequest(endpointType, "a"))
 			if r, err := stream.Recv(); status.Code(err) != codes.Unavailable {
 				t.Errorf("the answer is %v, %v, want none and the status UNAVAILABLE", r, err)
 			}
@@ -53,21 +49,21 @@ func TestRequestsForUnknownClustersWait(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{dir}})
 	named, everything := openStream(t, s, nil), openStream(t, s, nil)
 	for stream, names := range map[adsStream][]string{named: {"a", "b"}, everything: nil} {
-		send(t, stream, newRequest(resourcev3.ListenerType, names...))
-		send(t, stream, newRequest(resourcev3.ClusterType, names...))
-		send(t, stream, newRequest(resourcev3.EndpointType, "a", "b"))
-		if r := receive(t, stream); r.GetTypeUrl() != resourcev3.EndpointType || len(r.GetResources()) != 1 {
+		send(t, stream, newRequest(listenerType, names...))
+		send(t, stream, newRequest(clusterType, names...))
+		send(t, stream, newRequest(endpointType, "a", "b"))
+		if r := receive(t, stream); r.GetTypeUrl() != endpointType || len(r.GetResources()) != 1 {
 			t.Errorf("of %v the first answer has %d of %s, want the endpoints of a", names, len(r.GetResources()), r.GetTypeUrl())
 		}
 	}
-	if n := len(fetch(t, s, resourcev3.ClusterType, "a").GetResources()); n != 1 {
+	if n := len(fetch(t, s, clusterType, "a").GetResources()); n != 1 {
 		t.Errorf("%d clusters for a request that names only a, want 1", n)
 	}
 	write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
 	for _, stream := range []adsStream{named, everything} {
 		for got := map[string]int{}; len(got) < 2; {
 			r := receive(t, stream)
-			if r.GetTypeUrl() == resourcev3.EndpointType {
+			if r.GetTypeUrl() == endpointType {
 				continue
 			}
 			if got[r.GetTypeUrl()] = len(r.GetResources()); len(r.GetResources()) != 2 {
@@ -77,40 +73,12 @@ func TestRequestsForUnknownClustersWait(t *testing.T) {
 	}
 }
 
-// In the incremental variant, a response reports each requested name that does not exist as
-// removed, even for endpoints. The server therefore holds these responses back, too.
-func TestIncrementalRequestsForUnknownClustersWait(t *testing.T) {
-	dir := makeDir(t, t.TempDir(), "a.yaml")
-	write(t, filepath.Join(dir, "b.yaml"), invalidFile)
-	s, _ := start(t, Options{Paths: []string{dir}})
-	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
-	defer cancel()
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
-	must(t, err)
-	must(t, stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNamesSubscribe: []string{"b"}, InitialResourceVersions: map[string]string{"b": "of another server"}, Node: &corev3.Node{Id: "me"}}))
-	must(t, stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNamesSubscribe: []string{"a"}}))
-	r, err := stream.Recv()
-	must(t, err)
-	if r.GetTypeUrl() != resourcev3.ClusterType || len(r.GetResources()) != 1 {
-		t.Errorf("the first answer is %v, want cluster a", r)
-	}
-	write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
-	r, err = stream.Recv()
-	must(t, err)
-	if r.GetTypeUrl() != resourcev3.EndpointType || len(r.GetResources()) != 1 || len(r.GetRemovedResources()) != 0 {
-		t.Errorf("the answer is %v, want the endpoints of b", r)
-	}
-}
-
 // A client that has received all resources still gets updates after an invalid file was added.
 func TestInvalidNewFileDoesNotDelayUpdates(t *testing.T) {
 	dir := makeDir(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})
 	stream := openStream(t, s, nil)
-	send(t, stream, newRequest(resourcev3.ClusterType))
+	send(t, stream, newRequest(clusterType))
 	r := receive(t, stream)
 	write(t, filepath.Join(dir, "b.yaml"), invalidFile)
 	l.wait(t, "rejected, and not served")

@@ -10,7 +10,6 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
 const aggregateFile = `clusters:
@@ -28,7 +27,7 @@ const aggregateFile = `clusters:
 func fetchClusters(t *testing.T, s *Server, names ...string) map[string]*clusterv3.Cluster {
 	t.Helper()
 	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: names, Node: &corev3.Node{Id: "me"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: names, Node: &corev3.Node{Id: "me"}})
 	all := make(map[string]*clusterv3.Cluster)
 	for _, resource := range receive(t, stream).GetResources() {
 		c := new(clusterv3.Cluster)
@@ -114,11 +113,11 @@ func TestOutlierDetectionIsServed(t *testing.T) {
 func awaitCluster(t *testing.T, s *Server, name string, matches func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
 	t.Helper()
 	stream := openStream(t, s, nil)
-	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
+	request := &discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
 	for {
 		send(t, stream, request)
 		r := receive(t, stream)
-		request = &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
+		request = &discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 		c := new(clusterv3.Cluster)
 		must(t, r.GetResources()[0].UnmarshalTo(c))
 		if matches(c) {

@@ -211,3 +211,9 @@ func receive(t *testing.T, stream adsStream) *discoveryv3.DiscoveryResponse {
 	}
 	return r
 }
+
+const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+
+func newTestClients(log *slog.Logger) *clients {
+	return newClients(log, newMetrics(func() uint64 { return 0 }), DefaultMaxNames)
+}

@@ -6,12 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // drain reads until the stream ends. It returns the number of responses and the final status.
@@ -43,7 +46,7 @@ func TestUnknownTypesAreLimited(t *testing.T) {
 			break
 		}
 	}
-	if n, end := drain(stream); n != 16 || end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "want at most 16 (--max-types)") {
+	if n, end := drain(stream); n != 16 || end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "want at most 16 (max-types)") {
 		t.Errorf("after %d responses the stream ends with %v: %q", n, end.Code(), end.Message())
 	}
 	if line := l.wait(t, "client refused"); line["level"] != "WARN" || !strings.Contains(line["error"].(string), "17 types on a stream") {
@@ -58,12 +61,12 @@ func TestUnknownTypesAreLimited(t *testing.T) {
 func TestTypeIsNotServed(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
 	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResourceNames: []string{"s"}, Node: &corev3.Node{Id: "me"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: secretType, ResourceNames: []string{"s"}, Node: &corev3.Node{Id: "me"}})
 	r := receive(t, stream)
-	if r.GetTypeUrl() != resourcev3.SecretType || len(r.GetResources()) != 0 || r.GetVersionInfo() == "" || r.GetNonce() == "" {
+	if r.GetTypeUrl() != secretType || len(r.GetResources()) != 0 || r.GetVersionInfo() == "" || r.GetNonce() == "" {
 		t.Errorf("a type that is not served is answered by %v", r)
 	}
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResponseNonce: r.GetNonce(), ErrorDetail: &status.Status{Message: "missing"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: secretType, ResponseNonce: r.GetNonce(), ErrorDetail: &status.Status{Message: "missing"}})
 	if line := l.wait(t, "client NACK"); line["type"] != "Secret" || line["reason"] != "missing" {
 		t.Errorf("logged %v", line)
 	}
@@ -84,7 +87,7 @@ func sendNACK(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, 
 func TestRejectedResponseIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, accepted := range []string{"", "of-an-earlier-server-7"} {
-		for _, typeURL := range []string{resourcev3.ClusterType, resourcev3.ListenerType, resourcev3.EndpointType} {
+		for _, typeURL := range []string{clusterType, listenerType, endpointType} {
 			dir := makeDir(t, t.TempDir(), "a.yaml")
 			s, l := start(t, Options{Paths: []string{dir}})
 			stream := openStream(t, s, nil)
@@ -98,7 +101,18 @@ func TestRejectedResponseIsNotSentAgain(t *testing.T) {
 			next := receive(t, stream)
 			names := make(map[string]bool)
 			for _, resource := range next.GetResources() {
-				names[nameOf(resource.GetValue())] = true
+				var named interface{ GetName() string } = new(clusterv3.Cluster)
+				switch typeURL {
+				case listenerType:
+					named = new(listenerv3.Listener)
+				case endpointType:
+					var c endpointv3.ClusterLoadAssignment
+					must(t, resource.UnmarshalTo(&c))
+					names[c.GetClusterName()] = true
+					continue
+				}
+				must(t, resource.UnmarshalTo(named.(proto.Message)))
+				names[named.GetName()] = true
 			}
 			if !names["b"] || next.GetVersionInfo() == first.GetVersionInfo() {
 				t.Errorf("version %q of %s was rejected, and then came %v in version %q", first.GetVersionInfo(), typeURL, names, next.GetVersionInfo())
@@ -114,7 +128,7 @@ func TestRepeatedRejections(t *testing.T) {
 	write(t, path, endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}, Metrics: "0"})
 	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}})
 	ports := []string{"1"}
 	for range 3 {
 		r := receive(t, stream)

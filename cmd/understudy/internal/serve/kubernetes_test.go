@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
@@ -26,7 +25,7 @@ func kubernetesOptions(t *testing.T, api *kubetest.Server) Options {
 func servedEndpoints(t *testing.T, s *Server) string {
 	t.Helper()
 	var c endpointv3.ClusterLoadAssignment
-	if err := fetch(t, s, resourcev3.EndpointType, "web").GetResources()[0].UnmarshalTo(&c); err != nil {
+	if err := fetch(t, s, endpointType, "web").GetResources()[0].UnmarshalTo(&c); err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
@@ -83,7 +82,7 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	l.wait(t, "cluster served")
 	next := requestEndpoints(t, openStream(t, server1, nil), "web")
 	next()
-	before := fetch(t, server1, resourcev3.EndpointType, "web").GetVersionInfo()
+	before := fetch(t, server1, endpointType, "web").GetVersionInfo()
 	api.Set("web", "t", 80, endpointJSON(3, "a", ""))
 	next()
 	o := kubernetesOptions(t, api)
@@ -91,7 +90,7 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	server2, l := start(t, o)
 	for l.wait(t, "cluster served")["cluster"] != "web" {
 	}
-	for _, kind := range []string{resourcev3.EndpointType, resourcev3.ClusterType, resourcev3.ListenerType} {
+	for _, kind := range []string{endpointType, clusterType, listenerType} {
 		a, b := fetch(t, server1, kind, "web").GetVersionInfo(), fetch(t, server2, kind, "web").GetVersionInfo()
 		if a != b || a == "" || a == before {
 			t.Errorf("the versions of %s are %q and %q, and %q before a change", kind, a, b, before)

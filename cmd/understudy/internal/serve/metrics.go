@@ -12,55 +12,69 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-var (
-	metricClients     = prometheus.NewDesc("understudy_serve_clients", "Streams of clients that are open.", nil, nil)
-	metricSubscribers = prometheus.NewDesc("understudy_serve_subscribers", "Clients that have asked for the endpoints of the cluster.", []string{"cluster"}, nil)
-	metricLag         = prometheus.NewDesc("understudy_serve_lag_seconds", "How long the slowest client has not accepted the newest endpoints of the cluster; 0 if all clients have, or if the endpoints come from elsewhere.", []string{"cluster"}, nil)
-	metricACKs        = prometheus.NewDesc("understudy_serve_acks_total", "Responses with a resource of the cluster that a client has accepted.", []string{"cluster", "type"}, nil)
-	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
-)
+// metrics has the metrics of clients, files and targets.
+type metrics struct {
+	registry                         *prometheus.Registry
+	acks, nacks, refused             *prometheus.CounterVec
+	repeated                         prometheus.Counter
+	clusters, rejected, lastLoadGood prometheus.Gauge
+}
 
-var (
-	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, because the stream had just given the same reason, or ten others within the minute.", nil, nil)
-	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they exceeded the limit.", []string{"limit"}, nil)
-)
-
-func (c *clients) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{metricClients, metricSubscribers, metricLag, metricACKs, metricNACKs, metricRepeated, metricRefused} {
-		out <- desc
+func newMetrics(droppedLines func() uint64) *metrics {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	with := promauto.With(registry)
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return with.NewCounterVec(prometheus.CounterOpts{Name: "understudy_serve_" + name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_" + name, Help: help})
+	}
+	with.NewCounterFunc(prometheus.CounterOpts{Name: "understudy_serve_log_lines_dropped_total", Help: "Log lines that were dropped because the log was not read or could not be written."},
+		func() float64 { return float64(droppedLines()) })
+	return &metrics{
+		registry:     registry,
+		acks:         counters("acks_total", "Responses with a resource of the cluster that a client has accepted.", "cluster", "type"),
+		nacks:        counters("nacks_total", "Responses with a resource of the cluster that a client has rejected.", "cluster", "type"),
+		refused:      counters("refused_total", "Streams that were ended because they exceeded the limit.", "limit"),
+		repeated:     counters("repeated_nacks_total", "Rejections that were not logged, because the stream had just given the same reason, or ten others within the minute.").WithLabelValues(),
+		clusters:     gauge("clusters", "Clusters that are served."),
+		rejected:     gauge("rejected_files", "Files and directories that are currently rejected, and targets that currently fail."),
+		lastLoadGood: gauge("last_good_load_timestamp_seconds", "Unix time at which all files were last checked and none was rejected; 0 if never."),
 	}
 }
 
-func (c *clients) Collect(out chan<- prometheus.Metric) {
-	for _, m := range c.measure(time.Now()) {
-		out <- m
-	}
+// add adds the metrics of the open streams.
+func (m *metrics) add(c *clients) {
+	with := promauto.With(m.registry)
+	with.NewGaugeFunc(prometheus.GaugeOpts{Name: "understudy_serve_clients", Help: "Streams of clients that are open."}, func() float64 {
+		count, _ := c.lag(time.Now())
+		return float64(count)
+	})
+	with.NewGaugeFunc(prometheus.GaugeOpts{Name: "understudy_serve_lag_seconds", Help: "How long the slowest client has not accepted what it was sent; 0 if all clients have."}, func() float64 {
+		_, lag := c.lag(time.Now())
+		return lag.Seconds()
+	})
 }
 
-func (c *clients) measure(now time.Time) []prometheus.Metric {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := []prometheus.Metric{prometheus.MustNewConstMetric(metricClients, prometheus.GaugeValue, float64(len(c.streams))),
-		prometheus.MustNewConstMetric(metricRepeated, prometheus.CounterValue, float64(c.repeatedNACKs))}
-	for limit, r := range c.refusals {
-		all = append(all, prometheus.MustNewConstMetric(metricRefused, prometheus.CounterValue, float64(r.count), limit))
+// remove removes the metrics of a cluster.
+func (m *metrics) remove(cluster string) {
+	m.acks.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+	m.nacks.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+}
+
+// load records a reading of all files.
+func (m *metrics) load(clusters, rejected int) {
+	m.clusters.Set(float64(clusters))
+	m.rejected.Set(float64(rejected))
+	if rejected == 0 && clusters > 0 {
+		m.lastLoadGood.SetToCurrentTime()
 	}
-	for name, t := range c.clusters {
-		subscribers, lag := c.lag(name, now)
-		all = append(all,
-			prometheus.MustNewConstMetric(metricSubscribers, prometheus.GaugeValue, float64(subscribers), name),
-			prometheus.MustNewConstMetric(metricLag, prometheus.GaugeValue, lag.Seconds(), name))
-		for kind, n := range t.acks {
-			all = append(all, prometheus.MustNewConstMetric(metricACKs, prometheus.CounterValue, float64(n), name, kind))
-		}
-		for kind, n := range t.nacks {
-			all = append(all, prometheus.MustNewConstMetric(metricNACKs, prometheus.CounterValue, float64(n), name, kind))
-		}
-	}
-	return all
 }
 
 // metricsServer serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The
@@ -90,10 +104,10 @@ func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsSer
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry(o, p), promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", promhttp.HandlerFor(p.clients.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !p.gauges.loaded.Load() {
+		if p.resources.current.Load().known == nothingKnown {
 			http.Error(w, "nothing valid has been loaded yet", http.StatusServiceUnavailable)
 			return
 		}

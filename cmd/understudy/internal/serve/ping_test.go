@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -16,7 +15,7 @@ func TestPingHeader(t *testing.T) {
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
 	s, _ := start(t, Options{Paths: []string{dir}})
 	stream := openStream(t, s, insecure.NewCredentials())
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}})
 	receive(t, stream)
 	header, err := stream.Header()
 	must(t, err)

@@ -23,7 +23,7 @@ type publisher struct {
 	resources *resources
 	clients   *clients
 	store     clusterStore // nil without a cache directory
-	gauges    gauges
+	metrics   *metrics
 	log       *slog.Logger
 
 	wakeups        chan time.Time    // makes run read the changed files
@@ -45,11 +45,12 @@ func newPublisher(o Options) (*publisher, error) {
 		files:          files,
 		clusters:       newClusters(o.RemovalDelay),
 		resources:      newResources(o.Policy),
-		clients:        newClients(o.Log, o.Limits),
+		metrics:        newMetrics(o.droppedLines),
 		log:            o.Log,
 		wakeups:        make(chan time.Time, 1),
 		loggedProblems: make(map[string]string),
 	}
+	p.clients = newClients(o.Log, p.metrics, o.MaxNames)
 	if p.targets, err = followTargets(o, p.wake); err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (p *publisher) reload() map[string]error {
 		problems[o.path()] = problem
 	}
 	p.publish(slices.Concat(changes.added, changes.changed), changes.removed, incomplete)
-	p.gauges.record(time.Now(), len(p.clusters.served), len(problems)+failing)
+	p.metrics.load(len(p.clusters.served), len(problems)+failing)
 	p.logChanges(changes)
 	p.logProblems(problems, found)
 	return problems
@@ -175,24 +176,21 @@ func (p *publisher) reload() map[string]error {
 // target has never been known.
 func (p *publisher) publish(updated, removed []string, incomplete bool) {
 	clusters := make([]*clusterConfig, len(updated))
-	now := time.Now()
 	for i, name := range updated {
 		clusters[i] = p.clusters.served[name].cluster
-		p.clients.recordChange(name, clusters[i].endpoints != nil, now)
-	}
-	for _, name := range removed {
-		p.clients.removeCluster(name)
 	}
 	known := nothingKnown
-	switch loaded := p.gauges.loaded.Load() || len(updated) > 0; {
+	switch loaded := p.resources.current.Load().known != nothingKnown || len(updated) > 0; {
 	case loaded && incomplete:
 		known = partlyKnown
 	case loaded:
 		known = allKnown
 	}
-	p.gauges.loaded.Store(known != nothingKnown)
-	if err := errors.Join(p.resources.set(clusters, removed), p.resources.gate.update(known, clusters, removed)); err != nil {
+	if err := p.resources.set(clusters, removed, known); err != nil {
 		p.log.Error("clusters cannot be served", "error", err.Error())
+	}
+	for _, name := range removed {
+		p.metrics.remove(name)
 	}
 }
 

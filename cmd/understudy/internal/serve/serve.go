@@ -19,6 +19,7 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -38,6 +39,11 @@ const (
 
 	// DefaultMaxConnectionAge is the command's default of Options.MaxConnectionAge.
 	DefaultMaxConnectionAge = 30 * time.Minute
+
+	// DefaultMaxConnections is the default of Options.MaxConnections.
+	DefaultMaxConnections = 2000
+	// DefaultMaxNames is the default of Options.MaxNames.
+	DefaultMaxNames = 5000
 
 	// RoundRobin is a policy that every xDS client supports.
 	RoundRobin = "round_robin"
@@ -80,7 +86,9 @@ type Options struct {
 	// Metrics, if not empty, is the address that serves metrics in Prometheus' text format,
 	// /healthz and /readyz. It is host:port, or only a port, which means loopback.
 	Metrics string
-	Limits  Limits
+	// MaxConnections and MaxNames limit the connections of all clients together, and the names of
+	// each type that a stream requests. The defaults are DefaultMaxConnections and DefaultMaxNames.
+	MaxConnections, MaxNames int
 	// Log receives lines about clients and files. It must not block, because requests wait for
 	// locks that are held while lines are logged. The default is no log.
 	Log *slog.Logger
@@ -126,9 +134,12 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.MaxConnectionAge != 0 && o.MaxConnectionAge < time.Second {
 		return nil, fmt.Errorf("max connection age %v: want 1s or more, or 0 for no limit", o.MaxConnectionAge)
 	}
-	var err error
-	if o.Limits, err = o.Limits.withDefaults(); err != nil {
-		return nil, err
+	if o.MaxConnections < 0 || o.MaxNames < 0 {
+		return nil, fmt.Errorf("at most %d connections and %d names: want 1 or more", o.MaxConnections, o.MaxNames)
+	}
+	o.MaxConnections, o.MaxNames = cmp.Or(o.MaxConnections, DefaultMaxConnections), cmp.Or(o.MaxNames, DefaultMaxNames)
+	if o.droppedLines == nil {
+		o.droppedLines = func() uint64 { return 0 }
 	}
 	creds, keys, err := o.credentials()
 	if err != nil {
@@ -153,7 +164,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if s.listener, err = listen(ctx, o.Listen); err == nil {
-		s.listener = limitedListener{s.listener, make(chan struct{}, o.Limits.Connections), s.publisher.clients.refusedConnection}
+		s.listener = netutil.LimitListener(s.listener, o.MaxConnections)
 	}
 	return err
 }
@@ -215,15 +226,15 @@ func (s *Server) Wait() error {
 func (s *Server) run(ctx context.Context, o Options, creds credentials.TransportCredentials) {
 	defer close(s.done)
 	defer s.cancel()
-	server := grpc.NewServer(append(o.Limits.serverOptions(&s.publisher.clients.largeRequests),
+	server := grpc.NewServer(append(serverOptions(&s.publisher.clients.largeRequests),
 		grpc.Creds(creds),
 		// Keepalive pings may be 10 s apart, the shortest interval of gRPC clients. The limit is a
 		// second lower, because a ping may arrive early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopTimeout}),
-		grpc.ChainStreamInterceptor(streamInterceptor(ctx, s.publisher.resources.gate, cmp.Or(o.responseTimeout, responseTimeout))),
+		grpc.ChainStreamInterceptor(endStreams(ctx)),
 	)...)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{clients: s.publisher.clients, gate: s.publisher.resources.gate})
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{clients: s.publisher.clients, resources: s.publisher.resources, responseTimeout: cmp.Or(o.responseTimeout, responseTimeout)})
 	status := health.NewServer()
 	status.SetServingStatus(discoveryv3.AggregatedDiscoveryService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
 	healthpb.RegisterHealthServer(server, status)
@@ -263,3 +274,21 @@ func stop(server *grpc.Server) {
 	defer timer.Stop()
 	server.GracefulStop()
 }
+
+// endStreams returns an interceptor that ends streams when ctx ends. Without it, health watches
+// would delay the end of the server.
+func endStreams(ctx context.Context) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		streamCtx, cancel := context.WithCancel(stream.Context())
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		return handle(srv, endingStream{stream, streamCtx})
+	}
+}
+
+type endingStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (e endingStream) Context() context.Context { return e.ctx }

@@ -14,7 +14,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 )
 
@@ -35,12 +34,12 @@ func endpointCounts(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]i
 // previous response, and then waits for the next response. It returns the number of endpoints.
 func requestEndpoints(t *testing.T, stream adsStream, name string) (next func() int) {
 	t.Helper()
-	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
+	request := &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
 	return func() int {
 		t.Helper()
 		send(t, stream, request)
 		r := receive(t, stream)
-		request = &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
+		request = &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 		return endpointCounts(t, r)[name]
 	}
 }
@@ -64,7 +63,7 @@ func TestEditsArePushed(t *testing.T) {
 	if problem, _ := line["error"].(string); !strings.Contains(problem, path+":5:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
-	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "payments"))["payments"]; got != 2 {
+	if got := endpointCounts(t, fetch(t, s, endpointType, "payments"))["payments"]; got != 2 {
 		t.Errorf("%d endpoints are served after a broken edit, want the last good 2", got)
 	}
 	write(t, path, endpoints("1", "2", "3"))
@@ -107,7 +106,7 @@ func TestFilesAreAddedAndRemoved(t *testing.T) {
 	if line := l.wait(t, "cluster removed"); line["cluster"] != "b" {
 		t.Errorf("without a delay, b is not removed with its file, but %v", line)
 	}
-	for _, typeURL := range []string{resourcev3.ListenerType, resourcev3.ClusterType} {
+	for _, typeURL := range []string{listenerType, clusterType} {
 		if n := len(fetch(t, s, typeURL, "a", "b").GetResources()); n != 1 {
 			t.Errorf("%d resources of type %s for a and b, want that of a alone", n, typeURL)
 		}
@@ -120,12 +119,12 @@ func TestMissingFileKeepsCluster(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{path}})
 	remove(t, path)
 	l.wait(t, "rejected, its last good content is still served")
-	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "x"))["x"]; got != 1 {
+	if got := endpointCounts(t, fetch(t, s, endpointType, "x"))["x"]; got != 1 {
 		t.Errorf("%d endpoints after the file has gone, want the last good 1", got)
 	}
 	write(t, path, "clusterName: y\n"+endpoints("1", "2"))
 	l.wait(t, "cluster removed")
-	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "x", "y")); got["y"] != 2 || len(got) != 1 {
+	if got := endpointCounts(t, fetch(t, s, endpointType, "x", "y")); got["y"] != 2 || len(got) != 1 {
 		t.Errorf("clusters %v once the file has another name in it, want y with 2", got)
 	}
 }
@@ -135,7 +134,7 @@ func TestClientsAreLogged(t *testing.T) {
 	write(t, path, endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}})
 	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me", UserAgentName: "test"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me", UserAgentName: "test"}})
 	if line := l.wait(t, "client connected"); line["node"] != "me" || line["agent"] != "test" {
 		t.Errorf("connected: %v", line)
 	}
@@ -155,7 +154,7 @@ func TestClientsAreLogged(t *testing.T) {
 	if line := l.wait(t, "client NACK"); line["reason"] != "I do not like it" || line["level"] != "WARN" {
 		t.Errorf("NACK: %v", line)
 	}
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResourceNames: []string{"s"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: secretType, ResourceNames: []string{"s"}})
 	if line := l.wait(t, "client request"); line["type"] != "Secret" {
 		t.Errorf("asks: %v", line)
 	}
@@ -170,7 +169,7 @@ func TestStopEndsStreams(t *testing.T) {
 	write(t, path, endpoints("1"))
 	s, _ := start(t, Options{Paths: []string{path}})
 	stream := openStream(t, s, nil)
-	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}})
 	receive(t, stream)
 	s.Stop()
 	s.Stop()

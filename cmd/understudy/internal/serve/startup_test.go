@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
 func TestStartSkipsInvalidFiles(t *testing.T) {
@@ -22,7 +20,7 @@ func TestStartSkipsInvalidFiles(t *testing.T) {
 		}
 	}
 	expectServed(t, s, "with broken files", map[string]int{"a": 1})
-	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "b", ".hidden")); len(got) != 0 {
+	if got := endpointCounts(t, fetch(t, s, endpointType, "b", ".hidden")); len(got) != 0 {
 		t.Errorf("clusters %v are served, want none of a broken or hidden file", got)
 	}
 }
@@ -77,7 +75,7 @@ func TestCacheSurvivesRestart(t *testing.T) {
 	l.wait(t, "cluster removed")
 	s, _ = restart(t, s, Options{Paths: o.Paths})
 	expectServed(t, s, "without the cache", map[string]int{"b": 1})
-	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "a", "gone")); len(got) != 0 {
+	if got := endpointCounts(t, fetch(t, s, endpointType, "a", "gone")); len(got) != 0 {
 		t.Errorf("without the cache %v are served, want nothing of a broken file", got)
 	}
 	if left, err := os.ReadDir(o.Cache); err != nil || len(left) != 2 {
@@ -151,7 +149,7 @@ func TestHostileCache(t *testing.T) {
 		}
 	}
 	expectServed(t, s, "with a hostile cache", map[string]int{"a": 1, "good": 1})
-	got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "port", "gap", "another", "b", "deep", "empty", "none", "elsewhere", "huge"))
+	got := endpointCounts(t, fetch(t, s, endpointType, "port", "gap", "another", "b", "deep", "empty", "none", "elsewhere", "huge"))
 	if len(got) != 0 {
 		t.Errorf("clusters %v are served out of a hostile cache", got)
 	}

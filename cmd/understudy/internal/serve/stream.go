@@ -3,191 +3,190 @@ package serve
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
-	deltav3 "github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
-	sotwv3 "github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// ads serves ADS streams. Each stream has its own go-control-plane server, which receives only
-// requests within the limits and for a type that is served.
+// responseTimeout is the maximum time that a stream stays open without a response while the content
+// of some files or targets is unknown. The server then ends the stream, so that the client tries
+// another server. Otherwise, the client would wait, because this server is reachable.
+const responseTimeout = 5 * time.Second
+
+// ads serves ADS streams in the state-of-the-world variant.
 type ads struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	clients *clients
-	gate    *gate
+	clients         *clients
+	resources       *resources
+	responseTimeout time.Duration
 }
 
-// StreamAggregatedResources serves the state-of-the-world variant. It uses ordered ADS, because
-// go-control-plane would otherwise scan all of the stream's resource types for each message.
-func (a *ads) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
-	return a.serve(stream, false, func(ctx context.Context, m *messageStream) error {
-		return sotwv3.NewServer(ctx, a.newWatcher(m), nil, sotwv3.WithOrderedADS(), sotwv3.WithLogger(discardLogger{})).
-			StreamHandler(stateStream{stream, m}, resourcev3.AnyType)
-	})
-}
+type adsServerStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 
-func (a *ads) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
-	return a.serve(stream, true, func(ctx context.Context, m *messageStream) error {
-		return deltav3.NewServer(ctx, a.newWatcher(m), nil, deltav3.WithLogger(discardLogger{})).
-			DeltaStreamHandler(deltaStream{stream, m}, resourcev3.AnyType)
-	})
-}
-
-func (a *ads) newWatcher(m *messageStream) watcher { return watcher{a.clients, m.client, a.gate} }
-
-func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(context.Context, *messageStream) error) error {
-	ctx, end := context.WithCancelCause(stream.Context())
+// StreamAggregatedResources handles one request at a time. After each request and each change of
+// the resources, it sends the responses that are due.
+func (a *ads) StreamAggregatedResources(server adsServerStream) error {
+	ctx, end := context.WithCancelCause(server.Context())
 	defer end(nil)
-	m := &messageStream{stream: stream, clients: a.clients, gate: a.gate, client: a.clients.add(ctx, incremental, end)}
-	defer a.clients.remove(m.client)
-	_ = stream.SetHeader(metadata.Pairs("understudy-ping", "30s")) // ping interval for clients, which the server's enforcement policy allows
-	err := handle(ctx, m)
-	if limitErr, ok := errors.AsType[*limitError](context.Cause(ctx)); ok {
-		return status.Error(codes.ResourceExhausted, limitErr.Error())
+	s := a.clients.add(ctx, end)
+	defer a.clients.remove(s)
+	_ = server.SetHeader(metadata.Pairs("understudy-ping", "30s")) // ping interval for clients, which the server's enforcement policy allows
+	requests := make(chan *discoveryv3.DiscoveryRequest)
+	go func() {
+		for {
+			r, err := server.Recv()
+			if err != nil {
+				end(err)
+				return
+			}
+			select {
+			case requests <- r:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	timeout := time.NewTimer(a.responseTimeout)
+	defer timeout.Stop()
+	for {
+		now := a.resources.current.Load()
+		if err := s.respond(now, server); err != nil {
+			return err
+		}
+		select {
+		case r := <-requests:
+			if err := s.handle(r, now); err != nil {
+				return err
+			}
+		case <-now.outdated:
+		case <-timeout.C:
+			if s.responses == 0 && now.known != allKnown {
+				return status.Error(codes.Unavailable, "not all files could be read yet, so there is no answer")
+			}
+		case <-ctx.Done():
+			if err := context.Cause(ctx); !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		}
 	}
-	return err
 }
 
-type messageStream struct {
-	stream  grpc.ServerStream
-	clients *clients
-	gate    *gate
-	client  *clientStream
-	mu      sync.Mutex
+// topic is what a client requests of one type, and what it has received.
+type topic struct {
+	names    map[string]bool
+	wildcard bool              // all resources are requested
+	sent     map[string]string // by name: the versions that the client has, or has rejected
+
+	nonce, version string    // of the last response
+	listed         []string  // the names in the last response
+	waiting        bool      // the client has not answered the last response
+	rejected       string    // the last reason of a rejection that was logged
+	behindSince    time.Time // when the first response was sent that the client has not accepted; zero if there is none
 }
 
-func (m *messageStream) receive(r proto.Message, numbers fields) error {
-	in := &incomingRequest{limits: m.clients.limits, fields: numbers, message: r}
-	if err := m.stream.RecvMsg(in); err != nil {
+// handle handles a request. It returns an error if the request exceeds a limit.
+func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) error {
+	if len(r.GetResourceNames()) >= largeRequestNames {
+		defer s.clients.largeRequests.enter()()
+	}
+	if err := s.check(r); err != nil {
 		return err
 	}
-	if in.limitErr != nil {
-		return m.clients.refuse(m.client, in.limitErr)
+	log := s.clients.log.With("client", s.address)
+	if s.node == "" && r.GetNode() != nil {
+		s.node = logText(r.GetNode().GetId())
+		log.Info("client connected", "node", s.node, "agent", logText(r.GetNode().GetUserAgentName()))
+	}
+	log = log.With("type", logText(shortType(r.GetTypeUrl())))
+	t := s.topics[r.GetTypeUrl()]
+	if t == nil {
+		t = new(topic)
+		s.topics[r.GetTypeUrl()] = t
+	}
+	switch nonce := r.GetResponseNonce(); {
+	case nonce == "" || t.nonce == "":
+		*t = topic{rejected: t.rejected}
+		log.Debug("client request", "names", logNames(r.GetResourceNames()))
+	case nonce != t.nonce:
+		// The client sent this request before it received the last response. It will accept or
+		// reject that response later.
+		log.Debug("client answers an earlier response")
+		return nil
+	case !t.waiting:
+		log.Debug("client request", "names", logNames(r.GetResourceNames()))
+	default:
+		s.recordAnswer(r, t, log)
+	}
+	t.subscribe(r.GetResourceNames())
+	s.clients.hold(s, r.GetTypeUrl(), t.memory(now.byType[r.GetTypeUrl()]))
+	return nil
+}
+
+// subscribe records the requested names. A first request without names requests all resources.
+func (t *topic) subscribe(list []string) {
+	t.wildcard = slices.Contains(list, "*") || len(list) == 0 && len(t.names) == 0 && (t.wildcard || t.nonce == "")
+	t.names = make(map[string]bool, len(list))
+	for _, name := range list {
+		t.names[name] = true
+	}
+	delete(t.names, "*")
+	maps.DeleteFunc(t.sent, func(name, _ string) bool { return !t.wildcard && !t.names[name] })
+}
+
+// memory estimates the memory for a topic, in bytes.
+func (t *topic) memory(all map[string]resource) int {
+	n := bytesPerName * len(t.names)
+	for name := range t.names {
+		n += len(name)
+	}
+	if t.wildcard {
+		n += bytesPerName * len(all)
+	}
+	return n
+}
+
+func (s *clientStream) respond(now *snapshot, server adsServerStream) error {
+	for _, typeURL := range slices.Sorted(maps.Keys(s.topics)) { // clusters before endpoints before listeners
+		t := s.topics[typeURL]
+		if t.waiting {
+			continue
+		}
+		names, versions, ok := now.response(typeURL, t)
+		if !ok {
+			continue
+		}
+		r := &discoveryv3.DiscoveryResponse{TypeUrl: typeURL}
+		sum := sha256.New()
+		for _, name := range names {
+			found := now.byType[typeURL][name]
+			r.Resources = append(r.Resources, found.content)
+			_, _ = io.WriteString(sum, found.version) // writes to a hash never fail
+		}
+		s.responses++
+		r.VersionInfo, r.Nonce = hex.EncodeToString(sum.Sum(nil)[:12]), strconv.Itoa(s.responses)
+		t.sent, t.nonce, t.version, t.listed, t.waiting = versions, r.Nonce, r.VersionInfo, names, true
+		if t.behindSince.IsZero() {
+			t.behindSince = time.Now()
+		}
+		s.recordLag()
+		if err := server.Send(r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// send sends a response. It is safe for concurrent use.
-func (m *messageStream) send(r proto.Message) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.stream.SendMsg(r)
-}
-
-type stateStream struct {
-	grpc.ServerStream
-	*messageStream
-}
-
-// Recv returns the next request for a type that is served.
-//
-// If a request acknowledges or rejects a response, Recv sets its version to that of the response. A
-// NACK contains an older version. From this, go-control-plane would conclude that the client lacks
-// the response, and send it again.
-func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
-	for {
-		r := new(discoveryv3.DiscoveryRequest)
-		if err := s.receive(r, stateFields); err != nil {
-			return nil, err
-		}
-		info, err := s.clients.recordRequest(s.client, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNames(), nil, r.GetVersionInfo(), r.GetResponseNonce(), r.GetErrorDetail()})
-		if err != nil {
-			return nil, err
-		}
-		if r.ErrorDetail = nil; info.version != "" {
-			r.VersionInfo = info.version
-		}
-		if isServed(r.GetTypeUrl()) {
-			return r, nil
-		}
-		if info.firstOfType && s.gate.isComplete() {
-			if err := s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: r.GetTypeUrl(), VersionInfo: noVersion, Nonce: noVersion}); err != nil {
-				return nil, err
-			}
-		}
-	}
-}
-
-// Send sends a response. It replaces go-control-plane's version, a counter, with a hash of the
-// content, which is the same in all replicas.
-func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
-	names := make([]string, len(r.GetResources()))
-	for i, resource := range r.GetResources() {
-		names[i] = nameOf(resource.GetValue())
-	}
-	s.clients.recordResponse(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetVersionInfo(), names, time.Now()})
-	if isServed(r.GetTypeUrl()) {
-		r.VersionInfo = versionOf(r.GetResources())
-	}
-	return s.send(r)
-}
-
-func versionOf(resources []*anypb.Any) string {
-	sorted := slices.Clone(resources)
-	slices.SortFunc(sorted, func(a, b *anypb.Any) int { return strings.Compare(nameOf(a.GetValue()), nameOf(b.GetValue())) })
-	sum := sha256.New()
-	for _, r := range sorted {
-		_ = binary.Write(sum, binary.BigEndian, uint64(len(r.GetValue()))) // writes to a hash never fail
-		_, _ = sum.Write(r.GetValue())
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:12])
-}
-
-type deltaStream struct {
-	grpc.ServerStream
-	*messageStream
-}
-
-func (s deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
-	for {
-		r := new(discoveryv3.DeltaDiscoveryRequest)
-		if err := s.receive(r, deltaFields); err != nil {
-			return nil, err
-		}
-		info, err := s.clients.recordRequest(s.client, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), "", r.GetResponseNonce(), r.GetErrorDetail()})
-		if err != nil {
-			return nil, err
-		}
-		if r.ErrorDetail = nil; isServed(r.GetTypeUrl()) {
-			return r, nil
-		}
-		if info.firstOfType && s.gate.isComplete() {
-			if err := s.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.GetTypeUrl(), SystemVersionInfo: noVersion, Nonce: noVersion}); err != nil {
-				return nil, err
-			}
-		}
-	}
-}
-
-func (s deltaStream) Send(r *discoveryv3.DeltaDiscoveryResponse) error {
-	names := make([]string, len(r.GetResources()))
-	for i, resource := range r.GetResources() {
-		names[i] = resource.GetName()
-	}
-	s.clients.recordResponse(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetSystemVersionInfo(), names, time.Now()})
-	return s.send(r)
-}
-
-// noVersion is the version and the nonce of the empty response to a request for a type that is not
-// served. The response makes the client stop waiting.
-const noVersion = "none"
-
-// isServed reports whether to pass requests for the type to go-control-plane. It accepts requests
-// without a type, for which go-control-plane ends the stream.
-func isServed(typeURL string) bool {
-	return typeURL == "" || typeURL == resourcev3.EndpointType || typeURL == resourcev3.ClusterType || typeURL == resourcev3.ListenerType
+func shortType(typeURL string) string {
+	return typeURL[strings.LastIndexAny(typeURL, "./")+1:]
 }

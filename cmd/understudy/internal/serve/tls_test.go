@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/grpc/credentials"
 
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
@@ -21,7 +20,7 @@ func TestMutualTLS(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	s, _ := start(t, Options{Paths: []string{path}, TLS: TLS{Certificate: pair.Certificate, Key: pair.Key, ClientCA: a.File()}})
-	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}}
+	request := &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}}
 
 	client := a.Pair("client", "client").Load(t)
 	stream := openStream(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}}))
@@ -63,7 +62,7 @@ func TestInvalidTLSFiles(t *testing.T) {
 	connect := func(name string) {
 		t.Helper()
 		stream := openStream(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: name}))
-		send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
+		send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}})
 		receive(t, stream)
 	}
 	roots, err := os.ReadFile(a.File())

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
 const oneHour = time.Hour
@@ -19,13 +17,13 @@ func expectServed(t *testing.T, s *Server, when string, want map[string]int) {
 	for name := range want {
 		names = append(names, name)
 	}
-	got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, names...))
+	got := endpointCounts(t, fetch(t, s, endpointType, names...))
 	for _, name := range names {
 		if got[name] != want[name] {
 			t.Errorf("%s: cluster %s has %d endpoints, want %d", when, name, got[name], want[name])
 		}
 	}
-	if n := len(fetch(t, s, resourcev3.ListenerType, names...).GetResources()); n != len(names) {
+	if n := len(fetch(t, s, listenerType, names...).GetResources()); n != len(names) {
 		t.Errorf("%s: %d listeners, want %d", when, n, len(names))
 	}
 }
@@ -80,7 +78,7 @@ func TestEmptiedDirectoryRemovesClusters(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{dir}})
 	remove(t, filepath.Join(dir, "a.yaml"))
 	l.wait(t, "cluster removed")
-	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType, "a")); len(got) != 0 {
+	if got := endpointCounts(t, fetch(t, s, endpointType, "a")); len(got) != 0 {
 		t.Errorf("clusters %v are served, want none", got)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
 // Cluster names that begin with "xdstp:" are refused wherever they come from, because clients treat
@@ -31,7 +29,7 @@ func TestXdstpNamesAreRejected(t *testing.T) {
 		}
 	}
 	remove(t, filepath.Join(dir, "broken.yaml"))
-	if got := endpointCounts(t, fetch(t, s, resourcev3.EndpointType)); len(got) != 1 || got["a"] != 1 {
+	if got := endpointCounts(t, fetch(t, s, endpointType)); len(got) != 1 || got["a"] != 1 {
 		t.Errorf("served are %v, want a alone", got)
 	}
 }
