@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -37,7 +38,7 @@ read, nothing is removed.
 serves the endpoints. A whole fleet then needs only one lookup in a registry. Endpoints
 keep their localities, so that each client can prefer its own zone.
 
-On SIGHUP all files are read again, including those for TLS.`,
+On SIGHUP all endpoints files are read again.`,
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
@@ -48,11 +49,15 @@ On SIGHUP all files are read again, including those for TLS.`,
 	flags.StringVar(&level, "log-level", "info", "minimum `level` of the log: debug (includes what each client requests and accepts), info, warn or error")
 	flags.StringVarP(&output, "output", "o", "text", "format of the log: `text` for people, json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		logLines, errorLines := newLogQueue(cmd.OutOrStdout(), output, level), newErrorQueue(cmd.ErrOrStderr())
+		var log *slog.Logger
+		report := func(dropped uint64) {
+			log.Error("log lines were dropped, because nobody read them", "lines", dropped)
+		}
+		logLines, errorLines := newQueue(cmd.OutOrStdout(), report), newQueue(cmd.ErrOrStderr(), report)
 		defer logLines.close()
 		defer errorLines.close()
-		log, err := newLog(output, level, logLines)
-		if err != nil {
+		var err error
+		if log, err = newLog(output, level, logLines); err != nil {
 			return err
 		}
 		signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before this process
@@ -61,7 +66,7 @@ On SIGHUP all files are read again, including those for TLS.`,
 			debug.SetGCPercent(50) // large requests then need less memory, but more CPU time
 		}
 		o.Paths, o.Log = args, log
-		o.droppedLines = func() uint64 { return logLines.totalDropped.Load() + errorLines.totalDropped.Load() }
+		o.droppedLines = func() uint64 { return logLines.dropped.Load() + errorLines.dropped.Load() }
 		return run(cmd.Context(), o)
 	}
 	return command

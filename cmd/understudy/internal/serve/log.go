@@ -13,9 +13,8 @@ import (
 )
 
 func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	minLevel, known := levels[level]
-	if !known {
+	var minLevel slog.Level
+	if minLevel.UnmarshalText([]byte(level)) != nil {
 		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
 	}
 	options := &slog.HandlerOptions{Level: minLevel}
@@ -26,22 +25,6 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return nil, fmt.Errorf("output %q: want text or json", output)
-}
-
-// newLogQueue returns a queue that writes the log to out. The queue also logs how many lines it had
-// to drop.
-func newLogQueue(out io.Writer, output, level string) *queue {
-	return newQueue(out, func(w io.Writer, dropped uint64) {
-		if log, err := newLog(output, level, w); err == nil {
-			log.Error("log lines were dropped, because nobody read them", "lines", dropped)
-		}
-	})
-}
-
-func newErrorQueue(out io.Writer) *queue {
-	return newQueue(out, func(w io.Writer, dropped uint64) {
-		_, _ = fmt.Fprintf(w, "understudy: %d lines were dropped, because nobody read them\n", dropped)
-	})
 }
 
 // setGRPCLogger makes gRPC and the standard library log to w, because writes to standard error may

@@ -123,12 +123,6 @@ func TestFailedHandshakesAreLogged(t *testing.T) {
 	if line["client"] != conn.LocalAddr().String() || line["level"] != "WARN" || !strings.Contains(fmt.Sprint(line["error"]), "TLS handshake") {
 		t.Errorf("the log says %v, want the client and the reason", line)
 	}
-	probe, err := net.Dial("tcp", s.Addr().String())
-	must(t, err)
-	probe.Close()
-	if line := l.wait(t, "connection closed before the TLS handshake"); line["level"] != "DEBUG" {
-		t.Errorf("a probe of the port is logged as %v", line)
-	}
 }
 
 func TestLogLevels(t *testing.T) {

@@ -3,8 +3,8 @@ package serve
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,8 +22,6 @@ func (s *blockingWriter) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-func writeDropped(w io.Writer, dropped uint64) { fmt.Fprintf(w, "dropped %d\n", dropped) }
-
 func writeLine(t *testing.T, q *queue, line string) {
 	t.Helper()
 	_, err := io.WriteString(q, line)
@@ -31,42 +29,45 @@ func writeLine(t *testing.T, q *queue, line string) {
 }
 
 // If nobody reads the log, lines are dropped and logging does not block. When the log is read
-// again, a line in it says how many lines were dropped.
+// again, the number of dropped lines is reported.
 func TestUnreadLogDropsLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &blockingWriter{release: make(chan error)}
-		q := newQueue(out, writeDropped)
+		var reports []uint64
+		q := newQueue(out, func(dropped uint64) { reports = append(reports, dropped) })
 		writeLine(t, q, "first\n")
 		synctest.Wait()
-		half := strings.Repeat("x", maxQueuedBytes/2-1) + "\n"
-		for range 5 {
-			writeLine(t, q, half)
+		for range maxQueuedLines + 3 {
+			writeLine(t, q, "x\n")
 		}
-		if got := q.totalDropped.Load(); got != 3 {
+		if got := q.dropped.Load(); got != 3 {
 			t.Errorf("%d lines are counted as dropped, want 3", got)
 		}
 		close(out.release)
 		synctest.Wait()
 		writeLine(t, q, "last\n")
 		q.close()
-		if want := "first\n" + half + half + "dropped 3\nlast\n"; out.text.String() != want {
+		if want := "first\n" + strings.Repeat("x\n", maxQueuedLines) + "last\n"; out.text.String() != want {
 			t.Errorf("the log is %.20q…%q", out.text.String(), out.text.String()[max(0, out.text.Len()-30):])
+		}
+		if !slices.Equal(reports, []uint64{3}) {
+			t.Errorf("reported are %d dropped lines, want 3 once", reports)
 		}
 	})
 }
 
 func TestFailedLogWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := &blockingWriter{release: make(chan error, 1)}
-		q := newQueue(out, writeDropped)
+		out := &blockingWriter{release: make(chan error, 2)}
+		var reported uint64
+		q := newQueue(out, func(dropped uint64) { reported = dropped })
 		out.release <- errors.New("disk full")
-		writeLine(t, q, "one\ntwo\n")
-		synctest.Wait()
-		close(out.release)
-		writeLine(t, q, "three\n")
+		out.release <- nil
+		writeLine(t, q, "one\n")
+		writeLine(t, q, "two\n")
 		q.close()
-		if want := "three\ndropped 2\n"; out.text.String() != want {
-			t.Errorf("the log is %q, want %q", out.text.String(), want)
+		if out.text.String() != "two\n" || reported != 1 {
+			t.Errorf("the log is %q, and %d lines are reported as dropped, want 1", out.text.String(), reported)
 		}
 	})
 }
@@ -74,10 +75,12 @@ func TestFailedLogWrite(t *testing.T) {
 func TestQueueCloseTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &blockingWriter{release: make(chan error)}
-		q := newQueue(out, writeDropped)
-		writeLine(t, q, "never read\n")
+		q := newQueue(out, func(uint64) {})
+		for range maxQueuedLines + 2 {
+			writeLine(t, q, "never read\n")
+		}
 		q.close()
 		close(out.release)
-		synctest.Wait()
+		q.close()
 	})
 }

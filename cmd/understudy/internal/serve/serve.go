@@ -103,7 +103,6 @@ type Server struct {
 	metrics   *metricsServer
 	publisher *publisher
 	watcher   *filewatch.Watcher
-	keys      *keyring // nil without TLS
 	log       *slog.Logger
 
 	cancel context.CancelFunc
@@ -141,11 +140,11 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.droppedLines == nil {
 		o.droppedLines = func() uint64 { return 0 }
 	}
-	creds, keys, err := o.credentials()
+	creds, err := o.credentials()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: o.Log, keys: keys, done: make(chan struct{})}
+	s := &Server{log: o.Log, done: make(chan struct{})}
 	s.watcher = filewatch.New(o.Paths...) // created before the files are read, so that it misses no change
 	if err := s.open(ctx, o); err != nil {
 		s.close()
@@ -204,12 +203,7 @@ func (s *Server) MetricsAddr() net.Addr {
 
 // Reload makes the server read all files again, even unchanged files. It is safe for concurrent
 // use.
-func (s *Server) Reload() {
-	s.publisher.requestReload()
-	if s.keys != nil {
-		s.keys.reload()
-	}
-}
+func (s *Server) Reload() { s.publisher.requestReload() }
 
 // Stop stops the server and waits until it has stopped. It may be called more than once.
 func (s *Server) Stop() {

@@ -25,51 +25,29 @@ type TLS struct {
 	ClientCA string
 }
 
-type keyring struct {
-	files TLS
-	log   *slog.Logger
-
-	mu            sync.Mutex
-	lastGood      *tls.Config
-	loggedProblem string
-}
-
-func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
-	if files.Certificate == "" || files.Key == "" {
-		return nil, errors.New("TLS needs both a certificate (--tls-cert) and its key (--tls-key)")
+// reload reads the files for each connection. It logs each problem only once.
+func (t TLS) reload(lastGood *tls.Config, log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	var mu sync.Mutex
+	var problem string
+	return func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		found, err := t.load()
+		switch {
+		case err == nil:
+			lastGood, problem = found, ""
+		case err.Error() != problem:
+			problem = err.Error()
+			log.Error("TLS files rejected, the last good ones are still used", "error", problem)
+		}
+		return lastGood, nil
 	}
-	good, err := files.load()
-	if err != nil {
-		return nil, err
-	}
-	return &keyring{files: files, log: log, lastGood: good}, nil
-}
-
-// reload reads the files and returns the TLS configuration to use. It logs each problem only once.
-func (k *keyring) reload() *tls.Config {
-	found, err := k.files.load()
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	k.mu.Lock()
-	if err == nil {
-		k.lastGood = found
-	}
-	good, before := k.lastGood, k.loggedProblem
-	k.loggedProblem = text
-	k.mu.Unlock()
-	switch {
-	case text == before:
-	case err != nil:
-		k.log.Error("TLS files rejected, the last good ones are still used", "error", text)
-	default:
-		k.log.Info("TLS files no longer rejected")
-	}
-	return good
 }
 
 func (t TLS) load() (*tls.Config, error) {
+	if t.Certificate == "" || t.Key == "" {
+		return nil, errors.New("TLS needs both a certificate (--tls-cert) and its key (--tls-key)")
+	}
 	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate: %w", err)
@@ -95,34 +73,25 @@ type loggingCredentials struct {
 
 func (w loggingCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secure, info, err := w.TransportCredentials.ServerHandshake(conn)
-	switch {
-	case errors.Is(err, io.EOF): // for example, a health probe of the port
-		w.log.Debug("connection closed before the TLS handshake", "client", conn.RemoteAddr().String())
-	case err != nil:
+	if err != nil && !errors.Is(err, io.EOF) { // EOF is, for example, a health probe of the port
 		w.log.Warn("TLS handshake failed", "client", conn.RemoteAddr().String(), "error", err.Error())
 	}
 	return secure, info, err
 }
 
-func (w loggingCredentials) Clone() credentials.TransportCredentials {
-	return loggingCredentials{w.TransportCredentials.Clone(), w.log}
-}
-
-// credentials returns the credentials and their keyring, which is nil without TLS.
-func (o Options) credentials() (credentials.TransportCredentials, *keyring, error) {
+func (o Options) credentials() (credentials.TransportCredentials, error) {
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
-		return nil, nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)
+		return nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)
 	}
 	if o.TLS != (TLS{}) {
-		keys, err := newKeyring(o.TLS, o.Log)
+		config, err := o.TLS.load()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return keys.reload(), nil }}
-		return loggingCredentials{credentials.NewTLS(config), o.Log}, keys, nil
+		return loggingCredentials{credentials.NewTLS(&tls.Config{GetConfigForClient: o.TLS.reload(config, o.Log)}), o.Log}, nil
 	}
 	if !o.Insecure && !xnet.IsLoopback(o.Listen) {
-		return nil, nil, fmt.Errorf("address %s is not on loopback, so anyone who reaches it could read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
+		return nil, fmt.Errorf("address %s is not on loopback, so anyone who reaches it could read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
 	}
-	return insecure.NewCredentials(), nil, nil
+	return insecure.NewCredentials(), nil
 }
