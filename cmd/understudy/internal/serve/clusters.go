@@ -1,72 +1,132 @@
 package serve
 
 import (
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 )
 
-// clusters decides which clusters to serve, given the contents of all files. It does no I/O, and
-// takes the time as an argument.
+// reading is what a source has: a file, or a target of --from.
+type reading struct {
+	source string // the path, or the target without secrets; the path of a directory that cannot be read stands for its files
+	// clusters has the clusters by name, or is nil if the content is unknown. A nil cluster is listed
+	// without endpoints. Unknown content is what was last served from the source.
+	clusters map[string]*clusterConfig
+	problem  error
+}
+
+// clusters decides which clusters to serve, given what all sources have. It does no I/O, and takes
+// the time as an argument.
 //
-// A cluster that is no longer in any file is still served for the duration delay. Files often
+// A cluster that is no longer in any source is still served for the duration delay. Files often
 // vanish for a moment while they are renamed or rewritten, and clients stop using a cluster that is
 // removed.
 type clusters struct {
-	delay         time.Duration
-	served        map[string]servedCluster // by cluster name
-	clusterByFile map[origin]string        // name of the cluster that was last served from each file
+	delay  time.Duration
+	served map[string]servedCluster // by cluster name
 }
 
 type servedCluster struct {
 	cluster      *clusterConfig
-	file         origin
-	missingSince time.Time // when the cluster vanished from all files; zero while a file contains it
+	source       string
+	missingSince time.Time // when the cluster vanished from all sources; zero while a source has it
 }
 
 type changes struct {
-	added, changed   []string
+	updated          []string // added or changed
 	missing, removed []string
-	rejected         map[origin]origin // maps each rejected file to the file from which its cluster is served
+	problems         map[string]error    // by source
+	kept             map[string][]string // by source: clusters whose last good content is served
+	incomplete       bool                // some cluster may be missing, because its content was never known
 }
 
-func newClusters(delay time.Duration) *clusters {
-	return &clusters{delay: delay, served: make(map[string]servedCluster), clusterByFile: make(map[origin]string)}
-}
-
-// restore serves a cluster from the cache. file is the file that the cluster came from. wasMissing
-// means that no file contained the cluster when the previous process ended.
-func (c *clusters) restore(file origin, cluster *clusterConfig, wasMissing bool) {
-	c.served[cluster.name()] = servedCluster{cluster: cluster, file: file}
-	if _, known := c.clusterByFile[file]; !known || !wasMissing {
-		c.clusterByFile[file] = cluster.name()
+// servedFrom returns the clusters that a source, or the files of a directory, had last.
+func (c *clusters) servedFrom(source string) (names []string) {
+	for _, missing := range []bool{false, true} {
+		for _, name := range slices.Sorted(maps.Keys(c.served)) {
+			s := c.served[name]
+			if (s.source == source || filepath.Dir(s.source) == source) && s.missingSince.IsZero() != missing {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			break
+		}
 	}
+	return names
 }
 
-// update applies the contents of all files. A nil cluster means that the content of its file is
-// unknown. In this case, the cluster that was last served from the file is still served.
-func (c *clusters) update(now time.Time, files map[origin]*clusterConfig) changes {
-	owners, rejected := c.chooseFiles(files)
-	result := changes{rejected: rejected}
-	for _, name := range slices.Sorted(maps.Keys(owners)) {
-		file := owners[name]
-		before, known := c.served[name]
-		cluster := files[file]
-		if cluster == nil || cluster.name() != name {
-			cluster = before.cluster // keep the last valid cluster of the file
+// update applies what all sources have. A source that was in use before goes on serving its clusters
+// if another source has a cluster of the same name. Otherwise, the first source is used. All sources
+// are considered together, so that two files may swap their clusters.
+func (c *clusters) update(now time.Time, readings []reading) changes {
+	result := changes{problems: make(map[string]error), kept: make(map[string][]string)}
+	next := make(map[string]servedCluster)
+	keep := func(source string, names []string) {
+		for _, name := range names {
+			if _, taken := next[name]; !taken {
+				next[name] = servedCluster{cluster: c.served[name].cluster, source: c.served[name].source}
+				result.kept[source] = append(result.kept[source], name)
+			}
 		}
-		switch {
-		case !known:
-			result.added = append(result.added, name)
-		case !before.cluster.equal(cluster):
-			result.changed = append(result.changed, name)
+	}
+	for _, r := range readings {
+		if r.problem != nil {
+			result.problems[r.source] = r.problem
 		}
-		c.served[name] = servedCluster{cluster: cluster, file: file}
-		c.clusterByFile[file] = name
+		if r.clusters == nil {
+			names := c.servedFrom(r.source)
+			result.incomplete = result.incomplete || len(names) == 0 && r.problem != nil
+			keep(r.source, names)
+		}
+	}
+	rejected := make(map[string]bool)
+	for _, inUse := range []bool{true, false} {
+		for _, r := range readings {
+			for _, name := range slices.Sorted(maps.Keys(r.clusters)) {
+				before, known := c.served[name]
+				other, taken := next[name]
+				switch cluster := r.clusters[name]; {
+				case (before.source == r.source) != inUse:
+				case cluster == nil && !known:
+					result.incomplete = true
+				case taken && other.source != r.source:
+					rejected[r.source] = true
+					result.addProblem(r.source, fmt.Errorf("%s: cluster %q is already in %s", r.source, name, other.source))
+				case cluster == nil:
+					keep(r.source, []string{name})
+				default:
+					next[name] = servedCluster{cluster: cluster, source: r.source}
+				}
+			}
+		}
+	}
+	for source := range rejected {
+		keep(source, c.servedFrom(source))
+	}
+	c.replace(now, next, &result)
+	return result
+}
+
+func (r *changes) addProblem(source string, problem error) {
+	if before := r.problems[source]; before != nil {
+		problem = fmt.Errorf("%w; %w", before, problem)
+	}
+	r.problems[source] = problem
+}
+
+func (c *clusters) replace(now time.Time, next map[string]servedCluster, result *changes) {
+	for _, name := range slices.Sorted(maps.Keys(next)) {
+		if before, known := c.served[name]; !known || !before.cluster.equal(next[name].cluster) {
+			result.updated = append(result.updated, name)
+		}
+		c.served[name] = next[name]
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.served)) {
 		s := c.served[name]
-		if owners[name] != "" {
+		if _, exists := next[name]; exists {
 			continue
 		}
 		if s.missingSince.IsZero() {
@@ -79,45 +139,4 @@ func (c *clusters) update(now time.Time, files map[origin]*clusterConfig) change
 			result.removed = append(result.removed, name)
 		}
 	}
-	maps.DeleteFunc(c.clusterByFile, func(file origin, name string) bool { return c.served[name].file != file })
-	return result
-}
-
-// chooseFiles decides which file each cluster is served from. rejected maps a file to the other
-// file that has the same cluster. All files are considered together, so that two files may swap
-// their clusters.
-func (c *clusters) chooseFiles(files map[origin]*clusterConfig) (owners map[string]origin, rejected map[origin]origin) {
-	owners, rejected = make(map[string]origin), make(map[origin]origin)
-	paths := slices.Sorted(maps.Keys(files))
-	for _, path := range paths {
-		if files[path] == nil && c.servesFrom(path) {
-			owners[c.clusterByFile[path]] = path
-		}
-	}
-	for _, path := range paths {
-		if files[path] == nil {
-			continue
-		}
-		name := files[path].name()
-		other, taken := owners[name]
-		switch {
-		case !taken:
-			owners[name] = path
-		case c.served[name].file == path:
-			owners[name], rejected[other] = path, path
-		default:
-			rejected[path] = other
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(rejected)) {
-		if name := c.clusterByFile[path]; owners[name] == "" && c.servesFrom(path) {
-			owners[name] = path
-		}
-	}
-	return owners, rejected
-}
-
-func (c *clusters) servesFrom(file origin) bool {
-	name, ok := c.clusterByFile[file]
-	return ok && c.served[name].file == file
 }

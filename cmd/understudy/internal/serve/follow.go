@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -24,9 +22,8 @@ import (
 
 // followedTargets follows the targets of Options.From. It is safe for concurrent use.
 type followedTargets struct {
-	log     *slog.Logger
 	wake    func()
-	changed chan struct{}
+	log     *slog.Logger
 	program options.Program
 
 	mu   sync.Mutex
@@ -34,16 +31,21 @@ type followedTargets struct {
 }
 
 type followedTarget struct {
-	name, target string // name of the cluster; the target without secrets
+	name, source string // of the cluster; NAME=TARGET without secrets
 	stop         func()
+	timer        *time.Timer
 
-	cluster          *endpointv3.ClusterLoadAssignment // the served cluster; nil before the first answer
-	pending          *endpointv3.ClusterLoadAssignment // a newer cluster that is not served yet, or nil
-	firstAnswerTimer *time.Timer                       // ends the wait for mechanisms that have not answered; nil before the wait
-	problem          string
-	waiting          bool   // some discovery mechanism has neither answered nor failed
-	notes            string // settings of the answers that are ignored
+	state    join.State
+	complete bool                              // each mechanism has answered or failed, or had mechanismTimeout to do so
+	cluster  *endpointv3.ClusterLoadAssignment // nil before the first answer
+	problem  error
+	notes    string // settings of the answers that are ignored
 }
+
+// mechanismTimeout limits the wait until all discovery mechanisms of a target have answered for the
+// first time. During this wait, the cluster from the cache is served, which has the endpoints of
+// all mechanisms.
+const mechanismTimeout = 15 * time.Second
 
 // followTargets starts to follow the targets in o.From. Each entry is NAME=TARGET, or a target
 // whose cluster is named after the target's authority.
@@ -52,7 +54,7 @@ func followTargets(o Options, wake func()) (*followedTargets, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &followedTargets{log: o.Log, wake: wake, changed: make(chan struct{}, 1), program: options.Program{Sources: sources}}
+	f := &followedTargets{wake: wake, log: o.Log, program: options.Program{Sources: sources}}
 	for _, text := range o.From {
 		if err := f.start(text); err != nil {
 			f.close()
@@ -62,20 +64,26 @@ func followTargets(o Options, wake func()) (*followedTargets, error) {
 	return f, nil
 }
 
-func (f *followedTargets) start(text string) (err error) {
-	t := new(followedTarget)
-	var target string
-	if t.name, target, err = splitFrom(text); err != nil {
+func (f *followedTargets) start(text string) error {
+	name, target, err := splitFrom(text)
+	if err != nil {
 		return err
 	}
-	t.target = resolving.Shown(target)
-	if slices.ContainsFunc(f.list, func(other *followedTarget) bool { return other.name == t.name }) {
-		return fmt.Errorf("cluster %.100q is given twice; want another name for one of the targets, as in NAME=TARGET", t.name)
+	if slices.ContainsFunc(f.list, func(other *followedTarget) bool { return other.name == name }) {
+		return fmt.Errorf("cluster %.100q is given twice; want another name for one of the targets, as in NAME=TARGET", name)
 	}
+	t := &followedTarget{name: name, source: name + "=" + resolving.Shown(target)}
+	stop, err := resolving.Follow(target, f.program, func(state join.State) {
+		f.change(t, func() { t.state = state })
+	})
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t.stop, t.timer = stop, time.AfterFunc(mechanismTimeout, func() { f.change(t, func() { t.complete = true }) })
 	f.list = append(f.list, t)
-	stop, err := resolving.Follow(target, f.program, func(state join.State) { f.receive(t, state) })
-	t.stop = stop
-	return err
+	return nil
 }
 
 // splitFrom splits NAME=TARGET. Without a name, the cluster is named after the target's authority.
@@ -94,176 +102,83 @@ func splitFrom(text string) (name, target string, err error) {
 	return name, target, nil
 }
 
-func (f *followedTargets) receive(t *followedTarget, state join.State) {
-	var answers []*topology.Checked
-	var problems, notes []string
-	if state.Why != "" {
-		problems = append(problems, state.Why)
+// change changes the state of a target, and converts it to a cluster.
+func (f *followedTargets) change(t *followedTarget, do func()) {
+	f.mu.Lock()
+	do()
+	if notes := strings.Join(t.convert(), "; "); notes != t.notes {
+		if t.notes = notes; notes != "" {
+			f.log.Warn("some settings of the target are ignored", "cluster", t.name, "target", t.source, "notes", notes)
+		}
 	}
-	for _, mechanism := range state.Mechanisms {
+	f.mu.Unlock()
+	f.wake()
+}
+
+// convert sets the cluster and the problem of a target. A cluster has only one set of drops, and no
+// outlier detection: notes lists what is ignored.
+func (t *followedTarget) convert() (notes []string) {
+	var answers []*topology.Checked
+	var problems []string
+	if t.state.Why != "" {
+		problems = append(problems, t.state.Why)
+	}
+	for _, mechanism := range t.state.Mechanisms {
 		if mechanism.Trouble != "" {
 			problems = append(problems, strings.TrimPrefix(mechanism.Name+": ", ": ")+mechanism.Trouble)
 		}
-		if mechanism.Answer != nil {
-			notes = append(notes, ignoredSettings(mechanism, len(answers))...)
-			answers = append(answers, mechanism.Answer)
+		if mechanism.Answer == nil {
+			continue
 		}
+		if len(answers) > 0 && len(mechanism.Answer.Drops) > 0 {
+			notes = append(notes, mechanism.Name+": its drops have no effect, because they are not those of the first mechanism")
+		}
+		if mechanism.OutlierDetection != "" {
+			notes = append(notes, mechanism.Name+": its outlier_detection has no effect")
+		}
+		answers = append(answers, mechanism.Answer)
 	}
-	var cluster *endpointv3.ClusterLoadAssignment
-	if len(answers) > 0 {
-		var leftOut []string
-		var err error
-		if cluster, leftOut, err = messages.Write(t.name, answers...); err == nil {
+	t.complete = t.complete || len(t.state.Waiting) == 0
+	if len(answers) > 0 && t.complete {
+		cluster, leftOut, err := messages.Write(t.name, answers...)
+		if err == nil {
 			err = messages.Validate(cluster)
 		}
 		if err != nil {
-			cluster, problems = nil, append(problems, err.Error())
+			problems = append(problems, err.Error())
+		} else {
+			t.cluster = cluster
 		}
 		notes = append(notes, leftOut...)
 	}
-	f.mu.Lock()
-	if cluster != nil {
-		t.pending = cluster
-	}
-	switch complete := len(state.Waiting) == 0 || t.cluster != nil; {
-	case t.pending == nil:
-	case complete:
-		t.cluster, t.pending = t.pending, nil
-	case t.firstAnswerTimer == nil:
-		t.firstAnswerTimer = time.AfterFunc(mechanismTimeout, func() { f.stopWaiting(t) })
-	}
-	f.logChanges(t, strings.Join(problems, "; "), strings.Join(notes, "; "))
-	t.waiting = len(state.Waiting) > 0
-	f.mu.Unlock()
-	f.notify()
-}
-
-func (f *followedTargets) notify() {
-	f.wake()
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
-}
-
-// waitForAnswers waits until each target has answered or failed, but no longer than
-// mechanismTimeout. It returns the problems of the targets.
-func (f *followedTargets) waitForAnswers() error {
-	timer := time.NewTimer(mechanismTimeout)
-	defer timer.Stop()
-	for mayWait := true; ; {
-		problems, waiting := f.collectProblems()
-		if !waiting || !mayWait {
-			return errors.Join(problems...)
-		}
-		select {
-		case <-f.changed:
-		case <-timer.C:
-			mayWait = false
-		}
-	}
-}
-
-// collectProblems returns the problems of the targets. waiting reports whether some target has not
-// answered yet, which also counts as a problem.
-func (f *followedTargets) collectProblems() (problems []error, waiting bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, t := range f.list {
-		isWaiting := t.waiting || t.cluster == nil && t.problem == ""
-		waiting = waiting || isWaiting
-		if isWaiting || t.problem != "" {
-			problems = append(problems, fmt.Errorf("%s: %s", t.target, cmp.Or(t.problem, "no answer yet")))
-		}
-	}
-	return problems, waiting
-}
-
-// mechanismTimeout limits the wait until all discovery mechanisms of a target have answered for the
-// first time. During this wait, the cluster from the cache is served, which has the endpoints of
-// all mechanisms.
-const mechanismTimeout = 15 * time.Second
-
-// stopWaiting ends the wait for mechanisms that have not answered, and serves the known endpoints.
-func (f *followedTargets) stopWaiting(t *followedTarget) {
-	f.mu.Lock()
-	if t.pending != nil {
-		t.cluster, t.pending = t.pending, nil
-	}
-	f.mu.Unlock()
-	f.notify()
-}
-
-// ignoredSettings describes the settings of an answer that are ignored: its outlier detection, and
-// its drops if an earlier mechanism has answered. A cluster has only one set of drops.
-func ignoredSettings(mechanism join.MechanismState, earlierAnswers int) (notes []string) {
-	if earlierAnswers > 0 && len(mechanism.Answer.Drops) > 0 {
-		notes = append(notes, mechanism.Name+": its drops have no effect, because they are not those of the first mechanism")
-	}
-	if mechanism.OutlierDetection != "" {
-		notes = append(notes, mechanism.Name+": its outlier_detection has no effect")
+	t.problem = nil
+	if len(problems) > 0 {
+		t.problem = fmt.Errorf("%s: %s", t.source, strings.Join(problems, "; "))
 	}
 	return notes
 }
 
-// logChanges logs the problem and the notes of a target if they have changed. The caller must hold
-// f.mu.
-func (f *followedTargets) logChanges(t *followedTarget, problem, notes string) {
-	switch {
-	case problem == t.problem:
-	case problem == "":
-		f.log.Info("target has recovered", "cluster", t.name, "target", t.target)
-	case t.cluster != nil:
-		f.log.Error("target fails, its last good endpoints are still served", "cluster", t.name, "target", t.target, "error", problem)
-	default:
-		f.log.Error("target fails, none of its endpoints are served", "cluster", t.name, "target", t.target, "error", problem)
-	}
-	if notes != t.notes && notes != "" {
-		f.log.Warn("some settings of the target are ignored", "cluster", t.name, "target", t.target, "notes", notes)
-	}
-	t.problem, t.notes = problem, notes
-}
-
-func (f *followedTargets) origins() map[origin]bool {
-	all := make(map[origin]bool)
-	for _, t := range f.list {
-		all[originOf(t.target, t.name)] = true
-	}
-	return all
-}
-
-// addClusters adds an entry for each target to found. The entry is nil while the target has never
-// answered. known has the clusters that are already served, including those from the cache. failing
-// is the number of targets with a problem. unknown means that some target has never answered and is
-// not in known.
-func (f *followedTargets) addClusters(found map[origin]*clusterConfig, known map[origin]string) (failing int, unknown bool) {
+// read returns what each target has, and the targets that have neither answered nor failed.
+func (f *followedTargets) read() (all []reading, waiting []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.list {
-		o := originOf(t.target, t.name)
-		found[o] = nil
+		r := reading{source: t.source, clusters: map[string]*clusterConfig{t.name: nil}, problem: t.problem}
 		if t.cluster != nil {
-			found[o] = &clusterConfig{endpoints: t.cluster}
-		} else if _, exists := known[o]; !exists {
-			unknown = true
+			r.clusters[t.name] = &clusterConfig{endpoints: t.cluster}
 		}
-		if t.problem != "" {
-			failing++
+		if len(t.state.Waiting) > 0 || t.cluster == nil && t.problem == nil {
+			waiting = append(waiting, t.source)
 		}
+		all = append(all, r)
 	}
-	return failing, unknown
+	return all, waiting
 }
 
 // close stops following the targets. wake is not called after close has returned.
 func (f *followedTargets) close() {
 	for _, t := range f.list {
-		if t.stop != nil {
-			t.stop()
-		}
-		f.mu.Lock()
-		if t.firstAnswerTimer != nil {
-			t.firstAnswerTimer.Stop()
-		}
-		f.mu.Unlock()
+		t.stop()
+		t.timer.Stop()
 	}
 }

@@ -47,7 +47,7 @@ func TestFrom(t *testing.T) {
 		t.Errorf("%d endpoints after an edit, want 4", got)
 	}
 	write(t, filepath.Join(dir, "east.yaml"), endpoints("0"))
-	if problem, _ := l.wait(t, "target fails, its last good endpoints are still served")["error"].(string); !strings.Contains(problem, "east.yaml:3:") {
+	if problem, _ := l.wait(t, "rejected, its last good content is still served")["error"].(string); !strings.Contains(problem, "east.yaml:3:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
 	expectServed(t, s, "with a broken entry", map[string]int{"a": 1, "shop": 4})
@@ -55,7 +55,7 @@ func TestFrom(t *testing.T) {
 	if got := next(); got != 3 {
 		t.Errorf("%d endpoints once it is mended, want 3", got)
 	}
-	l.wait(t, "target has recovered")
+	l.wait(t, "no longer rejected")
 }
 
 // Until a target has answered, no response says that its cluster does not exist.
@@ -65,7 +65,7 @@ func TestFromTargetWithoutAnswer(t *testing.T) {
 	s, l := start(t, Options{From: []string{"shop=" + failoverTarget(dir)}, Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
 	stream := openStream(t, s, nil)
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: clusterType, ResourceNames: []string{"shop"}, Node: &corev3.Node{Id: "me"}})
-	if problem, _ := l.wait(t, "target fails, none of its endpoints are served")["error"].(string); !strings.Contains(problem, "no such file") {
+	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, "no such file") {
 		t.Errorf("the log says %q, want why", problem)
 	}
 	expectServed(t, s, "beside it", map[string]int{"a": 1})
@@ -119,7 +119,7 @@ func TestFromServesEveryAddressOrFails(t *testing.T) {
 	} {
 		s, l := start(t, Options{From: []string{"shop=" + target}})
 		if strings.HasPrefix(want, "address") {
-			if problem, _ := l.wait(t, "target fails, none of its endpoints are served")["error"].(string); !strings.Contains(problem, want) {
+			if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, want) {
 				t.Errorf("%s: the log says %q, want %q", target, problem, want)
 			}
 			continue

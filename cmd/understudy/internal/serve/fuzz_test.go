@@ -126,11 +126,11 @@ func FuzzEntry(f *testing.F) {
 		if err != nil {
 			return // the metadata contains a value that JSON does not support, such as NaN
 		}
-		encoded, err := json.Marshal(entry{File: e.File, Lost: e.Lost, Cluster: cluster, Config: e.parsed.config != nil})
+		encoded, err := json.Marshal(entry{Source: e.Source, Lost: e.Lost, Cluster: cluster, Config: e.parsed.config != nil})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := parseEntry(encoded); err != nil || !got.parsed.equal(e.parsed) || got.File != e.File {
+		if got, err := parseEntry(encoded); err != nil || !got.parsed.equal(e.parsed) || got.Source != e.Source {
 			t.Errorf("%s becomes %s, which is %+v, %v", data, encoded, got, err)
 		}
 	})

@@ -1,13 +1,9 @@
 package serve
 
 import (
-	"strings"
-
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 )
 
 type clusterConfig struct {
@@ -27,10 +23,7 @@ func newClusterConfig(c *clusterv3.Cluster) *clusterConfig {
 }
 
 func (g *clusterConfig) name() string {
-	switch {
-	case g == nil:
-		return ""
-	case g.config != nil:
+	if g.config != nil {
 		return g.config.GetName()
 	}
 	return g.endpoints.GetClusterName()
@@ -53,38 +46,4 @@ func (g *clusterConfig) endpointCount() int {
 		n += len(locality.GetLbEndpoints())
 	}
 	return n
-}
-
-// origin identifies where a cluster comes from: the path of a file and, if the file has a list of
-// clusters, the name of the cluster.
-type origin string
-
-// originSeparator separates the path from the name of the cluster. No path contains it.
-const originSeparator = "\x00"
-
-func originOf(path, cluster string) origin { return origin(path + originSeparator + cluster) }
-
-func (o origin) path() string {
-	path, _, _ := strings.Cut(string(o), originSeparator)
-	return path
-}
-
-// clustersOf returns the clusters in a file. Those that list no endpoint are nil, because their
-// endpoints are unknown.
-func clustersOf(path string, doc *clusterfile.Document, empty *clusterfile.Empty) map[origin]*clusterConfig {
-	all := make(map[origin]*clusterConfig)
-	for _, c := range doc.Clusters {
-		all[originOf(path, c.GetName())] = newClusterConfig(c)
-	}
-	switch {
-	case doc.Clusters == nil && empty == nil:
-		all[origin(path)] = &clusterConfig{endpoints: doc.Endpoints}
-	case doc.Clusters == nil:
-		all[origin(path)] = nil
-	case empty != nil:
-		for _, name := range empty.Clusters {
-			all[originOf(path, name)] = nil
-		}
-	}
-	return all
 }

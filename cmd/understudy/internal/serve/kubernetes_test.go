@@ -112,17 +112,17 @@ func TestServeWithoutAPIServer(t *testing.T) {
 	s, l := start(t, o)
 	l.wait(t, "cluster served")
 	api.SetDown(true)
-	if problem, _ := l.wait(t, "target fails, its last good endpoints are still served")["error"].(string); !strings.Contains(problem, "503 Service Unavailable") && !strings.Contains(problem, "EOF") {
+	if problem, _ := l.wait(t, "rejected, its last good content is still served")["error"].(string); !strings.Contains(problem, "503 Service Unavailable") && !strings.Contains(problem, "EOF") {
 		t.Errorf("the log says %q", problem)
 	}
 	expectServed(t, s, "while the API server is away", map[string]int{"web": 1})
 	s.Stop()
 	s, l = start(t, o)
-	l.waitForAll(t, "cluster restored from the cache", "target fails, none of its endpoints are served")
+	l.waitForAll(t, "cluster restored from the cache", "rejected, its last good content is still served")
 	expectServed(t, s, "after a restart without it", map[string]int{"web": 1})
 	api.SetDown(false)
 	api.Set("web", "t", 80, endpointJSON(2, "a", ""))
-	l.wait(t, "target has recovered")
+	l.wait(t, "no longer rejected")
 	next := requestEndpoints(t, openStream(t, s, nil), "web")
 	for next() != 2 {
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -22,13 +21,13 @@ type publisher struct {
 	clusters  *clusters
 	resources *resources
 	clients   *clients
-	store     clusterStore // nil without a cache directory
+	store     *store
 	metrics   *metrics
 	log       *slog.Logger
 
 	wakeups        chan time.Time    // makes run read the changed files
 	rereadAll      atomic.Bool       // the next reload also reads unchanged files
-	loggedProblems map[string]string // last logged problem, by path
+	loggedProblems map[string]string // last logged problem, by source
 }
 
 // newPublisher reads the files for the first time. It fails if no path exists and there is neither
@@ -37,13 +36,12 @@ func newPublisher(o Options) (*publisher, error) {
 	if o.RemovalDelay < 0 {
 		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
 	}
-	files, err := newFiles(o.Paths, o.Log, len(o.From) > 0)
-	if err != nil {
-		return nil, err
+	if len(o.Paths)+len(o.From) == 0 {
+		return nil, errors.New("nothing to serve: want endpoints files, or directories of them, as in: understudy serve endpoints/; or --from NAME=TARGET")
 	}
 	p := &publisher{
-		files:          files,
-		clusters:       newClusters(o.RemovalDelay),
+		files:          newFiles(o.Paths, o.Log),
+		clusters:       &clusters{delay: o.RemovalDelay, served: make(map[string]servedCluster)},
 		resources:      newResources(o.Policy),
 		metrics:        newMetrics(o.droppedLines),
 		log:            o.Log,
@@ -51,14 +49,20 @@ func newPublisher(o Options) (*publisher, error) {
 		loggedProblems: make(map[string]string),
 	}
 	p.clients = newClients(o.Log, p.metrics, o.MaxNames)
+	var err error
 	if p.targets, err = followTargets(o, p.wake); err != nil {
 		return nil, err
 	}
 	if err := p.begin(o); err != nil {
-		p.targets.close()
+		p.close()
 		return nil, err
 	}
 	return p, nil
+}
+
+func (p *publisher) close() {
+	p.targets.close()
+	p.store.close()
 }
 
 func (p *publisher) begin(o Options) error {
@@ -70,50 +74,66 @@ func (p *publisher) begin(o Options) error {
 	}
 	var problem error
 	if o.Strict {
-		problem = p.targets.waitForAnswers()
+		problem = p.waitForTargets()
 	}
 	problems := p.reload()
 	if o.Strict {
-		for _, path := range slices.Sorted(maps.Keys(problems)) {
-			problem = errors.Join(problem, problems[path])
+		for _, source := range slices.Sorted(maps.Keys(problems)) {
+			problem = errors.Join(problem, problems[source])
 		}
 		if problem != nil {
 			return problem
 		}
-		if len(p.clusters.served) == 0 && len(o.From) == 0 {
-			return p.nothingToServe()
-		}
 	}
 	if len(p.clusters.served) == 0 && len(o.Paths) > 0 {
-		p.log.Warn("nothing to serve yet", "error", p.nothingToServe().Error())
+		nothing := fmt.Errorf("no valid endpoints file at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
+		if o.Strict && len(o.From) == 0 {
+			return nothing
+		}
+		p.log.Warn("nothing to serve yet", "error", nothing.Error())
 	}
 	return nil
+}
+
+// waitForTargets waits until each target has answered or failed, but no longer than
+// mechanismTimeout.
+func (p *publisher) waitForTargets() error {
+	for deadline := time.After(mechanismTimeout); ; {
+		_, waiting := p.targets.read()
+		if len(waiting) == 0 {
+			return nil
+		}
+		select {
+		case <-p.wakeups:
+		case <-deadline:
+			return fmt.Errorf("%q: no answer yet", waiting)
+		}
+	}
 }
 
 // restore serves the clusters of the cache directory, if there is one, until the files replace
 // them.
-func (p *publisher) restore(directory string) error {
-	if directory == "" {
-		return nil
-	}
-	store, err := openStore(directory, p.log)
-	if err != nil {
+func (p *publisher) restore(directory string) (err error) {
+	var entries []entry
+	if p.store, entries, err = openStore(directory, p.log); err != nil {
 		return err
 	}
-	p.store = store
+	targets, _ := p.targets.read()
 	var names []string
-	targets := p.targets.origins()
-	for _, entry := range store.load(func(o origin) bool { return targets[o] || p.files.covers(o.path()) }) {
-		names = append(names, entry.parsed.name())
-		p.clusters.restore(entry.File, entry.parsed, entry.Lost)
-		p.log.Info("cluster restored from the cache", "cluster", entry.parsed.name(), "file", entry.File.path())
+	for _, e := range entries {
+		if !p.files.covers(e.Source) && !slices.ContainsFunc(targets, func(r reading) bool { return r.source == e.Source }) {
+			continue
+		}
+		name, restored := e.parsed.name(), servedCluster{cluster: e.parsed, source: e.Source}
+		if e.Lost {
+			restored.missingSince = time.Now()
+		}
+		p.clusters.served[name] = restored
+		names = append(names, name)
+		p.log.Info("cluster restored from the cache", "cluster", name, "file", e.Source)
 	}
-	p.publish(names, nil, true)
+	p.publish(changes{updated: names, incomplete: true})
 	return nil
-}
-
-func (p *publisher) nothingToServe() error {
-	return fmt.Errorf("no valid endpoints file at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
 
 // requestReload makes run read all files soon, even unchanged files.
@@ -132,10 +152,8 @@ func (p *publisher) wake() {
 
 func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 	p.files.notice = w.Of
-	saver := startSaver(ctx, p.store)
-	defer func() { saver.stop(p.clusters.served) }()
 	for {
-		saver.offer(p.clusters.served)
+		p.store.offer(p.clusters.served)
 		if _, ok := w.Wait(ctx.Done(), p.wakeups); !ok {
 			return
 		}
@@ -148,102 +166,62 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 }
 
 // reload reads the files and serves the clusters of files and targets. It returns the problems by
-// path.
+// source.
 func (p *publisher) reload() map[string]error {
-	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.clusterByFile)))
-	failing, unknown := p.targets.addClusters(found, p.clusters.clusterByFile)
-	changes := p.clusters.update(time.Now(), found)
-	// Add the rejected files to the problems only after the call of hasUnknown. The content of a
-	// file is known even if it is rejected because another file has the same cluster.
-	incomplete := unknown || p.hasUnknown(found, problems)
-	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
-		other := changes.rejected[o]
-		problem := fmt.Errorf("%s: cluster %q is already in %s", o.path(), found[o].name(), other.path())
-		if before := problems[o.path()]; before != nil {
-			problem = fmt.Errorf("%w; %w", before, problem)
-		}
-		problems[o.path()] = problem
-	}
-	p.publish(slices.Concat(changes.added, changes.changed), changes.removed, incomplete)
-	p.metrics.load(len(p.clusters.served), len(problems)+failing)
-	p.logChanges(changes)
-	p.logProblems(problems, found)
-	return problems
-}
-
-// publish sends the updated clusters to the clients that request them, and removes the clusters in
-// removed. incomplete means that clusters may be missing, because the content of some file or
-// target has never been known.
-func (p *publisher) publish(updated, removed []string, incomplete bool) {
-	clusters := make([]*clusterConfig, len(updated))
-	for i, name := range updated {
-		clusters[i] = p.clusters.served[name].cluster
-	}
-	known := nothingKnown
-	switch loaded := p.resources.current.Load().known != nothingKnown || len(updated) > 0; {
-	case loaded && incomplete:
-		known = partlyKnown
-	case loaded:
-		known = allKnown
-	}
-	if err := p.resources.set(clusters, removed, known); err != nil {
-		p.log.Error("clusters cannot be served", "error", err.Error())
-	}
-	for _, name := range removed {
-		p.metrics.remove(name)
-	}
-}
-
-// hasUnknown reports whether there is a cluster, file or directory whose content has never been
-// known.
-func (p *publisher) hasUnknown(found map[origin]*clusterConfig, problems map[string]error) bool {
-	known := make(map[string]bool)
-	for o := range p.clusters.clusterByFile {
-		known[o.path()], known[filepath.Dir(o.path())] = true, true
-	}
-	for o, cluster := range found {
-		if _, served := p.clusters.clusterByFile[o]; cluster == nil && !served {
-			return true
-		}
-	}
-	for path := range problems {
-		if !known[path] {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *publisher) logChanges(c changes) {
-	for _, name := range slices.Concat(c.added, c.changed) {
+	all := p.files.read(func(dir string) bool { return len(p.clusters.servedFrom(dir)) > 0 })
+	targets, _ := p.targets.read()
+	c := p.clusters.update(time.Now(), append(all, targets...))
+	p.publish(c)
+	p.metrics.load(len(p.clusters.served), len(c.problems))
+	for _, name := range c.updated {
 		s := p.clusters.served[name]
-		p.log.Info("cluster served", "cluster", name, "file", s.file.path(), "localities", len(s.cluster.endpoints.GetEndpoints()), "endpoints", s.cluster.endpointCount())
+		p.log.Info("cluster served", "cluster", name, "file", s.source, "localities", len(s.cluster.endpoints.GetEndpoints()), "endpoints", s.cluster.endpointCount())
 	}
 	for _, name := range c.missing {
 		p.log.Warn("cluster no longer has a file", "cluster", name, "removal_in", p.clusters.delay.String())
 	}
 	for _, name := range c.removed {
+		p.metrics.remove(name)
 		p.log.Warn("cluster removed", "cluster", name)
+	}
+	p.logProblems(c)
+	return c.problems
+}
+
+// publish sends the changes to the clients that request the clusters.
+func (p *publisher) publish(c changes) {
+	clusters := make([]*clusterConfig, len(c.updated))
+	for i, name := range c.updated {
+		clusters[i] = p.clusters.served[name].cluster
+	}
+	known := allKnown
+	switch before := p.resources.current.Load().known; {
+	case before == nothingKnown && len(clusters) == 0:
+		known = nothingKnown
+	case c.incomplete:
+		known = partlyKnown
+	}
+	if err := p.resources.set(clusters, c.removed, known); err != nil {
+		p.log.Error("clusters cannot be served", "error", err.Error())
 	}
 }
 
-func (p *publisher) logProblems(problems map[string]error, found map[origin]*clusterConfig) {
-	for _, path := range slices.Sorted(maps.Keys(p.loggedProblems)) {
-		if problems[path] == nil {
-			delete(p.loggedProblems, path)
-			p.log.Info("no longer rejected", "path", path)
+func (p *publisher) logProblems(c changes) {
+	for _, source := range slices.Sorted(maps.Keys(p.loggedProblems)) {
+		if c.problems[source] == nil {
+			delete(p.loggedProblems, source)
+			p.log.Info("no longer rejected", "path", source)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(problems)) {
-		text := problems[path].Error()
-		if p.loggedProblems[path] == text {
+	for _, source := range slices.Sorted(maps.Keys(c.problems)) {
+		text := c.problems[source].Error()
+		if p.loggedProblems[source] == text {
 			continue
 		}
-		p.loggedProblems[path] = text
-		served, level := p.servedFrom(path), slog.LevelError
-		if _, ok := problems[path].(emptyClusters); ok { //nolint:errorlint // another problem of the file counts as an error
-			level = slog.LevelWarn
-			served = slices.DeleteFunc(served, func(name string) bool { return found[p.clusters.served[name].file] != nil })
+		p.loggedProblems[source] = text
+		served, level := p.clusters.servedFrom(source), slog.LevelError
+		if _, ok := c.problems[source].(emptyClusters); ok { //nolint:errorlint // another problem of the file counts as an error
+			served, level = c.kept[source], slog.LevelWarn
 		}
 		if len(served) > 0 {
 			p.log.Log(context.Background(), level, "rejected, its last good content is still served", "clusters", served, "error", text)
@@ -251,14 +229,4 @@ func (p *publisher) logProblems(problems map[string]error, found map[origin]*clu
 			p.log.Log(context.Background(), level, "rejected, and not served", "error", text)
 		}
 	}
-}
-
-func (p *publisher) servedFrom(path string) []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(p.clusters.served)) {
-		if within(p.clusters.served[name].file.path(), path) {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -186,7 +186,7 @@ func (s *Server) close() {
 	s.watcher.Close()
 	s.metrics.close()
 	if s.publisher != nil {
-		s.publisher.targets.close()
+		s.publisher.close()
 	}
 }
 
@@ -255,8 +255,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	}
 	s.cancel()
 	s.metrics.close()
-	s.publisher.targets.close()
 	background.Wait()
+	s.publisher.close()
 	s.watcher.Close()
 	s.log.Info("stopped")
 }

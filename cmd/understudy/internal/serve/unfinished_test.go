@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,19 +18,17 @@ func TestSlowlyWrittenFile(t *testing.T) {
 	known, newFile := filepath.Join(dir, "known.yaml"), filepath.Join(dir, "fresh.yaml")
 	write(t, known, endpoints("1", "2", "3"))
 	synctest.Test(t, func(t *testing.T) {
-		f, err := newFiles([]string{dir}, slog.New(slog.DiscardHandler), false)
-		must(t, err)
-		var origins []origin
+		f := newFiles([]string{dir}, slog.New(slog.DiscardHandler))
 		expect := func(what string, want map[string]int) {
 			t.Helper()
-			found, problems := f.read(origins)
 			got := make(map[string]int)
-			for o, g := range found {
-				if g != nil {
-					got[g.name()] = g.endpointCount()
+			var problems []error
+			for _, r := range f.read(func(string) bool { return true }) {
+				for name, g := range r.clusters {
+					got[name] = g.endpointCount()
 				}
-				if !slices.Contains(origins, o) {
-					origins = append(origins, o)
+				if r.problem != nil {
+					problems = append(problems, r.problem)
 				}
 			}
 			if !maps.Equal(got, want) || len(problems) != 0 {
@@ -64,13 +61,12 @@ func TestConstantlyWrittenFile(t *testing.T) {
 	write(t, path, endpoints("1"))
 	synctest.Test(t, func(t *testing.T) {
 		log := newLogs()
-		f, err := newFiles([]string{path}, slog.New(slog.NewJSONHandler(log, nil)), false)
-		must(t, err)
+		f := newFiles([]string{path}, slog.New(slog.NewJSONHandler(log, nil)))
 		f.read(nil)
 		for i := range 8000 { // two hours
 			must(t, os.WriteFile(path, []byte(endpoints("1", "2")+strings.Repeat("\n", i%2)), 0o600))
-			if found, problems := f.read(nil); len(problems) > 0 || found[origin(path)].endpointCount() != 1 {
-				t.Fatalf("%v and problems %v, want what it held", found, problems)
+			if got := f.read(nil); len(got) != 1 || got[0].problem != nil || got[0].clusters["a"].endpointCount() != 1 {
+				t.Fatalf("%v, want what it held", got)
 			}
 			time.Sleep(900 * time.Millisecond) // a file that does not change for a second is read
 		}

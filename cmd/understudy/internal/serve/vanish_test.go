@@ -197,7 +197,7 @@ func TestClusterIsRemovedAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := newPublisher(Options{Paths: []string{dir}, RemovalDelay: DefaultRemovalDelay, Log: slog.New(slog.DiscardHandler)})
 		must(t, err)
-		defer p.targets.close()
+		defer p.close()
 		isServed := func() bool {
 			p.reload()
 			_, found := p.clusters.served["a"]
