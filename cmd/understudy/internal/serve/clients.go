@@ -41,8 +41,7 @@ type clientStream struct {
 	nackLog       *rate.Limiter
 	behindSince   atomic.Int64 // Unix nanoseconds since which the client lacks a version, or 0
 
-	heldByType map[string]int // guarded by clients.mu
-	held       int            // guarded by clients.mu
+	held int // estimated memory for the requested names, in bytes; guarded by clients.mu
 }
 
 func newClients(log *slog.Logger, m *metrics, maxNames int) *clients {
@@ -52,7 +51,7 @@ func newClients(log *slog.Logger, m *metrics, maxNames int) *clients {
 }
 
 func (c *clients) add(ctx context.Context, end context.CancelCauseFunc) *clientStream {
-	s := &clientStream{clients: c, address: "unknown", end: end, topics: make(map[string]*topic), nackLog: rate.NewLimiter(rate.Every(6*time.Second), 10), heldByType: make(map[string]int)}
+	s := &clientStream{clients: c, address: "unknown", end: end, topics: make(map[string]*topic), nackLog: rate.NewLimiter(rate.Every(6*time.Second), 10)}
 	if p, ok := peer.FromContext(ctx); ok {
 		s.address = p.Addr.String()
 	}
@@ -87,16 +86,14 @@ func (c *clients) lag(now time.Time) (count int, lag time.Duration) {
 	return len(c.streams), lag
 }
 
-// hold records the memory for a stream's requests of one type. If all streams together hold too
-// much, it ends the streams that hold the most.
-func (c *clients) hold(s *clientStream, typeURL string, bytes int) {
+// hold records that a stream's requests need more memory. If all streams together need too much, it
+// ends the streams that need the most.
+func (c *clients) hold(s *clientStream, more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.streams[s] {
 		return
 	}
-	more := bytes - s.heldByType[typeURL]
-	s.heldByType[typeURL] = bytes
 	s.held += more
 	for c.held += more; c.held > maxClientMemory; {
 		most := s
@@ -145,7 +142,7 @@ func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, l
 	counter := s.clients.metrics.acks
 	log = log.With("names", logNames(r.GetResourceNames()), "nonce", t.nonce, "version", t.version)
 	if r.GetErrorDetail() == nil {
-		t.rejected, t.behindSince = "", time.Time{}
+		t.rejected, t.behind = "", false
 		log.Debug("client ACK")
 	} else {
 		counter = s.clients.metrics.nacks
@@ -159,17 +156,12 @@ func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, l
 	for _, name := range t.listed {
 		counter.WithLabelValues(name, shortType(r.GetTypeUrl())).Inc()
 	}
-	s.recordLag()
-}
-
-func (s *clientStream) recordLag() {
-	var since int64
-	for _, t := range s.topics {
-		if !t.behindSince.IsZero() && (since == 0 || t.behindSince.UnixNano() < since) {
-			since = t.behindSince.UnixNano()
+	for _, other := range s.topics {
+		if other.behind {
+			return
 		}
 	}
-	s.behindSince.Store(since)
+	s.behindSince.Store(0)
 }
 
 // logText escapes and truncates a text from a client for the log.

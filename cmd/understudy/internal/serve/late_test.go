@@ -13,10 +13,10 @@ func TestRequestAfterEndOfStream(t *testing.T) {
 	for range 100 { // many times, so that the race detector has a chance to see a race
 		s := c.add(context.Background(), func(error) {})
 		var requests sync.WaitGroup
-		requests.Go(func() { c.hold(s, endpointType, 100) })
+		requests.Go(func() { c.hold(s, 100) })
 		c.remove(s)
 		requests.Wait()
-		c.hold(s, endpointType, 200)
+		c.hold(s, 200)
 	}
 	if len(c.streams) > 0 || c.held > 0 {
 		t.Errorf("%d streams and %d bytes are held, want none", len(c.streams), c.held)

@@ -1,11 +1,9 @@
 package serve
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -77,34 +75,11 @@ func (m *metrics) load(clusters, rejected int) {
 	}
 }
 
-// metricsServer serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The
-// server is ready when it serves any valid content. A nil metricsServer serves nothing.
-type metricsServer struct {
-	listener net.Listener
-	server   http.Server
-}
-
-// newMetricsServer listens on the address in o.Metrics. If the address is only a port, with or
-// without a colon, it listens on loopback.
-func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsServer, error) {
-	address := o.Metrics
-	if address == "" {
-		return nil, nil
-	}
-	if !strings.Contains(address, ":") {
-		address = ":" + address
-	}
-	if host, port, err := net.SplitHostPort(address); err != nil {
-		return nil, fmt.Errorf("metrics: %w, want host:port, or a port on loopback", err)
-	} else if host == "" {
-		address = net.JoinHostPort("127.0.0.1", port)
-	}
-	listener, err := listen(ctx, address)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
+// metricsHandler serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The
+// server is ready when it serves any valid content.
+func metricsHandler(p *publisher) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(p.clients.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if p.resources.current.Load().known == nothingKnown {
@@ -113,23 +88,18 @@ func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsSer
 		}
 		_, _ = io.WriteString(w, "ok\n")
 	})
-	errorLog := slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
-	return &metricsServer{listener, http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: errorLog}}, nil
+	return mux
 }
 
-func (m *metricsServer) run() error {
-	if m == nil {
-		return nil
+// metricsAddress returns the address to listen on. If text is only a port, with or without a colon,
+// the address is on loopback.
+func metricsAddress(text string) (string, error) {
+	if !strings.Contains(text, ":") {
+		text = ":" + text
 	}
-	if err := m.server.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("metrics: %w", err)
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("metrics: %w, want host:port, or a port on loopback", err)
 	}
-	return nil
-}
-
-func (m *metricsServer) close() {
-	if m != nil {
-		_ = m.server.Close()
-		_ = m.listener.Close() // needed if run was never called
-	}
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }

@@ -14,6 +14,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -152,7 +153,7 @@ func TestDocumentShowsCluster(t *testing.T) {
 	snippet, _, _ := strings.Cut(rest, "```")
 	var shown clusterv3.Cluster
 	must(t, protojson.Unmarshal([]byte(snippet), &shown))
-	sent, err := newCluster("payments", weightedroundrobin.Name)
+	sent, err := clusterFor(&clusterConfig{endpoints: &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}}, weightedroundrobin.Name)
 	must(t, err)
 	if !proto.Equal(&shown, sent) {
 		t.Errorf("docs/xds.md shows %v, want %v", &shown, sent)

@@ -84,7 +84,7 @@ func (n *snapshot) add(g *clusterConfig, policy string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := newListener(name)
+	listener, err := listenerFor(name)
 	if err != nil {
 		return err
 	}

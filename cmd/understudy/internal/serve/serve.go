@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -99,11 +100,11 @@ type Options struct {
 
 // Server serves until its context ends or Stop is called.
 type Server struct {
-	listener  net.Listener
-	metrics   *metricsServer
-	publisher *publisher
-	watcher   *filewatch.Watcher
-	log       *slog.Logger
+	listener        net.Listener
+	metricsListener net.Listener // nil without metrics
+	publisher       *publisher
+	watcher         *filewatch.Watcher
+	log             *slog.Logger
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -117,17 +118,9 @@ const stopTimeout = 5 * time.Second
 // none of the paths exists and nothing else can be served, or if it cannot listen on the address.
 // When ctx ends, the server stops gracefully: streams end with the status OK.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Listen == "" {
-		o.Listen = DefaultListen
-	}
-	switch o.Policy {
-	case "":
-		o.Policy = weightedroundrobin.Name
-	case weightedroundrobin.Name, RoundRobin:
-	default:
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Listen, o.Policy = cmp.Or(o.Listen, DefaultListen), cmp.Or(o.Policy, weightedroundrobin.Name)
+	if o.Policy != weightedroundrobin.Name && o.Policy != RoundRobin {
 		return nil, fmt.Errorf("policy %q: want %s or %s", o.Policy, weightedroundrobin.Name, RoundRobin)
 	}
 	if o.MaxConnectionAge != 0 && o.MaxConnectionAge < time.Second {
@@ -159,12 +152,16 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if s.publisher, err = newPublisher(o); err != nil {
 		return err
 	}
-	if s.metrics, err = newMetricsServer(ctx, o, s.publisher); err != nil {
-		return err
+	if o.Metrics != "" {
+		address, err := metricsAddress(o.Metrics)
+		if err != nil {
+			return err
+		}
+		if s.metricsListener, err = listen(ctx, address); err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
 	}
-	if s.listener, err = listen(ctx, o.Listen); err == nil {
-		s.listener = netutil.LimitListener(s.listener, o.MaxConnections)
-	}
+	s.listener, err = listen(ctx, o.Listen)
 	return err
 }
 
@@ -184,7 +181,9 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 func (s *Server) close() {
 	s.watcher.Close()
-	s.metrics.close()
+	if s.metricsListener != nil {
+		_ = s.metricsListener.Close()
+	}
 	if s.publisher != nil {
 		s.publisher.close()
 	}
@@ -195,10 +194,10 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // MetricsAddr returns the address of the metrics, or nil without metrics.
 func (s *Server) MetricsAddr() net.Addr {
-	if s.metrics == nil {
+	if s.metricsListener == nil {
 		return nil
 	}
-	return s.metrics.listener.Addr()
+	return s.metricsListener.Addr()
 }
 
 // Reload makes the server read all files again, even unchanged files. It is safe for concurrent
@@ -236,28 +235,24 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	var background sync.WaitGroup
 	background.Go(func() { s.publisher.run(ctx, s.watcher) })
 	background.Go(func() {
-		if err := s.metrics.run(); err != nil {
-			s.log.Error("metrics are no longer served", "error", err.Error())
-		}
-	})
-	background.Go(func() {
 		<-ctx.Done()
 		stop(server)
 	})
 	s.log.Info("serving", "address", s.Addr().String(), "security", creds.Info().SecurityProtocol)
-	if s.metrics != nil {
+	metrics := http.Server{Handler: metricsHandler(s.publisher), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
+	if s.metricsListener != nil {
+		background.Go(func() { _ = metrics.Serve(s.metricsListener) })
 		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
 	}
 	// ErrServerStopped means that the server was stopped before Serve was called. This is not a
 	// failure.
-	if err := server.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := server.Serve(netutil.LimitListener(s.listener, o.MaxConnections)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
 	s.cancel()
-	s.metrics.close()
+	_ = metrics.Close()
 	background.Wait()
-	s.publisher.close()
-	s.watcher.Close()
+	s.close()
 	s.log.Info("stopped")
 }
 

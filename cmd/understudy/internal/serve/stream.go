@@ -88,11 +88,12 @@ type topic struct {
 	wildcard bool              // all resources are requested
 	sent     map[string]string // by name: the versions that the client has, or has rejected
 
-	nonce, version string    // of the last response
-	listed         []string  // the names in the last response
-	waiting        bool      // the client has not answered the last response
-	rejected       string    // the last reason of a rejection that was logged
-	behindSince    time.Time // when the first response was sent that the client has not accepted; zero if there is none
+	nonce, version string   // of the last response
+	listed         []string // the names in the last response
+	waiting        bool     // the client has not answered the last response
+	rejected       string   // the last reason of a rejection that was logged
+	behind         bool     // the client lacks what it was sent last
+	held           int      // estimated memory for the names, in bytes
 }
 
 // handle handles a request. It returns an error if the request exceeds a limit.
@@ -116,7 +117,7 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 	}
 	switch nonce := r.GetResponseNonce(); {
 	case nonce == "" || t.nonce == "":
-		*t = topic{rejected: t.rejected}
+		*t = topic{rejected: t.rejected, held: t.held}
 		log.Debug("client request", "names", logNames(r.GetResourceNames()))
 	case nonce != t.nonce:
 		// The client sent this request before it received the last response. It will accept or
@@ -129,7 +130,7 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 		s.recordAnswer(r, t, log)
 	}
 	t.subscribe(r.GetResourceNames())
-	s.clients.hold(s, r.GetTypeUrl(), t.memory(now.byType[r.GetTypeUrl()]))
+	s.clients.hold(s, t.hold(now.byType[r.GetTypeUrl()]))
 	return nil
 }
 
@@ -144,16 +145,17 @@ func (t *topic) subscribe(list []string) {
 	maps.DeleteFunc(t.sent, func(name, _ string) bool { return !t.wildcard && !t.names[name] })
 }
 
-// memory estimates the memory for a topic, in bytes.
-func (t *topic) memory(all map[string]resource) int {
-	n := bytesPerName * len(t.names)
+// hold estimates the memory for the names, in bytes. It returns by how much it has grown.
+func (t *topic) hold(all map[string]resource) (more int) {
+	more = bytesPerName*len(t.names) - t.held
 	for name := range t.names {
-		n += len(name)
+		more += len(name)
 	}
 	if t.wildcard {
-		n += bytesPerName * len(all)
+		more += bytesPerName * len(all)
 	}
-	return n
+	t.held += more
+	return more
 }
 
 func (s *clientStream) respond(now *snapshot, server adsServerStream) error {
@@ -176,10 +178,8 @@ func (s *clientStream) respond(now *snapshot, server adsServerStream) error {
 		s.responses++
 		r.VersionInfo, r.Nonce = hex.EncodeToString(sum.Sum(nil)[:12]), strconv.Itoa(s.responses)
 		t.sent, t.nonce, t.version, t.listed, t.waiting = versions, r.Nonce, r.VersionInfo, names, true
-		if t.behindSince.IsZero() {
-			t.behindSince = time.Now()
-		}
-		s.recordLag()
+		t.behind = true
+		s.behindSince.CompareAndSwap(0, time.Now().UnixNano())
 		if err := server.Send(r); err != nil {
 			return err
 		}
