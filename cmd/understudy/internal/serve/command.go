@@ -86,8 +86,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
 	flags.StringVar(&o.Metrics, "metrics", "", "`address` for metrics in Prometheus' text format: host:port, or a port on loopback")
 	o.Kubeconfig.Flags(flags)
-	flags.IntVar(&o.MaxConnections, "max-connections", DefaultMaxConnections, "maximum `number` of connections; further clients wait")
-	flags.IntVar(&o.MaxNames, "max-names", DefaultMaxNames, "maximum `number` of names of each type requested on a stream")
+	flags.UintVar(&o.MaxConnections, "max-connections", DefaultMaxConnections, "maximum `number` of connections; further clients wait")
+	flags.UintVar(&o.MaxNames, "max-names", DefaultMaxNames, "maximum `number` of names of each type requested on a stream")
 }
 
 // run serves until ctx ends. On SIGHUP, it reads the files again.

@@ -55,18 +55,6 @@ func (f *files) covers(source string) bool {
 	return slices.Contains(f.paths, source) || slices.Contains(f.paths, filepath.Dir(source))
 }
 
-func (f *files) checkExist() error {
-	var missing error
-	for _, path := range f.paths {
-		_, err := os.Stat(path)
-		if err == nil {
-			return nil
-		}
-		missing = errors.Join(missing, err)
-	}
-	return missing
-}
-
 // rereadAll makes the next read include unchanged files. If a file cannot be read then, its
 // previous content remains in use.
 func (f *files) rereadAll() {

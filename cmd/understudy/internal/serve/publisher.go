@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
@@ -48,7 +49,7 @@ func newPublisher(o Options) (*publisher, error) {
 		wakeups:        make(chan time.Time, 1),
 		loggedProblems: make(map[string]string),
 	}
-	p.clients = newClients(o.Log, p.metrics, o.MaxNames)
+	p.clients = newClients(o.Log, p.metrics, int(min(o.MaxNames, 1<<30)))
 	var err error
 	if p.targets, err = followTargets(o, p.wake); err != nil {
 		return nil, err
@@ -69,29 +70,28 @@ func (p *publisher) begin(o Options) error {
 	if err := p.restore(o.Cache); err != nil {
 		return err
 	}
-	if err := p.files.checkExist(); err != nil && len(p.clusters.served) == 0 && len(o.From) == 0 {
-		return fmt.Errorf("nothing to serve: %w", err)
-	}
 	var problem error
 	if o.Strict {
 		problem = p.waitForTargets()
 	}
 	problems := p.reload()
+	for _, source := range slices.Sorted(maps.Keys(problems)) {
+		problem = errors.Join(problem, problems[source])
+	}
+	if o.Strict && problem != nil {
+		return problem
+	}
+	if len(p.clusters.served) > 0 || len(o.From) > 0 {
+		return nil
+	}
+	if !slices.ContainsFunc(p.files.paths, func(path string) bool { return !errors.Is(problems[path], fs.ErrNotExist) }) {
+		return fmt.Errorf("nothing to serve: %w", problem)
+	}
+	nothing := fmt.Errorf("no valid endpoints file at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 	if o.Strict {
-		for _, source := range slices.Sorted(maps.Keys(problems)) {
-			problem = errors.Join(problem, problems[source])
-		}
-		if problem != nil {
-			return problem
-		}
+		return nothing
 	}
-	if len(p.clusters.served) == 0 && len(o.Paths) > 0 {
-		nothing := fmt.Errorf("no valid endpoints file at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
-		if o.Strict && len(o.From) == 0 {
-			return nothing
-		}
-		p.log.Warn("nothing to serve yet", "error", nothing.Error())
-	}
+	p.log.Warn("nothing to serve yet", "error", nothing.Error())
 	return nil
 }
 

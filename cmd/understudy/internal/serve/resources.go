@@ -116,30 +116,23 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 		return nil, nil, false
 	}
 	versions = make(map[string]string)
-	add := func(name string) {
+	for name := range t.names {
 		if r, exists := all[name]; exists {
 			versions[name] = r.version
 		}
 	}
-	if t.wildcard || len(t.names) > len(all) {
-		for name := range all {
-			if t.wildcard || t.names[name] {
-				add(name)
-			}
-		}
-	} else {
-		for name := range t.names {
-			add(name)
+	if t.wildcard {
+		for name, r := range all {
+			versions[name] = r.version
 		}
 	}
-	changed := listsAll && !maps.Equal(versions, t.sent)
 	for name, version := range versions {
 		if listsAll || t.sent[name] != version {
-			names, changed = append(names, name), changed || !listsAll
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return names, versions, changed || t.nonce == ""
+	return names, versions, t.nonce == "" || !listsAll && len(names) > 0 || listsAll && !maps.Equal(versions, t.sent)
 }
 
 // mayRespond reports whether a response may be sent although some content may be unknown. Clients

@@ -89,7 +89,7 @@ type Options struct {
 	Metrics string
 	// MaxConnections and MaxNames limit the connections of all clients together, and the names of
 	// each type that a stream requests. The defaults are DefaultMaxConnections and DefaultMaxNames.
-	MaxConnections, MaxNames int
+	MaxConnections, MaxNames uint
 	// Log receives lines about clients and files. It must not block, because requests wait for
 	// locks that are held while lines are logged. The default is no log.
 	Log *slog.Logger
@@ -125,9 +125,6 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	if o.MaxConnectionAge != 0 && o.MaxConnectionAge < time.Second {
 		return nil, fmt.Errorf("max connection age %v: want 1s or more, or 0 for no limit", o.MaxConnectionAge)
-	}
-	if o.MaxConnections < 0 || o.MaxNames < 0 {
-		return nil, fmt.Errorf("at most %d connections and %d names: want 1 or more", o.MaxConnections, o.MaxNames)
 	}
 	o.MaxConnections, o.MaxNames = cmp.Or(o.MaxConnections, DefaultMaxConnections), cmp.Or(o.MaxNames, DefaultMaxNames)
 	if o.droppedLines == nil {
@@ -246,7 +243,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	}
 	// ErrServerStopped means that the server was stopped before Serve was called. This is not a
 	// failure.
-	if err := server.Serve(netutil.LimitListener(s.listener, o.MaxConnections)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := server.Serve(netutil.LimitListener(s.listener, int(min(o.MaxConnections, 1<<30)))); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
 	s.cancel()

@@ -174,9 +174,6 @@ func (s *store) write(served map[string]servedCluster) error {
 	if err != nil || sum == s.written {
 		return err
 	}
-	if len(data) > maxStore {
-		return fmt.Errorf("the clusters have %d bytes in JSON, want at most %d", len(data), maxStore)
-	}
 	f, err := os.Create(s.path + ".new")
 	if err != nil {
 		return err
