@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
 )
 
 // reading is what a source has: a file, or a target of --from.
@@ -119,10 +123,13 @@ func (r *changes) addProblem(source string, problem error) {
 
 func (c *clusters) replace(now time.Time, next map[string]servedCluster, result *changes) {
 	for _, name := range slices.Sorted(maps.Keys(next)) {
-		if before, known := c.served[name]; !known || !before.cluster.equal(next[name].cluster) {
+		s := next[name]
+		if before, known := c.served[name]; !known || !before.cluster.equal(s.cluster) {
 			result.updated = append(result.updated, name)
+		} else {
+			s.cluster = before.cluster
 		}
-		c.served[name] = next[name]
+		c.served[name] = s
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.served)) {
 		s := c.served[name]
@@ -139,4 +146,46 @@ func (c *clusters) replace(now time.Time, next map[string]servedCluster, result 
 			result.removed = append(result.removed, name)
 		}
 	}
+}
+
+type clusterConfig struct {
+	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server
+	config    *clusterv3.Cluster                // nil if the file has only endpoints
+}
+
+// newClusterConfig returns the configuration of a cluster in a file. Endpoints of a STATIC cluster
+// are served over EDS, which every client supports.
+func newClusterConfig(c *clusterv3.Cluster) *clusterConfig {
+	g := &clusterConfig{config: c}
+	if c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_STATIC {
+		g.endpoints = proto.CloneOf(c.GetLoadAssignment())
+		g.endpoints.ClusterName = c.GetName()
+	}
+	return g
+}
+
+func (g *clusterConfig) name() string {
+	if g.config != nil {
+		return g.config.GetName()
+	}
+	return g.endpoints.GetClusterName()
+}
+
+func (g *clusterConfig) message() proto.Message {
+	if g.config != nil {
+		return g.config
+	}
+	return g.endpoints
+}
+
+func (g *clusterConfig) equal(other *clusterConfig) bool {
+	return proto.Equal(g.message(), other.message())
+}
+
+func (g *clusterConfig) endpointCount() int {
+	n := 0
+	for _, locality := range g.endpoints.GetEndpoints() {
+		n += len(locality.GetLbEndpoints())
+	}
+	return n
 }

@@ -1,15 +1,24 @@
 package serve
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
 )
@@ -21,24 +30,15 @@ func Command() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve [--from NAME=TARGET] DIR|FILE...",
 		Short: "Serve endpoints files to a fleet, as an xDS management server",
-		Long: `Serves the endpoints in files with Envoy's v3 aggregated discovery service (ADS). A file
+		Long: `Serves the endpoints in files with Envoy's v3 aggregated discovery service (ADS), to targets
+eds://127.0.0.1:18000/NAME, and xds:///NAME with a bootstrap that names this server. A file
 holds one cluster, named by its cluster_name or else by the name of the file, or a list of
-clusters, including aggregates. Clients use one of these targets:
-
-  eds://127.0.0.1:18000/NAME   clients of this project
-  xds:///NAME                  any gRPC client, with a bootstrap that names this server
+clusters. --from resolves a target as a channel does, and serves its endpoints as a cluster.
 
 Edits are sent to clients at once. If an edit is invalid, the log reports it with
-file:line:column, and the last good content is still served. A file that is invalid at
-the start is reported and not served; with --cache, its last good content is served. If a
-file disappears, its cluster is removed after --removal-delay. If a directory cannot be
-read, nothing is removed.
-
---from resolves a target as a channel does, with all its parameters and mechanisms, and
-serves the endpoints. A whole fleet then needs only one lookup in a registry. Endpoints
-keep their localities, so that each client can prefer its own zone.
-
-On SIGHUP all endpoints files are read again.`,
+file:line:column, and the last good content is still served; with --cache, even after a
+restart. If a file disappears, its cluster is removed after --removal-delay. On SIGHUP all
+files are read again.`,
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
@@ -62,9 +62,6 @@ On SIGHUP all endpoints files are read again.`,
 		}
 		signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before this process
 		setGRPCLogger(errorLines)
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(50) // large requests then need less memory, but more CPU time
-		}
 		o.Paths, o.Log = args, log
 		o.droppedLines = func() uint64 { return logLines.dropped.Load() + errorLines.dropped.Load() }
 		return run(cmd.Context(), o)
@@ -106,5 +103,95 @@ func run(ctx context.Context, o Options) error {
 		case <-server.done:
 			return server.Wait()
 		}
+	}
+}
+
+func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
+	var minLevel slog.Level
+	if minLevel.UnmarshalText([]byte(level)) != nil {
+		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
+	}
+	options := &slog.HandlerOptions{Level: minLevel}
+	switch output {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, fmt.Errorf("output %q: want text or json", output)
+}
+
+// setGRPCLogger makes gRPC and the standard library log to w, because writes to standard error may
+// block. gRPC's log level still comes from the environment.
+func setGRPCLogger(w io.Writer) {
+	log.SetOutput(w)
+	severity := strings.ToLower(os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL"))
+	forSeverity := func(names ...string) io.Writer {
+		if slices.Contains(names, severity) {
+			return w
+		}
+		return io.Discard
+	}
+	verbosity, _ := strconv.Atoi(os.Getenv("GRPC_GO_LOG_VERBOSITY_LEVEL"))
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2WithVerbosity(forSeverity("info"), forSeverity("warning"), forSeverity("error", ""), verbosity))
+}
+
+const (
+	maxQueuedLines = 1000
+	// flushTimeout limits how long close waits for the last lines to be written.
+	flushTimeout = time.Second
+)
+
+// queue is a writer of lines that never blocks. A goroutine writes the lines to out. If out is too
+// slow or blocks, the queue drops lines and counts them.
+type queue struct {
+	lines   chan []byte // nil means that the queue is closed
+	dropped atomic.Uint64
+	done    chan struct{}
+}
+
+// newQueue returns a queue. Once lines can be written again, it calls report with the number of all
+// lines that were dropped.
+func newQueue(out io.Writer, report func(dropped uint64)) *queue {
+	q := &queue{lines: make(chan []byte, maxQueuedLines), done: make(chan struct{})}
+	go func() {
+		defer close(q.done)
+		var reported uint64
+		for line := range q.lines {
+			if line == nil {
+				return
+			}
+			if _, err := out.Write(line); err != nil {
+				q.dropped.Add(1)
+			} else if n := q.dropped.Load(); n > reported {
+				reported = n
+				report(n)
+			}
+		}
+	}()
+	return q
+}
+
+// Write queues a line, or drops it if the queue is full.
+func (q *queue) Write(line []byte) (int, error) {
+	select {
+	case q.lines <- bytes.Clone(line):
+	default:
+		q.dropped.Add(1)
+	}
+	return len(line), nil
+}
+
+// close waits until all lines are written, but no longer than flushTimeout.
+func (q *queue) close() {
+	timeout := time.After(flushTimeout)
+	select {
+	case q.lines <- nil:
+	case <-timeout:
+		return
+	}
+	select {
+	case <-q.done:
+	case <-timeout:
 	}
 }

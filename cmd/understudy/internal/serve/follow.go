@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
 	_ "github.com/understudy-lb/understudy"                      // registers the targets of this project
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/channel/join"
@@ -36,8 +34,8 @@ type followedTarget struct {
 	timer        *time.Timer
 
 	state    join.State
-	complete bool                              // each mechanism has answered or failed, or had mechanismTimeout to do so
-	cluster  *endpointv3.ClusterLoadAssignment // nil before the first answer
+	complete bool           // each mechanism has answered or failed, or had mechanismTimeout to do so
+	cluster  *clusterConfig // nil before the first answer
 	problem  error
 	notes    string // settings of the answers that are ignored
 }
@@ -147,7 +145,7 @@ func (t *followedTarget) convert() (notes []string) {
 		if err != nil {
 			problems = append(problems, err.Error())
 		} else {
-			t.cluster = cluster
+			t.cluster = &clusterConfig{endpoints: cluster}
 		}
 		notes = append(notes, leftOut...)
 	}
@@ -163,14 +161,10 @@ func (f *followedTargets) read() (all []reading, waiting []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.list {
-		r := reading{source: t.source, clusters: map[string]*clusterConfig{t.name: nil}, problem: t.problem}
-		if t.cluster != nil {
-			r.clusters[t.name] = &clusterConfig{endpoints: t.cluster}
-		}
 		if len(t.state.Waiting) > 0 || t.cluster == nil && t.problem == nil {
 			waiting = append(waiting, t.source)
 		}
-		all = append(all, r)
+		all = append(all, reading{source: t.source, clusters: map[string]*clusterConfig{t.name: t.cluster}, problem: t.problem})
 	}
 	return all, waiting
 }

@@ -82,7 +82,7 @@ func metricsHandler(p *publisher) http.Handler {
 	mux.Handle("/metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if p.resources.current.Load().known == nothingKnown {
+		if !p.resources.current.Load().loaded {
 			http.Error(w, "nothing valid has been loaded yet", http.StatusServiceUnavailable)
 			return
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // publisher serves the clusters of files and targets and follows their changes. Except for
-// requestReload and wake, its methods must not be called concurrently.
+// wake, its methods must not be called concurrently.
 type publisher struct {
 	files     *files
 	targets   *followedTargets
@@ -132,14 +132,9 @@ func (p *publisher) restore(directory string) (err error) {
 		names = append(names, name)
 		p.log.Info("cluster restored from the cache", "cluster", name, "file", e.Source)
 	}
+	p.store.restored(p.clusters.served)
 	p.publish(changes{updated: names, incomplete: true})
 	return nil
-}
-
-// requestReload makes run read all files soon, even unchanged files.
-func (p *publisher) requestReload() {
-	p.rereadAll.Store(true)
-	p.wake()
 }
 
 // wake makes run read changed files and serve the targets' clusters soon.
@@ -194,14 +189,7 @@ func (p *publisher) publish(c changes) {
 	for i, name := range c.updated {
 		clusters[i] = p.clusters.served[name].cluster
 	}
-	known := allKnown
-	switch before := p.resources.current.Load().known; {
-	case before == nothingKnown && len(clusters) == 0:
-		known = nothingKnown
-	case c.incomplete:
-		known = partlyKnown
-	}
-	if err := p.resources.set(clusters, c.removed, known); err != nil {
+	if err := p.resources.set(clusters, c.removed, c.incomplete); err != nil {
 		p.log.Error("clusters cannot be served", "error", err.Error())
 	}
 }

@@ -3,10 +3,21 @@ package serve
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 
+	_ "github.com/cncf/xds/go/xds/type/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -26,24 +37,16 @@ type resources struct {
 
 // snapshot is what is served at one time. It does not change.
 type snapshot struct {
-	known    knowledge
-	byType   map[string]map[string]resource // by type URL and name
-	outdated chan struct{}                  // closed when there is a newer snapshot
+	loaded     bool                           // something valid is known
+	incomplete bool                           // some cluster may be missing, because its content was never known
+	byType     map[string]map[string]resource // by type URL and name
+	outdated   chan struct{}                  // closed when there is a newer snapshot
 }
 
 type resource struct {
 	content *anypb.Any
 	version string // a hash of the content, which is the same in all replicas
 }
-
-// knowledge is how much of the content of the files and targets is known.
-type knowledge int
-
-const (
-	nothingKnown knowledge = iota // nothing is known yet
-	partlyKnown                   // everything is known except files and targets that were never valid
-	allKnown
-)
 
 func newResources(policy string) *resources {
 	r := &resources{policy: policy}
@@ -56,12 +59,12 @@ func newResources(policy string) *resources {
 
 // set serves the clusters in updated, which are new or changed, and removes those in removed. It
 // must not be called concurrently.
-func (r *resources) set(updated []*clusterConfig, removed []string, known knowledge) error {
+func (r *resources) set(updated []*clusterConfig, removed []string, incomplete bool) error {
 	before := r.current.Load()
-	if len(updated)+len(removed) == 0 && known == before.known {
+	if len(updated)+len(removed) == 0 && incomplete == before.incomplete {
 		return nil
 	}
-	next := &snapshot{known: known, byType: make(map[string]map[string]resource), outdated: make(chan struct{})}
+	next := &snapshot{loaded: before.loaded || len(updated) > 0, incomplete: incomplete, byType: make(map[string]map[string]resource), outdated: make(chan struct{})}
 	for typeURL, all := range before.byType {
 		next.byType[typeURL] = maps.Clone(all)
 		for _, name := range removed {
@@ -108,7 +111,7 @@ func (n *snapshot) add(g *clusterConfig, policy string) error {
 func (n *snapshot) response(typeURL string, t *topic) (names []string, versions map[string]string, ok bool) {
 	all, served := n.byType[typeURL]
 	if !served {
-		return nil, nil, t.nonce == "" && n.known == allKnown
+		return nil, nil, t.nonce == "" && n.loaded && !n.incomplete
 	}
 	// A client drops a listener or cluster that is missing from a response, but not endpoints.
 	listsAll := typeURL != endpointType
@@ -140,8 +143,8 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 // starts with an invalid file responded, they would drop endpoints that still work. A client that
 // gets no response keeps its endpoints.
 func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
-	if n.known != partlyKnown || !listsAll {
-		return n.known != nothingKnown
+	if !n.incomplete || !listsAll || !n.loaded {
+		return n.loaded
 	}
 	for name := range t.names {
 		if _, served := n.byType[clusterType][name]; !served {
@@ -149,4 +152,62 @@ func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
 		}
 	}
 	return !t.wildcard || t.nonce != ""
+}
+
+// The fallback of the policies is what gRPC uses for ROUND_ROBIN: it chooses localities by weight,
+// and the endpoints of a locality evenly.
+const (
+	edsFields    = `{"type": "EDS", "edsClusterConfig": {"edsConfig": {"ads": {}, "resourceApiVersion": "V3"}}}`
+	policyFields = `{"loadBalancingPolicy": {"policies": [
+		{"typedExtensionConfig": {"name": "understudy", "typedConfig": {"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+			"typeUrl": "type.googleapis.com/understudy_weighted_round_robin", "value": {}}}},
+		{"typedExtensionConfig": {"name": "fallback", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality",
+			"endpointPickingPolicy": {"policies": [{"typedExtensionConfig": {"name": "round_robin", "typedConfig": {
+				"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin"}}}]}}}}]}}`
+	// listenerFields contains its routes, so that clients need not request them. The routes send
+	// every call to the cluster with the same name.
+	listenerFields = `{"name": NAME, "apiListener": {"apiListener": {
+		"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+		"routeConfig": {"name": NAME, "virtualHosts": [{"name": NAME, "domains": ["*"], "routes": [{"match": {"prefix": ""}, "route": {"cluster": NAME}}]}]},
+		"httpFilters": [{"name": "router", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}}`
+)
+
+// setFields sets the fields in text, which is JSON.
+func setFields(m proto.Message, text string) error {
+	fields := m.ProtoReflect().New().Interface()
+	err := protojson.Unmarshal([]byte(text), fields)
+	proto.Merge(m, fields)
+	return err
+}
+
+// clusterFor returns the cluster to serve for g. It adds the fields that clients need and that the
+// file may omit.
+func clusterFor(g *clusterConfig, policy string) (*clusterv3.Cluster, error) {
+	cluster := &clusterv3.Cluster{Name: g.name(), OutlierDetection: g.config.GetOutlierDetection()}
+	if g.endpoints == nil {
+		cluster = proto.CloneOf(g.config)
+	}
+	isEDS := cluster.GetClusterType() == nil && (g.endpoints != nil || cluster.GetType() == clusterv3.Cluster_EDS)
+	if isEDS && cluster.GetEdsClusterConfig().GetEdsConfig() == nil {
+		if err := setFields(cluster, edsFields); err != nil {
+			return nil, err
+		}
+	}
+	if policy == RoundRobin || cluster.GetLoadBalancingPolicy() != nil || cluster.GetType() == clusterv3.Cluster_LOGICAL_DNS {
+		return cluster, nil
+	}
+	return cluster, setFields(cluster, policyFields)
+}
+
+// listenerFor returns the listener for gRPC clients with the target xds:///name.
+func listenerFor(name string) (*listenerv3.Listener, error) {
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, err
+	}
+	listener := new(listenerv3.Listener)
+	if err := setFields(listener, strings.ReplaceAll(listenerFields, "NAME", string(quoted))); err != nil {
+		return nil, fmt.Errorf("cluster %q: %w", name, err)
+	}
+	return listener, nil
 }

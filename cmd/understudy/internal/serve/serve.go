@@ -199,7 +199,10 @@ func (s *Server) MetricsAddr() net.Addr {
 
 // Reload makes the server read all files again, even unchanged files. It is safe for concurrent
 // use.
-func (s *Server) Reload() { s.publisher.requestReload() }
+func (s *Server) Reload() {
+	s.publisher.rereadAll.Store(true)
+	s.publisher.wake()
+}
 
 // Stop stops the server and waits until it has stopped. It may be called more than once.
 func (s *Server) Stop() {

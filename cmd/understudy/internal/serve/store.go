@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -27,8 +27,9 @@ import (
 type store struct {
 	path    string
 	log     *slog.Logger
-	written [sha256.Size]byte // the hash of what the file has
-	problem string            // the last problem that was logged
+	offered map[string]servedCluster
+	failed  atomic.Bool // the last write has failed
+	problem string      // the last problem that was logged
 
 	latest chan map[string]servedCluster
 	done   chan struct{}
@@ -88,7 +89,6 @@ func (s *store) read(list *[]json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	s.written = sha256.Sum256(data)
 	return json.Unmarshal(data, list)
 }
 
@@ -117,17 +117,26 @@ func parseEntry(data []byte) (entry, error) {
 	return e, messages.Validate(e.parsed.endpoints)
 }
 
+// restored tells the store which clusters of it are served.
+func (s *store) restored(served map[string]servedCluster) {
+	if s != nil {
+		s.offered = maps.Clone(served)
+	}
+}
+
 // offer makes the store hold exactly these clusters soon, in the background: writing thousands of
-// clusters takes seconds.
+// clusters takes seconds. It does nothing if they are the same as before, unless the last write has
+// failed.
 func (s *store) offer(served map[string]servedCluster) {
-	if s == nil {
+	if s == nil || maps.Equal(served, s.offered) && !s.failed.Load() {
 		return
 	}
+	s.offered = maps.Clone(served)
 	select {
 	case <-s.latest: // not written yet, and outdated
 	default:
 	}
-	s.latest <- maps.Clone(served)
+	s.latest <- s.offered
 }
 
 // close waits until the clusters are written, but no longer than stopTimeout.
@@ -143,18 +152,15 @@ func (s *store) close() {
 	}
 }
 
-// run writes the clusters. It logs each problem once; the next offer is another attempt.
+// run writes the clusters. The next offer after a failure is another attempt.
 func (s *store) run() {
 	defer close(s.done)
 	for served := range s.latest {
-		problem := ""
-		if err := s.write(served); err != nil {
-			problem = err.Error()
+		err := s.write(served)
+		if err != nil && !s.failed.Load() {
+			s.log.Error("cache cannot be written", "error", err.Error())
 		}
-		if problem != s.problem && problem != "" {
-			s.log.Error("cache cannot be written", "error", problem)
-		}
-		s.problem = problem
+		s.failed.Store(err != nil)
 	}
 }
 
@@ -170,8 +176,7 @@ func (s *store) write(served map[string]servedCluster) error {
 		entries = append(entries, entry{Source: c.source, Lost: !c.missingSince.IsZero(), Cluster: message, Config: c.cluster.config != nil})
 	}
 	data, err := json.Marshal(entries)
-	sum := sha256.Sum256(data)
-	if err != nil || sum == s.written {
+	if err != nil {
 		return err
 	}
 	f, err := os.Create(s.path + ".new")
@@ -181,9 +186,6 @@ func (s *store) write(served map[string]servedCluster) error {
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), s.path)
-	}
-	if err == nil {
-		s.written = sum
 	}
 	return err
 }

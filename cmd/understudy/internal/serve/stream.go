@@ -70,7 +70,7 @@ func (a *ads) StreamAggregatedResources(server adsServerStream) error {
 			}
 		case <-now.outdated:
 		case <-timeout.C:
-			if s.responses == 0 && now.known != allKnown {
+			if s.responses == 0 && (now.incomplete || !now.loaded) {
 				return status.Error(codes.Unavailable, "not all files could be read yet, so there is no answer")
 			}
 		case <-ctx.Done():
@@ -178,8 +178,9 @@ func (s *clientStream) respond(now *snapshot, server adsServerStream) error {
 		s.responses++
 		r.VersionInfo, r.Nonce = hex.EncodeToString(sum.Sum(nil)[:12]), strconv.Itoa(s.responses)
 		t.sent, t.nonce, t.version, t.listed, t.waiting = versions, r.Nonce, r.VersionInfo, names, true
-		t.behind = true
-		s.behindSince.CompareAndSwap(0, time.Now().UnixNano())
+		if t.behind = len(names) > 0; t.behind {
+			s.behindSince.CompareAndSwap(0, time.Now().UnixNano())
+		}
 		if err := server.Send(r); err != nil {
 			return err
 		}
