@@ -124,7 +124,7 @@ func (r *changes) addProblem(source string, problem error) {
 func (c *clusters) replace(now time.Time, next map[string]servedCluster, result *changes) {
 	for _, name := range slices.Sorted(maps.Keys(next)) {
 		s := next[name]
-		if before, known := c.served[name]; !known || !before.cluster.equal(s.cluster) {
+		if before, known := c.served[name]; !known || !proto.Equal(before.cluster.Cluster, s.cluster.Cluster) {
 			result.updated = append(result.updated, name)
 		} else {
 			s.cluster = before.cluster
@@ -148,38 +148,25 @@ func (c *clusters) replace(now time.Time, next map[string]servedCluster, result 
 	}
 }
 
+// clusterConfig is a cluster as it is configured. Endpoints of a STATIC cluster are served over EDS,
+// which every client supports.
 type clusterConfig struct {
+	*clusterv3.Cluster
 	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server
-	config    *clusterv3.Cluster                // nil if the file has only endpoints
 }
 
-// newClusterConfig returns the configuration of a cluster in a file. Endpoints of a STATIC cluster
-// are served over EDS, which every client supports.
 func newClusterConfig(c *clusterv3.Cluster) *clusterConfig {
-	g := &clusterConfig{config: c}
+	g := &clusterConfig{Cluster: c}
 	if c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_STATIC {
-		g.endpoints = proto.CloneOf(c.GetLoadAssignment())
+		g.endpoints = c.GetLoadAssignment()
 		g.endpoints.ClusterName = c.GetName()
 	}
 	return g
 }
 
-func (g *clusterConfig) name() string {
-	if g.config != nil {
-		return g.config.GetName()
-	}
-	return g.endpoints.GetClusterName()
-}
-
-func (g *clusterConfig) message() proto.Message {
-	if g.config != nil {
-		return g.config
-	}
-	return g.endpoints
-}
-
-func (g *clusterConfig) equal(other *clusterConfig) bool {
-	return proto.Equal(g.message(), other.message())
+// newStatic returns a cluster that has only endpoints.
+func newStatic(endpoints *endpointv3.ClusterLoadAssignment) *clusterConfig {
+	return newClusterConfig(&clusterv3.Cluster{Name: endpoints.GetClusterName(), LoadAssignment: endpoints})
 }
 
 func (g *clusterConfig) endpointCount() int {

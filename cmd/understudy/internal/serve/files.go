@@ -162,7 +162,7 @@ func clustersOf(doc *clusterfile.Document, empty *clusterfile.Empty) map[string]
 	case doc.Clusters == nil && empty != nil:
 		return nil
 	case doc.Clusters == nil:
-		all[doc.Endpoints.GetClusterName()] = &clusterConfig{endpoints: doc.Endpoints}
+		all[doc.Endpoints.GetClusterName()] = newStatic(doc.Endpoints)
 	}
 	for _, c := range doc.Clusters {
 		all[c.GetName()] = newClusterConfig(c)

@@ -145,7 +145,7 @@ func (t *followedTarget) convert() (notes []string) {
 		if err != nil {
 			problems = append(problems, err.Error())
 		} else {
-			t.cluster = &clusterConfig{endpoints: cluster}
+			t.cluster = newStatic(cluster)
 		}
 		notes = append(notes, leftOut...)
 	}

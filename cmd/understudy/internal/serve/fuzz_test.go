@@ -90,7 +90,7 @@ func FuzzRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := newClients(slog.New(slog.NewTextHandler(lineChecker{t, 20_000}, &slog.HandlerOptions{Level: slog.LevelDebug})), newMetrics(func() uint64 { return 0 }), fuzzedNames)
 		r := newResources(RoundRobin)
-		if err := r.set([]*clusterConfig{{endpoints: adstest.Cluster("a", "10.0.0.1:1")}}, nil, false); err != nil {
+		if err := r.set([]*clusterConfig{newStatic(adstest.Cluster("a", "10.0.0.1:1"))}, nil, false); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -112,8 +112,8 @@ func FuzzRequests(f *testing.F) {
 
 func FuzzEntry(f *testing.F) {
 	for _, seed := range []string{
-		`{"file":"a.yaml","cluster":{"clusterName":"a","endpoints":[{"lbEndpoints":[{"endpoint":{"address":{"socketAddress":{"address":"10.0.0.1","portValue":1}}}}]}]}}`,
-		`{"file":"a","lost":true,"config":true,"cluster":{"name":"a","type":"EDS"}}`, `{"cluster":{}}`, `{"cluster":null,"config":true}`, `{}`, `[]`, `{`,
+		`{"file":"a.yaml","cluster":{"name":"a","loadAssignment":{"clusterName":"a","endpoints":[{"lbEndpoints":[{"endpoint":{"address":{"socketAddress":{"address":"10.0.0.1","portValue":1}}}}]}]}}}`,
+		`{"file":"a","lost":true,"cluster":{"name":"a","type":"EDS"}}`, `{"cluster":{}}`, `{"cluster":null}`, `{}`, `[]`, `{`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -122,15 +122,15 @@ func FuzzEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		cluster, err := protojson.Marshal(e.parsed.message())
+		cluster, err := protojson.Marshal(e.parsed.Cluster)
 		if err != nil {
 			return // the metadata contains a value that JSON does not support, such as NaN
 		}
-		encoded, err := json.Marshal(entry{Source: e.Source, Lost: e.Lost, Cluster: cluster, Config: e.parsed.config != nil})
+		encoded, err := json.Marshal(entry{Source: e.Source, Lost: e.Lost, Cluster: cluster})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := parseEntry(encoded); err != nil || !got.parsed.equal(e.parsed) || got.Source != e.Source {
+		if got, err := parseEntry(encoded); err != nil || !proto.Equal(got.parsed.Cluster, e.parsed.Cluster) || got.Source != e.Source {
 			t.Errorf("%s becomes %s, which is %+v, %v", data, encoded, got, err)
 		}
 	})

@@ -153,7 +153,7 @@ func TestDocumentShowsCluster(t *testing.T) {
 	snippet, _, _ := strings.Cut(rest, "```")
 	var shown clusterv3.Cluster
 	must(t, protojson.Unmarshal([]byte(snippet), &shown))
-	sent, err := clusterFor(&clusterConfig{endpoints: &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}}, weightedroundrobin.Name)
+	sent, err := clusterFor(newStatic(&endpointv3.ClusterLoadAssignment{ClusterName: "payments"}), weightedroundrobin.Name)
 	must(t, err)
 	if !proto.Equal(&shown, sent) {
 		t.Errorf("docs/xds.md shows %v, want %v", &shown, sent)

@@ -124,7 +124,7 @@ func (p *publisher) restore(directory string) (err error) {
 		if !p.files.covers(e.Source) && !slices.ContainsFunc(targets, func(r reading) bool { return r.source == e.Source }) {
 			continue
 		}
-		name, restored := e.parsed.name(), servedCluster{cluster: e.parsed, source: e.Source}
+		name, restored := e.parsed.GetName(), servedCluster{cluster: e.parsed, source: e.Source}
 		if e.Lost {
 			restored.missingSince = time.Now()
 		}

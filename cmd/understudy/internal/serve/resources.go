@@ -82,7 +82,7 @@ func (r *resources) set(updated []*clusterConfig, removed []string, incomplete b
 }
 
 func (n *snapshot) add(g *clusterConfig, policy string) error {
-	name := g.name()
+	name := g.GetName()
 	cluster, err := clusterFor(g, policy)
 	if err != nil {
 		return err
@@ -183,9 +183,9 @@ func setFields(m proto.Message, text string) error {
 // clusterFor returns the cluster to serve for g. It adds the fields that clients need and that the
 // file may omit.
 func clusterFor(g *clusterConfig, policy string) (*clusterv3.Cluster, error) {
-	cluster := &clusterv3.Cluster{Name: g.name(), OutlierDetection: g.config.GetOutlierDetection()}
+	cluster := &clusterv3.Cluster{Name: g.GetName(), OutlierDetection: g.GetOutlierDetection()}
 	if g.endpoints == nil {
-		cluster = proto.CloneOf(g.config)
+		cluster = proto.CloneOf(g.Cluster)
 	}
 	isEDS := cluster.GetClusterType() == nil && (g.endpoints != nil || cluster.GetType() == clusterv3.Cluster_EDS)
 	if isEDS && cluster.GetEdsClusterConfig().GetEdsConfig() == nil {

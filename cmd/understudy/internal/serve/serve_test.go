@@ -25,7 +25,7 @@ func endpointCounts(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]i
 		if err := resource.UnmarshalTo(&c); err != nil {
 			t.Fatal(err)
 		}
-		all[c.GetClusterName()] = (&clusterConfig{endpoints: &c}).endpointCount()
+		all[c.GetClusterName()] = newStatic(&c).endpointCount()
 	}
 	return all
 }

@@ -109,7 +109,7 @@ func TestHostileCache(t *testing.T) {
 	path, file := filepath.Join(cache, storeName), filepath.Join(dir, "b.yaml")
 	write(t, file, "endpoints: [")
 	entry := func(cluster, text string) string {
-		return fmt.Sprintf(`{"file": %q, "cluster": {"clusterName": %q, %s}}`, file, cluster, text)
+		return fmt.Sprintf(`{"file": %q, "cluster": {"name": %q, "loadAssignment": {%s}}}`, file, cluster, text)
 	}
 	const good = `"endpoints": [{"locality": {"zone": "z"}, "loadBalancingWeight": 1, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}}}]}]`
 	for _, test := range []struct {

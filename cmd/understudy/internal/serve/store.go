@@ -11,10 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
@@ -37,9 +35,8 @@ type store struct {
 
 type entry struct {
 	Source  string          `json:"file"`
-	Lost    bool            `json:"lost,omitempty"`   // the cluster has vanished from all sources
-	Cluster json.RawMessage `json:"cluster"`          // the message in JSON; Config says of which type
-	Config  bool            `json:"config,omitempty"` // the message is a Cluster instead of a ClusterLoadAssignment
+	Lost    bool            `json:"lost,omitempty"` // the cluster has vanished from all sources
+	Cluster json.RawMessage `json:"cluster"`        // a Cluster in JSON
 
 	parsed *clusterConfig
 }
@@ -97,21 +94,15 @@ func parseEntry(data []byte) (entry, error) {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return entry{}, err
 	}
-	e.parsed = &clusterConfig{endpoints: new(endpointv3.ClusterLoadAssignment)}
-	if e.Config {
-		e.parsed = &clusterConfig{config: new(clusterv3.Cluster)}
-	}
-	if err := protojson.Unmarshal(e.Cluster, e.parsed.message()); err != nil {
+	cluster := new(clusterv3.Cluster)
+	if err := protojson.Unmarshal(e.Cluster, cluster); err != nil {
 		return entry{}, err
 	}
-	if problem := cds.NameProblem(e.parsed.name()); problem != "" {
-		return entry{}, fmt.Errorf("cluster %q: %s", e.parsed.name(), problem)
+	if _, err := cds.Read(cluster); err != nil {
+		return entry{}, err
 	}
-	if e.Config {
-		if _, err := cds.Read(e.parsed.config); err != nil {
-			return entry{}, err
-		}
-		e.parsed = newClusterConfig(e.parsed.config)
+	e.parsed = newClusterConfig(cluster)
+	if e.parsed.endpoints == nil {
 		return e, nil
 	}
 	return e, messages.Validate(e.parsed.endpoints)
@@ -139,17 +130,14 @@ func (s *store) offer(served map[string]servedCluster) {
 	s.latest <- s.offered
 }
 
-// close waits until the clusters are written, but no longer than stopTimeout.
+// close waits until the clusters are written. A process that is killed meanwhile leaves the file as
+// it was.
 func (s *store) close() {
 	if s == nil {
 		return
 	}
 	close(s.latest)
-	select {
-	case <-s.done:
-	case <-time.After(stopTimeout):
-		s.log.Error("the cache is incomplete, because there was no time left to write it")
-	}
+	<-s.done
 }
 
 // run writes the clusters. The next offer after a failure is another attempt.
@@ -169,11 +157,11 @@ func (s *store) write(served map[string]servedCluster) error {
 	entries := make([]entry, 0, len(served))
 	for _, name := range slices.Sorted(maps.Keys(served)) {
 		c := served[name]
-		message, err := protojson.Marshal(c.cluster.message())
+		message, err := protojson.Marshal(c.cluster.Cluster)
 		if err != nil {
 			return err
 		}
-		entries = append(entries, entry{Source: c.source, Lost: !c.missingSince.IsZero(), Cluster: message, Config: c.cluster.config != nil})
+		entries = append(entries, entry{Source: c.source, Lost: !c.missingSince.IsZero(), Cluster: message})
 	}
 	data, err := json.Marshal(entries)
 	if err != nil {

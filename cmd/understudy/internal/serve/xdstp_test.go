@@ -16,7 +16,7 @@ func TestXdstpNamesAreRejected(t *testing.T) {
 	write(t, filepath.Join(dir, "list.yaml"), `clusters: [{name: "xdstp:list", type: EDS}]`)
 	write(t, filepath.Join(dir, "service.yaml"), `clusters: [{name: service, type: EDS, eds_cluster_config: {service_name: "xdstp:service"}}]`)
 	write(t, filepath.Join(dir, "broken.yaml"), "endpoints: [")
-	kept := fmt.Sprintf(`[{"file": %q, "cluster": {"clusterName": "xdstp:kept"}}]`, filepath.Join(dir, "broken.yaml"))
+	kept := fmt.Sprintf(`[{"file": %q, "cluster": {"name": "xdstp:kept", "type": "EDS"}}]`, filepath.Join(dir, "broken.yaml"))
 	must(t, os.WriteFile(filepath.Join(cache, storeName), []byte(kept), 0o600))
 	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
 	if text, _ := l.wait(t, "cache entry ignored")["error"].(string); !strings.Contains(text, "an xdstp: name") {
