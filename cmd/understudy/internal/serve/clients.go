@@ -143,22 +143,17 @@ func (s *clientStream) refuse(limit, text string) error {
 // rejections of a stream per minute, and does not repeat the reason that it has logged last.
 func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, log *slog.Logger) {
 	t.waiting = false
-	counter := s.clients.metrics.acks
 	log = log.With("names", logNames(r.GetResourceNames()), "nonce", t.nonce, "version", t.version)
 	if r.GetErrorDetail() == nil {
 		t.rejected, t.behind = "", false
+		s.clients.metrics.acks.Inc()
 		log.Debug("client ACK")
 	} else {
-		counter = s.clients.metrics.nacks
-		if reason := logText(r.GetErrorDetail().GetMessage()); reason == t.rejected || !s.nackLog.Allow() {
-			s.clients.metrics.repeated.Inc()
-		} else {
+		s.clients.metrics.nacks.Inc()
+		if reason := logText(r.GetErrorDetail().GetMessage()); reason != t.rejected && s.nackLog.Allow() {
 			t.rejected = reason
 			log.Warn("client NACK", "reason", reason)
 		}
-	}
-	for _, name := range t.listed {
-		counter.WithLabelValues(name, shortType(r.GetTypeUrl())).Inc()
 	}
 	for _, other := range s.topics {
 		if other.behind {

@@ -78,7 +78,6 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.RemovalDelay, "removal-delay", DefaultRemovalDelay, "`duration` for which a cluster is still served after its file has disappeared")
 	flags.DurationVar(&o.MaxConnectionAge, "max-connection-age", DefaultMaxConnectionAge, "maximum `duration` of a client's connection, ± 10 %, so that a fleet spreads over replicas; 0 for no limit")
 	flags.StringVar(&o.Cache, "cache", "", "`directory` that keeps the last good content of each cluster across restarts")
-	flags.BoolVar(&o.Strict, "strict", false, "do not start if a file is invalid, if there is no file, or if a target has no endpoints")
 	flags.StringVar(&o.Policy, "policy", weightedroundrobin.Name, "`policy` that xds: clients should use if they have it, or "+RoundRobin)
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
 	flags.StringVar(&o.Metrics, "metrics", "", "`address` for metrics in Prometheus' text format: host:port, or a port on loopback")

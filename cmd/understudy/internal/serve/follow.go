@@ -156,17 +156,14 @@ func (t *followedTarget) convert() (notes []string) {
 	return notes
 }
 
-// read returns what each target has, and the targets that have neither answered nor failed.
-func (f *followedTargets) read() (all []reading, waiting []string) {
+// read returns what each target has.
+func (f *followedTargets) read() (all []reading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.list {
-		if len(t.state.Waiting) > 0 || t.cluster == nil && t.problem == nil {
-			waiting = append(waiting, t.source)
-		}
 		all = append(all, reading{source: t.source, clusters: map[string]*clusterConfig{t.name: t.cluster}, problem: t.problem})
 	}
-	return all, waiting
+	return all
 }
 
 // close stops following the targets. wake is not called after close has returned.

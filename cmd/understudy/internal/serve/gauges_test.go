@@ -5,9 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"testing"
-	"time"
 )
 
 func readyStatus(t *testing.T, s *Server) int {
@@ -52,45 +50,21 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-var lastGoodLoadPattern = regexp.MustCompile(`(?m)^understudy_serve_last_good_load_timestamp_seconds (\S+)$`)
-
-func lastGoodLoadTime(t *testing.T, s *Server) time.Time {
-	t.Helper()
-	match := lastGoodLoadPattern.FindStringSubmatch(scrape(t, s))
-	if match == nil {
-		t.Fatal("the time of the last good load is not measured")
-	}
-	seconds, err := strconv.ParseFloat(match[1], 64)
-	must(t, err)
-	return time.Unix(0, int64(seconds*1e9))
-}
-
 func TestFileMetrics(t *testing.T) {
 	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml")
-	startTime := time.Now()
 	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})
 	expectMetrics(t, s, "understudy_serve_clusters 1", "understudy_serve_rejected_files 0", "understudy_serve_log_lines_dropped_total 0")
-	if loaded := lastGoodLoadTime(t, s); loaded.Before(startTime.Add(-time.Millisecond)) || loaded.After(time.Now().Add(time.Millisecond)) {
-		t.Errorf("the last good load was at %v, want since %v", loaded, startTime)
-	}
 	write(t, filepath.Join(dir, "b.yaml"), "endpoints: [")
 	l.wait(t, "rejected, and not served")
-	before := lastGoodLoadTime(t, s)
 	s.Reload()
 	l.wait(t, "all files are read again, as requested")
 	write(t, filepath.Join(dir, "c.yaml"), endpoints("1"))
 	l.wait(t, "cluster served")
 	expectMetrics(t, s, "understudy_serve_clusters 2", "understudy_serve_rejected_files 1")
-	if loaded := lastGoodLoadTime(t, s); !loaded.Equal(before) {
-		t.Errorf("the last good load was at %v, want that before a file was broken, %v", loaded, before)
-	}
 	remove(t, filepath.Join(dir, "b.yaml"))
 	l.wait(t, "no longer rejected")
 	expectMetrics(t, s, "understudy_serve_rejected_files 0")
-	if loaded := lastGoodLoadTime(t, s); !loaded.After(before) {
-		t.Errorf("the last good load was at %v, want after %v", loaded, before)
-	}
 	for _, name := range []string{"go_build_info", "go_goroutines"} {
 		if !regexp.MustCompile("(?m)^" + name).MatchString(scrape(t, s)) {
 			t.Errorf("%s is not measured", name)

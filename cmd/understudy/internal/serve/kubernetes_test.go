@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -129,20 +128,4 @@ func TestServeWithoutAPIServer(t *testing.T) {
 	if text := scrape(t, s); !strings.Contains(text, "understudy_serve_") {
 		t.Errorf("the metrics are %s", text)
 	}
-}
-
-func TestStrictTargets(t *testing.T) {
-	api := kubetest.Start(t)
-	o := kubernetesOptions(t, api)
-	o.Listen, o.Strict = "127.0.0.1:0", true
-	if _, err := Start(context.Background(), o); err == nil || !strings.Contains(err.Error(), "kubernetes:///web.shop:grpc: ") || !strings.Contains(err.Error(), "no EndpointSlice of web.shop") {
-		t.Errorf("the error is %v, want that there is no slice", err)
-	}
-	api.Set("web", "s", 80, endpointJSON(1, "a", ""))
-	s, err := Start(context.Background(), o)
-	if err != nil {
-		t.Fatalf("with a slice: %v", err)
-	}
-	defer s.Stop()
-	expectServed(t, s, "at once", map[string]int{"web": 1})
 }

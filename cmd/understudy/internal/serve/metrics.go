@@ -17,33 +17,25 @@ import (
 
 // metrics has the metrics of clients, files and targets.
 type metrics struct {
-	registry                         *prometheus.Registry
-	acks, nacks, refused             *prometheus.CounterVec
-	repeated                         prometheus.Counter
-	clusters, rejected, lastLoadGood prometheus.Gauge
+	registry           *prometheus.Registry
+	refused            *prometheus.CounterVec
+	acks, nacks        prometheus.Counter
+	clusters, rejected prometheus.Gauge
 }
 
 func newMetrics(droppedLines func() uint64) *metrics {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	with := promauto.With(registry)
-	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return with.NewCounterVec(prometheus.CounterOpts{Name: "understudy_serve_" + name, Help: help}, labels)
-	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_" + name, Help: help})
-	}
 	with.NewCounterFunc(prometheus.CounterOpts{Name: "understudy_serve_log_lines_dropped_total", Help: "Log lines that were dropped because the log was not read or could not be written."},
 		func() float64 { return float64(droppedLines()) })
 	return &metrics{
-		registry:     registry,
-		acks:         counters("acks_total", "Responses with a resource of the cluster that a client has accepted.", "cluster", "type"),
-		nacks:        counters("nacks_total", "Responses with a resource of the cluster that a client has rejected.", "cluster", "type"),
-		refused:      counters("refused_total", "Streams that were ended because they exceeded the limit.", "limit"),
-		repeated:     counters("repeated_nacks_total", "Rejections that were not logged, because the stream had just given the same reason, or ten others within the minute.").WithLabelValues(),
-		clusters:     gauge("clusters", "Clusters that are served."),
-		rejected:     gauge("rejected_files", "Files and directories that are currently rejected, and targets that currently fail."),
-		lastLoadGood: gauge("last_good_load_timestamp_seconds", "Unix time at which all files were last checked and none was rejected; 0 if never."),
+		registry: registry,
+		refused:  with.NewCounterVec(prometheus.CounterOpts{Name: "understudy_serve_refused_total", Help: "Streams that were ended because they exceeded the limit."}, []string{"limit"}),
+		acks:     with.NewCounter(prometheus.CounterOpts{Name: "understudy_serve_acks_total", Help: "Responses that a client has accepted."}),
+		nacks:    with.NewCounter(prometheus.CounterOpts{Name: "understudy_serve_nacks_total", Help: "Responses that a client has rejected."}),
+		clusters: with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_clusters", Help: "Clusters that are served."}),
+		rejected: with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_rejected_files", Help: "Files and directories that are currently rejected, and targets that currently fail."}),
 	}
 }
 
@@ -58,21 +50,6 @@ func (m *metrics) add(c *clients) {
 		_, lag := c.lag(time.Now())
 		return lag.Seconds()
 	})
-}
-
-// remove removes the metrics of a cluster.
-func (m *metrics) remove(cluster string) {
-	m.acks.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
-	m.nacks.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
-}
-
-// load records a reading of all files.
-func (m *metrics) load(clusters, rejected int) {
-	m.clusters.Set(float64(clusters))
-	m.rejected.Set(float64(rejected))
-	if rejected == 0 && clusters > 0 {
-		m.lastLoadGood.SetToCurrentTime()
-	}
 }
 
 // metricsHandler serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The

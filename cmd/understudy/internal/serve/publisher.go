@@ -32,7 +32,7 @@ type publisher struct {
 }
 
 // newPublisher reads the files for the first time. It fails if no path exists and there is neither
-// a target nor a cached cluster. With o.Strict, it fails if there is any problem.
+// a target nor a cached cluster.
 func newPublisher(o Options) (*publisher, error) {
 	if o.RemovalDelay < 0 {
 		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
@@ -70,45 +70,15 @@ func (p *publisher) begin(o Options) error {
 	if err := p.restore(o.Cache); err != nil {
 		return err
 	}
-	var problem error
-	if o.Strict {
-		problem = p.waitForTargets()
-	}
 	problems := p.reload()
-	for _, source := range slices.Sorted(maps.Keys(problems)) {
-		problem = errors.Join(problem, problems[source])
-	}
-	if o.Strict && problem != nil {
-		return problem
-	}
 	if len(p.clusters.served) > 0 || len(o.From) > 0 {
 		return nil
 	}
 	if !slices.ContainsFunc(p.files.paths, func(path string) bool { return !errors.Is(problems[path], fs.ErrNotExist) }) {
-		return fmt.Errorf("nothing to serve: %w", problem)
+		return fmt.Errorf("nothing to serve: %w", problems[p.files.paths[0]])
 	}
-	nothing := fmt.Errorf("no valid endpoints file at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
-	if o.Strict {
-		return nothing
-	}
-	p.log.Warn("nothing to serve yet", "error", nothing.Error())
+	p.log.Warn("nothing to serve yet", "error", fmt.Sprintf("no valid endpoints file at %q: want files, or directories with files that end in %q", p.files.paths, extensions))
 	return nil
-}
-
-// waitForTargets waits until each target has answered or failed, but no longer than
-// mechanismTimeout.
-func (p *publisher) waitForTargets() error {
-	for deadline := time.After(mechanismTimeout); ; {
-		_, waiting := p.targets.read()
-		if len(waiting) == 0 {
-			return nil
-		}
-		select {
-		case <-p.wakeups:
-		case <-deadline:
-			return fmt.Errorf("%q: no answer yet", waiting)
-		}
-	}
 }
 
 // restore serves the clusters of the cache directory, if there is one, until the files replace
@@ -118,7 +88,7 @@ func (p *publisher) restore(directory string) (err error) {
 	if p.store, entries, err = openStore(directory, p.log); err != nil {
 		return err
 	}
-	targets, _ := p.targets.read()
+	targets := p.targets.read()
 	var names []string
 	for _, e := range entries {
 		if !p.files.covers(e.Source) && !slices.ContainsFunc(targets, func(r reading) bool { return r.source == e.Source }) {
@@ -164,10 +134,10 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 // source.
 func (p *publisher) reload() map[string]error {
 	all := p.files.read(func(dir string) bool { return len(p.clusters.servedFrom(dir)) > 0 })
-	targets, _ := p.targets.read()
-	c := p.clusters.update(time.Now(), append(all, targets...))
+	c := p.clusters.update(time.Now(), append(all, p.targets.read()...))
 	p.publish(c)
-	p.metrics.load(len(p.clusters.served), len(c.problems))
+	p.metrics.clusters.Set(float64(len(p.clusters.served)))
+	p.metrics.rejected.Set(float64(len(c.problems)))
 	for _, name := range c.updated {
 		s := p.clusters.served[name]
 		p.log.Info("cluster served", "cluster", name, "file", s.source, "localities", len(s.cluster.endpoints.GetEndpoints()), "endpoints", s.cluster.endpointCount())
@@ -176,7 +146,6 @@ func (p *publisher) reload() map[string]error {
 		p.log.Warn("cluster no longer has a file", "cluster", name, "removal_in", p.clusters.delay.String())
 	}
 	for _, name := range c.removed {
-		p.metrics.remove(name)
 		p.log.Warn("cluster removed", "cluster", name)
 	}
 	p.logProblems(c)

@@ -75,9 +75,6 @@ type Options struct {
 	// Cache is a directory that stores the last valid form of each cluster for use after a restart.
 	// If it is empty, there is no cache.
 	Cache string
-	// Strict makes Start fail if a file is invalid, if there is no file, or if a target does not
-	// answer within 15 s. Otherwise, Start logs the problem and serves the rest.
-	Strict bool
 	// Policy is the load balancing policy of all clusters. The default is weightedroundrobin.Name,
 	// with RoundRobin as a fallback for clients that do not support it. The only other value is
 	// RoundRobin.

@@ -184,10 +184,8 @@ func TestStopEndsStreams(t *testing.T) {
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	good, bad, twin := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "twin.yaml")
+	good := filepath.Join(dir, "good.yaml")
 	write(t, good, endpoints("1"))
-	write(t, bad, endpoints("0"))
-	write(t, twin, "clusterName: good\n"+endpoints("1"))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -202,10 +200,6 @@ func TestStartErrors(t *testing.T) {
 		{Options{Paths: []string{good}, Policy: "maglev"}, `policy "maglev": want understudy_weighted_round_robin or round_robin`},
 		{Options{Paths: []string{good}, RemovalDelay: -1}, "removal delay -1ns: want 0 or more"},
 		{Options{Paths: []string{good}, Cache: good}, "cache: mkdir " + good + ": not a directory"},
-		{Options{Paths: []string{t.TempDir()}, Strict: true}, "no valid endpoints file"},
-		{Options{Paths: []string{good, bad}, Strict: true}, "bad.yaml:3:"},
-		{Options{Paths: []string{good, filepath.Join(dir, "none")}, Strict: true}, "none: no such file"},
-		{Options{Paths: []string{good, twin}, Strict: true}, `twin.yaml: cluster "good" is already in ` + good},
 		{Options{Paths: []string{good}, Listen: "127.0.0.1"}, `address "127.0.0.1": want host:port, as in 127.0.0.1:18000`},
 		{Options{Paths: []string{good}, Metrics: listener.Addr().String()}, "metrics: listen tcp"},
 		{Options{Paths: []string{good}, Metrics: "a:b:c"}, "want host:port, or a port on loopback"},

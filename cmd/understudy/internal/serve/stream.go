@@ -88,12 +88,11 @@ type topic struct {
 	wildcard bool              // all resources are requested
 	sent     map[string]string // by name: the versions that the client has, or has rejected
 
-	nonce, version string   // of the last response
-	listed         []string // the names in the last response
-	waiting        bool     // the client has not answered the last response
-	rejected       string   // the last reason of a rejection that was logged
-	behind         bool     // the client lacks what it was sent last
-	held           int      // estimated memory for the names, in bytes
+	nonce, version string // of the last response
+	waiting        bool   // the client has not answered the last response
+	rejected       string // the last reason of a rejection that was logged
+	behind         bool   // the client lacks what it was sent last
+	held           int    // estimated memory for the names, in bytes
 }
 
 // handle handles a request. It returns an error if the request exceeds a limit.
@@ -177,7 +176,7 @@ func (s *clientStream) respond(now *snapshot, server adsServerStream) error {
 		}
 		s.responses++
 		r.VersionInfo, r.Nonce = hex.EncodeToString(sum.Sum(nil)[:12]), strconv.Itoa(s.responses)
-		t.sent, t.nonce, t.version, t.listed, t.waiting = versions, r.Nonce, r.VersionInfo, names, true
+		t.sent, t.nonce, t.version, t.waiting = versions, r.Nonce, r.VersionInfo, true
 		if t.behind = len(names) > 0; t.behind {
 			s.behindSince.CompareAndSwap(0, time.Now().UnixNano())
 		}
