@@ -9,6 +9,8 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -50,7 +52,7 @@ type clientStream struct {
 
 func newClients(log *slog.Logger, m *metrics, maxNames int) *clients {
 	c := &clients{log: log, metrics: m, maxNames: maxNames, streams: make(map[*clientStream]bool), refusalLog: rate.Sometimes{First: 1, Interval: time.Second}}
-	m.add(c)
+	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: "understudy_serve_lag_seconds", Help: "How long the slowest client has not accepted what it was sent; 0 if all clients have."}, c.lag)
 	return c
 }
 
@@ -59,6 +61,7 @@ func (c *clients) add(ctx context.Context, end context.CancelCauseFunc) *clientS
 	if p, ok := peer.FromContext(ctx); ok {
 		s.address = p.Addr.String()
 	}
+	c.metrics.clients.Inc()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.streams[s] = true
@@ -69,6 +72,7 @@ func (c *clients) remove(s *clientStream) {
 	c.mu.Lock()
 	c.release(s)
 	c.mu.Unlock()
+	c.metrics.clients.Dec()
 	c.log.Info("client disconnected", "client", s.address, "node", s.node)
 }
 
@@ -78,16 +82,16 @@ func (c *clients) release(s *clientStream) {
 	delete(c.streams, s)
 }
 
-// lag returns how long the slowest client has lacked a version.
-func (c *clients) lag(now time.Time) (count int, lag time.Duration) {
+// lag returns how many seconds the slowest client has lacked a version.
+func (c *clients) lag() (seconds float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.streams {
 		if since := s.behindSince.Load(); since != 0 {
-			lag = max(lag, now.Sub(time.Unix(0, since)))
+			seconds = max(seconds, time.Since(time.Unix(0, since)).Seconds())
 		}
 	}
-	return len(c.streams), lag
+	return seconds
 }
 
 // hold records that a stream's requests need more memory. If all streams together need too much, it

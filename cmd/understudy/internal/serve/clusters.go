@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -98,7 +99,7 @@ func (c *clusters) update(now time.Time, readings []reading) changes {
 					result.incomplete = true
 				case taken && other.source != r.source:
 					rejected[r.source] = true
-					result.addProblem(r.source, fmt.Errorf("%s: cluster %q is already in %s", r.source, name, other.source))
+					result.problems[r.source] = errors.Join(result.problems[r.source], fmt.Errorf("%s: cluster %q is already in %s", r.source, name, other.source))
 				case cluster == nil:
 					keep(r.source, []string{name})
 				default:
@@ -112,13 +113,6 @@ func (c *clusters) update(now time.Time, readings []reading) changes {
 	}
 	c.replace(now, next, &result)
 	return result
-}
-
-func (r *changes) addProblem(source string, problem error) {
-	if before := r.problems[source]; before != nil {
-		problem = fmt.Errorf("%w; %w", before, problem)
-	}
-	r.problems[source] = problem
 }
 
 func (c *clusters) replace(now time.Time, next map[string]servedCluster, result *changes) {

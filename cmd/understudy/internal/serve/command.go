@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -64,7 +63,21 @@ files are read again.`,
 		setGRPCLogger(errorLines)
 		o.Paths, o.Log = args, log
 		o.droppedLines = func() uint64 { return logLines.dropped.Load() + errorLines.dropped.Load() }
-		return run(cmd.Context(), o)
+		hangup := make(chan os.Signal, 1)
+		signal.Notify(hangup, syscall.SIGHUP)
+		defer signal.Stop(hangup)
+		server, err := Start(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		for {
+			select {
+			case <-hangup:
+				server.Reload()
+			case <-server.done:
+				return server.err
+			}
+		}
 	}
 	return command
 }
@@ -84,25 +97,6 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	o.Kubeconfig.Flags(flags)
 	flags.UintVar(&o.MaxConnections, "max-connections", DefaultMaxConnections, "maximum `number` of connections; further clients wait")
 	flags.UintVar(&o.MaxNames, "max-names", DefaultMaxNames, "maximum `number` of names of each type requested on a stream")
-}
-
-// run serves until ctx ends. On SIGHUP, it reads the files again.
-func run(ctx context.Context, o Options) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	server, err := Start(ctx, o)
-	if err != nil {
-		return err
-	}
-	for {
-		select {
-		case <-hangup:
-			server.Reload()
-		case <-server.done:
-			return server.Wait()
-		}
-	}
 }
 
 func newLog(output, level string, w io.Writer) (*slog.Logger, error) {

@@ -96,7 +96,7 @@ func FuzzRequests(f *testing.F) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		client := &fuzzStream{ctx: ctx, data: data}
-		server := &ads{clients: c, resources: r, responseTimeout: oneHour}
+		server := &ads{ctx: ctx, clients: c, resources: r, responseTimeout: oneHour}
 		err := server.StreamAggregatedResources(&grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]{ServerStream: client})
 		if code := status.Code(err); code == codes.ResourceExhausted && !strings.HasSuffix(err.Error(), ")") || err == nil && client.exceeded {
 			t.Errorf("the stream ends with %v", err)

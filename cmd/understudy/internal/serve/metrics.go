@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -17,10 +16,10 @@ import (
 
 // metrics has the metrics of clients, files and targets.
 type metrics struct {
-	registry           *prometheus.Registry
-	refused            *prometheus.CounterVec
-	acks, nacks        prometheus.Counter
-	clusters, rejected prometheus.Gauge
+	registry                    *prometheus.Registry
+	refused                     *prometheus.CounterVec
+	acks, nacks                 prometheus.Counter
+	clients, clusters, rejected prometheus.Gauge
 }
 
 func newMetrics(droppedLines func() uint64) *metrics {
@@ -34,22 +33,10 @@ func newMetrics(droppedLines func() uint64) *metrics {
 		refused:  with.NewCounterVec(prometheus.CounterOpts{Name: "understudy_serve_refused_total", Help: "Streams that were ended because they exceeded the limit."}, []string{"limit"}),
 		acks:     with.NewCounter(prometheus.CounterOpts{Name: "understudy_serve_acks_total", Help: "Responses that a client has accepted."}),
 		nacks:    with.NewCounter(prometheus.CounterOpts{Name: "understudy_serve_nacks_total", Help: "Responses that a client has rejected."}),
+		clients:  with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_clients", Help: "Streams of clients that are open."}),
 		clusters: with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_clusters", Help: "Clusters that are served."}),
 		rejected: with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_rejected_files", Help: "Files and directories that are currently rejected, and targets that currently fail."}),
 	}
-}
-
-// add adds the metrics of the open streams.
-func (m *metrics) add(c *clients) {
-	with := promauto.With(m.registry)
-	with.NewGaugeFunc(prometheus.GaugeOpts{Name: "understudy_serve_clients", Help: "Streams of clients that are open."}, func() float64 {
-		count, _ := c.lag(time.Now())
-		return float64(count)
-	})
-	with.NewGaugeFunc(prometheus.GaugeOpts{Name: "understudy_serve_lag_seconds", Help: "How long the slowest client has not accepted what it was sent; 0 if all clients have."}, func() float64 {
-		_, lag := c.lag(time.Now())
-		return lag.Seconds()
-	})
 }
 
 // metricsHandler serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The

@@ -85,7 +85,7 @@ func (p *publisher) begin(o Options) error {
 // them.
 func (p *publisher) restore(directory string) (err error) {
 	var entries []entry
-	if p.store, entries, err = openStore(directory, p.log); err != nil {
+	if p.store, entries, err = openStore(directory, p.log); p.store == nil {
 		return err
 	}
 	targets := p.targets.read()
@@ -102,7 +102,7 @@ func (p *publisher) restore(directory string) (err error) {
 		names = append(names, name)
 		p.log.Info("cluster restored from the cache", "cluster", name, "file", e.Source)
 	}
-	p.store.restored(p.clusters.served)
+	p.store.offered = maps.Clone(p.clusters.served)
 	p.publish(changes{updated: names, incomplete: true})
 	return nil
 }

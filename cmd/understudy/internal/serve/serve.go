@@ -222,9 +222,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 		// second lower, because a ping may arrive early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopTimeout}),
-		grpc.ChainStreamInterceptor(endStreams(ctx)),
 	)...)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{clients: s.publisher.clients, resources: s.publisher.resources, responseTimeout: cmp.Or(o.responseTimeout, responseTimeout)})
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{ctx: ctx, clients: s.publisher.clients, resources: s.publisher.resources, responseTimeout: cmp.Or(o.responseTimeout, responseTimeout)})
 	status := health.NewServer()
 	status.SetServingStatus(discoveryv3.AggregatedDiscoveryService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
 	healthpb.RegisterHealthServer(server, status)
@@ -254,27 +253,9 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 }
 
 // stop waits for the streams, which end with the server's context. After stopTimeout, it aborts the
-// remaining streams, whose clients do not read.
+// remaining streams: those of clients that do not read, and those that watch the health.
 func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopTimeout, server.Stop)
 	defer timer.Stop()
 	server.GracefulStop()
 }
-
-// endStreams returns an interceptor that ends streams when ctx ends. Without it, health watches
-// would delay the end of the server.
-func endStreams(ctx context.Context) grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-		streamCtx, cancel := context.WithCancel(stream.Context())
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		return handle(srv, endingStream{stream, streamCtx})
-	}
-}
-
-type endingStream struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-func (e endingStream) Context() context.Context { return e.ctx }

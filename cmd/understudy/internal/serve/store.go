@@ -108,13 +108,6 @@ func parseEntry(data []byte) (entry, error) {
 	return e, messages.Validate(e.parsed.endpoints)
 }
 
-// restored tells the store which clusters of it are served.
-func (s *store) restored(served map[string]servedCluster) {
-	if s != nil {
-		s.offered = maps.Clone(served)
-	}
-}
-
 // offer makes the store hold exactly these clusters soon, in the background: writing thousands of
 // clusters takes seconds. It does nothing if they are the same as before, unless the last write has
 // failed.

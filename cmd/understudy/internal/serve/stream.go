@@ -26,6 +26,7 @@ const responseTimeout = 5 * time.Second
 // ads serves ADS streams in the state-of-the-world variant.
 type ads struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+	ctx             context.Context // streams end when it ends
 	clients         *clients
 	resources       *resources
 	responseTimeout time.Duration
@@ -37,6 +38,7 @@ type adsServerStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedRe
 // the resources, it sends the responses that are due.
 func (a *ads) StreamAggregatedResources(server adsServerStream) error {
 	ctx, end := context.WithCancelCause(server.Context())
+	defer context.AfterFunc(a.ctx, func() { end(nil) })()
 	defer end(nil)
 	s := a.clients.add(ctx, end)
 	defer a.clients.remove(s)
