@@ -10,6 +10,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
@@ -236,4 +237,29 @@ func (l *lane) enter() (leave func()) {
 	l.mu.Lock()
 	startTime := time.Now()
 	return func() { time.AfterFunc(time.Since(startTime), l.mu.Unlock) }
+}
+
+// metrics has the metrics of clients, files and targets.
+type metrics struct {
+	registry                    *prometheus.Registry
+	refused                     *prometheus.CounterVec
+	acks, nacks                 prometheus.Counter
+	clients, clusters, rejected prometheus.Gauge
+}
+
+func newMetrics(droppedLines func() uint64) *metrics {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	with := promauto.With(registry)
+	with.NewCounterFunc(prometheus.CounterOpts{Name: "understudy_serve_log_lines_dropped_total", Help: "Log lines that were dropped because the log was not read or could not be written."},
+		func() float64 { return float64(droppedLines()) })
+	return &metrics{
+		registry: registry,
+		refused:  with.NewCounterVec(prometheus.CounterOpts{Name: "understudy_serve_refused_total", Help: "Streams that were ended because they exceeded the limit."}, []string{"limit"}),
+		acks:     with.NewCounter(prometheus.CounterOpts{Name: "understudy_serve_acks_total", Help: "Responses that a client has accepted."}),
+		nacks:    with.NewCounter(prometheus.CounterOpts{Name: "understudy_serve_nacks_total", Help: "Responses that a client has rejected."}),
+		clients:  with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_clients", Help: "Streams of clients that are open."}),
+		clusters: with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_clusters", Help: "Clusters that are served."}),
+		rejected: with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_rejected_files", Help: "Files and directories that are currently rejected, and targets that currently fail."}),
+	}
 }

@@ -31,6 +31,9 @@ type reading struct {
 type clusters struct {
 	delay  time.Duration
 	served map[string]servedCluster // by cluster name
+	// bySource has the clusters that each source had last, and those that the files of each directory
+	// had.
+	bySource map[string][]string
 }
 
 type servedCluster struct {
@@ -47,20 +50,21 @@ type changes struct {
 	incomplete       bool                // some cluster may be missing, because its content was never known
 }
 
-// servedFrom returns the clusters that a source, or the files of a directory, had last.
-func (c *clusters) servedFrom(source string) (names []string) {
-	for _, missing := range []bool{false, true} {
-		for _, name := range slices.Sorted(maps.Keys(c.served)) {
-			s := c.served[name]
-			if (s.source == source || filepath.Dir(s.source) == source) && s.missingSince.IsZero() != missing {
-				names = append(names, name)
-			}
+// index updates bySource.
+func (c *clusters) index() {
+	all, missing := make(map[string][]string), make(map[string][]string)
+	for _, name := range slices.Sorted(maps.Keys(c.served)) {
+		s, to := c.served[name], all
+		if !s.missingSince.IsZero() {
+			to = missing
 		}
-		if len(names) > 0 {
-			break
+		for _, source := range []string{s.source, filepath.Dir(s.source)} {
+			to[source] = append(to[source], name)
 		}
 	}
-	return names
+	maps.DeleteFunc(missing, func(source string, _ []string) bool { return all[source] != nil })
+	maps.Copy(all, missing)
+	c.bySource = all
 }
 
 // update applies what all sources have. A source that was in use before goes on serving its clusters
@@ -82,7 +86,7 @@ func (c *clusters) update(now time.Time, readings []reading) changes {
 			result.problems[r.source] = r.problem
 		}
 		if r.clusters == nil {
-			names := c.servedFrom(r.source)
+			names := c.bySource[r.source]
 			result.incomplete = result.incomplete || len(names) == 0 && r.problem != nil
 			keep(r.source, names)
 		}
@@ -109,9 +113,10 @@ func (c *clusters) update(now time.Time, readings []reading) changes {
 		}
 	}
 	for source := range rejected {
-		keep(source, c.servedFrom(source))
+		keep(source, c.bySource[source])
 	}
 	c.replace(now, next, &result)
+	c.index()
 	return result
 }
 

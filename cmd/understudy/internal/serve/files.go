@@ -40,8 +40,6 @@ type servedFile struct {
 // are served.
 type emptyClusters struct{ error }
 
-func (e emptyClusters) Unwrap() error { return e.error }
-
 func newFiles(paths []string, log *slog.Logger) *files {
 	f := &files{log: log, byPath: make(map[string]*servedFile), notice: func(string) filewatch.Notice { return filewatch.Looked }, dirInfo: make(map[string]fs.FileInfo)}
 	for _, path := range paths {
@@ -63,9 +61,9 @@ func (f *files) rereadAll() {
 	}
 }
 
-// read reads the files that have changed, and returns what each file has. hadFiles reports whether
-// clusters from the files of a directory are served.
-func (f *files) read(hadFiles func(dir string) bool) (all []reading) {
+// read reads the files that have changed, and returns what each file has. hadFiles has
+// the directories from whose files clusters are served.
+func (f *files) read(hadFiles map[string][]string) (all []reading) {
 	read := make(map[string]bool)
 	for _, path := range f.paths {
 		list, err := f.list(path, hadFiles)
@@ -83,7 +81,7 @@ func (f *files) read(hadFiles func(dir string) bool) (all []reading) {
 }
 
 // list returns the path itself if it is a file, or else the endpoints files in the directory.
-func (f *files) list(path string, hadFiles func(dir string) bool) ([]string, error) {
+func (f *files) list(path string, hadFiles map[string][]string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -104,7 +102,7 @@ func (f *files) list(path string, hadFiles func(dir string) bool) ([]string, err
 	}
 	// When a file system is unmounted, its mount point is another, empty directory. This does not
 	// mean that the files have been removed.
-	if before := f.dirInfo[path]; len(list) == 0 && hadFiles(path) && (before == nil || !os.SameFile(before, info)) {
+	if before := f.dirInfo[path]; len(list) == 0 && hadFiles[path] != nil && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is a different directory than before, and has no endpoints files", path)
 	}
 	if len(list) > 0 {

@@ -11,7 +11,7 @@ import (
 func readyStatus(t *testing.T, s *Server) int {
 	t.Helper()
 	get := func(path string) int {
-		response, err := http.Get("http://" + s.MetricsAddr().String() + path)
+		response, err := http.Get("http://" + s.metricsListener.Addr().String() + path)
 		must(t, err)
 		defer response.Body.Close()
 		_, err = io.Copy(io.Discard, response.Body)

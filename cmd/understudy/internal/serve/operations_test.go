@@ -44,7 +44,7 @@ func TestHealth(t *testing.T) {
 
 func scrape(t *testing.T, s *Server) string {
 	t.Helper()
-	response, err := http.Get("http://" + s.MetricsAddr().String() + "/metrics")
+	response, err := http.Get("http://" + s.metricsListener.Addr().String() + "/metrics")
 	must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
@@ -67,7 +67,7 @@ func TestMetrics(t *testing.T) {
 	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml")
 	path := filepath.Join(dir, "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})
-	if host, _, _ := net.SplitHostPort(s.MetricsAddr().String()); host != "127.0.0.1" {
+	if host, _, _ := net.SplitHostPort(s.metricsListener.Addr().String()); host != "127.0.0.1" {
 		t.Errorf("metrics without a host are served at %s, want loopback", host)
 	}
 	expectMetrics(t, s, "understudy_serve_clients 0", "understudy_serve_lag_seconds 0")

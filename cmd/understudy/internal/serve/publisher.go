@@ -102,6 +102,7 @@ func (p *publisher) restore(directory string) (err error) {
 		names = append(names, name)
 		p.log.Info("cluster restored from the cache", "cluster", name, "file", e.Source)
 	}
+	p.clusters.index()
 	p.store.offered = maps.Clone(p.clusters.served)
 	p.publish(changes{updated: names, incomplete: true})
 	return nil
@@ -133,7 +134,7 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 // reload reads the files and serves the clusters of files and targets. It returns the problems by
 // source.
 func (p *publisher) reload() map[string]error {
-	all := p.files.read(func(dir string) bool { return len(p.clusters.servedFrom(dir)) > 0 })
+	all := p.files.read(p.clusters.bySource)
 	c := p.clusters.update(time.Now(), append(all, p.targets.read()...))
 	p.publish(c)
 	p.metrics.clusters.Set(float64(len(p.clusters.served)))
@@ -154,11 +155,7 @@ func (p *publisher) reload() map[string]error {
 
 // publish sends the changes to the clients that request the clusters.
 func (p *publisher) publish(c changes) {
-	clusters := make([]*clusterConfig, len(c.updated))
-	for i, name := range c.updated {
-		clusters[i] = p.clusters.served[name].cluster
-	}
-	if err := p.resources.set(clusters, c.removed, c.incomplete); err != nil {
+	if err := p.resources.set(c, p.clusters.served); err != nil {
 		p.log.Error("clusters cannot be served", "error", err.Error())
 	}
 }
@@ -176,7 +173,7 @@ func (p *publisher) logProblems(c changes) {
 			continue
 		}
 		p.loggedProblems[source] = text
-		served, level := p.clusters.servedFrom(source), slog.LevelError
+		served, level := p.clusters.bySource[source], slog.LevelError
 		if _, ok := c.problems[source].(emptyClusters); ok { //nolint:errorlint // another problem of the file counts as an error
 			served, level = c.kept[source], slog.LevelWarn
 		}

@@ -57,22 +57,22 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// set serves the clusters in updated, which are new or changed, and removes those in removed. It
-// must not be called concurrently.
-func (r *resources) set(updated []*clusterConfig, removed []string, incomplete bool) error {
+// set serves the clusters that are new or changed, and no longer those that are removed. It must not
+// be called concurrently.
+func (r *resources) set(c changes, served map[string]servedCluster) error {
 	before := r.current.Load()
-	if len(updated)+len(removed) == 0 && incomplete == before.incomplete {
+	if len(c.updated)+len(c.removed) == 0 && c.incomplete == before.incomplete {
 		return nil
 	}
-	next := &snapshot{loaded: before.loaded || len(updated) > 0, incomplete: incomplete, byType: make(map[string]map[string]resource), outdated: make(chan struct{})}
+	next := &snapshot{loaded: before.loaded || len(c.updated) > 0, incomplete: c.incomplete, byType: make(map[string]map[string]resource), outdated: make(chan struct{})}
 	for typeURL, all := range before.byType {
 		next.byType[typeURL] = maps.Clone(all)
-		for _, name := range removed {
+		for _, name := range c.removed {
 			delete(next.byType[typeURL], name)
 		}
 	}
-	for _, g := range updated {
-		if err := next.add(g, r.policy); err != nil {
+	for _, name := range c.updated {
+		if err := next.add(served[name].cluster, r.policy); err != nil {
 			return err
 		}
 	}

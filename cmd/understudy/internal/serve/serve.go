@@ -12,14 +12,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -186,14 +189,6 @@ func (s *Server) close() {
 // Addr returns the address that is served.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// MetricsAddr returns the address of the metrics, or nil without metrics.
-func (s *Server) MetricsAddr() net.Addr {
-	if s.metricsListener == nil {
-		return nil
-	}
-	return s.metricsListener.Addr()
-}
-
 // Reload makes the server read all files again, even unchanged files. It is safe for concurrent
 // use.
 func (s *Server) Reload() {
@@ -205,12 +200,6 @@ func (s *Server) Reload() {
 func (s *Server) Stop() {
 	s.cancel()
 	<-s.done
-}
-
-// Wait waits until the server has stopped. The error is nil if it was stopped on purpose.
-func (s *Server) Wait() error {
-	<-s.done
-	return s.err
 }
 
 func (s *Server) run(ctx context.Context, o Options, creds credentials.TransportCredentials) {
@@ -238,7 +227,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	metrics := http.Server{Handler: metricsHandler(s.publisher), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
 	if s.metricsListener != nil {
 		background.Go(func() { _ = metrics.Serve(s.metricsListener) })
-		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
+		s.log.Info("metrics", "url", "http://"+s.metricsListener.Addr().String()+"/metrics")
 	}
 	// ErrServerStopped means that the server was stopped before Serve was called. This is not a
 	// failure.
@@ -258,4 +247,33 @@ func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopTimeout, server.Stop)
 	defer timer.Stop()
 	server.GracefulStop()
+}
+
+// metricsHandler serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The
+// server is ready when it serves any valid content.
+func metricsHandler(p *publisher) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !p.resources.current.Load().loaded {
+			http.Error(w, "nothing valid has been loaded yet", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	return mux
+}
+
+// metricsAddress returns the address to listen on. If text is only a port, with or without a colon,
+// the address is on loopback.
+func metricsAddress(text string) (string, error) {
+	if !strings.Contains(text, ":") {
+		text = ":" + text
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("metrics: %w, want host:port, or a port on loopback", err)
+	}
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }

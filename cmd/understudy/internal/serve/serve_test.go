@@ -176,7 +176,7 @@ func TestStopEndsStreams(t *testing.T) {
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Errorf("the stream ends with %v, want the status OK", err)
 	}
-	if err := s.Wait(); err != nil {
+	if err := s.err; err != nil {
 		t.Errorf("the server ends with %v", err)
 	}
 }

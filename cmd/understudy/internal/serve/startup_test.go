@@ -224,7 +224,7 @@ func TestImmediateStop(t *testing.T) {
 	for range 50 {
 		s, _ := start(t, Options{Paths: []string{path}})
 		s.Stop()
-		if err := s.Wait(); err != nil {
+		if err := s.err; err != nil {
 			t.Fatalf("the server ends with %v", err)
 		}
 	}

@@ -32,11 +32,9 @@ type ads struct {
 	responseTimeout time.Duration
 }
 
-type adsServerStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
-
 // StreamAggregatedResources handles one request at a time. After each request and each change of
 // the resources, it sends the responses that are due.
-func (a *ads) StreamAggregatedResources(server adsServerStream) error {
+func (a *ads) StreamAggregatedResources(server discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	ctx, end := context.WithCancelCause(server.Context())
 	defer context.AfterFunc(a.ctx, func() { end(nil) })()
 	defer end(nil)
@@ -159,7 +157,7 @@ func (t *topic) hold(all map[string]resource) (more int) {
 	return more
 }
 
-func (s *clientStream) respond(now *snapshot, server adsServerStream) error {
+func (s *clientStream) respond(now *snapshot, server discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	for _, typeURL := range slices.Sorted(maps.Keys(s.topics)) { // clusters before endpoints before listeners
 		t := s.topics[typeURL]
 		if t.waiting {
