@@ -15,7 +15,7 @@ import (
 
 // reading is what a source has: a file, or a target of --from.
 type reading struct {
-	source string // the path, or the target without secrets; the path of a directory that cannot be read stands for its files
+	source string // the path, or the target without secrets; the path of a directory that cannot be read, for its files
 	// clusters has the clusters by name, or is nil if the content is unknown. A nil cluster is listed
 	// without endpoints. Unknown content is what was last served from the source.
 	clusters map[string]*clusterConfig
