@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -103,26 +102,6 @@ func TestFailedHandshakesAreLogged(t *testing.T) {
 	line := l.wait(t, "TLS handshake failed")
 	if line["client"] != conn.LocalAddr().String() || line["level"] != "WARN" || !strings.Contains(fmt.Sprint(line["error"]), "TLS handshake") {
 		t.Errorf("the log says %v, want the client and the reason", line)
-	}
-}
-
-func TestLogLevels(t *testing.T) {
-	for level, want := range map[string]string{"debug": "debug info warn error", "info": "info warn error", "warn": "warn error", "error": "error"} {
-		var out bytes.Buffer
-		log, err := newLog("text", level, &out)
-		must(t, err)
-		log.Debug("debug")
-		log.Info("info")
-		log.Warn("warn")
-		log.Error("error")
-		var got []string
-		for line := range strings.Lines(out.String()) {
-			_, msg, _ := strings.Cut(strings.TrimSpace(line), "msg=")
-			got = append(got, msg)
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("level %s logs %v, want %s", level, got, want)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -53,34 +52,5 @@ func TestUnreadLogDropsLines(t *testing.T) {
 		if !slices.Equal(reports, []uint64{3}) {
 			t.Errorf("reported are %d dropped lines, want 3 once", reports)
 		}
-	})
-}
-
-func TestFailedLogWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		out := &blockingWriter{release: make(chan error, 2)}
-		var reported uint64
-		q := newQueue(out, func(dropped uint64) { reported = dropped })
-		out.release <- errors.New("disk full")
-		out.release <- nil
-		writeLine(t, q, "one\n")
-		writeLine(t, q, "two\n")
-		q.close()
-		if out.text.String() != "two\n" || reported != 1 {
-			t.Errorf("the log is %q, and %d lines are reported as dropped, want 1", out.text.String(), reported)
-		}
-	})
-}
-
-func TestQueueCloseTimesOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		out := &blockingWriter{release: make(chan error)}
-		q := newQueue(out, func(uint64) {})
-		for range maxQueuedLines + 2 {
-			writeLine(t, q, "never read\n")
-		}
-		q.close()
-		close(out.release)
-		q.close()
 	})
 }

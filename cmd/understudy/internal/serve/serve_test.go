@@ -15,6 +15,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 func endpointCounts(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
@@ -110,22 +111,6 @@ func TestFilesAreAddedAndRemoved(t *testing.T) {
 		if n := len(fetch(t, s, typeURL, "a", "b").GetResources()); n != 1 {
 			t.Errorf("%d resources of type %s for a and b, want that of a alone", n, typeURL)
 		}
-	}
-}
-
-func TestMissingFileKeepsCluster(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.yaml")
-	write(t, path, "clusterName: x\n"+endpoints("1"))
-	s, l := start(t, Options{Paths: []string{path}})
-	remove(t, path)
-	l.wait(t, "rejected, its last good content is still served")
-	if got := endpointCounts(t, fetch(t, s, endpointType, "x"))["x"]; got != 1 {
-		t.Errorf("%d endpoints after the file has gone, want the last good 1", got)
-	}
-	write(t, path, "clusterName: y\n"+endpoints("1", "2"))
-	l.wait(t, "cluster removed")
-	if got := endpointCounts(t, fetch(t, s, endpointType, "x", "y")); got["y"] != 2 || len(got) != 1 {
-		t.Errorf("clusters %v once the file has another name in it, want y with 2", got)
 	}
 }
 
@@ -255,5 +240,21 @@ func TestConfigMapSwap(t *testing.T) {
 	}
 	if got := next(); got != 2 {
 		t.Errorf("%d endpoints after the swap, want 2", got)
+	}
+}
+
+// The server allows a client to ping every 30 s. It says so in a header that comes before the first
+// response.
+func TestPingHeader(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
+	s, _ := start(t, Options{Paths: []string{dir}})
+	stream := openStream(t, s, insecure.NewCredentials())
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: []string{"a"}})
+	receive(t, stream)
+	header, err := stream.Header()
+	must(t, err)
+	if got := header.Get("understudy-ping"); len(got) != 1 || got[0] != "30s" {
+		t.Errorf("the header is %q, want 30s", got)
 	}
 }

@@ -33,23 +33,6 @@ func TestMutualTLS(t *testing.T) {
 	receive(t, stream)
 }
 
-func TestClientCertificateIsRequired(t *testing.T) {
-	a := testcert.New(t)
-	pair := a.Pair("server", "127.0.0.1")
-	path := filepath.Join(t.TempDir(), "a.yaml")
-	write(t, path, endpoints("1"))
-	s, _ := start(t, Options{Paths: []string{path}, TLS: TLS{Certificate: pair.Certificate, Key: pair.Key, ClientCA: a.File()}})
-	conn, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: a.Pool(), NextProtos: []string{"h2"}})
-	if err != nil {
-		return // the server refused the connection during the handshake
-	}
-	defer conn.Close()
-	// With TLS 1.3, the client learns only from its first read that the server has refused it.
-	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
-		t.Errorf("a client without a certificate received %v", err)
-	}
-}
-
 // If the TLS files are invalid or only partly renewed, the server continues to use the last valid
 // files.
 func TestInvalidTLSFiles(t *testing.T) {

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -136,59 +135,6 @@ func TestFilesSwapClusters(t *testing.T) {
 		t.Errorf("cluster x has %d endpoints after the exchange, want 4", got)
 	}
 	expectServed(t, s, "after the exchange", map[string]int{"x": 4, "y": 1})
-}
-
-func TestConstantlyChangingNeighborFile(t *testing.T) {
-	t.Parallel()
-	dir := makeDir(t, t.TempDir(), "a.yaml")
-	s, _ := start(t, Options{Paths: []string{dir}})
-	next := requestEndpoints(t, openStream(t, s, nil), "a")
-	next()
-	quit, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-quit:
-				return
-			default:
-				_ = os.WriteFile(filepath.Join(dir, "log"), []byte("x"), 0o600)
-			}
-		}
-	}()
-	defer func() {
-		close(quit)
-		<-stopped
-	}()
-	for n := 2; n < 5; n++ {
-		write(t, filepath.Join(dir, "a.yaml"), endpoints([]string{"1", "2", "3", "4"}[:n]...))
-		if got := next(); got != n {
-			t.Errorf("%d endpoints after the edit, want %d", got, n)
-		}
-	}
-}
-
-func TestDirectorySymlinkIsReplaced(t *testing.T) {
-	t.Parallel()
-	base := t.TempDir()
-	makeDir(t, filepath.Join(base, "one"), "a.yaml")
-	makeDir(t, filepath.Join(base, "two"))
-	write(t, filepath.Join(base, "two", "a.yaml"), endpoints("1", "2"))
-	dir := filepath.Join(base, "current")
-	symlink(t, "one", dir)
-	s, _ := start(t, Options{Paths: []string{dir}})
-	next := requestEndpoints(t, openStream(t, s, nil), "a")
-	next()
-	symlink(t, "two", dir)
-	if got := next(); got != 2 {
-		t.Errorf("%d endpoints after the switch, want 2", got)
-	}
-	for n := 3; n < 8; n++ {
-		write(t, filepath.Join(base, "two", "a.yaml"), endpoints([]string{"1", "2", "3", "4", "5", "6", "7"}[:n]...))
-		if got := next(); got != n {
-			t.Errorf("%d endpoints after an edit in the other directory, want %d", got, n)
-		}
-	}
 }
 
 // A cluster is still served for the removal delay after its file has vanished.
