@@ -22,14 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
 )
 
-// Command returns the command "serve", which runs until its context ends.
-func Command() *cobra.Command {
-	var o Options
-	var output, level string
-	command := &cobra.Command{
-		Use:   "serve [--from NAME=TARGET] DIR|FILE...",
-		Short: "Serve endpoints files to a fleet, as an xDS management server",
-		Long: `Serves the endpoints in files with Envoy's v3 aggregated discovery service (ADS), to targets
+const description = `Serves the endpoints in files with Envoy's v3 aggregated discovery service (ADS), to targets
 eds://127.0.0.1:18000/NAME, and xds:///NAME with a bootstrap that names this server. A file
 holds one cluster, named by its cluster_name or else by the name of the file, or a list of
 clusters. --from resolves a target as a channel does, and serves its endpoints as a cluster.
@@ -37,7 +30,16 @@ clusters. --from resolves a target as a channel does, and serves its endpoints a
 Edits are sent to clients at once. If an edit is invalid, the log reports it with
 file:line:column, and the last good content is still served; with --cache, even after a
 restart. If a file disappears, its cluster is removed after --removal-delay. On SIGHUP all
-files are read again.`,
+files are read again.`
+
+// Command returns the command "serve", which runs until its context ends.
+func Command() *cobra.Command {
+	var o Options
+	var output, level string
+	command := &cobra.Command{
+		Use:   "serve [--from NAME=TARGET] DIR|FILE...",
+		Short: "Serve endpoints files to a fleet, as an xDS management server",
+		Long:  description,
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,

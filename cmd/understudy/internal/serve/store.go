@@ -27,7 +27,6 @@ type store struct {
 	log     *slog.Logger
 	offered map[string]servedCluster
 	failed  atomic.Bool // the last write has failed
-	problem string      // the last problem that was logged
 
 	latest chan map[string]servedCluster
 	done   chan struct{}
