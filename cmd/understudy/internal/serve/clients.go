@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
@@ -111,32 +114,65 @@ func (c *clients) hold(s *clientStream, more int) {
 				most = other
 			}
 		}
+		most.end(most.refuse("client-memory", c.held, "bytes for the requests of all streams, most of them for this one", maxClientMemory))
 		c.release(most)
-		most.end(most.refuse("client-memory", "no other stream requests as much, and all streams together request too much"))
 	}
 }
 
 // check returns an error if a request exceeds a limit.
 func (s *clientStream) check(r *discoveryv3.DiscoveryRequest) error {
-	refuse := func(limit string, n int, what string, most int) error {
-		return s.refuse(limit, fmt.Sprintf("%d %s, want at most %d", n, what, most))
-	}
 	if n := len(r.GetResourceNames()); n > s.clients.maxNames {
-		return refuse("max-names", n, "names of a type", s.clients.maxNames)
+		return s.refuse("max-names", n, "names of a type", s.clients.maxNames)
 	}
 	if n := len(s.topics); n == maxTypes && s.topics[r.GetTypeUrl()] == nil {
-		return refuse("max-types", n+1, "types on a stream", maxTypes)
+		return s.refuse("max-types", n+1, "types on a stream", maxTypes)
 	}
 	for _, text := range append(r.GetResourceNames(), r.GetTypeUrl(), r.GetVersionInfo(), r.GetResponseNonce(), r.GetNode().GetId(), r.GetNode().GetUserAgentName()) {
 		if len(text) > maxName {
-			return refuse("max-name", len(text), "bytes in a name, type, version, nonce, node id or agent", maxName)
+			return s.refuse("max-name", len(text), "bytes in a name, type, version, nonce, node id or agent", maxName)
 		}
 	}
 	return nil
 }
 
+// limitedListener closes connections beyond a limit. Their clients then use another server or keep
+// their endpoints.
+type limitedListener struct {
+	net.Listener
+	clients *clients
+	open    chan struct{} // has an element for each open connection
+}
+
+func (l limitedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.open <- struct{}{}:
+			return countedConn{conn, sync.OnceFunc(func() { <-l.open })}, nil
+		default:
+			_ = conn.Close()
+			refused := &clientStream{clients: l.clients, address: conn.RemoteAddr().String()}
+			_ = refused.refuse("max-connections", cap(l.open)+1, "connections", cap(l.open))
+		}
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	release func()
+}
+
+func (c countedConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
+
 // refuse counts that a client has exceeded a limit, and returns the status for it.
-func (s *clientStream) refuse(limit, text string) error {
+func (s *clientStream) refuse(limit string, n int, what string, most int) error {
+	text := fmt.Sprintf("%d %s, want at most %d", n, what, most)
 	s.clients.metrics.refused.WithLabelValues(limit).Inc()
 	s.clients.refusalLog.Do(func() {
 		s.clients.log.Warn("client refused", "client", s.address, "error", text, "limit", limit)
@@ -160,12 +196,6 @@ func (s *clientStream) recordAnswer(r *discoveryv3.DiscoveryRequest, t *topic, l
 			log.Warn("client NACK", "reason", reason)
 		}
 	}
-	for _, other := range s.topics {
-		if other.behind {
-			return
-		}
-	}
-	s.behindSince.Store(0)
 }
 
 // logText escapes and truncates a text from a client for the log.
@@ -214,8 +244,9 @@ func serverOptions(largeRequests *lane) []grpc.ServerOption {
 	}
 }
 
-// codec decodes only one large request at a time, because decoding takes several times the
-// request's size in memory.
+// codec decodes only one large request at a time, because decoding takes many times the request's
+// size in memory. It drops what the server does not use, because the request then waits until it is
+// handled.
 type codec struct {
 	encoding.CodecV2
 	largeRequests *lane
@@ -225,7 +256,17 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if data.Len() > largeRequestBytes {
 		defer c.largeRequests.enter()()
 	}
-	return c.CodecV2.Unmarshal(data, v)
+	err := c.CodecV2.Unmarshal(data, v)
+	if r, ok := v.(*discoveryv3.DiscoveryRequest); ok {
+		r.ResourceLocators = nil
+		if n := r.GetNode(); n != nil {
+			r.Node = &corev3.Node{Id: n.GetId(), UserAgentName: n.GetUserAgentName()}
+		}
+		if e := r.GetErrorDetail(); e != nil {
+			r.ErrorDetail = &rpcstatus.Status{Message: e.GetMessage()}
+		}
+	}
+	return err
 }
 
 // lane admits one large request at a time. After each request, it pauses for as long as the request
@@ -247,15 +288,14 @@ type metrics struct {
 	clients, clusters, rejected prometheus.Gauge
 }
 
-func newMetrics(droppedLines func() uint64) *metrics {
+func newMetrics(droppedLines func() float64) *metrics {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	with := promauto.With(registry)
-	with.NewCounterFunc(prometheus.CounterOpts{Name: "understudy_serve_log_lines_dropped_total", Help: "Log lines that were dropped because the log was not read or could not be written."},
-		func() float64 { return float64(droppedLines()) })
+	with.NewCounterFunc(prometheus.CounterOpts{Name: "understudy_serve_log_lines_dropped_total", Help: "Log lines that were dropped because the log was not read or could not be written."}, droppedLines)
 	return &metrics{
 		registry: registry,
-		refused:  with.NewCounterVec(prometheus.CounterOpts{Name: "understudy_serve_refused_total", Help: "Streams that were ended because they exceeded the limit."}, []string{"limit"}),
+		refused:  with.NewCounterVec(prometheus.CounterOpts{Name: "understudy_serve_refused_total", Help: "Streams and connections that were ended because they exceeded the limit."}, []string{"limit"}),
 		acks:     with.NewCounter(prometheus.CounterOpts{Name: "understudy_serve_acks_total", Help: "Responses that a client has accepted."}),
 		nacks:    with.NewCounter(prometheus.CounterOpts{Name: "understudy_serve_nacks_total", Help: "Responses that a client has rejected."}),
 		clients:  with.NewGauge(prometheus.GaugeOpts{Name: "understudy_serve_clients", Help: "Streams of clients that are open."}),

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"log"
@@ -64,7 +65,7 @@ func Command() *cobra.Command {
 		signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before this process
 		setGRPCLogger(errorLines)
 		o.Paths, o.Log = args, log
-		o.droppedLines = func() uint64 { return logLines.dropped.Load() + errorLines.dropped.Load() }
+		o.droppedLines = func() float64 { return float64(logLines.dropped.Load() + errorLines.dropped.Load()) }
 		hangup := make(chan os.Signal, 1)
 		signal.Notify(hangup, syscall.SIGHUP)
 		defer signal.Stop(hangup)
@@ -97,7 +98,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
 	flags.StringVar(&o.Metrics, "metrics", "", "`address` for metrics in Prometheus' text format: host:port, or a port on loopback")
 	o.Kubeconfig.Flags(flags)
-	flags.UintVar(&o.MaxConnections, "max-connections", DefaultMaxConnections, "maximum `number` of connections; further clients wait")
+	flags.UintVar(&o.MaxConnections, "max-connections", DefaultMaxConnections, "maximum `number` of connections; others are closed")
 	flags.UintVar(&o.MaxNames, "max-names", DefaultMaxNames, "maximum `number` of names of each type requested on a stream")
 }
 
@@ -120,15 +121,12 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 // block. gRPC's log level still comes from the environment.
 func setGRPCLogger(w io.Writer) {
 	log.SetOutput(w)
-	severity := strings.ToLower(os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL"))
-	forSeverity := func(names ...string) io.Writer {
-		if slices.Contains(names, severity) {
-			return w
-		}
-		return io.Discard
+	severity, writers := strings.ToLower(os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL")), []io.Writer{io.Discard, io.Discard, io.Discard}
+	if i := slices.Index([]string{"info", "warning", "error"}, cmp.Or(severity, "error")); i >= 0 {
+		writers[i] = w
 	}
 	verbosity, _ := strconv.Atoi(os.Getenv("GRPC_GO_LOG_VERBOSITY_LEVEL"))
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2WithVerbosity(forSeverity("info"), forSeverity("warning"), forSeverity("error", ""), verbosity))
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2WithVerbosity(writers[0], writers[1], writers[2], verbosity))
 }
 
 const (
@@ -179,14 +177,9 @@ func (q *queue) Write(line []byte) (int, error) {
 
 // close waits until all lines are written, but no longer than flushTimeout.
 func (q *queue) close() {
-	timeout := time.After(flushTimeout)
-	select {
-	case q.lines <- nil:
-	case <-timeout:
-		return
-	}
+	go func() { q.lines <- nil }() // waits while the queue is full
 	select {
 	case <-q.done:
-	case <-timeout:
+	case <-time.After(flushTimeout):
 	}
 }

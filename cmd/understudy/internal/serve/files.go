@@ -53,14 +53,6 @@ func (f *files) covers(source string) bool {
 	return slices.Contains(f.paths, source) || slices.Contains(f.paths, filepath.Dir(source))
 }
 
-// rereadAll makes the next read include unchanged files. If a file cannot be read then, its
-// previous content remains in use.
-func (f *files) rereadAll() {
-	for _, file := range f.byPath {
-		file.Again()
-	}
-}
-
 // read reads the files that have changed, and returns what each file has. hadFiles has
 // the directories from whose files clusters are served.
 func (f *files) read(hadFiles map[string][]string) (all []reading) {

@@ -88,7 +88,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Add(encodeRequests(f, &discoveryv3.DiscoveryRequest{TypeUrl: endpointType, ResourceNames: strings.Split(strings.Repeat("x", 30), "")}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := newClients(slog.New(slog.NewTextHandler(lineChecker{t, 20_000}, &slog.HandlerOptions{Level: slog.LevelDebug})), newMetrics(func() uint64 { return 0 }), fuzzedNames)
+		c := newClients(slog.New(slog.NewTextHandler(lineChecker{t, 20_000}, &slog.HandlerOptions{Level: slog.LevelDebug})), newMetrics(func() float64 { return 0 }), fuzzedNames)
 		r := newResources(RoundRobin)
 		if err := r.set(changes{updated: []string{"a"}}, map[string]servedCluster{"a": {cluster: newStatic(adstest.Cluster("a", "10.0.0.1:1"))}}); err != nil {
 			t.Fatal(err)

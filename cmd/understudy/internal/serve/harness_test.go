@@ -215,5 +215,5 @@ func receive(t *testing.T, stream adsStream) *discoveryv3.DiscoveryResponse {
 const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
 func newTestClients(log *slog.Logger) *clients {
-	return newClients(log, newMetrics(func() uint64 { return 0 }), DefaultMaxNames)
+	return newClients(log, newMetrics(func() float64 { return 0 }), DefaultMaxNames)
 }

@@ -32,14 +32,8 @@ type publisher struct {
 }
 
 // newPublisher reads the files for the first time. It fails if no path exists and there is neither
-// a target nor a cached cluster.
+// a target nor a cached cluster. It may then return a publisher that must be closed.
 func newPublisher(o Options) (*publisher, error) {
-	if o.RemovalDelay < 0 {
-		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
-	}
-	if len(o.Paths)+len(o.From) == 0 {
-		return nil, errors.New("nothing to serve: want endpoints files, or directories of them, as in: understudy serve endpoints/; or --from NAME=TARGET")
-	}
 	p := &publisher{
 		files:          newFiles(o.Paths, o.Log),
 		clusters:       &clusters{delay: o.RemovalDelay, served: make(map[string]servedCluster)},
@@ -54,11 +48,7 @@ func newPublisher(o Options) (*publisher, error) {
 	if p.targets, err = followTargets(o, p.wake); err != nil {
 		return nil, err
 	}
-	if err := p.begin(o); err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
+	return p, p.begin(o)
 }
 
 func (p *publisher) close() {
@@ -89,7 +79,6 @@ func (p *publisher) restore(directory string) (err error) {
 		return err
 	}
 	targets := p.targets.read()
-	var names []string
 	for _, e := range entries {
 		if !p.files.covers(e.Source) && !slices.ContainsFunc(targets, func(r reading) bool { return r.source == e.Source }) {
 			continue
@@ -99,12 +88,11 @@ func (p *publisher) restore(directory string) (err error) {
 			restored.missingSince = time.Now()
 		}
 		p.clusters.served[name] = restored
-		names = append(names, name)
 		p.log.Info("cluster restored from the cache", "cluster", name, "file", e.Source)
 	}
 	p.clusters.index()
 	p.store.offered = maps.Clone(p.clusters.served)
-	p.publish(changes{updated: names, incomplete: true})
+	p.publish(changes{updated: slices.Collect(maps.Keys(p.clusters.served)), incomplete: true})
 	return nil
 }
 
@@ -125,7 +113,9 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 		}
 		if p.rereadAll.Swap(false) {
 			p.log.Info("all files are read again, as requested")
-			p.files.rereadAll()
+			for _, file := range p.files.byPath {
+				file.Again()
+			}
 		}
 		p.reload()
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -83,15 +82,11 @@ func (r *resources) set(c changes, served map[string]servedCluster) error {
 
 func (n *snapshot) add(g *clusterConfig, policy string) error {
 	name := g.GetName()
-	cluster, err := clusterFor(g, policy)
-	if err != nil {
-		return err
-	}
 	listener, err := listenerFor(name)
 	if err != nil {
 		return err
 	}
-	messages := map[string]proto.Message{clusterType: cluster, listenerType: listener}
+	messages := map[string]proto.Message{clusterType: clusterFor(g, policy), listenerType: listener}
 	if delete(n.byType[endpointType], name); g.endpoints != nil {
 		messages[endpointType] = g.endpoints
 	}
@@ -118,20 +113,17 @@ func (n *snapshot) response(typeURL string, t *topic) (names []string, versions 
 	if !n.mayRespond(listsAll, t) {
 		return nil, nil, false
 	}
+	requested := maps.Keys(t.names)
+	if t.wildcard {
+		requested = maps.Keys(all)
+	}
 	versions = make(map[string]string)
-	for name := range t.names {
+	for name := range requested {
 		if r, exists := all[name]; exists {
 			versions[name] = r.version
-		}
-	}
-	if t.wildcard {
-		for name, r := range all {
-			versions[name] = r.version
-		}
-	}
-	for name, version := range versions {
-		if listsAll || t.sent[name] != version {
-			names = append(names, name)
+			if listsAll || t.sent[name] != r.version {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.Sort(names)
@@ -156,58 +148,51 @@ func (n *snapshot) mayRespond(listsAll bool, t *topic) bool {
 
 // The fallback of the policies is what gRPC uses for ROUND_ROBIN: it chooses localities by weight,
 // and the endpoints of a locality evenly.
-const (
-	edsFields    = `{"type": "EDS", "edsClusterConfig": {"edsConfig": {"ads": {}, "resourceApiVersion": "V3"}}}`
-	policyFields = `{"loadBalancingPolicy": {"policies": [
+var (
+	edsFields    = newCluster(`{"type": "EDS", "edsClusterConfig": {"edsConfig": {"ads": {}, "resourceApiVersion": "V3"}}}`)
+	policyFields = newCluster(`{"loadBalancingPolicy": {"policies": [
 		{"typedExtensionConfig": {"name": "understudy", "typedConfig": {"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
 			"typeUrl": "type.googleapis.com/understudy_weighted_round_robin", "value": {}}}},
 		{"typedExtensionConfig": {"name": "fallback", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality",
 			"endpointPickingPolicy": {"policies": [{"typedExtensionConfig": {"name": "round_robin", "typedConfig": {
-				"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin"}}}]}}}}]}}`
-	// listenerFields contains its routes, so that clients need not request them. The routes send
-	// every call to the cluster with the same name.
-	listenerFields = `{"name": NAME, "apiListener": {"apiListener": {
+				"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin"}}}]}}}}]}}`)
+)
+
+// listenerFields contains its routes, so that clients need not request them. The routes send every
+// call to the cluster with the same name.
+const listenerFields = `{"name": NAME, "apiListener": {"apiListener": {
 		"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"routeConfig": {"name": NAME, "virtualHosts": [{"name": NAME, "domains": ["*"], "routes": [{"match": {"prefix": ""}, "route": {"cluster": NAME}}]}]},
 		"httpFilters": [{"name": "router", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}}`
-)
 
-// setFields sets the fields in text, which is JSON.
-func setFields(m proto.Message, text string) error {
-	fields := m.ProtoReflect().New().Interface()
-	err := protojson.Unmarshal([]byte(text), fields)
-	proto.Merge(m, fields)
-	return err
+func newCluster(text string) *clusterv3.Cluster {
+	c := new(clusterv3.Cluster)
+	if err := protojson.Unmarshal([]byte(text), c); err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // clusterFor returns the cluster to serve for g. It adds the fields that clients need and that the
 // file may omit.
-func clusterFor(g *clusterConfig, policy string) (*clusterv3.Cluster, error) {
+func clusterFor(g *clusterConfig, policy string) *clusterv3.Cluster {
 	cluster := &clusterv3.Cluster{Name: g.GetName(), OutlierDetection: g.GetOutlierDetection()}
 	if g.endpoints == nil {
 		cluster = proto.CloneOf(g.Cluster)
 	}
 	isEDS := cluster.GetClusterType() == nil && (g.endpoints != nil || cluster.GetType() == clusterv3.Cluster_EDS)
 	if isEDS && cluster.GetEdsClusterConfig().GetEdsConfig() == nil {
-		if err := setFields(cluster, edsFields); err != nil {
-			return nil, err
-		}
+		proto.Merge(cluster, edsFields)
 	}
-	if policy == RoundRobin || cluster.GetLoadBalancingPolicy() != nil || cluster.GetType() == clusterv3.Cluster_LOGICAL_DNS {
-		return cluster, nil
+	if policy != RoundRobin && cluster.GetLoadBalancingPolicy() == nil && cluster.GetType() != clusterv3.Cluster_LOGICAL_DNS {
+		proto.Merge(cluster, policyFields)
 	}
-	return cluster, setFields(cluster, policyFields)
+	return cluster
 }
 
 // listenerFor returns the listener for gRPC clients with the target xds:///name.
 func listenerFor(name string) (*listenerv3.Listener, error) {
-	quoted, err := json.Marshal(name)
-	if err != nil {
-		return nil, err
-	}
+	quoted, _ := json.Marshal(name) // a string is always valid
 	listener := new(listenerv3.Listener)
-	if err := setFields(listener, strings.ReplaceAll(listenerFields, "NAME", string(quoted))); err != nil {
-		return nil, fmt.Errorf("cluster %q: %w", name, err)
-	}
-	return listener, nil
+	return listener, protojson.Unmarshal([]byte(strings.ReplaceAll(listenerFields, "NAME", string(quoted))), listener)
 }

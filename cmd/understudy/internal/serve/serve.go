@@ -10,6 +10,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,15 +24,16 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
+	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/policy/weightedroundrobin"
 )
 
@@ -94,8 +96,8 @@ type Options struct {
 	// locks that are held while lines are logged. The default is no log.
 	Log *slog.Logger
 
-	droppedLines    func() uint64 // returns how many lines the log has dropped; may be nil
-	responseTimeout time.Duration // overrides the constant responseTimeout unless it is 0
+	droppedLines    func() float64 // returns how many lines the log has dropped; may be nil
+	responseTimeout time.Duration  // overrides the constant responseTimeout unless it is 0
 }
 
 // Server serves until its context ends or Stop is called.
@@ -104,7 +106,6 @@ type Server struct {
 	metricsListener net.Listener // nil without metrics
 	publisher       *publisher
 	watcher         *filewatch.Watcher
-	log             *slog.Logger
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -120,21 +121,25 @@ const stopTimeout = 5 * time.Second
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Listen, o.Policy = cmp.Or(o.Listen, DefaultListen), cmp.Or(o.Policy, weightedroundrobin.Name)
-	if o.Policy != weightedroundrobin.Name && o.Policy != RoundRobin {
+	switch {
+	case len(o.Paths)+len(o.From) == 0:
+		return nil, errors.New("nothing to serve: want endpoints files, or directories of them, as in: understudy serve endpoints/; or --from NAME=TARGET")
+	case o.Policy != weightedroundrobin.Name && o.Policy != RoundRobin:
 		return nil, fmt.Errorf("policy %q: want %s or %s", o.Policy, weightedroundrobin.Name, RoundRobin)
-	}
-	if o.MaxConnectionAge != 0 && o.MaxConnectionAge < time.Second {
+	case o.MaxConnectionAge != 0 && o.MaxConnectionAge < time.Second:
 		return nil, fmt.Errorf("max connection age %v: want 1s or more, or 0 for no limit", o.MaxConnectionAge)
+	case o.RemovalDelay < 0:
+		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
 	}
 	o.MaxConnections, o.MaxNames = cmp.Or(o.MaxConnections, DefaultMaxConnections), cmp.Or(o.MaxNames, DefaultMaxNames)
 	if o.droppedLines == nil {
-		o.droppedLines = func() uint64 { return 0 }
+		o.droppedLines = func() float64 { return 0 }
 	}
 	creds, err := o.credentials()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: o.Log, done: make(chan struct{})}
+	s := &Server{done: make(chan struct{})}
 	s.watcher = filewatch.New(o.Paths...) // created before the files are read, so that it misses no change
 	if err := s.open(ctx, o); err != nil {
 		s.close()
@@ -223,22 +228,22 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 		<-ctx.Done()
 		stop(server)
 	})
-	s.log.Info("serving", "address", s.Addr().String(), "security", creds.Info().SecurityProtocol)
+	o.Log.Info("serving", "address", s.Addr().String(), "security", creds.Info().SecurityProtocol)
 	metrics := http.Server{Handler: metricsHandler(s.publisher), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
 	if s.metricsListener != nil {
 		background.Go(func() { _ = metrics.Serve(s.metricsListener) })
-		s.log.Info("metrics", "url", "http://"+s.metricsListener.Addr().String()+"/metrics")
+		o.Log.Info("metrics", "url", "http://"+s.metricsListener.Addr().String()+"/metrics")
 	}
 	// ErrServerStopped means that the server was stopped before Serve was called. This is not a
 	// failure.
-	if err := server.Serve(netutil.LimitListener(s.listener, int(min(o.MaxConnections, 1<<30)))); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := server.Serve(limitedListener{s.listener, s.publisher.clients, make(chan struct{}, min(o.MaxConnections, 1<<30))}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
 	s.cancel()
 	_ = metrics.Close()
 	background.Wait()
 	s.close()
-	s.log.Info("stopped")
+	o.Log.Info("stopped")
 }
 
 // stop waits for the streams, which end with the server's context. After stopTimeout, it aborts the
@@ -276,4 +281,85 @@ func metricsAddress(text string) (string, error) {
 		return "", fmt.Errorf("metrics: %w, want host:port, or a port on loopback", err)
 	}
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+}
+
+// TLS names the PEM files of a server's certificate. They are read for each connection, so that a
+// renewed certificate takes effect without a restart. While the files are invalid, their last valid
+// content is used.
+type TLS struct {
+	Certificate, Key string
+	// ClientCA, if not empty, holds the root certificates for client certificates, which are then
+	// required (mTLS).
+	ClientCA string
+}
+
+// reload reads the files for each connection. It logs each problem only once.
+func (t TLS) reload(lastGood *tls.Config, log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	var mu sync.Mutex
+	var problem string
+	return func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		found, err := t.load()
+		switch {
+		case err == nil:
+			lastGood, problem = found, ""
+		case err.Error() != problem:
+			problem = err.Error()
+			log.Error("TLS files rejected, the last good ones are still used", "error", problem)
+		}
+		return lastGood, nil
+	}
+}
+
+func (t TLS) load() (*tls.Config, error) {
+	if t.Certificate == "" || t.Key == "" {
+		return nil, errors.New("TLS needs both a certificate (--tls-cert) and its key (--tls-key)")
+	}
+	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}
+	if t.ClientCA == "" {
+		return config, nil
+	}
+	roots, err := xnet.Roots(t.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("client CA: %w", err)
+	}
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, roots
+	return config, nil
+}
+
+// loggingCredentials logs failed handshakes. Otherwise, only the client would log them, and the
+// server's operator may have no access to the client's log.
+type loggingCredentials struct {
+	credentials.TransportCredentials
+	log *slog.Logger
+}
+
+func (w loggingCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secure, info, err := w.TransportCredentials.ServerHandshake(conn)
+	if err != nil && !errors.Is(err, io.EOF) { // EOF is, for example, a health probe of the port
+		w.log.Warn("TLS handshake failed", "client", conn.RemoteAddr().String(), "error", err.Error())
+	}
+	return secure, info, err
+}
+
+func (o Options) credentials() (credentials.TransportCredentials, error) {
+	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
+		return nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)
+	}
+	if o.TLS != (TLS{}) {
+		config, err := o.TLS.load()
+		if err != nil {
+			return nil, err
+		}
+		return loggingCredentials{credentials.NewTLS(&tls.Config{GetConfigForClient: o.TLS.reload(config, o.Log)}), o.Log}, nil
+	}
+	if !o.Insecure && !xnet.IsLoopback(o.Listen) {
+		return nil, fmt.Errorf("address %s is not on loopback, so anyone who reaches it could read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
+	}
+	return insecure.NewCredentials(), nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -24,6 +25,7 @@ import (
 // keeps nothing.
 type store struct {
 	path    string
+	limit   int64 // of the file, in bytes
 	log     *slog.Logger
 	offered map[string]servedCluster
 	failed  atomic.Bool // the last write has failed
@@ -42,7 +44,7 @@ type entry struct {
 
 const (
 	storeName = "clusters.json"
-	maxStore  = 256 << 20 // in bytes
+	maxStore  = 256 << 20
 )
 
 // openStore returns the store in a directory. It logs and ignores what is not valid.
@@ -53,7 +55,7 @@ func openStore(directory string, log *slog.Logger) (*store, []entry, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("cache: %w", err)
 	}
-	s := &store{path: filepath.Join(directory, storeName), log: log, latest: make(chan map[string]servedCluster, 1), done: make(chan struct{})}
+	s := &store{path: filepath.Join(directory, storeName), limit: maxStore, log: log, latest: make(chan map[string]servedCluster, 1), done: make(chan struct{})}
 	var list []json.RawMessage
 	if err := s.read(&list); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Error("cache cannot be read", "error", fmt.Sprintf("%s: %v", s.path, err))
@@ -78,8 +80,8 @@ func (s *store) read(list *[]json.RawMessage) error {
 		return err
 	case !info.Mode().IsRegular():
 		return errors.New("is not a regular file")
-	case info.Size() > maxStore:
-		return fmt.Errorf("has %d bytes, want at most %d", info.Size(), maxStore)
+	case info.Size() > s.limit:
+		return fmt.Errorf("has %d bytes, want at most %d", info.Size(), s.limit)
 	}
 	data, err := os.ReadFile(s.path)
 	if err != nil {
@@ -122,14 +124,18 @@ func (s *store) offer(served map[string]servedCluster) {
 	s.latest <- s.offered
 }
 
-// close waits until the clusters are written. A process that is killed meanwhile leaves the file as
-// it was.
+// close waits at most stopTimeout until the clusters are written. A process that is killed meanwhile
+// leaves the file as it was.
 func (s *store) close() {
 	if s == nil {
 		return
 	}
 	close(s.latest)
-	<-s.done
+	select {
+	case <-s.done:
+	case <-time.After(stopTimeout):
+		s.log.Error("cache is still being written, and may not have the last changes")
+	}
 }
 
 // run writes the clusters. The next offer after a failure is another attempt.
@@ -158,6 +164,9 @@ func (s *store) write(served map[string]servedCluster) error {
 	data, err := json.Marshal(entries)
 	if err != nil {
 		return err
+	}
+	if int64(len(data)) > s.limit {
+		return fmt.Errorf("%s: would have %d bytes, want at most %d", s.path, len(data), s.limit)
 	}
 	f, err := os.Create(s.path + ".new")
 	if err != nil {

@@ -84,15 +84,16 @@ func (a *ads) StreamAggregatedResources(server discoveryv3.AggregatedDiscoverySe
 
 // topic is what a client requests of one type, and what it has received.
 type topic struct {
-	names    map[string]bool
+	names    map[string]bool   // nil before the first request
 	wildcard bool              // all resources are requested
 	sent     map[string]string // by name: the versions that the client has, or has rejected
 
-	nonce, version string // of the last response
-	waiting        bool   // the client has not answered the last response
-	rejected       string // the last reason of a rejection that was logged
-	behind         bool   // the client lacks what it was sent last
-	held           int    // estimated memory for the names, in bytes
+	nonce, version string          // of the last response
+	waiting        bool            // the client has not answered the last response
+	rejected       string          // the last reason of a rejection that was logged
+	behind         bool            // the client lacks what it was sent last
+	seen           <-chan struct{} // outdated of the snapshot that was compared with the present names
+	held           int             // estimated memory for the names, in bytes
 }
 
 // handle handles a request. It returns an error if the request exceeds a limit.
@@ -108,61 +109,64 @@ func (s *clientStream) handle(r *discoveryv3.DiscoveryRequest, now *snapshot) er
 		s.node = logText(r.GetNode().GetId())
 		log.Info("client connected", "node", s.node, "agent", logText(r.GetNode().GetUserAgentName()))
 	}
-	log = log.With("type", logText(shortType(r.GetTypeUrl())))
-	t := s.topics[r.GetTypeUrl()]
+	typeURL := r.GetTypeUrl()
+	log = log.With("type", logText(typeURL[strings.LastIndexAny(typeURL, "./")+1:]))
+	t := s.topics[typeURL]
 	if t == nil {
 		t = new(topic)
-		s.topics[r.GetTypeUrl()] = t
+		s.topics[typeURL] = t
 	}
-	switch nonce := r.GetResponseNonce(); {
-	case nonce == "" || t.nonce == "":
-		*t = topic{rejected: t.rejected, held: t.held}
-		log.Debug("client request", "names", logNames(r.GetResourceNames()))
-	case nonce != t.nonce:
+	switch {
+	case t.nonce != "" && t.nonce != r.GetResponseNonce():
 		// The client sent this request before it received the last response. It will accept or
-		// reject that response later.
+		// reject that response later, and then repeat what it requests.
 		log.Debug("client answers an earlier response")
 		return nil
-	case !t.waiting:
-		log.Debug("client request", "names", logNames(r.GetResourceNames()))
-	default:
+	case t.waiting:
 		s.recordAnswer(r, t, log)
+	default:
+		log.Debug("client request", "names", logNames(r.GetResourceNames()))
 	}
-	t.subscribe(r.GetResourceNames())
-	s.clients.hold(s, t.hold(now.byType[r.GetTypeUrl()]))
+	s.clients.hold(s, t.subscribe(r.GetResourceNames(), len(now.byType[typeURL])))
+	isBehind := func(t *topic) bool { return t.behind }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(s.topics)), isBehind) {
+		s.behindSince.Store(0)
+	}
 	return nil
 }
 
-// subscribe records the requested names. A first request without names requests all resources.
-func (t *topic) subscribe(list []string) {
-	t.wildcard = slices.Contains(list, "*") || len(list) == 0 && len(t.names) == 0 && (t.wildcard || t.nonce == "")
-	t.names = make(map[string]bool, len(list))
+// subscribe records the requested names. A first request without names requests all resources. It
+// returns by how much the estimated memory has grown.
+func (t *topic) subscribe(list []string, all int) (more int) {
+	wildcard := slices.Contains(list, "*") || len(list) == 0 && len(t.names) == 0 && (t.names == nil || t.wildcard)
+	names := make(map[string]bool, len(list))
 	for _, name := range list {
-		t.names[name] = true
+		names[name] = true
 	}
-	delete(t.names, "*")
-	maps.DeleteFunc(t.sent, func(name, _ string) bool { return !t.wildcard && !t.names[name] })
-}
-
-// hold estimates the memory for the names, in bytes. It returns by how much it has grown.
-func (t *topic) hold(all map[string]resource) (more int) {
-	more = bytesPerName*len(t.names) - t.held
-	for name := range t.names {
-		more += len(name)
+	delete(names, "*")
+	if wildcard == t.wildcard && maps.Equal(names, t.names) {
+		return 0
 	}
-	if t.wildcard {
-		more += bytesPerName * len(all)
+	t.names, t.wildcard, t.seen = names, wildcard, nil
+	t.behind = t.behind && (wildcard || len(names) > 0)
+	maps.DeleteFunc(t.sent, func(name, _ string) bool { return !wildcard && !names[name] })
+	before := t.held
+	if t.held = bytesPerName * len(names); wildcard {
+		t.held += bytesPerName * all
 	}
-	t.held += more
-	return more
+	for name := range names {
+		t.held += len(name)
+	}
+	return t.held - before
 }
 
 func (s *clientStream) respond(now *snapshot, server discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	for _, typeURL := range slices.Sorted(maps.Keys(s.topics)) { // clusters before endpoints before listeners
 		t := s.topics[typeURL]
-		if t.waiting {
+		if t.waiting || t.seen == now.outdated {
 			continue
 		}
+		t.seen = now.outdated
 		names, versions, ok := now.response(typeURL, t)
 		if !ok {
 			continue
@@ -185,8 +189,4 @@ func (s *clientStream) respond(now *snapshot, server discoveryv3.AggregatedDisco
 		}
 	}
 	return nil
-}
-
-func shortType(typeURL string) string {
-	return typeURL[strings.LastIndexAny(typeURL, "./")+1:]
 }
