@@ -12,7 +12,9 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
@@ -20,8 +22,6 @@ import (
 // drain reads until the stream ends. It returns the number of responses and the final status.
 func drain(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
 	for {
-		// Incremental responses can be decoded as this type, too. Their content does not matter
-		// here.
 		if err := stream.RecvMsg(new(discoveryv3.DiscoveryResponse)); err != nil {
 			return responses, grpcstatus.Convert(err)
 		}
@@ -72,6 +72,19 @@ func TestTypeIsNotServed(t *testing.T) {
 	}
 	if got := requestEndpoints(t, stream, "a")(); got != 1 {
 		t.Errorf("the next response has %d endpoints, want those that were asked for then", got)
+	}
+}
+
+// The incremental variant is not served, and the status says so.
+func TestIncrementalVariantIsRefused(t *testing.T) {
+	s, _ := start(t, Options{Paths: []string{makeDir(t, t.TempDir(), "a.yaml")}})
+	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer conn.Close()
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
+	must(t, err)
+	if _, end := drain(stream); end.Code() != codes.Unimplemented || !strings.Contains(end.Message(), "DeltaAggregatedResources not implemented") {
+		t.Errorf("the stream ends with %v: %q", end.Code(), end.Message())
 	}
 }
 

@@ -2,11 +2,13 @@ package serve
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 type blockingWriter struct {
@@ -52,5 +54,41 @@ func TestUnreadLogDropsLines(t *testing.T) {
 		if !slices.Equal(reports, []uint64{3}) {
 			t.Errorf("reported are %d dropped lines, want 3 once", reports)
 		}
+	})
+}
+
+func TestFailedLogWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &blockingWriter{release: make(chan error, 1)}
+		var reports []uint64
+		q := newQueue(out, func(dropped uint64) { reports = append(reports, dropped) })
+		out.release <- errors.New("disk full")
+		writeLine(t, q, "lost\n")
+		synctest.Wait()
+		close(out.release)
+		writeLine(t, q, "kept\n")
+		q.close()
+		if out.text.String() != "kept\n" || !slices.Equal(reports, []uint64{1}) {
+			t.Errorf("the log is %q, and %d lines are reported as dropped", out.text.String(), reports)
+		}
+	})
+}
+
+// A log that nobody reads does not keep the process from exiting, even if the queue is full.
+func TestQueueCloseTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &blockingWriter{release: make(chan error)}
+		q := newQueue(out, nil)
+		for range maxQueuedLines + 1 {
+			writeLine(t, q, "never read\n")
+			synctest.Wait()
+		}
+		begin := time.Now()
+		q.close()
+		if elapsed := time.Since(begin); elapsed != flushTimeout {
+			t.Errorf("close took %v, want %v", elapsed, flushTimeout)
+		}
+		close(out.release)
+		synctest.Wait()
 	})
 }

@@ -242,3 +242,13 @@ func TestXdstpNamesAreRejected(t *testing.T) {
 		t.Errorf("served are %v, want a alone", got)
 	}
 }
+
+func TestImmediateStop(t *testing.T) {
+	path := filepath.Join(makeDir(t, t.TempDir(), "a.yaml"), "a.yaml")
+	for range 20 {
+		s, _ := start(t, Options{Paths: []string{path}})
+		if s.Stop(); s.err != nil {
+			t.Fatalf("the server ends with %v", s.err)
+		}
+	}
+}

@@ -119,6 +119,18 @@ func TestUnreadableFileKeepsCluster(t *testing.T) {
 	expectServed(t, s, "with a link to nowhere", map[string]int{"a": 1})
 }
 
+func TestMissingFileKeepsCluster(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, "clusterName: x\n"+endpoints("1"))
+	s, l := start(t, Options{Paths: []string{path}})
+	remove(t, path)
+	l.wait(t, "rejected, its last good content is still served")
+	expectServed(t, s, "without the file", map[string]int{"x": 1})
+	write(t, path, "clusterName: y\n"+endpoints("1", "2"))
+	l.wait(t, "cluster removed")
+	expectServed(t, s, "with another cluster in the file", map[string]int{"y": 2})
+}
+
 func TestFilesSwapClusters(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
