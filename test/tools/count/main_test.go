@@ -1,0 +1,24 @@
+package main
+
+import "testing"
+
+// These have grown beyond need once.
+func TestRoomsStaySmall(t *testing.T) {
+	rooms, err := count("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooms["cmd/understudy"] += rooms["cmd/understudy/internal/table"]
+	for room, limit := range map[string]int{
+		"internal/core/priority":             560,
+		"cmd/understudy":                     300,
+		"cmd/understudy/internal/demo":       650,
+		"cmd/understudy/internal/kubeconfig": 60,
+		"cmd/understudy/internal/serve":      1750,
+		"cmd/understudy/internal/watch":      800,
+	} {
+		if rooms[room] == 0 || rooms[room] > limit {
+			t.Errorf("%s has %d code lines, want at most %d", room, rooms[room], limit)
+		}
+	}
+}
