@@ -34,7 +34,9 @@ func (w *World) timeOfRamp(calls time.Duration) time.Duration {
 func (w *World) isWell(c *condition) bool { return !c.reachable() || c.works() && c.link.Rate == 0 }
 
 // prioritiesThatMayTakeCalls returns the priorities that may be in use when nothing changes any
-// more: those with a reachable endpoint, down to the first one whose reachable endpoints all work.
+// more: those with a reachable endpoint, down to the first one whose reachable endpoints all work. A
+// priority below another one that takes calls may still ramp: few calls are offered to it. The
+// caller holds the lock.
 func (w *World) prioritiesThatMayTakeCalls(truth EndpointSet) (all []int) {
 	for i, tier := range truth {
 		reachable, certain := 0, 0
@@ -49,7 +51,7 @@ func (w *World) prioritiesThatMayTakeCalls(truth EndpointSet) (all []int) {
 		if reachable > 0 {
 			all = append(all, i)
 		}
-		if certain > 0 && certain == reachable {
+		if certain > 0 && certain == reachable && (len(all) == 1 || w.channel.isFirst(i, w.maxRecoveryTime())) {
 			break
 		}
 	}
