@@ -125,8 +125,8 @@ all, and prints a line: the calls, how many of them failed, the priority in use,
 priority's share of the last calls. The exit code is 1 if calls do not go where they should.
 
 With --hold, the calls continue until Ctrl-C, and a page on loopback shows where they go.
-It has buttons that kill, hang and restore a backend, a locality or a priority, or make it
-return errors. "understudy watch" shows the same in a terminal.`,
+It has buttons that kill, hang, fill and restore a backend, a locality or a priority, or make
+it return errors. "understudy watch" shows the same in a terminal.`,
 		Args: cobra.NoArgs,
 	}
 	hold := command.Flags().Bool("hold", false, "keep running, and serve a page that shows the calls and has controls")

@@ -25,21 +25,22 @@ type mode int32
 const (
 	killed mode = iota // refuses connections
 	serving
+	full    // answers 100 calls a second, with the others of its priority
 	failing // answers calls with errors, but health checks with SERVING
 	hung    // accepts connections, but neither reads nor writes, like a stopped process
 )
 
-func (m mode) String() string { return [...]string{"killed", "serving", "errors", "hung"}[m] }
+func (m mode) String() string { return [...]string{"killed", "serving", "full", "errors", "hung"}[m] }
 
 // backend is a server on a loopback address, which it keeps when it is killed and restored.
 type backend struct {
 	locality                         string // region/zone
 	priority, localityWeight, weight int
-	work                             func() // ends when a call is answered
 	address                          string
 	mode                             atomic.Int32
 	server                           *grpc.Server // nil while it is killed
 	gate                             sync.RWMutex // locked while it hangs
+	worker                           *sync.Mutex  // of the priority, held for each call while it is full
 }
 
 func (b *backend) current() mode { return mode(b.mode.Load()) }
@@ -120,15 +121,21 @@ var service = grpc.ServiceDesc{
 	HandlerType: (*any)(nil),
 	Methods: []grpc.MethodDesc{{
 		MethodName: "WhoAmI",
-		Handler: func(server any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		Handler: func(server any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 			if err := decode(&emptypb.Empty{}); err != nil {
 				return nil, err
 			}
 			b := server.(*backend)
-			if b.current() == failing {
+			switch b.current() {
+			case failing:
 				return nil, status.Error(codes.Internal, "the demo told this backend to fail")
+			case full:
+				b.worker.Lock()
+				defer b.worker.Unlock()
+				if ctx.Err() == nil {
+					time.Sleep(10 * time.Millisecond)
+				}
 			}
-			b.work()
 			return wrapperspb.String(b.address), nil
 		},
 	}},
@@ -142,9 +149,4 @@ func callWhoAmI(ctx context.Context, cc grpc.ClientConnInterface) (address strin
 	return answer.GetValue(), err
 }
 
-// work ends when the call may be answered: at once or, with a limit, at one of its ticks.
-func (c *cluster) work() {
-	if limit := c.limit.Load(); limit != nil {
-		<-limit.C
-	}
-}
+func (b *backend) answers() bool { return b.current() == serving || b.current() == full }

@@ -15,7 +15,7 @@ import (
 // keeps its address.
 func TestBackendTakesEachMode(t *testing.T) {
 	t.Parallel()
-	b := &backend{work: func() {}}
+	b := &backend{}
 	defer b.set(killed)
 	if err := b.set(serving); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestBackendTakesEachMode(t *testing.T) {
 // A backend that hangs accepts connections but completes no handshake, and can be killed.
 func TestHungBackendAcceptsNoCalls(t *testing.T) {
 	t.Parallel()
-	b := &backend{work: func() {}}
+	b := &backend{}
 	if err := b.set(hung); err != nil {
 		t.Fatal(err)
 	}

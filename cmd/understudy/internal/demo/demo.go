@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -46,19 +46,17 @@ type Options struct {
 type cluster struct {
 	file     string
 	backends []*backend
-	limit    atomic.Pointer[time.Ticker] // of the calls that priority 0 can answer, or nil
 }
 
 func newCluster(file string) *cluster {
-	c := &cluster{file: file}
-	c.backends = []*backend{
-		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 2, work: c.work},
-		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 1, work: c.work},
-		{locality: "us-east/b", priority: 0, localityWeight: 1, weight: 1, work: c.work},
-		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 3, work: func() {}},
-		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 1, work: func() {}},
-	}
-	return c
+	first, second := new(sync.Mutex), new(sync.Mutex)
+	return &cluster{file: file, backends: []*backend{
+		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 2, worker: first},
+		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 1, worker: first},
+		{locality: "us-east/b", priority: 0, localityWeight: 1, weight: 1, worker: first},
+		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 3, worker: second},
+		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 1, worker: second},
+	}}
 }
 
 // names returns the names of a backend's priority, of its locality and of itself.

@@ -52,6 +52,7 @@ type action struct {
 var actions = []action{
 	{"kill", "Kill", "Killed", killed},
 	{"hang", "Hang", "Hung", hung},
+	{"fill", "Fill", "Filled", full},
 	{"fail", "Errors", "Made to return errors:", failing},
 	{"restore", "Restore", "Restored", serving},
 }
@@ -78,7 +79,7 @@ func (p *page) act(form url.Values) (name string, err error) {
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(actions, func(a action) bool { return form.Has(a.Name) })
 	if i < 0 {
-		return "", errors.New("no action given, want kill, hang, fail or restore")
+		return "", errors.New("no action given, want kill, hang, fill, fail or restore")
 	}
 	name = form.Get(actions[i].Name)
 	if !slices.ContainsFunc(p.cluster.rows(), func(r row) bool { return r.Name == name }) {

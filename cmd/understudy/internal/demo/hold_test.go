@@ -69,6 +69,8 @@ func TestButtonsBreakAndRestoreBackends(t *testing.T) {
 		{"fail", first, "errors hung killed serving serving", "Made to return errors: 127.0.0.1:"},
 		{"kill", first, "killed hung killed serving serving", "Killed 127.0.0.1:"},
 		{"restore", "p0", "serving serving serving serving serving", "Restored p0 at "},
+		{"fill", "us-east/b", "serving serving full serving serving", "Filled us-east/b at "},
+		{"restore", "us-east/b", "serving serving serving serving serving", "Restored us-east/b at "},
 		{"fail", "p1", "serving serving serving errors errors", "Made to return errors: p1 at "},
 		{"restore", "p1", "serving serving serving serving serving", "Restored p1 at "},
 	} {

@@ -37,7 +37,7 @@ var phases = []phase{
 	{name: "errors", change: func(c *cluster) error { return c.set("p0", failing) }, mayFail: 0.02},
 	{name: "errors-over", change: func(c *cluster) error { return c.set("p0", serving) }, least: 0.45, most: 1, ejects: true},
 	// Priority 0 can answer 100 of the 300 calls a second from now on.
-	{name: "full", change: func(c *cluster) error { c.limit.Store(time.NewTicker(10 * time.Millisecond)); return nil }, least: 0.1, most: 0.4, ejects: true},
+	{name: "full", change: func(c *cluster) error { return c.set("p0", full) }, least: 0.1, most: 0.4, ejects: true},
 }
 
 func changeWeights(c *cluster) error {
@@ -139,7 +139,7 @@ func (c *cluster) find(address string) *backend {
 func (c *cluster) weightShares() []float64 {
 	sums := map[string]int{} // of the weights of what serves in each priority and locality
 	for _, b := range c.backends {
-		if b.current() == serving {
+		if b.answers() {
 			if names := b.names(); sums[b.locality] == 0 {
 				sums[names[0]] += b.localityWeight
 			}
@@ -148,7 +148,7 @@ func (c *cluster) weightShares() []float64 {
 	}
 	shares := make([]float64, len(c.backends))
 	for i, b := range c.backends {
-		if b.current() == serving {
+		if b.answers() {
 			shares[i] = float64(b.localityWeight*b.weight) / float64(sums[b.names()[0]]*sums[b.locality])
 		}
 	}
