@@ -40,7 +40,7 @@ type backend struct {
 	mode                             atomic.Int32
 	server                           *grpc.Server // nil while it is killed
 	gate                             sync.RWMutex // locked while it hangs
-	worker                           *sync.Mutex  // of the priority, held for each call while it is full
+	limit                            *time.Ticker // of the priority, has a tick for each call while it is full
 }
 
 func (b *backend) current() mode { return mode(b.mode.Load()) }
@@ -130,10 +130,9 @@ var service = grpc.ServiceDesc{
 			case failing:
 				return nil, status.Error(codes.Internal, "the demo told this backend to fail")
 			case full:
-				b.worker.Lock()
-				defer b.worker.Unlock()
-				if ctx.Err() == nil {
-					time.Sleep(10 * time.Millisecond)
+				select {
+				case <-b.limit.C:
+				case <-ctx.Done():
 				}
 			}
 			return wrapperspb.String(b.address), nil

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -49,13 +48,13 @@ type cluster struct {
 }
 
 func newCluster(file string) *cluster {
-	first, second := new(sync.Mutex), new(sync.Mutex)
+	first, second := time.NewTicker(10*time.Millisecond), time.NewTicker(10*time.Millisecond)
 	return &cluster{file: file, backends: []*backend{
-		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 2, worker: first},
-		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 1, worker: first},
-		{locality: "us-east/b", priority: 0, localityWeight: 1, weight: 1, worker: first},
-		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 3, worker: second},
-		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 1, worker: second},
+		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 2, limit: first},
+		{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 1, limit: first},
+		{locality: "us-east/b", priority: 0, localityWeight: 1, weight: 1, limit: first},
+		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 3, limit: second},
+		{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 1, limit: second},
 	}}
 }
 
