@@ -77,6 +77,9 @@ func (h *harness) wantMetrics(want map[string]int64) {
 	synctest.Wait()
 	short := make(map[string]int64)
 	for name, n := range got {
+		if strings.HasPrefix(name, "grpc.") {
+			continue // of the policy's own children; not in each version of grpc-go
+		}
 		short[strings.Join(strings.Fields(strings.ReplaceAll(name, ":/// p0 near", "")), " ")] = n
 	}
 	if !maps.Equal(short, want) {
