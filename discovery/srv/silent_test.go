@@ -174,7 +174,7 @@ func (r *checkingReceiver) Update(a discovery.Answer) error {
 func (r *checkingReceiver) Fail(err error) { r.lastErr = err }
 
 // hostileDNS is a DNS server that never sends the same response twice. It sends as many SRV records
-// as a DNS message can contain, and hundreds of addresses for each host.
+// as a DNS message can contain, and hundreds of addresses for every tenth host.
 type hostileDNS struct{ lookups int }
 
 func (h *hostileDNS) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -190,6 +190,9 @@ func (h *hostileDNS) LookupNetIP(_ context.Context, network, host string) ([]net
 	var lookup, n int
 	_, _ = fmt.Sscanf(host, "h%d-%d.", &lookup, &n)
 	addresses := make([]netip.Addr, 200)
+	if n%10 > 0 {
+		addresses = addresses[:2] // a flood at every host would only take longer
+	}
 	for i := range addresses {
 		addresses[i] = netip.AddrFrom16([16]byte{0x20, 1, byte(lookup), byte(n >> 8), byte(n), byte(i >> 8), byte(i), network[2]})
 	}

@@ -128,7 +128,7 @@ func TestReturnOfThousandClients(t *testing.T) {
 					c.runSecond()
 				}
 				c.disconnect()
-				for range 60 {
+				for range 20 {
 					c.runSecond()
 				}
 				c.scheduleReconnects(within)
