@@ -39,6 +39,8 @@ type Instance struct {
 	mu              sync.Mutex
 	recordsSubConns bool // the policy may leave subchannels open in Close, so subConns records them
 	closed          bool
+	handling        bool // handleReports is running; used in events only
+	queued          int32
 	firstReport     *report
 	lastReport      *report
 	subConns        map[balancer.SubConn]struct{}
@@ -107,6 +109,7 @@ func (i *Instance) queueReport(state balancer.State) {
 		i.lastReport.next = r
 	}
 	i.lastReport = r
+	i.queued++
 	i.mu.Unlock()
 }
 
@@ -123,6 +126,7 @@ func (i *Instance) handleReport() bool {
 	r, closed := i.firstReport, i.closed
 	if r != nil {
 		i.firstReport = r.next
+		i.queued--
 	}
 	i.mu.Unlock()
 	if r == nil {
@@ -141,8 +145,23 @@ func (i *Instance) handleReport() bool {
 	return true
 }
 
+// handleReports handles the reports that are queued when it is called, and no later ones: a policy
+// that keeps reporting must not hold up other events. Each report has an event of its own anyway. For
+// the same reason it does nothing within itself, where a policy that is IDLE whenever it is told to
+// connect would recurse until the stack overflows.
 func (i *Instance) handleReports() {
-	for i.handleReport() {
+	if i.handling {
+		return
+	}
+	i.handling = true
+	defer func() { i.handling = false }()
+	i.mu.Lock()
+	n := i.queued
+	i.mu.Unlock()
+	for range n {
+		if !i.handleReport() {
+			return
+		}
 	}
 }
 
