@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -156,7 +157,13 @@ type collector struct {
 func (c *collector) visit(n ast.Node, caller string) {
 	ast.Inspect(n, func(node ast.Node) bool {
 		switch in := node.(type) {
-		case *ast.ImportSpec, *ast.Field:
+		case *ast.ImportSpec:
+			return false
+		case *ast.Field:
+			if in.Tag != nil {
+				tag, _ := strconv.Unquote(in.Tag.Value)
+				c.add(in, reflect.StructTag(tag).Get("want"), "")
+			}
 			return false
 		case *ast.CallExpr:
 			called := functionName(in.Fun)

@@ -14,8 +14,8 @@ import (
 // calls are not. The results are in docs/a50.md.
 func BenchmarkCount(b *testing.B) {
 	uncounted := newBenchmarkSubConn(nil)
-	c := lbconfig.NewOutlierDetection()
-	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
+	c := lbconfig.New[lbconfig.OutlierDetection]()
+	c.ConsecutiveFailuresEjection = lbconfig.New[lbconfig.ConsecutiveFailuresEjection]()
 	counted := newBenchmarkSubConn(c)
 	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	ctx := context.Background()
@@ -56,8 +56,8 @@ func newBenchmarkSubConn(c *lbconfig.OutlierDetection) *subConn {
 // The Done function of an endpoint is allocated once. Otherwise, counting allocates only when
 // consecutive failures begin or end.
 func TestCountingDoesNotAllocate(t *testing.T) {
-	c := lbconfig.NewOutlierDetection()
-	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
+	c := lbconfig.New[lbconfig.OutlierDetection]()
+	c.FailurePercentageEjection = lbconfig.New[lbconfig.FailurePercentageEjection]()
 	s := newBenchmarkSubConn(c)
 	picker := s.Picker()
 	first, _ := picker.Pick(balancer.PickInfo{Ctx: t.Context()})

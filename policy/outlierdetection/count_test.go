@@ -43,8 +43,8 @@ func TestCallResults(t *testing.T) {
 		{"neither an answer nor an error", doneInfo(codes.OK, true, false), inconclusive},
 		{"an undefined code", doneInfo(99, true, true), success},
 	} {
-		c := lbconfig.NewOutlierDetection()
-		c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
+		c := lbconfig.New[lbconfig.OutlierDetection]()
+		c.ConsecutiveFailuresEjection = lbconfig.New[lbconfig.ConsecutiveFailuresEjection]()
 		if got := rulesOf(c).of(&test.info); got != test.want {
 			t.Errorf("%s: verdict %d, want %d", test.name, got, test.want)
 		}
@@ -52,8 +52,8 @@ func TestCallResults(t *testing.T) {
 }
 
 func TestFailureCodes(t *testing.T) {
-	c := lbconfig.NewOutlierDetection()
-	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
+	c := lbconfig.New[lbconfig.OutlierDetection]()
+	c.ConsecutiveFailuresEjection = lbconfig.New[lbconfig.ConsecutiveFailuresEjection]()
 	c.FailureCodes = []lbconfig.Code{"NOT_FOUND", "CANCELLED", "UNAVAILABLE"}
 	r := rulesOf(c)
 	for info, want := range map[*balancer.DoneInfo]callResult{

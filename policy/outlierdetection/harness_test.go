@@ -135,7 +135,7 @@ func endpointsOf(names ...string) []resolver.Endpoint {
 }
 
 func configOf(config core.Config, child string) *lbconfig.OutlierDetection {
-	c := lbconfig.NewOutlierDetection()
+	c := lbconfig.New[lbconfig.OutlierDetection]()
 	c.Interval, c.BaseEjectionTime, c.MaxEjectionTime = lbconfig.Duration(config.Interval), lbconfig.Duration(config.BaseEjectionTime), lbconfig.Duration(config.MaxEjectionTime)
 	c.MaxEjectionPercent = config.MaxEjectionPercent
 	c.SuccessRateEjection = (*lbconfig.SuccessRateEjection)(config.SuccessRateEjection)

@@ -45,7 +45,7 @@ var errNoEndpoints = fmt.Errorf("weighted_round_robin: %w", shell.ErrNoEndpoints
 func spec(endpoint func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
 	return shell.Spec[lbconfig.WeightedRoundRobin]{
 		Name:    "weighted_round_robin",
-		Default: lbconfig.NewWeightedRoundRobin,
+		Default: lbconfig.New[lbconfig.WeightedRoundRobin],
 		New: func(s *shell.Shell) shell.Policy[lbconfig.WeightedRoundRobin] {
 			p := &policy{Shell: s, core: core.New[endpointChild](), endpoint: endpoint()}
 			p.meter = leaf.Meter{Shell: s, TakePicks: p.picks.take, Counting: p.core.Outdated}

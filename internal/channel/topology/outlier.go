@@ -36,7 +36,7 @@ func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := lbconfig.NewOutlierDetection()
+	config := lbconfig.New[lbconfig.OutlierDetection]()
 	if err := lbconfig.Parse(outlierDetectionName, given, config); err != nil {
 		return nil, err
 	}

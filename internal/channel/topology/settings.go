@@ -10,7 +10,7 @@ import (
 type Settings options.Settings
 
 func (s Settings) choice() *lbconfig.Priority {
-	top := lbconfig.NewPriority()
+	top := lbconfig.New[lbconfig.Priority]()
 	options.Copy(top, s)
 	top.PerPriority = options.Settings(s).InOneList()
 	return top
@@ -20,7 +20,7 @@ func (s Settings) choice() *lbconfig.Priority {
 // policy, but it ejects endpoints only if the channel's settings enable it. If the settings neither
 // enable nor disable it, the cluster's configuration is used.
 func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Policy) lbconfig.Policy {
-	config := lbconfig.NewOutlierDetection()
+	config := lbconfig.New[lbconfig.OutlierDetection]()
 	switch {
 	case s.EndpointPolicy.IsPickFirst():
 	case s.OutlierDetection:
@@ -35,12 +35,12 @@ func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Pol
 // forFewEndpoints returns a configuration that also works with two endpoints and a few calls per
 // second. The defaults of A50 need more endpoints and more calls.
 func forFewEndpoints() *lbconfig.OutlierDetection {
-	config := lbconfig.NewOutlierDetection()
+	config := lbconfig.New[lbconfig.OutlierDetection]()
 	config.MaxEjectionPercent = 100
-	config.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
+	config.FailurePercentageEjection = lbconfig.New[lbconfig.FailurePercentageEjection]()
 	config.FailurePercentageEjection.MinimumHosts = 1
 	config.FailurePercentageEjection.RequestVolume = 10
-	config.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
+	config.ConsecutiveFailuresEjection = lbconfig.New[lbconfig.ConsecutiveFailuresEjection]()
 	return config
 }
 
@@ -53,10 +53,10 @@ func (s Settings) leaf() lbconfig.Policy {
 		child := lbconfig.RawPolicy(name, config)
 		return lbconfig.MarshalOnlyPolicy(endpointPolicyName, &lbconfig.EndpointPolicy{ChildPolicy: child})
 	}
-	config := lbconfig.NewWeightedRoundRobin()
+	config := lbconfig.New[lbconfig.WeightedRoundRobin]()
 	config.StartPoint = startPoint
 	if s.SlowStart > 0 {
-		config.SlowStart = lbconfig.NewSlowStart()
+		config.SlowStart = lbconfig.New[lbconfig.SlowStart]()
 		config.SlowStart.Window = lbconfig.Duration(s.SlowStart)
 	}
 	return lbconfig.MarshalOnlyPolicy(weightedRoundRobinName, config)

@@ -59,9 +59,7 @@ func TestPackagesDocumentTheirConfigurations(t *testing.T) {
 
 func checkDocumented(t *testing.T, dir, path string, v reflect.Value, rows map[string][]string) {
 	t.Helper()
-	if d, ok := v.Addr().Interface().(defaulter); ok {
-		d.setDefaults()
-	}
+	setDefaults(v)
 	for _, f := range fields(v.Type()) {
 		path, v := join(path, f.name), v.Field(f.index)
 		row := rows[path]

@@ -22,19 +22,17 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON parses a duration in protobuf's form or in Go's.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	const want = `a duration such as "10s"`
-	var s *string
-	if err := json.Unmarshal(data, &s); err != nil || s == nil {
-		return wantError(data, "", want)
-	}
+	var text string
+	_ = json.Unmarshal(data, &text) // no text is no duration
+	v, err := time.ParseDuration(text)
 	var given durationpb.Duration
-	v, err := time.ParseDuration(*s)
 	if protojson.Unmarshal(data, &given) == nil {
 		v, err = given.AsDuration(), nil // AsDuration returns the largest value instead of overflowing
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return wantError(data, "", want)
-	}
-	if v < 0 {
+	case v < 0:
 		return wantError(data, "", want+" that is not negative")
 	}
 	*d = Duration(v)

@@ -56,6 +56,19 @@ func TestPolicySurvivesRoundTrips(t *testing.T) {
 	}
 }
 
+func TestMarshalOnlyPolicy(t *testing.T) {
+	for want, p := range map[string]Policy{
+		`[]`:                                  {},
+		`[{"p":{}}]`:                          MarshalOnlyPolicy("p", nil),
+		`[{"p":{"shuffleAddressList":true}}]`: MarshalOnlyPolicy("p", &PickFirst{ShuffleAddressList: true}),
+		`[{"p":{"a":1}}]`:                     RawPolicy("p", json.RawMessage(`{"a": 1}`)),
+	} {
+		if got, err := json.Marshal(p); err != nil || string(got) != want {
+			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+}
+
 func TestPolicyErrors(t *testing.T) {
 	for in, want := range map[string]string{
 		`{}`:                                  "{} given, want a list of policies",

@@ -1,10 +1,6 @@
 package lbconfig
 
-import (
-	"fmt"
-
-	"google.golang.org/grpc/serviceconfig"
-)
+import "google.golang.org/grpc/serviceconfig"
 
 // Drop configures understudy_drop.
 type Drop struct {
@@ -17,30 +13,17 @@ type Drop struct {
 // DropCategory is a reason to drop calls.
 type DropCategory struct {
 	Category           string `json:"category"`
-	RequestsPerMillion uint32 `json:"requestsPerMillion"`
+	RequestsPerMillion uint32 `json:"requestsPerMillion" max:"1000000" want:"0 to 1000000"`
 }
 
 // Million is the denominator of RequestsPerMillion.
 const Million = 1_000_000
-
-func (d *Drop) check(path string) error { return d.ChildPolicy.required(join(path, "childPolicy")) }
-
-func (c *DropCategory) check(path string) error {
-	if c.RequestsPerMillion > Million {
-		return withPath(join(path, "requestsPerMillion"), fmt.Errorf("%d given, want 0 to %d", c.RequestsPerMillion, Million))
-	}
-	return nil
-}
 
 // EndpointPolicy configures understudy_endpoint_policy.
 type EndpointPolicy struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
 	ChildPolicy Policy `json:"childPolicy"`
-}
-
-func (e *EndpointPolicy) check(path string) error {
-	return e.ChildPolicy.required(join(path, "childPolicy"))
 }
 
 // PickFirst configures understudy_pick_first (gRFC A62).

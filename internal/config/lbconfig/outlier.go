@@ -16,10 +16,10 @@ import (
 type OutlierDetection struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	Interval                    Duration                     `json:"interval"`
-	BaseEjectionTime            Duration                     `json:"baseEjectionTime"`
-	MaxEjectionTime             Duration                     `json:"maxEjectionTime"`
-	MaxEjectionPercent          uint32                       `json:"maxEjectionPercent"`
+	Interval                    Duration                     `json:"interval" default:"10s"`
+	BaseEjectionTime            Duration                     `json:"baseEjectionTime" default:"30s"`
+	MaxEjectionTime             Duration                     `json:"maxEjectionTime" default:"300s"`
+	MaxEjectionPercent          uint32                       `json:"maxEjectionPercent" default:"10" max:"100" want:"0 to 100"`
 	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
@@ -33,25 +33,25 @@ const MinInterval = time.Millisecond
 
 // SuccessRateEjection ejects endpoints whose success rate is an outlier.
 type SuccessRateEjection struct {
-	StdevFactor           uint32 `json:"stdevFactor"` // in thousandths
-	EnforcementPercentage uint32 `json:"enforcementPercentage"`
-	MinimumHosts          uint32 `json:"minimumHosts"`
-	RequestVolume         uint32 `json:"requestVolume"`
+	StdevFactor           uint32 `json:"stdevFactor" default:"1900"` // in thousandths
+	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`
+	MinimumHosts          uint32 `json:"minimumHosts" default:"5"`
+	RequestVolume         uint32 `json:"requestVolume" default:"100"`
 }
 
 // FailurePercentageEjection ejects endpoints whose percentage of failed calls exceeds Threshold,
 // regardless of other endpoints.
 type FailurePercentageEjection struct {
-	Threshold             uint32 `json:"threshold"`
-	EnforcementPercentage uint32 `json:"enforcementPercentage"`
-	MinimumHosts          uint32 `json:"minimumHosts"`
-	RequestVolume         uint32 `json:"requestVolume"`
+	Threshold             uint32 `json:"threshold" default:"85" max:"100" want:"0 to 100"`
+	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`
+	MinimumHosts          uint32 `json:"minimumHosts" default:"5"`
+	RequestVolume         uint32 `json:"requestVolume" default:"50"`
 }
 
 // ConsecutiveFailuresEjection ejects an endpoint after a number of failed calls in a row.
 type ConsecutiveFailuresEjection struct {
-	Failures              uint32 `json:"failures"`
-	EnforcementPercentage uint32 `json:"enforcementPercentage"`
+	Failures              uint32 `json:"failures" default:"5" want:"1 or more"`
+	EnforcementPercentage uint32 `json:"enforcementPercentage" default:"100" max:"100" want:"0 to 100"`
 }
 
 // Code is the name of a status code other than OK, such as "UNAVAILABLE".
@@ -63,107 +63,27 @@ func (c Code) Value() (code codes.Code, ok bool) {
 	return code, err == nil && code != codes.OK
 }
 
-// NewOutlierDetection returns the defaults, which eject nothing.
-func NewOutlierDetection() *OutlierDetection {
-	o := &OutlierDetection{}
-	o.setDefaults()
-	return o
-}
-
-// NewSuccessRateEjection returns the defaults.
-func NewSuccessRateEjection() *SuccessRateEjection {
-	s := &SuccessRateEjection{}
-	s.setDefaults()
-	return s
-}
-
-// NewFailurePercentageEjection returns the defaults.
-func NewFailurePercentageEjection() *FailurePercentageEjection {
-	f := &FailurePercentageEjection{}
-	f.setDefaults()
-	return f
-}
-
-// NewConsecutiveFailuresEjection returns the defaults.
-func NewConsecutiveFailuresEjection() *ConsecutiveFailuresEjection {
-	c := &ConsecutiveFailuresEjection{}
-	c.setDefaults()
-	return c
-}
-
-func (o *OutlierDetection) setDefaults() {
-	*o = OutlierDetection{
-		Interval:           Duration(10 * time.Second),
-		BaseEjectionTime:   Duration(30 * time.Second),
-		MaxEjectionTime:    Duration(300 * time.Second),
-		MaxEjectionPercent: 10,
-	}
-}
-
-func (s *SuccessRateEjection) setDefaults() {
-	*s = SuccessRateEjection{StdevFactor: 1900, EnforcementPercentage: 100, MinimumHosts: 5, RequestVolume: 100}
-}
-
-func (f *FailurePercentageEjection) setDefaults() {
-	*f = FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 5, RequestVolume: 50}
-}
-
-func (c *ConsecutiveFailuresEjection) setDefaults() {
-	*c = ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
-}
-
 // Ejects reports whether any ejection algorithm is configured.
 func (o *OutlierDetection) Ejects() bool {
 	return o.SuccessRateEjection != nil || o.FailurePercentageEjection != nil || o.ConsecutiveFailuresEjection != nil
 }
 
-func (o *OutlierDetection) check(path string) error {
-	if err := checkPercentage(path, "maxEjectionPercent", o.MaxEjectionPercent); err != nil {
-		return err
-	}
-	if err := o.ChildPolicy.required(join(path, "childPolicy")); err != nil {
-		return err
-	}
+func (o *OutlierDetection) check() error {
 	if !o.Ejects() {
 		return nil
 	}
 	if time.Duration(o.Interval) < MinInterval {
-		return withPath(join(path, "interval"), fmt.Errorf(`%q given, want a duration of 1ms and more, such as "10s"`, time.Duration(o.Interval)))
+		return fmt.Errorf(`interval: %q given, want a duration of 1ms and more, such as "10s"`, time.Duration(o.Interval))
 	}
 	if name, found := barePickFirst(o.ChildPolicy); found {
-		return withPath(join(path, "childPolicy"), fmt.Errorf("%s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin", name))
+		return fmt.Errorf("childPolicy: %s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin", name)
 	}
 	return nil
 }
 
-func (s *SuccessRateEjection) check(path string) error {
-	return checkPercentage(path, "enforcementPercentage", s.EnforcementPercentage)
-}
-
-func (f *FailurePercentageEjection) check(path string) error {
-	if err := checkPercentage(path, "threshold", f.Threshold); err != nil {
-		return err
-	}
-	return checkPercentage(path, "enforcementPercentage", f.EnforcementPercentage)
-}
-
-func (c *ConsecutiveFailuresEjection) check(path string) error {
-	if c.Failures == 0 {
-		return withPath(join(path, "failures"), fmt.Errorf("0 given, want 1 or more"))
-	}
-	return checkPercentage(path, "enforcementPercentage", c.EnforcementPercentage)
-}
-
-func (c *Code) check(path string) error {
+func (c *Code) check() error {
 	if _, ok := c.Value(); !ok {
-		return withPath(path, fmt.Errorf(`%q given, want the name of a status code other than OK, such as "UNAVAILABLE"`, *c))
-	}
-	return nil
-}
-
-func checkPercentage(path, field string, given uint32) error {
-	if given > 100 {
-		return withPath(join(path, field), fmt.Errorf("%d given, want 0 to 100", given))
+		return fmt.Errorf(`%q given, want the name of a status code other than OK, such as "UNAVAILABLE"`, *c)
 	}
 	return nil
 }

@@ -1,18 +1,29 @@
 package lbconfig
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+
+	"google.golang.org/grpc/grpclog"
 )
 
 // Parse decodes raw, the configuration of a policy, into to and checks it. T is a configuration
-// type of this package. Absent and null fields keep their defaults. The case of names does not
+// type of this package. Absent and null fields have their defaults. The case of names does not
 // matter, as in gRPC's own policies. An unknown field is ignored and logged once.
+//
+// A field of type Policy is required. The tags of other fields tell their defaults and ranges:
+//
+//	default:"10s"               otherwise the default is zero
+//	want:"1 or more"            more than zero, in the words of the error
+//	want:"0 to 100" max:"100"   from zero to max
 //
 // An error is one line with the policy, the path of the field, the given value and the expected
 // value, such as
@@ -35,9 +46,20 @@ type Error struct {
 func (e *Error) Error() string { return e.policy + ": " + e.err.Error() }
 func (e *Error) Unwrap() error { return e.err }
 
-type defaulter interface{ setDefaults() }
+// New returns a configuration with the defaults.
+func New[T any]() *T {
+	c := new(T)
+	setDefaults(reflect.ValueOf(c).Elem())
+	return c
+}
 
-type checker interface{ check(path string) error }
+func setDefaults(v reflect.Value) {
+	for _, f := range fields(v.Type()) {
+		v.Field(f.index).Set(f.initial)
+	}
+}
+
+type checker interface{ check() error }
 
 type decoder struct{ policy string }
 
@@ -45,9 +67,6 @@ type decoder struct{ policy string }
 func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error {
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		return withPath(path, u.UnmarshalJSON(raw))
-	}
-	if s, ok := v.Addr().Interface().(defaulter); ok {
-		s.setDefaults()
 	}
 	var err error
 	switch v.Kind() {
@@ -66,7 +85,7 @@ func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error
 		}
 	}
 	if c, ok := v.Addr().Interface().(checker); ok && err == nil {
-		err = c.check(path)
+		err = withPath(path, c.check())
 	}
 	return err
 }
@@ -76,44 +95,38 @@ var kinds = map[reflect.Kind]string{
 	reflect.Bool:    "true or false",
 	reflect.Float64: "a number",
 	reflect.String:  "a string",
-	reflect.Uint32:  fmt.Sprintf("a whole number from 0 to %d", uint32(math.MaxUint32)),
+	reflect.Uint32:  "a whole number from 0 to 4294967295",
 }
 
 func (d decoder) decodeStruct(raw json.RawMessage, v reflect.Value, path string) error {
-	given, err := object(raw, path)
-	if err != nil {
-		return err
-	}
+	setDefaults(v)
 	known := fields(v.Type())
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	err := eachField(raw, path, func(name string, raw json.RawMessage) error {
 		i := slices.IndexFunc(known, func(f field) bool { return strings.EqualFold(f.name, name) })
 		switch {
 		case i < 0:
 			d.logUnknown(path, name, v.Type(), known)
-		case string(given[name]) == "null":
-		default:
-			if err := d.decode(given[name], v.Field(known[i].index), join(path, known[i].name)); err != nil {
-				return err
-			}
+		case string(raw) != "null":
+			return d.decode(raw, v.Field(known[i].index), join(path, known[i].name))
+		}
+		return nil
+	})
+	for _, f := range known {
+		if wrong := f.check(v.Field(f.index)); wrong != nil && err == nil {
+			err = withPath(join(path, f.name), wrong)
 		}
 	}
-	return nil
+	return err
 }
 
 func (d decoder) decodeMap(raw json.RawMessage, v reflect.Value, path string) error {
-	given, err := object(raw, path)
-	if err != nil {
-		return err
-	}
-	v.Set(reflect.MakeMapWithSize(v.Type(), len(given)))
-	for _, key := range slices.Sorted(maps.Keys(given)) {
+	v.Set(reflect.MakeMap(v.Type()))
+	return eachField(raw, path, func(key string, raw json.RawMessage) error {
 		value := reflect.New(v.Type().Elem()).Elem()
-		if err := d.decode(given[key], value, fmt.Sprintf("%s[%q]", path, key)); err != nil {
-			return err
-		}
+		err := d.decode(raw, value, fmt.Sprintf("%s[%q]", path, key))
 		v.SetMapIndex(reflect.ValueOf(key), value)
-	}
-	return nil
+		return err
+	})
 }
 
 func (d decoder) decodeSlice(raw json.RawMessage, v reflect.Value, path string) error {
@@ -130,35 +143,74 @@ func (d decoder) decodeSlice(raw json.RawMessage, v reflect.Value, path string) 
 	return nil
 }
 
-func object(raw json.RawMessage, path string) (map[string]json.RawMessage, error) {
+// eachField calls decode for the fields of a JSON object in the order of their names, until one
+// fails.
+func eachField(raw json.RawMessage, path string, decode func(name string, raw json.RawMessage) error) error {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(raw, &given) != nil || given == nil {
-		return nil, wantError(raw, path, "a JSON object")
+		return wantError(raw, path, "a JSON object")
 	}
-	return given, nil
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if err := decode(name, given[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type field struct {
-	name  string
-	index int
+	name    string
+	index   int
+	initial reflect.Value
+	want    string
+	max     float64
 }
 
+// knownFields maps the types that have been decoded to their fields.
+var knownFields sync.Map
+
 func fields(t reflect.Type) []field {
+	if known, ok := knownFields.Load(t); ok {
+		return known.([]field)
+	}
 	var all []field
 	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "-" {
-			all = append(all, field{name, i})
+		tag := t.Field(i).Tag
+		name, _, _ := strings.Cut(tag.Get("json"), ",")
+		if name == "-" {
+			continue
 		}
+		initial := reflect.New(t.Field(i).Type)
+		if text := tag.Get("default"); json.Unmarshal([]byte(text), initial.Interface()) != nil && text != "" {
+			_ = json.Unmarshal([]byte(strconv.Quote(text)), initial.Interface()) // a duration or a name
+		}
+		limit, _ := strconv.Atoi(tag.Get("max"))
+		all = append(all, field{name, i, initial.Elem(), tag.Get("want"), float64(limit)})
 	}
+	knownFields.Store(t, all)
 	return all
 }
 
-func join(path, name string) string {
-	if path == "" {
-		return name
+// check returns an error if v, the field's value, is out of range.
+func (f field) check(v reflect.Value) error {
+	if v.Type() == reflect.TypeFor[Policy]() && v.IsZero() {
+		return errors.New("none given, want " + wantList)
 	}
-	return path + "." + name
+	if f.want == "" {
+		return nil
+	}
+	n := v.Convert(reflect.TypeFor[float64]()).Float()
+	if n > 0 && (n <= f.max || f.max == 0) || n == 0 && f.max > 0 {
+		return nil
+	}
+	given, _ := json.Marshal(v.Interface())
+	if v.IsZero() && f.initial.IsZero() {
+		given = append(given, " or none"...)
+	}
+	return fmt.Errorf("%s given, want %s", given, f.want)
 }
+
+func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
 func withPath(path string, err error) error {
 	if err == nil || path == "" {
@@ -174,11 +226,43 @@ func wantError(raw json.RawMessage, path, want string) error {
 func excerpt(raw json.RawMessage) string {
 	const most = 80
 	text := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(string(raw)), " "), "\uFFFD"))
-	switch {
-	case len(text) == 0:
-		return "nothing"
-	case len(text) > most:
+	if len(text) > most {
 		return string(text[:most]) + "…"
 	}
-	return string(text)
+	return cmp.Or(string(text), "nothing")
+}
+
+var logger = grpclog.Component("understudy")
+
+// loggedFields holds the unknown fields that have been logged. Each field is logged only once,
+// because a configuration is parsed repeatedly, and many localities may contain the same mistake.
+var loggedFields = struct {
+	sync.Mutex
+	fields map[string]bool
+}{fields: make(map[string]bool)}
+
+// maxLoggedFields limits loggedFields, because a configuration can contain any number of unknown
+// names.
+const maxLoggedFields = 1000
+
+func shouldLog(field string) bool {
+	loggedFields.Lock()
+	defer loggedFields.Unlock()
+	if loggedFields.fields[field] || len(loggedFields.fields) == maxLoggedFields {
+		return false
+	}
+	loggedFields.fields[field] = true
+	return true
+}
+
+func (d decoder) logUnknown(path, name string, parent reflect.Type, known []field) {
+	name = excerpt([]byte(name))
+	if !shouldLog(fmt.Sprint(d.policy, parent, name)) {
+		return
+	}
+	var names []string
+	for _, f := range known {
+		names = append(names, f.name)
+	}
+	logger.Warningf("%s: %s: unknown field, ignored; the known fields are %s (logged once)", d.policy, join(path, name), strings.Join(names, ", "))
 }

@@ -77,12 +77,10 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("entry %d names %d policies, want exactly one", i, len(entry))
 		}
 		for name, raw := range entry {
-			builder := balancer.Get(name)
-			if builder == nil {
-				unknown = append(unknown, fmt.Sprintf("%q", name))
-				continue
+			if builder := balancer.Get(name); builder != nil {
+				return p.parse(builder, raw)
 			}
-			return p.parse(builder, raw)
+			unknown = append(unknown, fmt.Sprintf("%q", name))
 		}
 	}
 	if len(unknown) == 0 {
@@ -98,19 +96,9 @@ func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {
 		return nil
 	}
 	config, err := parser.ParseConfig(raw)
-	if inner := (*Error)(nil); errors.As(err, &inner) {
-		return err
-	}
-	if err != nil {
+	if inner := (*Error)(nil); err != nil && !errors.As(err, &inner) {
 		return fmt.Errorf("%s: %w", builder.Name(), err)
 	}
 	p.Config = config
-	return nil
-}
-
-func (p Policy) required(path string) error {
-	if p.Builder == nil {
-		return withPath(path, errors.New("none given, want "+wantList))
-	}
-	return nil
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/serviceconfig"
 
@@ -22,9 +21,9 @@ type Priority struct {
 	// source's priority. The indexes do not decrease. If it is empty, the policy behaves as in gRFC
 	// A56.
 	SourcePriorities      []int    `json:"sourcePriorities,omitempty"`
-	FailoverTimeout       Duration `json:"failoverTimeout"`
-	ChildRetention        Duration `json:"childRetention"`
-	RemovedChildRetention Duration `json:"removedChildRetention"`
+	FailoverTimeout       Duration `json:"failoverTimeout" default:"10s" want:"a positive duration such as \"10s\""`
+	ChildRetention        Duration `json:"childRetention" default:"15m"`
+	RemovedChildRetention Duration `json:"removedChildRetention" default:"15m"`
 	WarmStandby           uint32   `json:"warmStandby,omitempty"`
 	Overflow              bool     `json:"overflow,omitempty"`
 	Ramp                  Duration `json:"ramp,omitempty"`
@@ -39,25 +38,7 @@ type PriorityChild struct {
 	IgnoreReresolutionRequests bool   `json:"ignoreReresolutionRequests"`
 }
 
-// NewPriority returns the defaults.
-func NewPriority() *Priority {
-	p := &Priority{}
-	p.setDefaults()
-	return p
-}
-
-func (p *Priority) setDefaults() {
-	*p = Priority{
-		FailoverTimeout:       Duration(10 * time.Second),
-		ChildRetention:        Duration(15 * time.Minute),
-		RemovedChildRetention: Duration(15 * time.Minute),
-	}
-}
-
-func (p *Priority) check(string) error {
-	if p.FailoverTimeout == 0 {
-		return errors.New(`failoverTimeout: "0s" given, want a positive duration such as "10s"`)
-	}
+func (p *Priority) check() error {
 	if err := options.Check(*p, options.ByName); err != nil {
 		return err
 	}
@@ -82,5 +63,3 @@ func (p *Priority) check(string) error {
 	}
 	return nil
 }
-
-func (c *PriorityChild) check(path string) error { return c.Config.required(join(path, "config")) }

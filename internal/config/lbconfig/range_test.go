@@ -71,6 +71,7 @@ var rangeTests = map[string][]rangeTest{
 		{`{"slowStart": {"window": "1s", "minWeightPercent": 0}}`, ""},
 		{`{"slowStart": {"window": "1s", "minWeightPercent": 100}}`, ""},
 		{`{"slowStart": {"window": "1s", "minWeightPercent": 100.1}}`, "slowStart.minWeightPercent: 100.1 given"},
+		{`{"slowStart": {"window": "1s", "minWeightPercent": 1e6}}`, "slowStart.minWeightPercent: 1000000 given"},
 	},
 	"drop": {
 		{`{}`, "childPolicy: none given, want a list of policies"},
@@ -133,15 +134,15 @@ func TestErrorsQuoteBeginning(t *testing.T) {
 
 // New configurations must have the same defaults as parsed ones.
 func TestNewConfigurationsHaveDefaults(t *testing.T) {
-	sameDefaults(t, `{}`, NewPriority())
-	sameDefaults(t, `{}`, NewWeightedRoundRobin())
-	sameDefaults(t, `{}`, NewSuccessRateEjection())
-	sameDefaults(t, `{}`, NewFailurePercentageEjection())
-	sameDefaults(t, `{}`, NewConsecutiveFailuresEjection())
-	slow := NewSlowStart()
+	sameDefaults(t, `{}`, New[Priority]())
+	sameDefaults(t, `{}`, New[WeightedRoundRobin]())
+	sameDefaults(t, `{}`, New[SuccessRateEjection]())
+	sameDefaults(t, `{}`, New[FailurePercentageEjection]())
+	sameDefaults(t, `{}`, New[ConsecutiveFailuresEjection]())
+	slow := New[SlowStart]()
 	slow.Window = Duration(time.Second)
 	sameDefaults(t, `{"window": "1s"}`, slow)
-	outliers := NewOutlierDetection()
+	outliers := New[OutlierDetection]()
 	outliers.ChildPolicy = Policy{Builder: balancer.Get("understudy_pick_first"), Config: &PickFirst{}, raw: json.RawMessage(`{}`)}
 	sameDefaults(t, `{"childPolicy": `+first+`}`, outliers)
 }

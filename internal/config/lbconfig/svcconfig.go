@@ -1,16 +1,12 @@
 package lbconfig
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
-
-var reservedFields = []string{"loadBalancingConfig", "loadBalancingPolicy"}
 
 // CheckServiceConfig returns an error unless user is a service config in JSON that does not
 // configure load balancing. The resolver configures load balancing, and gRPC checks the other
@@ -31,10 +27,7 @@ func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	}
 	fields["loadBalancingConfig"] = lbConfig
 	merged, err := json.Marshal(fields)
-	if err != nil {
-		return "", fmt.Errorf("service config: %w", err)
-	}
-	return string(merged), nil
+	return string(merged), err
 }
 
 func parse(user string) (map[string]json.RawMessage, error) {
@@ -42,7 +35,7 @@ func parse(user string) (map[string]json.RawMessage, error) {
 	if user == "" {
 		return fields, nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(user)))
+	decoder := json.NewDecoder(strings.NewReader(user))
 	if err := decoder.Decode(&fields); err != nil {
 		return nil, fmt.Errorf(`service config: want a JSON object such as {"methodConfig": […]}: %w`, err)
 	}
@@ -54,7 +47,7 @@ func parse(user string) (map[string]json.RawMessage, error) {
 	}
 	for name := range fields {
 		// gRPC ignores the case of field names.
-		if slices.ContainsFunc(reservedFields, func(o string) bool { return strings.EqualFold(o, name) }) {
+		if strings.EqualFold(name, "loadBalancingConfig") || strings.EqualFold(name, "loadBalancingPolicy") {
 			return nil, fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
 		}
 	}

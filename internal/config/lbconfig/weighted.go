@@ -16,9 +16,9 @@ const (
 	StartRandom StartPoint = "random" // at a random point of the interval
 )
 
-func (s *StartPoint) check(path string) error {
+func (s *StartPoint) check() error {
 	if *s != StartSpec && *s != StartRandom {
-		return withPath(path, fmt.Errorf("%q given, want %q or %q", *s, StartSpec, StartRandom))
+		return fmt.Errorf("%q given, want %q or %q", *s, StartSpec, StartRandom)
 	}
 	return nil
 }
@@ -29,18 +29,16 @@ type WeightedTarget struct {
 
 	Targets               map[string]Target `json:"targets"`
 	RemovedChildRetention Duration          `json:"removedChildRetention"`
-	StartPoint            StartPoint        `json:"startPoint"`
+	StartPoint            StartPoint        `json:"startPoint" default:"spec"`
 }
 
 // Target is one child of understudy_weighted_target.
 type Target struct {
-	Weight      uint32 `json:"weight"`
+	Weight      uint32 `json:"weight" want:"1 to 4294967295"`
 	ChildPolicy Policy `json:"childPolicy"`
 }
 
-func (w *WeightedTarget) setDefaults() { *w = WeightedTarget{StartPoint: StartSpec} }
-
-func (w *WeightedTarget) check(string) error {
+func (w *WeightedTarget) check() error {
 	sum := uint64(0)
 	for _, t := range w.Targets {
 		sum += uint64(t.Weight)
@@ -51,54 +49,17 @@ func (w *WeightedTarget) check(string) error {
 	return nil
 }
 
-func (t *Target) check(path string) error {
-	if t.Weight == 0 {
-		return withPath(join(path, "weight"), fmt.Errorf("0 or none given, want 1 to %d", uint32(math.MaxUint32)))
-	}
-	return t.ChildPolicy.required(join(path, "childPolicy"))
-}
-
 // WeightedRoundRobin configures understudy_weighted_round_robin (gRFC A34).
 type WeightedRoundRobin struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	StartPoint StartPoint `json:"startPoint"`
+	StartPoint StartPoint `json:"startPoint" default:"spec"`
 	SlowStart  *SlowStart `json:"slowStart,omitempty"`
 }
 
 // SlowStart gradually increases the share of an endpoint that has become READY.
 type SlowStart struct {
-	Window           Duration `json:"window"`
-	Aggression       float64  `json:"aggression"`
-	MinWeightPercent float64  `json:"minWeightPercent"`
-}
-
-// NewWeightedRoundRobin returns the defaults.
-func NewWeightedRoundRobin() *WeightedRoundRobin {
-	w := &WeightedRoundRobin{}
-	w.setDefaults()
-	return w
-}
-
-func (w *WeightedRoundRobin) setDefaults() { *w = WeightedRoundRobin{StartPoint: StartSpec} }
-
-// NewSlowStart returns the defaults. Window has no default.
-func NewSlowStart() *SlowStart {
-	s := &SlowStart{}
-	s.setDefaults()
-	return s
-}
-
-func (s *SlowStart) setDefaults() { *s = SlowStart{Aggression: 1, MinWeightPercent: 10} }
-
-func (s *SlowStart) check(path string) error {
-	switch {
-	case s.Window == 0:
-		return withPath(join(path, "window"), fmt.Errorf(`"0s" or none given, want a positive duration such as "30s"`))
-	case !(s.Aggression > 0):
-		return withPath(join(path, "aggression"), fmt.Errorf("%v given, want a number above 0", s.Aggression))
-	case !(s.MinWeightPercent >= 0 && s.MinWeightPercent <= 100):
-		return withPath(join(path, "minWeightPercent"), fmt.Errorf("%v given, want a number from 0 to 100", s.MinWeightPercent))
-	}
-	return nil
+	Window           Duration `json:"window" want:"a positive duration such as \"30s\""`
+	Aggression       float64  `json:"aggression" default:"1" want:"a number above 0"`
+	MinWeightPercent float64  `json:"minWeightPercent" default:"10" max:"100" want:"a number from 0 to 100"`
 }

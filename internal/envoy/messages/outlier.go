@@ -19,7 +19,7 @@ import (
 // Integration"). The notes describe ignored fields. The error is an *Invalid (gRFC A50, "xDS
 // Validation").
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
-	r := outlierReader{config: lbconfig.NewOutlierDetection()}
+	r := outlierReader{config: lbconfig.New[lbconfig.OutlierDetection]()}
 	r.duration("interval", given.GetInterval(), &r.config.Interval)
 	r.duration("base_ejection_time", given.GetBaseEjectionTime(), &r.config.BaseEjectionTime)
 	r.duration("max_ejection_time", given.GetMaxEjectionTime(), &r.config.MaxEjectionTime)
@@ -43,7 +43,7 @@ type outlierReader struct {
 // successRate reads the fields of the success rate algorithm. "If the enforcing_success_rate field
 // is set to 0, the config success_rate_ejection field will be null", but the fields are validated.
 func (r *outlierReader) successRate(given *clusterv3.OutlierDetection) {
-	s := lbconfig.NewSuccessRateEjection()
+	s := lbconfig.New[lbconfig.SuccessRateEjection]()
 	r.number("enforcing_success_rate", given.GetEnforcingSuccessRate(), &s.EnforcementPercentage, 100)
 	r.number("success_rate_stdev_factor", given.GetSuccessRateStdevFactor(), &s.StdevFactor, math.MaxUint32)
 	r.number("success_rate_minimum_hosts", given.GetSuccessRateMinimumHosts(), &s.MinimumHosts, math.MaxUint32)
@@ -57,7 +57,7 @@ func (r *outlierReader) successRate(given *clusterv3.OutlierDetection) {
 // enforcing_failure_percent field is set to 0 or null, the config failure_percent_ejection field
 // will be null".
 func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
-	f := lbconfig.NewFailurePercentageEjection()
+	f := lbconfig.New[lbconfig.FailurePercentageEjection]()
 	f.EnforcementPercentage = 0
 	r.number("failure_percentage_threshold", given.GetFailurePercentageThreshold(), &f.Threshold, 100)
 	r.number("enforcing_failure_percentage", given.GetEnforcingFailurePercentage(), &f.EnforcementPercentage, 100)
