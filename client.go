@@ -107,10 +107,8 @@ func (o Options) program() options.Program {
 	if err == nil {
 		err = o.check()
 	}
-	p := options.Program{Authority: o.Authority, ServiceConfig: config, Logger: o.Logger, InUse: o.inUseReporter(), Err: err}
+	p := options.Program{ServiceConfig: config, Logger: o.Logger, InUse: o.inUseReporter(), Err: err}
 	options.Copy(&p, o)
-	p.MaxBackoff = o.MaxConnectBackoff
-	p.OutlierDetection, p.NoOutlierDetection = o.OutlierDetection == On, o.OutlierDetection == Off
 	for _, source := range o.Sources {
 		p.Sources = append(p.Sources, source)
 	}

@@ -42,8 +42,8 @@ func TestEachOptionIsDocumented(t *testing.T) {
 		}
 	}
 	for _, o := range options.Table() {
-		if comments[o.Field] == "" {
-			t.Errorf("understudy.Options has no field %s, which the table has", o.Field)
+		if comments[options.ByField(o.Name)] == "" {
+			t.Errorf("understudy.Options has no field %s, which the table has", options.ByField(o.Name))
 		}
 	}
 }

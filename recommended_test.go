@@ -65,7 +65,7 @@ func TestDocumentListsRecommendedParameters(t *testing.T) {
 	fieldsOf("", reflect.ValueOf(understudy.Recommended()), recommended)
 	var want []string
 	for _, o := range options.Table() {
-		if value := recommended[o.Field]; value != "" && o.Place != options.FieldOnly && o.Field != "Refresh" {
+		if value := recommended[options.ByField(o.Name)]; value != "" && o.Place != options.FieldOnly && o.Name != "refresh" {
 			want = append(want, o.Name+"="+strings.Replace(value, "On", "true", 1))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
@@ -20,7 +21,7 @@ func TestTargetOverridesProgramOption(t *testing.T) {
 		want, not string
 		note      string
 	}{
-		{"x:///y?endpointPolicy=pick_first", given.Set("OutlierDetection", true), `understudy_pick_first`, outlierDetectionOn, "endpointPolicy in the target disables outlierDetection in the program, because they exclude each other"},
+		{"x:///y?endpointPolicy=pick_first", given.Set("OutlierDetection", options.On), `understudy_pick_first`, outlierDetectionOn, "endpointPolicy in the target disables outlierDetection in the program, because they exclude each other"},
 		{"x:///y?outlierDetection=true", given.Set("EndpointPolicy", "pick_first"), outlierDetectionOn, `understudy_pick_first`, "outlierDetection in the target disables endpointPolicy in the program"},
 		{"x:///y?endpointPolicy=pick_first", given.Set("SlowStart", time.Minute), `understudy_pick_first`, "slowStart", "endpointPolicy in the target disables slowStart in the program"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
@@ -29,7 +30,7 @@ const outlierDetectionOn = `"understudy_outlier_detection":{"interval":"10s","ba
 	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},`
 
 func TestPolicyConfig(t *testing.T) {
-	options := []given.Option{
+	program := []given.Option{
 		given.Set("FailoverTimeout", 3*time.Second), given.Set("Ramp", time.Minute), given.Set("SlowStart", 30*time.Second),
 	}
 	standbys := []given.Option{
@@ -41,9 +42,9 @@ func TestPolicyConfig(t *testing.T) {
 		want   []string
 	}{
 		{"x:///y", nil, []string{`"failoverTimeout":"10s"`, `[{"understudy_weighted_round_robin":{"startPoint":"random"}}]`}},
-		{"x:///y", options, []string{`"failoverTimeout":"3s"`, `"ramp":"60s"`, `"slowStart":{"window":"30s"`}},
-		{"x:///y?failoverTimeout=1500ms&ramp=2s&slowStart=1m", options, []string{`"failoverTimeout":"1.500s"`, `"ramp":"2s"`, `"slowStart":{"window":"60s"`}},
-		{"x:///y?slowStart=0s", options, []string{`"failoverTimeout":"3s"`, `{"startPoint":"random"}`}},
+		{"x:///y", program, []string{`"failoverTimeout":"3s"`, `"ramp":"60s"`, `"slowStart":{"window":"30s"`}},
+		{"x:///y?failoverTimeout=1500ms&ramp=2s&slowStart=1m", program, []string{`"failoverTimeout":"1.500s"`, `"ramp":"2s"`, `"slowStart":{"window":"60s"`}},
+		{"x:///y?slowStart=0s", program, []string{`"failoverTimeout":"3s"`, `{"startPoint":"random"}`}},
 		{"x:///y?endpointPolicy=pick_first", nil, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
 		{"x:///y", []given.Option{given.Set("EndpointPolicy", "pick_first")}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
 		{"x:///y?warmStandby=1&overflow=true&ramp=20s", nil, []string{`"warmStandby":1,"overflow":true,"ramp":"20s"}`}},
@@ -51,8 +52,8 @@ func TestPolicyConfig(t *testing.T) {
 		{"x:///y?warmStandby=0&overflow=false", standbys, []string{`"ramp":"10s"}`}},
 		{"x:///y", nil, []string{`"maxEjectionPercent":10,"childPolicy":[{"understudy_drop"`}},
 		{"x:///y?outlierDetection=true", nil, []string{outlierDetectionOn}},
-		{"x:///y", []given.Option{given.Set("OutlierDetection", true)}, []string{outlierDetectionOn}},
-		{"x:///y?outlierDetection=false", []given.Option{given.Set("OutlierDetection", true)}, []string{`"maxEjectionPercent":10,"childPolicy"`}},
+		{"x:///y", []given.Option{given.Set("OutlierDetection", options.On)}, []string{outlierDetectionOn}},
+		{"x:///y?outlierDetection=false", []given.Option{given.Set("OutlierDetection", options.On)}, []string{`"maxEjectionPercent":10,"childPolicy"`}},
 		{"x:///y?endpointPolicy=weighted_round_robin", []given.Option{given.Set("EndpointPolicy", "pick_first")}, []string{`"understudy_weighted_round_robin"`}},
 		{"x:///y", []given.Option{given.Set("ServiceConfig", `{"retryThrottling":{}}`)}, []string{`"retryThrottling":{}`}},
 	} {

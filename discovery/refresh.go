@@ -24,7 +24,7 @@ type Refresh struct {
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	for _, name := range options.Names(options.LookedUpName) {
 		if text := t.parameter(name); text != "" {
-			if _, err := t.options.Set(name, text, options.LookedUpName); err != nil {
+			if err := t.options.Set(name, text, options.LookedUpName); err != nil {
 				return Refresh{}, t.errorf("has an invalid parameter: %v", err)
 			}
 		}

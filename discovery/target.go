@@ -79,7 +79,7 @@ func (t *Target) readQuery() error {
 		if len(query[name]) != 1 || query[name][0] == "" {
 			return t.errorf("must have exactly one value for %s", printable.Line(name, maxNameLength))
 		}
-		if _, err := t.options.Set(name, query.Get(name), t.scope); err != nil {
+		if err := t.options.Set(name, query.Get(name), t.scope); err != nil {
 			return t.errorf("has an invalid parameter: %v", err)
 		}
 	}

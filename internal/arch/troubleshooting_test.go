@@ -19,13 +19,15 @@ var invisiblePaths = []string{
 	"examples/", "test/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",
 	"internal/page/",
-	"internal/config/options/table.go",
 	"cmd/understudy/internal/demo/",
 }
 
 // nonMessageFunctions lists functions whose arguments are not messages. An entry that ends with a
 // full stop means all functions of a package.
 var nonMessageFunctions = []string{"panic", "regexp.", "strings.", "estats.", "counter", "header."}
+
+// markdownFields lists the fields of an option that only docs/options.md shows.
+var markdownFields = []string{"Default", "Range", "Source"}
 
 // productText is a text in the library's code. An ellipsis replaces each inserted value.
 type productText struct {
@@ -165,6 +167,10 @@ func (c *collector) visit(n ast.Node, caller string) {
 				c.add(in, reflect.StructTag(tag).Get("want"), "")
 			}
 			return false
+		case *ast.KeyValueExpr:
+			if key, ok := in.Key.(*ast.Ident); ok && slices.Contains(markdownFields, key.Name) {
+				return false
+			}
 		case *ast.CallExpr:
 			called := functionName(in.Fun)
 			if slices.ContainsFunc(nonMessageFunctions, func(of string) bool {

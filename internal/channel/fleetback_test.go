@@ -10,11 +10,12 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 var recommended = topology.Settings{
-	Overflow: true, FailoverTimeout: 2 * time.Second, WarmStandby: 1, OutlierDetection: true,
+	Overflow: true, FailoverTimeout: 2 * time.Second, WarmStandby: 1, OutlierDetection: options.On,
 }
 
 // crowd is a set of clients with the same two priorities. Each client makes one call a second.

@@ -22,6 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -151,7 +152,7 @@ func TestAllocationsPerAnswer(t *testing.T) {
 	}
 }
 
-var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: true, Overflow: true}}
+var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: options.On, Overflow: true}}
 
 func BenchmarkAnswer(b *testing.B) {
 	const n = 10_000

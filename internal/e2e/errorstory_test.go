@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/scripttest"
@@ -45,7 +46,7 @@ func TestErrorsAndLogWhenBackendsReturnErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, nearListener := serveErrors(t)
 		far, farListener := serveErrors(t)
-		s, cc := newStory(t, given.Set("OutlierDetection", true), given.Set("Overflow", true), given.Set("WarmStandby", 1))
+		s, cc := newStory(t, given.Set("OutlierDetection", options.On), given.Set("Overflow", true), given.Set("WarmStandby", 1))
 		s.listeners = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
 		s.Receiver.Update(flat.Answer(endpointAt(0, "us-east/a", "10.0.0.4"), endpointAt(0, "us-east/b", "10.0.1.4"), endpointAt(1, "eu-west", "10.1.0.5")))
 		synctest.Wait()

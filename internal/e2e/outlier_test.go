@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	_ "github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
@@ -148,7 +149,7 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			near, far := startGroup(t, "near", 2), startGroup(t, "far", 2)
-			f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true), given.Set("Overflow", true)}, near, far), callTimeout)
+			f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", options.On), given.Set("Overflow", true)}, near, far), callTimeout)
 			f.awaitConsecutive(t, "were answered by the first priority", answeredBy("near"))
 			f.deadline.Store(int64(test.deadline))
 			test.setBroken(near, true)
@@ -170,7 +171,7 @@ func TestFailingPriorityFailsOverAndBack(t *testing.T) {
 func TestOnlyPriorityKeepsFailingCalls(t *testing.T) {
 	t.Parallel()
 	near := startGroup(t, "near", 2)
-	f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", true), given.Set("Overflow", true)}, near), callTimeout)
+	f := startFlow(t, dialPriorities(t, []given.Option{given.Set("OutlierDetection", options.On), given.Set("Overflow", true)}, near), callTimeout)
 	f.awaitConsecutive(t, "were answered", answeredBy("near"))
 	near.fail(status.Error(codes.Internal, "broken"), near.servers...)
 	f.awaitConsecutive(t, "failed", func(c call) bool { return status.Code(c.err) == codes.Internal })

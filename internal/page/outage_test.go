@@ -135,7 +135,7 @@ func TestNextAttemptToConnect(t *testing.T) {
 	for _, most := range []time.Duration{0, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeSource{}
-			scripttest.Open(t, t.Name(), []discovery.Mechanism{{Source: s}}, []given.Option{given.Set("MaxBackoff", most)}, grpc.WithContextDialer(s.dial))
+			scripttest.Open(t, t.Name(), []discovery.Mechanism{{Source: s}}, []given.Option{given.Set("MaxConnectBackoff", most)}, grpc.WithContextDialer(s.dial))
 			s.Receiver.Update(flat.Answer(newEndpoint(0, "us-east/a", "a", 1)))
 			settle()
 			for range 30 {

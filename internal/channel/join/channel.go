@@ -84,7 +84,7 @@ func (c *Channel) handle(m core.Message) error {
 }
 
 func (c *Channel) send(list []core.Shown) error {
-	info := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.inUse, MaxBackoff: c.config.Settings.MaxBackoff, Live: c.live}
+	info := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.inUse, MaxBackoff: c.config.Settings.MaxConnectBackoff, Live: c.live}
 	c.childOf = make(map[string]core.ID)
 	var trees []topology.Tree
 	var empty []string

@@ -10,6 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
@@ -103,10 +104,10 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 	}{
 		{topology.Settings{}, nil, none},
 		{topology.Settings{}, cluster, want},
-		{topology.Settings{OutlierDetection: true}, cluster, ours},
-		{topology.Settings{OutlierDetection: true}, nil, ours},
-		{topology.Settings{NoOutlierDetection: true}, cluster, none},
-		{topology.Settings{EndpointPolicy: "pick_first", OutlierDetection: true}, cluster, none},
+		{topology.Settings{OutlierDetection: options.On}, cluster, ours},
+		{topology.Settings{OutlierDetection: options.On}, nil, ours},
+		{topology.Settings{OutlierDetection: options.Off}, cluster, none},
+		{topology.Settings{EndpointPolicy: "pick_first", OutlierDetection: options.On}, cluster, none},
 	} {
 		tree, err := new(topology.Translator).Translate(answerOf(t, "0 us: a"))
 		if err != nil {

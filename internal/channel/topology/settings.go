@@ -23,9 +23,9 @@ func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Pol
 	config := lbconfig.New[lbconfig.OutlierDetection]()
 	switch {
 	case s.EndpointPolicy.IsPickFirst():
-	case s.OutlierDetection:
+	case s.OutlierDetection == options.On:
 		config = forFewEndpoints()
-	case cluster != nil && !s.NoOutlierDetection:
+	case cluster != nil && s.OutlierDetection == options.AsClusterSays:
 		*config = *cluster.config
 	}
 	config.ChildPolicy = child

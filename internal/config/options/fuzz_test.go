@@ -31,7 +31,7 @@ func FuzzSettings(f *testing.F) {
 			}
 			return
 		}
-		for _, nameOf := range []func(options.Option) string{options.ByName, options.ByField} {
+		for _, nameOf := range []func(string) string{options.ByName, options.ByField} {
 			if err := options.Check(s, nameOf); err != nil {
 				t.Errorf("%s becomes %+v, which is not valid: %v", query, s, err)
 			}

@@ -15,9 +15,9 @@ func TestDocumentHasTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range options.Table() {
-		row := fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", o.Name, o.Field, o.Default, o.Range, o.Source)
+		row := fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", o.Name, options.ByField(o.Name), o.Default, o.Range, o.Source)
 		if o.Place == options.FieldOnly {
-			row = fmt.Sprintf("| `%s` | ", o.Field)
+			row = fmt.Sprintf("| `%s` | ", o.Name)
 		}
 		if !strings.Contains(string(page), "\n"+row) {
 			t.Errorf("docs/options.md has no line\n%s", row)

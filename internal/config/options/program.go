@@ -4,7 +4,6 @@ package options
 
 import (
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -52,33 +51,22 @@ var Make func(scheme string, parse any, given Program) Builder
 // NewReader returns a reader of targets. Package discovery sets NewReader.
 var NewReader func(scheme string, parse any, given Program) any
 
-var registry struct {
-	mu      sync.Mutex
-	parsers map[string]*registered
-}
+// parsers maps schemes to their *registered.
+var parsers sync.Map
 
 type registered struct{ parse any }
 
 // Register registers the parser for scheme. It replaces an earlier parser.
-func Register(scheme string, parse any) {
-	registry.mu.Lock()
-	defer registry.mu.Unlock()
-	if registry.parsers == nil {
-		registry.parsers = make(map[string]*registered)
-	}
-	registry.parsers[scheme] = &registered{parse}
-}
+func Register(scheme string, parse any) { parsers.Store(scheme, &registered{parse}) }
 
 // BuilderFor returns a builder for scheme, or nil if the scheme is not registered.
 func BuilderFor(scheme string, given Program) Builder {
-	registry.mu.Lock()
-	found := registry.parsers[scheme]
-	registry.mu.Unlock()
-	if found == nil {
+	found, ok := parsers.Load(scheme)
+	if !ok {
 		return nil
 	}
 	given.Registered = found
-	return Make(scheme, found.parse, given)
+	return Make(scheme, found.(*registered).parse, given)
 }
 
 // Builders returns a builder for each registered scheme, in alphabetical order.
@@ -92,7 +80,11 @@ func Builders(given Program) []Builder {
 
 // Schemes returns the registered schemes in alphabetical order.
 func Schemes() []string {
-	registry.mu.Lock()
-	defer registry.mu.Unlock()
-	return slices.Sorted(maps.Keys(registry.parsers))
+	var all []string
+	parsers.Range(func(scheme, _ any) bool {
+		all = append(all, scheme.(string))
+		return true
+	})
+	slices.Sort(all)
+	return all
 }

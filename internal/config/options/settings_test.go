@@ -14,7 +14,7 @@ func TestParseSettings(t *testing.T) {
 	for query, want := range map[string]options.Settings{
 		"":                          {},
 		"prefer=node&zone=a&node=n": {Prefer: "node", Zone: "a", Node: "n"},
-		"overflow=true&ramp=5s&outlierDetection=true": {Overflow: true, Ramp: 5 * time.Second, OutlierDetection: true},
+		"overflow=true&ramp=5s&outlierDetection=true": {Overflow: true, Ramp: 5 * time.Second, OutlierDetection: options.On},
 	} {
 		given, err := url.ParseQuery(query)
 		if err != nil {

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"math"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/net/location"
@@ -24,14 +25,12 @@ type Settings struct {
 	Overflow bool
 	// Ramp is the time in which the calls of a priority that recovers grow to all calls. 0 means 8 s.
 	Ramp time.Duration
-	// MaxBackoff is the longest backoff between attempts to connect, or 0 for gRPC's.
+	// MaxConnectBackoff is the longest backoff between attempts to connect, or 0 for gRPC's.
 	// Package stateattr passes the setting to the policies.
-	MaxBackoff time.Duration
+	MaxConnectBackoff time.Duration
 	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
-	// all ejected (gRFC A50). It overrides the configuration of clusters. It has no effect with
-	// pick_first.
-	OutlierDetection   bool
-	NoOutlierDetection bool
+	// all ejected (gRFC A50). It has no effect with pick_first.
+	OutlierDetection OutlierDetection
 
 	// Zone, Region and Node are the client's location as set in options. The method Location also
 	// returns what the environment and sources know.
@@ -60,27 +59,15 @@ func (s Settings) Location() location.Location {
 	return location.Location{Region: s.Region, Zone: s.Zone, Node: s.Node}
 }
 
-// Kind is the type of an option's value.
-type Kind int
+// OutlierDetection selects who configures outlier detection: the clusters or the channel.
+type OutlierDetection int
 
-// The values of Kind.
+// The values of OutlierDetection, as in package understudy.
 const (
-	Text Kind = iota
-	Duration
-	Count
-	Bool
-	Toggle // true, false, or unset, which means the clusters' configuration; uses two fields of Settings
-	Name   // string, checked by location.Problem
-	Choice // string, one of Choices
-	Policy // an EndpointPolicy
+	AsClusterSays OutlierDetection = iota
+	On
+	Off
 )
-
-var kindText = map[Kind]string{
-	Duration: "a duration such as 10s",
-	Count:    "a whole number such as 1",
-	Bool:     "true or false",
-	Toggle:   "true or false",
-}
 
 // Scope is the part of a target in which an option may appear.
 type Scope int
@@ -93,115 +80,60 @@ const (
 	FieldOnly                 // only in Options, and not in a target
 )
 
-// Option describes an option.
+// Option describes an option. The type of its values is that of its field in Program.
 type Option struct {
-	// Name is the name of the target parameter, and of the field in a policy's JSON. Field is the
-	// name of the field in Go structs.
-	Name, Field string
-	Kind        Kind
-	Place       Scope
-
-	// Min and Max are the limits of the value. AllowZero also allows 0, which means the default if a
-	// program sets it.
-	Min, Max  float64 // in seconds for a duration; if Max is 0, there is no limit
+	// Name is the name of the target parameter, and of the field in a policy's JSON. With a capital, it
+	// is the name of the field in Go structs.
+	Name  string
+	Place Scope
+	// Check returns an error if a value is out of range. nil means that there is no range.
+	Check func(value any) error
+	// AllowZero allows 0 in targets, which means Never. If a program sets it, 0 means the default.
 	AllowZero bool
-	Choices   []string
-	// Conflicts reports whether the option cannot be combined with an EndpointPolicy, and
+	// Conflicts reports whether the option is set and cannot be combined with the endpoint policy, and
 	// ConflictReason is the reason. nil means that it can be.
-	Conflicts      func(EndpointPolicy) bool
+	Conflicts      func(Settings) bool
 	ConflictReason string
 
 	// Default, Range and Source are Markdown for docs/options.md.
 	Default, Range, Source string
 }
 
+// endpointPolicy is the name of the option that others conflict with.
+const endpointPolicy = "endpointPolicy"
+
+// longest is the limit of durations that have none.
+const longest time.Duration = math.MaxInt64
+
 var table = []Option{
-	{
-		Name: "authority", Field: "Authority", Kind: Text, Place: Entry,
-		Default: "the name in the target ([targets](targets.md#targets))",
-		Range:   "a name, optionally with a port", Source: "gRPC",
-	},
-	{
-		Name: "failoverTimeout", Field: "FailoverTimeout", Kind: Duration, Min: 1e-9,
-		Default: "`10s`", Range: "more than `0s`", Source: "gRFC A56",
-	},
-	{
-		Name: "warmStandby", Field: "WarmStandby", Kind: Count, Max: 128,
-		Default: "`0`: none", Range: "`0` to `128`", Source: "ours",
-	},
-	{
-		Name: "overflow", Field: "Overflow", Kind: Bool,
-		Default: "`false`", Range: "`true`, `false`", Source: "ours",
-	},
-	{
-		Name: "ramp", Field: "Ramp", Kind: Duration, Min: 1, Max: 3600,
-		Default: "`8s`", Range: "`1s` to `1h`", Source: "ours",
-	},
-	{
-		Name: "slowStart", Field: "SlowStart", Kind: Duration,
-		Conflicts: func(e EndpointPolicy) bool { return !e.IsDefault() }, ConflictReason: "only weighted_round_robin has a slow start",
-		Default: "`0s`: none", Range: "`0s` or more; only with `weighted_round_robin`", Source: "Envoy's slow start, with aggression 1 and a minimum of 10 %",
-	},
-	{
-		Name: "endpointPolicy", Field: "EndpointPolicy", Kind: Policy,
-		Default: "`weighted_round_robin`", Range: "`weighted_round_robin`, `pick_first`, or another registered policy, with or without its configuration: `NAME{…}`", Source: "gRFC A34, A62, and ours",
-	},
-	{
-		Name: "perPriority", Field: "PerPriority", Kind: Bool,
-		Default: "`false`; `true` for `ring_hash_experimental`", Range: "`true`, `false`", Source: "gRFC A42",
-	},
-	{
-		Name: "outlierDetection", Field: "OutlierDetection", Kind: Toggle,
-		Conflicts: EndpointPolicy.IsPickFirst, ConflictReason: "one pick_first over several endpoints does not notice that one of them is ejected",
-		Default: "the setting of each [cluster](xds.md#outlier-detection), otherwise `false`", Range: "`true`, `false`; not with `pick_first`", Source: "gRFC A50, and ours",
-	},
-	{
-		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "none"},
-		Default: "`none`; for `kubernetes:` targets `hints`", Range: "`zone`, `node`, `hints`, `none`", Source: "ours",
-	},
-	{
-		Name: "zone", Field: "Zone", Kind: Name,
-		Default: "`UNDERSTUDY_ZONE`, or the [bootstrap](near.md#where-the-client-is) of `eds:`", Range: "a name", Source: "ours",
-	},
-	{
-		Name: "region", Field: "Region", Kind: Name,
-		Default: "`UNDERSTUDY_REGION`, or the bootstrap of `eds:`", Range: "a name", Source: "ours",
-	},
-	{
-		Name: "node", Field: "Node", Kind: Name,
-		Default: "`UNDERSTUDY_NODE`", Range: "a name", Source: "ours",
-	},
-	{
-		Name: "subset", Field: "Subset", Kind: Count, Min: 1,
-		Conflicts: EndpointPolicy.IsPickFirst, ConflictReason: "it holds one connection for a locality, however many endpoints there are",
-		Default: "none: all endpoints", Range: "1 or more; not with `pick_first`", Source: "gRFC A68",
-	},
-	{
-		Name: "subsetSeed", Field: "SubsetSeed", Kind: Count, Min: 1,
-		Default: "random for each channel", Range: "1 or more", Source: "gRFC A68",
-	},
-	{
-		Name: "refresh", Field: "Refresh", Kind: Duration, Place: LookedUpName, Min: 1, AllowZero: true,
-		Default: "`0s` (none) for DNS, `30s` for SRV", Range: "`1s` or more, or `0s`", Source: "ours; differs from gRFC A37 if answers rotate",
-	},
-	{
-		Name: "removeAfter", Field: "RemoveAfter", Kind: Count, Place: LookedUpName, Min: 1,
-		Default: "`2`", Range: "1 or more", Source: "ours",
-	},
-	{
-		Name: "MaxConnectBackoff", Field: "MaxConnectBackoff", Kind: Duration, Place: FieldOnly, Min: 1,
-		Default: "`120s`", Range: "`1s` or more", Source: "gRPC's connection backoff",
-	},
+	{Name: "authority", Place: Entry, Default: "the name in the target ([targets](targets.md#targets))", Range: "a name, optionally with a port", Source: "gRPC"},
+	{Name: "failoverTimeout", Check: within(1, longest, wantDuration+", of more than 0s"), Default: "`10s`", Range: "more than `0s`", Source: "gRFC A56"},
+	{Name: "warmStandby", Check: within(0, 128, "0 to 128"), Default: "`0`: none", Range: "`0` to `128`", Source: "ours"},
+	{Name: "overflow", Default: "`false`", Range: "`true`, `false`", Source: "ours"},
+	{Name: "ramp", Check: within(time.Second, time.Hour, wantDuration+", from 1s to 1h0m0s"), Default: "`8s`", Range: "`1s` to `1h`", Source: "ours"},
+	{Name: "slowStart", Check: within(0, longest, wantDuration+", of 0s and more"),
+		Conflicts: func(s Settings) bool { return s.SlowStart != 0 && !s.EndpointPolicy.IsDefault() }, ConflictReason: "only weighted_round_robin has a slow start",
+		Default: "`0s`: none", Range: "`0s` or more; only with `weighted_round_robin`", Source: "Envoy's slow start, with aggression 1 and a minimum of 10 %"},
+	{Name: endpointPolicy, Check: isPolicy,
+		Default: "`weighted_round_robin`", Range: "`weighted_round_robin`, `pick_first`, or another registered policy, with or without its configuration: `NAME{…}`", Source: "gRFC A34, A62, and ours"},
+	{Name: "perPriority", Default: "`false`; `true` for `ring_hash_experimental`", Range: "`true`, `false`", Source: "gRFC A42"},
+	{Name: "outlierDetection",
+		Conflicts: func(s Settings) bool { return s.OutlierDetection == On && s.EndpointPolicy.IsPickFirst() }, ConflictReason: "one pick_first over several endpoints does not notice that one of them is ejected",
+		Default: "the setting of each [cluster](xds.md#outlier-detection), otherwise `false`", Range: "`true`, `false`; not with `pick_first`", Source: "gRFC A50, and ours"},
+	{Name: "prefer", Check: oneOf("zone", "node", "hints", "none"), Default: "`none`; for `kubernetes:` targets `hints`", Range: "`zone`, `node`, `hints`, `none`", Source: "ours"},
+	{Name: "zone", Check: isName, Default: "`UNDERSTUDY_ZONE`, or the [bootstrap](near.md#where-the-client-is) of `eds:`", Range: "a name", Source: "ours"},
+	{Name: "region", Check: isName, Default: "`UNDERSTUDY_REGION`, or the bootstrap of `eds:`", Range: "a name", Source: "ours"},
+	{Name: "node", Check: isName, Default: "`UNDERSTUDY_NODE`", Range: "a name", Source: "ours"},
+	{Name: "subset", Check: within(1, math.MaxInt, "1 and more"),
+		Conflicts: func(s Settings) bool { return s.Subset != 0 && s.EndpointPolicy.IsPickFirst() }, ConflictReason: "it holds one connection for a locality, however many endpoints there are",
+		Default: "none: all endpoints", Range: "1 or more; not with `pick_first`", Source: "gRFC A68"},
+	{Name: "subsetSeed", Check: within(1, math.MaxInt, "1 and more"), Default: "random for each channel", Range: "1 or more", Source: "gRFC A68"},
+	{Name: "refresh", Place: LookedUpName, Check: within(time.Second, longest, wantDuration+", of 1s and more, or 0s for none"), AllowZero: true,
+		Default: "`0s` (none) for DNS, `30s` for SRV", Range: "`1s` or more, or `0s`", Source: "ours; differs from gRFC A37 if answers rotate"},
+	{Name: "removeAfter", Place: LookedUpName, Check: within(1, math.MaxInt, "1 and more"), Default: "`2`", Range: "1 or more", Source: "ours"},
+	{Name: "MaxConnectBackoff", Place: FieldOnly, Check: within(time.Second, longest, wantDuration+", of 1s and more"),
+		Default: "`120s`", Range: "`1s` or more", Source: "gRPC's connection backoff"},
 }
 
 // Table returns the options in the order of the documentation. The caller must not change it.
 func Table() []Option { return table }
-
-func lookUp(name string) (Option, bool) {
-	for _, o := range table {
-		if o.Name == name {
-			return o, true
-		}
-	}
-	return Option{}, false
-}

@@ -22,7 +22,7 @@ const maxHints = 64
 // instead of rejecting the cluster, because hints only move calls within a priority.
 func readHints(lb *endpointv3.LbEndpoint, endpoint *discovery.Endpoint) {
 	fields := lb.GetMetadata().GetFilterMetadata()[hintsKey].GetFields()
-	if node := fields["node"].GetStringValue(); whereabouts.Problem(node) == "" {
+	if node := fields["node"].GetStringValue(); whereabouts.Check(node) == nil {
 		endpoint.Node = node
 	}
 	endpoint.ForZones, endpoint.ForNodes = readNames(fields["forZones"]), readNames(fields["forNodes"])
@@ -35,7 +35,7 @@ func readNames(v *structpb.Value) (names []string) {
 		return nil
 	}
 	for _, v := range values {
-		if name := v.GetStringValue(); name != "" && whereabouts.Problem(name) == "" {
+		if name := v.GetStringValue(); name != "" && whereabouts.Check(name) == nil {
 			names = append(names, name)
 		}
 	}

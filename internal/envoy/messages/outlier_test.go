@@ -12,6 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	_ "github.com/understudy-lb/understudy/policy/drop"
 	_ "github.com/understudy-lb/understudy/policy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/policy/pickfirst"
@@ -158,8 +159,8 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 		want     [4]string
 	}{
 		{"from the clusters", topology.Settings{}, [4]string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp}},
-		{"on for the channel", topology.Settings{OutlierDetection: true}, [4]string{own, own, own, own}},
-		{"off for the channel", topology.Settings{NoOutlierDetection: true}, [4]string{noOp, noOp, noOp, noOp}},
+		{"on for the channel", topology.Settings{OutlierDetection: options.On}, [4]string{own, own, own, own}},
+		{"off for the channel", topology.Settings{OutlierDetection: options.Off}, [4]string{noOp, noOp, noOp, noOp}},
 		{"with pick_first", topology.Settings{EndpointPolicy: "pick_first"}, [4]string{noOp, noOp, noOp, noOp}},
 	} {
 		tree := topology.Join(test.settings, first, second, third)

@@ -57,8 +57,8 @@ func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node 
 func Of(given Location, env func(string) string) (p Location, notes []string) {
 	read := func(variable string) string {
 		text := env(variable)
-		if problem := Problem(text); problem != "" {
-			notes = append(notes, variable+" has no effect: "+problem)
+		if err := Check(text); err != nil {
+			notes = append(notes, variable+" has no effect: "+err.Error())
 			return ""
 		}
 		return text
@@ -69,13 +69,12 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 // maxNameLength is the maximum length of a name in bytes. Kubernetes and cloud providers allow 63.
 const maxNameLength = 256
 
-// Problem describes what is wrong with the name of a region, zone or node. It returns "" if the
-// name is valid.
-func Problem(name string) string {
+// Check validates the name of a region, zone or node.
+func Check(name string) error {
 	if len(name) <= maxNameLength && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), maxNameLength)
+	return fmt.Errorf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), maxNameLength)
 }
 
 // Teller is implemented by sources that know the client's location, possibly only some time after

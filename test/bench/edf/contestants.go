@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/balancer"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	core "github.com/understudy-lb/understudy/internal/core/edf"
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 )
@@ -38,7 +39,7 @@ func contestants(weights []uint32) []contestant {
 		debugTree(weights),
 		leastRequest(weights),
 		leastRequestTree("least_request in the generated tree", weights, topology.Settings{}),
-		leastRequestTree("the same with Overflow and OutlierDetection", weights, topology.Settings{Overflow: true, OutlierDetection: true}),
+		leastRequestTree("the same with Overflow and OutlierDetection", weights, topology.Settings{Overflow: true, OutlierDetection: options.On}),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
@@ -38,7 +39,7 @@ func TestSimulationMatchesPolicies(t *testing.T) {
 			settings.EndpointPolicy = "pick_first"
 		}
 		settings.WarmStandby = random.IntN(2)
-		settings.OutlierDetection = random.IntN(2) == 0
+		settings.OutlierDetection = options.OutlierDetection(random.IntN(2))
 		result, p := newTestPlan(t, file, settings)
 		for i := range result.Endpoints {
 			if random.IntN(3) == 0 {
