@@ -37,9 +37,8 @@ type Subscriptions struct {
 }
 
 type subscription struct {
-	watchers        int // if 0, the resource stays subscribed until the stream ends (see Unwatch)
-	received        bool
-	body            []byte
+	watchers        int       // if 0, the resource stays subscribed until the stream ends (see Unwatch)
+	good            *Resource // the last good version, without Parsed, or nil
 	err             error
 	timer           Timer
 	responsesBefore uint64 // the number of responses when the timer was started; it shows whether the server has responded since
@@ -54,7 +53,7 @@ func New() *Subscriptions {
 type Actions struct {
 	Stop    []Timer
 	Start   []Timer // when one of these timers fires, Expired must be called
-	Deliver []Named
+	Deliver []Resource
 	Fail    []Failure // resources without a good version
 	Kept    []Failure // resources with a good version whose update was rejected
 	Send    *Request  // replaces a request that was not sent yet (see Replacing); may be nil
@@ -71,10 +70,14 @@ type Timer struct {
 	Short bool
 }
 
-// Named is an encoded resource with its name.
-type Named struct {
-	Name string
-	Body []byte
+// Resource is a resource in a response, or one that is delivered. Err is the reason why the resource
+// is invalid, or nil. Name is "" if the resource cannot be decoded.
+type Resource struct {
+	Name    string
+	Body    []byte
+	Version string // the version of the response that contained the resource; set by Received
+	Parsed  any    // passed on if Received delivers the resource, but not kept for later watchers
+	Err     error
 }
 
 // Failure is the reason why a resource is not available. Err is ErrMissing if the server does not
@@ -114,7 +117,8 @@ func (r *Request) Replacing(unsent *Request) *Request {
 	return &merged
 }
 
-func (s *Subscriptions) names() []string {
+// Names returns the names of all subscribed resources, sorted.
+func (s *Subscriptions) Names() []string {
 	return slices.Sorted(maps.Keys(s.subscribed))
 }
 
@@ -123,7 +127,7 @@ func (s *Subscriptions) names() []string {
 // version, some servers would not respond unless a resource has changed, and would seem to hang.
 // Other servers would assume that the client has all resources, and would not send new ones.
 func (s *Subscriptions) request() *Request {
-	r := &Request{Names: s.names(), Nonce: s.nonce, responseCount: s.responseCount}
+	r := &Request{Names: s.Names(), Nonce: s.nonce, responseCount: s.responseCount}
 	if s.phase == streamAnswered {
 		r.Version = s.version
 	}
@@ -132,7 +136,7 @@ func (s *Subscriptions) request() *Request {
 
 func (s *Subscriptions) fail(a *Actions, name string, err error) {
 	w := s.subscribed[name]
-	if w.received {
+	if w.good != nil {
 		return
 	}
 	w.err = err

@@ -69,8 +69,8 @@ func (s *Servers) Sent(server int, has Completeness) {
 func (s *Servers) update() {
 	for i := range s.askedCount {
 		if s.isUsable(i) {
-			s.used = i
-			s.unsubscribe(i + 1)
+			clear(s.states[i+1:])
+			s.used, s.askedCount = i, i+1
 			break
 		}
 	}
@@ -90,11 +90,4 @@ func (s *Servers) isUsable(i int) bool {
 	default:
 		return state.sent == HasAll
 	}
-}
-
-func (s *Servers) unsubscribe(from int) {
-	for i := from; i < s.askedCount; i++ {
-		s.states[i] = serverState{}
-	}
-	s.askedCount = from
 }

@@ -16,21 +16,11 @@ func (s *Subscriptions) Opened() Actions {
 	}
 	a.Send = s.request()
 	for _, name := range a.Send.Names {
-		if w := s.subscribed[name]; !w.received && w.timer.ID == 0 {
+		if w := s.subscribed[name]; w.good == nil && w.timer.ID == 0 {
 			s.startTimer(&a, name, false)
 		}
 	}
 	return a
-}
-
-// Outset returns the first request for a second stream, which is opened while the first stream is
-// still in use. It returns nil if there are no subscriptions. When the second stream replaces the
-// first, the caller calls Closed(nil) and Opened.
-func (s *Subscriptions) Outset() *Request {
-	if len(s.subscribed) == 0 {
-		return nil
-	}
-	return &Request{Names: s.names()}
 }
 
 // Closed is called when the stream has ended. Watched resources stay in use. Other resources are
@@ -47,15 +37,17 @@ func (s *Subscriptions) Closed(err error) Actions {
 	if failed {
 		s.failure = err
 	}
-	for _, name := range s.names() {
-		if failed || s.subscribed[name].watchers == 0 {
+	for _, name := range s.Names() {
+		watched := s.subscribed[name].watchers > 0
+		if failed || !watched {
 			s.stopTimer(&a, name)
 		}
-		if failed {
+		if !watched {
+			delete(s.subscribed, name)
+		} else if failed {
 			s.fail(&a, name, err)
 		}
 	}
-	s.dropUnwatched()
 	return a
 }
 
@@ -79,27 +71,27 @@ func (s *Subscriptions) OtherResponse() {
 // RestartTimers restarts the timers that expired before the server responded on this stream. If
 // they expire again, their resources are reported as missing.
 func (s *Subscriptions) RestartTimers() Actions {
-	return s.restartTimers(func(error) bool { return true })
+	return s.restartTimers(false)
 }
 
 // ServerResponds is called when a server responds after it was reported as silent. It restarts the
 // timers that expired with ErrSilent. The caller must call it before OtherResponse and Received.
 func (s *Subscriptions) ServerResponds() Actions {
-	return s.restartTimers(func(err error) bool { return errors.Is(err, ErrSilent) })
+	return s.restartTimers(true)
 }
 
-func (s *Subscriptions) restartTimers(matches func(why error) bool) Actions {
+func (s *Subscriptions) restartTimers(onlySilent bool) Actions {
 	var a Actions
 	if s.phase == streamDown {
 		return a // the timers start when a stream opens
 	}
-	for _, name := range s.names() {
+	for _, name := range s.Names() {
 		w := s.subscribed[name]
-		if w.received || !matches(w.err) {
+		isSilent, isWaiting := errors.Is(w.err, ErrSilent), w.timer.ID != 0
+		if w.good != nil || onlySilent && !isSilent {
 			continue
 		}
-		isWaiting := w.timer.ID != 0
-		if errors.Is(w.err, ErrSilent) || errors.Is(w.err, ErrMissing) && !isWaiting {
+		if isSilent || errors.Is(w.err, ErrMissing) && !isWaiting {
 			w.err = nil
 		}
 		if !isWaiting {
@@ -107,14 +99,6 @@ func (s *Subscriptions) restartTimers(matches func(why error) bool) Actions {
 		}
 	}
 	return a
-}
-
-// Resource is a resource in a response. Err is the reason why the resource is invalid, or nil. Name
-// is "" if the resource cannot be decoded.
-type Resource struct {
-	Name string
-	Body []byte
-	Err  error
 }
 
 var errDuplicate = errors.New("the response contains it more than once")
@@ -151,7 +135,8 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 			s.rejectResource(&a, &rejections, r.Name, r.Err)
 		default:
 			s.stopTimer(&a, r.Name)
-			s.acceptResource(&a, w, r)
+			r.Version = version
+			w.accept(&a, r)
 		}
 	}
 	if rejections.count == 0 {
@@ -173,19 +158,20 @@ func (s *Subscriptions) rejectResource(a *Actions, bad *reasons, name string, er
 	bad.add(name, err)
 	s.stopTimer(a, name)
 	s.fail(a, name, Rejected{err})
-	if w := s.subscribed[name]; w.received && w.watchers > 0 {
+	if w := s.subscribed[name]; w.good != nil && w.watchers > 0 {
 		a.Kept = append(a.Kept, Failure{name, Rejected{err}})
 	}
 }
 
-func (s *Subscriptions) acceptResource(a *Actions, w *subscription, r Resource) {
-	if w.received && bytes.Equal(w.body, r.Body) {
+func (w *subscription) accept(a *Actions, r Resource) {
+	if w.good != nil && bytes.Equal(w.good.Body, r.Body) {
 		return
 	}
-	w.received, w.body, w.err = true, r.Body, nil
 	if w.watchers > 0 {
-		a.Deliver = append(a.Deliver, Named{r.Name, r.Body})
+		a.Deliver = append(a.Deliver, r)
 	}
+	r.Parsed = nil
+	w.good, w.err = &r, nil
 }
 
 // These constants limit the number of invalid resources that a NACK lists, and the length of each

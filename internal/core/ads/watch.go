@@ -16,18 +16,15 @@ const (
 // was removed. A short timer then delays its failure.
 func (s *Subscriptions) Watch(name string, mayArrive bool) Actions {
 	var a Actions
-	w, ok := s.subscribed[name]
-	if ok {
+	if w, ok := s.subscribed[name]; ok {
 		w.watchers++
-		if w.watchers == 1 && mayArrive && s.anyResponse && (w.timer.Short || errors.Is(w.err, ErrMissing)) {
+		switch {
+		case w.watchers == 1 && mayArrive && s.anyResponse && (w.timer.Short || errors.Is(w.err, ErrMissing)):
 			w.err = nil
 			s.stopTimer(&a, name)
 			s.startTimer(&a, name, true)
-			return a
-		}
-		switch {
-		case w.received:
-			a.Deliver = []Named{{name, w.body}}
+		case w.good != nil:
+			a.Deliver = []Resource{*w.good}
 		case w.err != nil:
 			a.Fail = []Failure{{name, w.err}}
 		}
@@ -44,46 +41,37 @@ func (s *Subscriptions) Watch(name string, mayArrive bool) Actions {
 	return a
 }
 
-// Unwatch removes a watcher of a resource. A resource without watchers stays subscribed until the
-// stream ends. If the client unsubscribed and later subscribed again, the server might not send the
-// resource again on the same stream: requests may be merged, an outdated request may be ignored,
-// and some servers do not send a resource twice. If too many resources have no watcher, the stream
-// is renewed.
+// Unwatch removes a watcher that was added with Watch. A resource without watchers stays subscribed
+// until the stream ends. If the client unsubscribed and later subscribed again, the server might not
+// send the resource again on the same stream: requests may be merged, an outdated request may be
+// ignored, and some servers do not send a resource twice. If too many resources have no watcher, the
+// stream is renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
-	w, ok := s.subscribed[name]
-	if !ok || w.watchers == 0 {
-		return a
-	}
-	if w.watchers--; w.watchers > 0 {
-		return a
-	}
-	if s.phase == streamDown {
+	w := s.subscribed[name]
+	w.watchers--
+	switch {
+	case w.watchers > 0:
+	case s.phase == streamDown:
 		s.stopTimer(&a, name)
 		delete(s.subscribed, name)
-		return a
+	default:
+		a.Renew = s.exceedsLimits()
 	}
-	a.Renew = s.exceedsLimits()
 	return a
 }
 
 func (s *Subscriptions) exceedsLimits() bool {
 	count, bytes := 0, 0
 	for _, w := range s.subscribed {
-		if w.watchers == 0 {
-			count++
-			bytes += len(w.body)
+		if w.watchers > 0 {
+			continue
+		}
+		if count++; w.good != nil {
+			bytes += len(w.good.Body)
 		}
 	}
 	return count > maxKept || bytes > maxKeptBytes
-}
-
-func (s *Subscriptions) dropUnwatched() {
-	for name, w := range s.subscribed {
-		if w.watchers == 0 {
-			delete(s.subscribed, name)
-		}
-	}
 }
 
 // ErrMissing means that the server did not send a resource in time, so it probably does not have

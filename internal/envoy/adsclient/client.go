@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	estats "google.golang.org/grpc/experimental/stats"
 
@@ -59,8 +60,7 @@ func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	}
 	for _, typ := range []*Type{Clusters, Endpoints} {
 		c.topics = append(c.topics, &topic{
-			versions:       make(map[string]string),
-			delivered:      make(map[string]deliveredResource),
+			delivered:      make(map[string]weak.Pointer[Resource]),
 			Type:           typ,
 			client:         c,
 			subs:           ads.New(),
@@ -143,7 +143,7 @@ func (c *client) opened(s *stream) {
 		if a.Send != nil && slices.Equal(a.Send.Names, s.requested[i]) {
 			a.Send = nil
 		}
-		t.execute(a, nil, t.watchers)
+		t.execute(a)
 	}
 }
 
@@ -159,6 +159,6 @@ func (c *client) closed(err error) {
 	for _, t := range c.topics {
 		t.requests = nil
 		t.dropDelayed()
-		t.execute(t.subs.Closed(err), nil, t.watchers)
+		t.execute(t.subs.Closed(err))
 	}
 }

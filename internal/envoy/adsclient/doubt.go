@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -122,9 +123,9 @@ func (c *client) runSecond(ctx context.Context, a *attempt) {
 
 func (c *client) requestAll(s *stream) {
 	for i, t := range c.topics {
-		if r := t.subs.Outset(); r != nil {
-			s.requested[i] = r.Names
-			s.mailboxes[i].put(r)
+		if names := t.subs.Names(); len(names) > 0 {
+			s.requested[i] = names
+			s.mailboxes[i].put(&ads.Request{Names: names})
 		}
 	}
 }

@@ -39,8 +39,7 @@ func FuzzResponse(f *testing.F) {
 		subs.Opened()
 		var received []ads.Resource
 		for _, packed := range r.GetResources() {
-			resource, _ := endpoints.decode(packed)
-			received = append(received, resource)
+			received = append(received, endpoints.decode(packed))
 		}
 		a := subs.Received(r.GetVersionInfo(), r.GetNonce(), received)
 		if a.Send == nil || a.Send.Nonce != r.GetNonce() {

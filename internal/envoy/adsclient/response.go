@@ -26,13 +26,9 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 		})
 		return
 	}
-	decoded := make(map[string]*Resource)
-	received := make([]ads.Resource, len(response.GetResources()))
-	for i, resource := range response.GetResources() {
-		var parsed *Resource
-		if received[i], parsed = t.decode(resource); received[i].Err == nil {
-			decoded[received[i].Name] = parsed
-		}
+	var resources []ads.Resource
+	for _, packed := range response.GetResources() {
+		resources = append(resources, t.decode(packed))
 	}
 	c.serial.Do(func() {
 		c.responseReceived()
@@ -46,19 +42,16 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 			other.serverResponded()
 			other.subs.OtherResponse()
 		}
-		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
+		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), resources)
 		c.count(responsesMetric, 1)
 		if a.Send != nil && a.Send.Reject != "" {
 			t.logRejected(response.GetVersionInfo(), a.Send.Reject)
 			c.count(rejectedMetric, 1)
 		}
-		for _, d := range a.Deliver {
-			t.versions[d.Name] = response.GetVersionInfo()
-		}
 		if t.Type == Clusters {
 			c.lastClusters = time.Now()
 		}
-		t.execute(a, decoded, t.watchers)
+		t.execute(a)
 		c.endOutages()
 	})
 }
@@ -73,7 +66,7 @@ func (c *client) handleFirst() {
 		return
 	}
 	for _, t := range c.topics {
-		t.execute(t.subs.RestartTimers(), nil, t.watchers)
+		t.execute(t.subs.RestartTimers())
 	}
 }
 
@@ -87,12 +80,13 @@ func (c *client) countIgnored(typeURL string) {
 	c.count(responsesMetric, 1)
 }
 
-func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
+// decode returns a resource of a response. Its field Parsed is a *Resource if the resource is valid.
+func (t *topic) decode(packed *anypb.Any) ads.Resource {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {
 		var wrapper discoveryv3.Resource
 		if err := proto.Unmarshal(packed.GetValue(), &wrapper); err != nil {
-			return ads.Resource{Err: fmt.Errorf("not a Resource: %w", err)}, nil
+			return ads.Resource{Err: fmt.Errorf("not a Resource: %w", err)}
 		}
 		packed, wrapped = wrapper.GetResource(), wrapper.GetName()
 		if wrapper.GetTtl() != nil {
@@ -102,18 +96,16 @@ func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 		}
 	}
 	if packed.GetTypeUrl() != t.url {
-		return ads.Resource{Name: wrapped, Err: fmt.Errorf("type %q, want %q", packed.GetTypeUrl(), t.url)}, nil
+		return ads.Resource{Name: wrapped, Err: fmt.Errorf("type %q, want %q", packed.GetTypeUrl(), t.url)}
 	}
 	m, err := t.unmarshal(packed.GetValue())
 	if err != nil {
-		return ads.Resource{Name: wrapped, Err: err}, nil
+		return ads.Resource{Name: wrapped, Err: err}
 	}
-	r := ads.Resource{Name: t.nameOf(m), Body: packed.GetValue()}
-	if r.Name == "" {
-		r.Err = errors.New(t.field + " is empty")
-		return r, nil
+	name := t.nameOf(m)
+	if name == "" {
+		return ads.Resource{Err: errors.New(t.field + " is empty")}
 	}
 	parsed, err := t.client.server.Read(m)
-	r.Err = err
-	return r, &Resource{parsed}
+	return ads.Resource{Name: name, Body: packed.GetValue(), Parsed: &Resource{parsed}, Err: err}
 }

@@ -1,7 +1,6 @@
 package adsclient
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/understudy-lb/understudy/internal/core/ads"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -22,11 +22,11 @@ type topic struct {
 	subs          *ads.Subscriptions
 	watchers      map[string]map[*watch]bool
 	timers        map[ads.Timer]*time.Timer
-	requests      *mailbox // mailbox for requests on the current stream; nil between streams
-	delayed       *delayedRequest
+	requests      *mailbox     // mailbox for requests on the current stream; nil between streams
+	delayed       *ads.Request // a repeated NACK that is sent when delay fires, or nil
+	delay         serial.Timer
 	lastRejection string
-	versions      map[string]string
-	delivered     map[string]deliveredResource
+	delivered     map[string]weak.Pointer[Resource] // the last parsed version; only watchers should keep it in memory
 	warnTTL       sync.Once
 
 	// partialOutages has an entry for each resource that the server has not sent although it is
@@ -41,23 +41,23 @@ func (t *topic) watch(name string, handle *watch) {
 	if o := cmp.Or(t.client.outage, t.partialOutages[name]); o != nil {
 		handle.Lost(o)
 	}
-	// The other watchers already have the current state.
-	newWatcher := map[string]map[*watch]bool{name: {handle: true}}
-	t.execute(t.subs.Watch(name, time.Since(t.client.lastClusters) < shortMissingAfter), nil, newWatcher)
-	if t.watchers[name] == nil {
-		t.watchers[name] = make(map[*watch]bool)
+	all := t.watchers[name]
+	if all == nil {
+		all = make(map[*watch]bool)
 	}
-	t.watchers[name][handle] = true
+	t.watchers[name] = map[*watch]bool{handle: true} // the others already have the current state
+	t.execute(t.subs.Watch(name, time.Since(t.client.lastClusters) < shortMissingAfter))
+	all[handle] = true
+	t.watchers[name] = all
 }
 
 func (t *topic) unwatch(name string, handle *watch) {
 	delete(t.watchers[name], handle)
 	if len(t.watchers[name]) == 0 {
 		delete(t.watchers, name)
-		delete(t.versions, name)
 		delete(t.delivered, name)
 	}
-	t.execute(t.subs.Unwatch(name), nil, t.watchers)
+	t.execute(t.subs.Unwatch(name))
 }
 
 // rejectedError is an error about a rejected resource. The metrics count such errors separately.
@@ -66,9 +66,7 @@ type rejectedError struct{ error }
 // Refused implements the interface of discovery.Refused.
 func (rejectedError) Refused() bool { return true }
 
-// execute executes the actions. If a response caused them, decoded holds the resources of the
-// response. The results are sent to watchers, which holds the watchers of each resource name.
-func (t *topic) execute(a ads.Actions, decoded map[string]*Resource, watchers map[string]map[*watch]bool) {
+func (t *topic) execute(a ads.Actions) {
 	for _, timer := range a.Stop {
 		if running, ok := t.timers[timer]; ok {
 			running.Stop()
@@ -83,7 +81,7 @@ func (t *topic) execute(a ads.Actions, decoded map[string]*Resource, watchers ma
 		t.timers[timer] = time.AfterFunc(after, func() { t.client.serial.Do(func() { t.expired(timer) }) })
 	}
 	for _, d := range a.Deliver {
-		t.deliver(d, decoded[d.Name], watchers[d.Name])
+		t.deliver(d)
 	}
 	for _, f := range a.Fail {
 		// The error must not wrap f.Err: if f.Err is a status error, gRPC would fail calls with this
@@ -92,13 +90,13 @@ func (t *topic) execute(a ads.Actions, decoded map[string]*Resource, watchers ma
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
 			err = rejectedError{err}
 		}
-		for w := range watchers[f.Name] {
+		for w := range t.watchers[f.Name] {
 			w.Unknown(err, errors.Is(f.Err, ads.ErrMissing) && t.client.outage == nil)
 		}
 	}
 	for _, f := range a.Kept {
 		err := rejectedError{fmt.Errorf("eds: rejected the %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)}
-		for w := range watchers[f.Name] {
+		for w := range t.watchers[f.Name] {
 			w.Rejected(err)
 		}
 	}
@@ -113,66 +111,46 @@ func (t *topic) execute(a ads.Actions, decoded map[string]*Resource, watchers ma
 // repeatedNACKDelay is the delay of a NACK for a version that was already rejected (docs/waits.md).
 const repeatedNACKDelay = 5 * time.Second
 
-type delayedRequest struct {
-	request *ads.Request
-	timer   *time.Timer
-}
-
 // send puts a request into the mailbox. If later is true, it does so after repeatedNACKDelay. The
 // request replaces an already delayed request, and the timer of that request continues to run.
 func (t *topic) send(r *ads.Request, later bool) {
-	if t.delayed != nil {
-		r = r.Replacing(t.delayed.request)
-	}
-	switch {
-	case !later:
+	r = r.Replacing(t.delayed)
+	if !later {
 		t.dropDelayed()
 		t.requests.put(r)
-	case t.delayed != nil:
-		t.delayed.request = r
-	default:
-		h := &delayedRequest{request: r}
-		t.delayed = h
-		h.timer = time.AfterFunc(repeatedNACKDelay, func() {
-			t.client.serial.Do(func() {
-				if t.delayed == h {
-					t.send(h.request, false)
-				}
-			})
-		})
+		return
+	}
+	t.delayed = r
+	if !t.delay.Runs() {
+		t.delay.Start(&t.client.serial, repeatedNACKDelay, func() { t.send(t.delayed, false) })
 	}
 }
 
 func (t *topic) dropDelayed() {
-	if t.delayed != nil {
-		t.delayed.timer.Stop()
-		t.delayed = nil
-	}
-}
-
-type deliveredResource struct {
-	body     []byte
-	resource weak.Pointer[Resource] // only watchers should keep the resource in memory
+	t.delayed = nil
+	t.delay.Stop()
 }
 
 // deliver passes a resource to watchers. The client keeps only the encoded resource, which is ten
 // times smaller than the parsed one. A later watcher gets the same parsed resource if another
 // watcher still holds it.
-func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
-	if last := t.delivered[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
-		r = last.resource.Value()
+func (t *topic) deliver(d ads.Resource) {
+	r, _ := d.Parsed.(*Resource)
+	if r == nil {
+		r = t.delivered[d.Name].Value()
 	}
 	if r == nil {
-		var redecoded ads.Resource
 		// The resource was decoded successfully before, so an error is not expected.
-		if redecoded, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); redecoded.Err != nil {
-			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, redecoded.Err)
+		again := t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body})
+		if again.Err != nil {
+			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
 			return
 		}
+		r = again.Parsed.(*Resource)
 	}
-	t.delivered[d.Name] = deliveredResource{d.Body, weak.Make(r)}
-	for w := range watchers {
-		w.Resource(r, t.versions[d.Name])
+	t.delivered[d.Name] = weak.Make(r)
+	for w := range t.watchers[d.Name] {
+		w.Resource(r, d.Version)
 	}
 }
 
@@ -196,9 +174,9 @@ func (t *topic) expired(timer ads.Timer) {
 	} else if c.outage == nil && len(a.Fail) > 0 && errors.Is(a.Fail[0].Err, ads.ErrSilent) {
 		t.setPartialOutage(timer.Name, &Outage{Err: c.unreachableError(errSilent), Since: time.Now(), partial: true})
 	}
-	t.execute(a, nil, t.watchers)
+	t.execute(a)
 	if !c.answered && !silent {
-		t.execute(t.subs.RestartTimers(), nil, t.watchers)
+		t.execute(t.subs.RestartTimers())
 	}
 }
 
@@ -219,7 +197,7 @@ func (t *topic) serverResponded() {
 	for _, o := range t.partialOutages {
 		o.recovered.Store(true)
 	}
-	t.execute(t.subs.ServerResponds(), nil, t.watchers)
+	t.execute(t.subs.ServerResponds())
 }
 
 // logRejected logs a rejection unless the reason is the same as last time.

@@ -34,6 +34,13 @@ func TestResourcesHaveVersions(t *testing.T) {
 		close(next)
 		expectVersion(first, "a:2", "42")
 		expectVersion(second, "a:2", "42")
+		_, cancelB := m.watch("b") // keeps the stream open while nobody watches a
+		defer cancelB()
+		cancelFirst()
+		cancelSecond()
+		third, cancelThird := m.watch("a")
+		defer cancelThird()
+		expectVersion(third, "a:2", "42")
 	})
 }
 
