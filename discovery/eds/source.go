@@ -126,16 +126,16 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	var servers []adsclient.Server
 	add := func(host, uri string) error {
 		c, err := s.options.credentialsFor(host, uri, boot)
-		server := adsclient.Server{
+		servers = append(servers, adsclient.Server{
 			URI:         uri,
 			Credentials: c.transport,
 			Identity:    c.identity,
 			Node:        node,
 			MaxResponse: s.options.maxResponse,
 			Read:        readResource,
+			Network:     s.network,
 			DialOptions: s.options.dialOptions,
-		}
-		servers = append(servers, server.Within(s.network))
+		})
 		return err
 	}
 	for _, host := range s.hosts {

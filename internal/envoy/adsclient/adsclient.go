@@ -5,7 +5,9 @@
 package adsclient
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +29,8 @@ type Server struct {
 	URI string
 	// Credentials must not be nil.
 	Credentials credentials.TransportCredentials
-	// Identity identifies Credentials. It must be comparable. Servers with equal URI, Identity, Node
-	// and MaxResponse share a stream.
+	// Identity identifies Credentials. It must be comparable. Servers with equal URI, Identity, Node,
+	// MaxResponse and Network share a stream.
 	Identity any
 	Node     *corev3.Node
 	// MaxResponse is the size in bytes of the largest response to accept.
@@ -36,7 +38,18 @@ type Server struct {
 	// Read parses a resource, or returns why the resource is invalid. The client keeps only the
 	// result.
 	Read        func(proto.Message) (any, error)
+	Network     *Network // nil means the system's network
 	DialOptions []grpc.DialOption
+}
+
+// Network replaces the system's network, for example with a simulated one.
+type Network struct {
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+}
+
+// Options can be set with discovery.OwnOption.
+type Options struct {
+	Network *Network // nil means the system's network
 }
 
 // Resource is a parsed resource, which must not be modified.
@@ -96,9 +109,7 @@ func Watch(server Server, typ *Type, name string, w Watcher, recorder estats.Met
 // stream is open. The server must be watched and must have responded before.
 func LastMessage(server Server) time.Time {
 	if c := clients.find(server); c != nil {
-		if ended := c.ended.Load(); ended != nil {
-			return *ended
-		}
+		return c.lastMessage()
 	}
 	return time.Now()
 }
@@ -116,6 +127,7 @@ type key struct {
 	identity    any
 	node        string
 	maxResponse int
+	network     *Network
 }
 
 func (s Server) key() key {
@@ -123,7 +135,7 @@ func (s Server) key() key {
 	if err != nil {
 		logger.Warningf("eds: node of server %s cannot be encoded: %v", s.URI, err)
 	}
-	return key{s.URI, s.Identity, string(node), s.MaxResponse}
+	return key{s.URI, s.Identity, string(node), s.MaxResponse, s.Network}
 }
 
 var clients = registry{clients: make(map[key]*client)}

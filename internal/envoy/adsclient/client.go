@@ -3,8 +3,6 @@ package adsclient
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"time"
 	"weak"
 
@@ -34,42 +32,35 @@ type client struct {
 	recorder estats.MetricsRecorder
 
 	serial       serial.Serializer
-	topics       []*topic
-	answered     bool    // a response has arrived on the current stream
+	topics       [2]*topic
+	current      *stream   // nil between streams
+	answered     bool      // a response has arrived on the current stream
+	ended        time.Time // when the last stream with a response ended; zero until then, and while such a stream is open
+	attempts     int       // streams since the last response, for the backoff
+	pings        pings
+	second       secondStream
 	outage       *Outage // why the server is unreachable, or nil
-	current      *stream // nil between streams
 	ignoredType  string
 	lastClusters time.Time // when the last response with clusters arrived
-
-	pinging pinging
-	second  secondStream
-
-	// ended is the time at which the last stream with a response ended. It is nil while a stream
-	// with a response is open, and before the first stream with a response has ended.
-	ended atomic.Pointer[time.Time]
 }
 
 func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &client{
-		server:   server,
-		key:      k,
-		ctx:      ctx,
-		stop:     cancel,
-		recorder: r,
+	c := &client{server: server, key: k, ctx: ctx, stop: cancel, recorder: r}
+	for i, typ := range []*Type{Clusters, Endpoints} {
+		c.topics[i] = &topic{
+			Type:      typ,
+			index:     i,
+			client:    c,
+			subs:      ads.New(),
+			watchers:  make(map[string]map[*watch]bool),
+			timers:    make(map[ads.Timer]*time.Timer),
+			delivered: make(map[string]weak.Pointer[Resource]),
+			silences:  make(map[string]*Outage),
+		}
 	}
-	for _, typ := range []*Type{Clusters, Endpoints} {
-		c.topics = append(c.topics, &topic{
-			delivered:      make(map[string]weak.Pointer[Resource]),
-			Type:           typ,
-			client:         c,
-			subs:           ads.New(),
-			watchers:       make(map[string]map[*watch]bool),
-			timers:         make(map[ads.Timer]*time.Timer),
-			partialOutages: make(map[string]*Outage),
-		})
-	}
-	go c.run()
+	c.current = c.newStream(false)
+	go c.run(c.current)
 	return c
 }
 
@@ -82,83 +73,46 @@ func (c *client) topic(url string) *topic {
 	return nil
 }
 
+func (c *client) newOutage(reason error) *Outage {
+	err := fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, reason)
+	return &Outage{Err: err, Since: time.Now(), LastMessage: c.ended}
+}
+
 func (c *client) recordOutage(reason error) {
-	err := c.unreachableError(reason)
-	if c.outage != nil && c.outage.Err.Error() == err.Error() {
-		return
-	}
-	o := &Outage{Err: err, Since: time.Now()}
+	o := c.newOutage(reason)
 	if c.outage != nil {
+		if o.Err.Error() == c.outage.Err.Error() {
+			return
+		}
 		o.Since = c.outage.Since
 	}
-	if ended := c.ended.Load(); ended != nil {
-		o.LastMessage = *ended
+	c.outage = o
+	for _, t := range c.topics {
+		clear(t.silences)
+		for name := range t.watchers {
+			t.notifyLost(name, o)
+		}
 	}
-	c.setOutage(o)
-}
-
-func (c *client) unreachableError(reason error) error {
-	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, reason)
-}
-
-// silent reports whether the server has sent no response for missingAfter, on any stream.
-func (c *client) silent() bool {
-	if c.answered {
-		return false
-	}
-	ended := c.ended.Load()
-	return ended == nil || time.Since(*ended) >= missingAfter
 }
 
 func (c *client) endOutages() {
-	if c.outage != nil {
-		c.setOutage(nil)
-	}
 	for _, t := range c.topics {
-		for name := range t.partialOutages {
-			t.setPartialOutage(name, nil)
-		}
-	}
-}
-
-func (c *client) setOutage(o *Outage) {
-	c.outage = o
-	for _, t := range c.topics {
-		clear(t.partialOutages)
-		for _, watchers := range t.watchers {
-			for w := range watchers {
-				w.Lost(o)
+		for name := range t.watchers {
+			if c.outage != nil || t.silences[name] != nil {
+				t.notifyLost(name, nil)
 			}
 		}
+		clear(t.silences)
 	}
+	c.outage = nil
 }
 
-// opened makes s the current stream and sends the requests for all subscriptions on it. If s was
-// the second stream, it omits requests that were already sent on s.
-func (c *client) opened(s *stream) {
-	c.answered, c.current = false, s
-	for i, t := range c.topics {
-		t.requests = s.mailboxes[i]
-		a := t.subs.Opened()
-		if a.Send != nil && slices.Equal(a.Send.Names, s.requested[i]) {
-			a.Send = nil
-		}
-		t.execute(a)
+// lastMessage returns when the server last sent a message. While a stream with a response is open,
+// this is the current time.
+func (c *client) lastMessage() (last time.Time) {
+	c.serial.Do(func() { last = c.ended })
+	if last.IsZero() {
+		return time.Now()
 	}
-}
-
-// closed records that the stream has ended. err is nil if this is not a failure.
-func (c *client) closed(err error) {
-	if c.answered {
-		err = nil // the end of a stream is not a failure if a response has arrived on it (gRFC A57)
-	}
-	c.answered = false
-	if err != nil {
-		c.recordOutage(err)
-	}
-	for _, t := range c.topics {
-		t.requests = nil
-		t.dropDelayed()
-		t.execute(t.subs.Closed(err))
-	}
+	return last
 }

@@ -10,58 +10,71 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/understudy-lb/understudy/internal/core/ads"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // wrapperURL is the type of the message in which a server may wrap any resource.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// received applies a response. It returns after the watchers have been notified.
-func (c *client) received(response *discoveryv3.DiscoveryResponse) {
+// received applies a response on s. If s is a second stream, it becomes the current one. received
+// returns after the watchers have been notified. A type that was never requested is not rejected.
+func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pingHeaders []string) {
 	t := c.topic(response.GetTypeUrl())
-	if t == nil {
-		// An unknown type was never requested, so the response is not rejected.
-		c.serial.Do(func() {
-			c.responseReceived()
-			c.countIgnored(response.GetTypeUrl())
-		})
-		return
-	}
 	var resources []ads.Resource
-	for _, packed := range response.GetResources() {
-		resources = append(resources, t.decode(packed))
+	if t != nil {
+		for _, packed := range response.GetResources() {
+			resources = append(resources, t.decode(packed))
+		}
 	}
 	c.serial.Do(func() {
-		c.responseReceived()
-		if c.outage != nil {
-			c.outage.recovered.Store(true)
+		if s == c.second.stream && s.ctx.Err() == nil && t != nil && s.requested[t.index] != nil {
+			c.takeOver(s)
 		}
-		if !c.answered {
-			c.handleFirst()
+		if s == c.current {
+			c.second.lastResponse = time.Now()
+			c.cancelSecond()
 		}
-		for _, other := range c.topics {
-			other.serverResponded()
-			other.subs.OtherResponse()
+		if t == nil || s != c.current {
+			c.countIgnored(response.GetTypeUrl())
+			return
 		}
-		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), resources)
-		c.count(responsesMetric, 1)
-		if a.Send != nil && a.Send.Reject != "" {
-			t.logRejected(response.GetVersionInfo(), a.Send.Reject)
-			c.count(rejectedMetric, 1)
-		}
-		if t.Type == Clusters {
-			c.lastClusters = time.Now()
-		}
-		t.execute(a)
-		c.endOutages()
+		c.apply(t, response, resources, pingHeaders)
 	})
+}
+
+func (c *client) apply(t *topic, response *discoveryv3.DiscoveryResponse, resources []ads.Resource, pingHeaders []string) {
+	if c.outage != nil {
+		c.outage.recovered.Store(true)
+	}
+	if !c.answered {
+		c.handleFirst(pingHeaders)
+	}
+	for _, other := range c.topics {
+		other.serverResponded()
+		other.subs.OtherResponse()
+	}
+	a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), resources)
+	c.count(responsesMetric, 1)
+	if a.Send != nil && a.Send.Reject != "" {
+		if t.lastRejection != a.Send.Reject {
+			t.lastRejection = a.Send.Reject
+			logger.Warningf("eds: rejected version %q from %s: %s", response.GetVersionInfo(), c.server.URI, printable.Text(a.Send.Reject))
+		}
+		c.count(rejectedMetric, 1)
+	}
+	if t.Type == Clusters {
+		c.lastClusters = time.Now()
+	}
+	t.execute(a)
+	c.endOutages()
 }
 
 // handleFirst handles the first response on the current stream. If the response ends an outage,
 // handleFirst restarts the timeouts of the resources that have not arrived.
-func (c *client) handleFirst() {
-	c.answered = true
+func (c *client) handleFirst(pingHeaders []string) {
+	c.answered, c.ended, c.attempts = true, time.Time{}, 0
 	c.count(connectedMetric, 1)
-	c.ended.Store(nil)
+	c.applyPingHeader(c.current, pingHeaders)
 	if c.outage == nil {
 		return
 	}

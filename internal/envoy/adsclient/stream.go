@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,174 +19,149 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// run opens one stream after another. As elsewhere in gRPC, the backoff counts from the beginning
-// of an attempt. If a stream has lasted longer than its backoff, the next stream is therefore
-// opened at once.
-func (c *client) run() {
-	attempt := 0
-	var next *stream // a second stream that is about to take over
+// stream is an ADS stream with its own connection. The next stream gets a new connection, because
+// gRPC's backoff for connections would be added to the backoff for streams.
+type stream struct {
+	ctx           context.Context
+	cancel        context.CancelCauseFunc // the cause is why the stream ended
+	mailboxes     mailboxes
+	frequentPings bool        // a keepalive ping is sent every 30 s
+	requested     [2][]string // by topic, the names that were requested on a second stream before it became the current one
+}
+
+func (c *client) newStream(frequentPings bool) *stream {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	return &stream{ctx: ctx, cancel: cancel, mailboxes: newMailboxes(), frequentPings: frequentPings}
+}
+
+// run runs s. If s is the current stream when it ends, run opens one stream after another. As
+// elsewhere in gRPC, the backoff counts from the beginning of an attempt. If a stream has lasted
+// longer than its backoff, the next stream is therefore opened at once.
+func (c *client) run(s *stream) {
 	for c.ctx.Err() == nil {
-		start := time.Now()
-		var answered bool
-		answered, next = c.streamEnded(c.stream(next))
-		if answered {
-			attempt = 0
+		start, isCurrent := time.Now(), false
+		// The errors of calls contain this text, so it must be short and printable.
+		s.cancel(errors.New(printable.Text(printable.Brief(c.serve(s).Error()))))
+		c.serial.Do(func() { isCurrent = c.streamEnded(s, context.Cause(s.ctx)) })
+		if !isCurrent {
+			return
 		}
-		if next != nil {
-			continue
-		}
-		xnet.Rest(c.ctx, time.Until(start.Add(xnet.Backoff(attempt, rand.Float64()))))
-		attempt++
+		xnet.Rest(c.ctx, time.Until(start.Add(xnet.Backoff(c.attempts, rand.Float64()))))
+		c.serial.Do(func() {
+			c.attempts++
+			s = c.newStream(c.pings == pingsFrequent)
+			c.current = s
+		})
 	}
-	if next != nil {
-		next.close()
+}
+
+// serve opens a stream, and returns why it has ended.
+func (c *client) serve(s *stream) error {
+	conn, err := grpc.NewClient(c.server.URI, c.dialOptions(s.frequentPings)...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	rpc, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(s.ctx)
+	if err != nil {
+		return err
+	}
+	go c.send(s, rpc)
+	c.serial.Do(func() {
+		if s == c.current {
+			c.requestAll(s)
+		} else {
+			c.requestOnSecond(s)
+		}
+	})
+	for {
+		response, err := rpc.Recv()
+		if err != nil {
+			return err
+		}
+		headers, _ := rpc.Header() // Recv returns the same error
+		c.received(s, response, headers.Get(pingHeader))
 	}
 }
 
 var errRenewed = errors.New("replaced, to unsubscribe from clusters that nobody watches")
 
-// replacedByClient reports whether the client itself ended the stream in order to replace it.
-func replacedByClient(err error) bool {
-	return errors.Is(err, errRenewed) || errors.Is(err, errPingInterval) || errors.Is(err, errTakenOver)
-}
-
-// streamEnded handles the end of the current stream. answered reports whether a response had
-// arrived on it. next is the second stream that takes over, or nil.
-func (c *client) streamEnded(err error) (answered bool, next *stream) {
-	c.serial.Do(func() {
-		answered = c.answered
-		if answered {
-			c.count(connectedMetric, -1)
-			now := time.Now()
-			c.ended.Store(&now)
-		}
-		c.current = nil
+// streamEnded handles the end of a stream. It reports whether this was the current stream, so that
+// the caller must open another one.
+func (c *client) streamEnded(s *stream, err error) bool {
+	if s == c.second.stream && c.ctx.Err() == nil {
 		c.cancelSecond()
-		next, c.second.next = c.second.next, nil
-		if c.ctx.Err() != nil {
-			return
-		}
-		renewed := replacedByClient(err)
-		if err != nil && !renewed {
-			// The errors of calls contain this text, so it must be short and printable.
-			err = errors.New(printable.Text(printable.Brief(err.Error())))
-		}
-		if renewed {
-			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
-			err = nil
-		} else if answered {
-			logger.Infof("eds: stream to %s ended: %v", c.server.URI, err)
-		} else {
-			logger.Warningf("eds: stream to %s failed: %v", c.server.URI, err)
-			c.count(failedMetric, 1)
-		}
-		c.closed(err)
-	})
-	return answered, next
-}
-
-// stream is an ADS stream with its own connection. The next stream gets a new connection, because
-// gRPC's backoff for connections would be added to the backoff for streams.
-type stream struct {
-	ctx           context.Context
-	cancel        context.CancelCauseFunc
-	conn          *grpc.ClientConn
-	ads           adsStream
-	mailboxes     mailboxes
-	sendDone      chan struct{} // closed when client.send has returned
-	frequentPings bool          // a keepalive ping is sent every 30 s
-
-	// The following fields are set only for a second stream: requested holds the names that were
-	// requested before it replaced the current stream, by topic; firstResponse is its first response.
-	requested     [2][]string
-	firstResponse *discoveryv3.DiscoveryResponse
-}
-
-func (c *client) open(ctx context.Context, cancel context.CancelCauseFunc, frequentPings bool) (*stream, error) {
-	conn, err := grpc.NewClient(c.server.URI, c.dialOptions(frequentPings)...)
-	if err != nil {
-		cancel(err)
-		return nil, err
+		logger.Infof("eds: second stream to %s: %v; the first one stays in use", c.server.URI, err)
 	}
-	ads, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
-	if err != nil {
-		cancel(err)
-		_ = conn.Close()
-		return nil, err
+	if s != c.current {
+		return false
 	}
-	s := &stream{ctx: ctx, cancel: cancel, frequentPings: frequentPings, conn: conn, ads: ads, mailboxes: newMailboxes(), sendDone: make(chan struct{})}
-	go func() {
-		defer close(s.sendDone)
-		c.send(ctx, ads, s.mailboxes)
-	}()
-	return s, nil
+	c.cancelSecond()
+	answered := c.answered
+	c.current, c.answered = nil, false
+	if answered {
+		c.count(connectedMetric, -1)
+		c.ended = time.Now()
+	}
+	switch {
+	case c.ctx.Err() != nil:
+		err = nil
+	case errors.Is(err, errRenewed) || errors.Is(err, errPingInterval) || errors.Is(err, errTakenOver):
+		logger.Infof("eds: stream to %s: %v", c.server.URI, err)
+		err = nil
+	case answered: // then the end of a stream is not a failure (gRFC A57)
+		logger.Infof("eds: stream to %s ended: %v", c.server.URI, err)
+		err = nil
+	default:
+		logger.Warningf("eds: stream to %s failed: %v", c.server.URI, err)
+		c.count(failedMetric, 1)
+		c.recordOutage(err)
+	}
+	for _, t := range c.topics {
+		t.dropDelayed()
+		t.execute(t.subs.Closed(err))
+	}
+	return true
 }
 
-func (s *stream) recv() (*discoveryv3.DiscoveryResponse, error) {
-	if first := s.firstResponse; first != nil {
-		s.firstResponse = nil
-		return first, nil
-	}
-	return s.ads.Recv()
-}
-
-func (s *stream) close() {
-	s.cancel(nil)
-	<-s.sendDone
-	_ = s.conn.Close()
-}
-
-// stream runs s until it ends. If s is nil, it opens a new stream.
-func (c *client) stream(s *stream) error {
-	if s == nil {
-		var err error
-		ctx, cancel := context.WithCancelCause(c.ctx)
-		if s, err = c.open(ctx, cancel, c.pinging.frequent); err != nil {
-			return err
+// requestAll makes s the current stream and sends the requests for all subscriptions on it, except
+// those that were already sent on it.
+func (c *client) requestAll(s *stream) {
+	c.current = s
+	for i, t := range c.topics {
+		a := t.subs.Opened()
+		if a.Send != nil && slices.Equal(a.Send.Names, s.requested[i]) {
+			a.Send = nil
 		}
-	}
-	c.serial.Do(func() { c.opened(s) })
-	for first := true; ; first = false {
-		response, err := s.recv()
-		if err != nil {
-			cause := context.Cause(s.ctx)
-			if errors.Is(cause, errTakenOver) {
-				go s.close() // gRPC waits up to 5 s for a connection that accepts no data
-				return cause
-			}
-			s.close()
-			if replacedByClient(cause) {
-				return cause
-			}
-			return err
-		}
-		c.received(response)
-		if first {
-			headers, _ := s.ads.Header() // Recv returns the same error
-			c.pinging.applyHeader(s, headers.Get(pingHeader))
-		}
+		t.execute(a)
 	}
 }
 
 func (c *client) dialOptions(frequentPings bool) []grpc.DialOption {
-	return append([]grpc.DialOption{
+	pings := keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
+	if frequentPings {
+		pings.Time = 30 * time.Second
+	}
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(c.server.Credentials),
-		grpc.WithKeepaliveParams(keepaliveParams(frequentPings)),
+		grpc.WithKeepaliveParams(pings),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.server.MaxResponse)),
-	}, c.server.DialOptions...)
+	}
+	if n := c.server.Network; n != nil {
+		options = append(options, grpc.WithContextDialer(n.Dial))
+	}
+	return append(options, c.server.DialOptions...)
 }
 
-type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
-
-// send sends the requests from the mailboxes until ctx is done. It runs on its own goroutine,
+// send sends the requests from the mailboxes until the stream ends. It runs on its own goroutine,
 // because Send blocks while the server does not read. It ignores errors of Send, because Recv
 // returns more detailed ones.
-func (c *client) send(ctx context.Context, stream adsStream, boxes mailboxes) {
+func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) {
 	node := c.server.Node // sent only in the first request
 	for {
-		i, r := boxes.take(ctx)
+		i, r := s.mailboxes.take(s.ctx)
 		if r == nil {
 			return
 		}
@@ -199,7 +175,7 @@ func (c *client) send(ctx context.Context, stream adsStream, boxes mailboxes) {
 		if r.Reject != "" {
 			request.ErrorDetail = &status.Status{Code: int32(codes.InvalidArgument), Message: strings.ToValidUTF8(r.Reject, "\ufffd")}
 		}
-		if stream.Send(request) != nil {
+		if rpc.Send(request) != nil {
 			return
 		}
 		node = nil
@@ -209,30 +185,28 @@ func (c *client) send(ctx context.Context, stream adsStream, boxes mailboxes) {
 // mailbox holds the next request of a topic. A new request replaces an unsent one, because each
 // request lists all subscriptions and acknowledges the last response. The mailbox therefore holds
 // at most one request, even if the server does not read.
-type mailbox struct{ slot chan *ads.Request }
-
-func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
+type mailbox chan *ads.Request
 
 // put replaces the request in the mailbox. It must not be called concurrently.
-func (m *mailbox) put(r *ads.Request) {
+func (m mailbox) put(r *ads.Request) {
 	select {
-	case unsent := <-m.slot:
+	case unsent := <-m:
 		r = r.Replacing(unsent)
 	default:
 	}
-	m.slot <- r
+	m <- r
 }
 
-type mailboxes [2]*mailbox
+type mailboxes [2]mailbox
 
-func newMailboxes() mailboxes { return mailboxes{newMailbox(), newMailbox()} }
+func newMailboxes() mailboxes { return mailboxes{make(mailbox, 1), make(mailbox, 1)} }
 
 // take returns the next request and the index of its topic, or nil when ctx is done.
 func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	select {
-	case r := <-m[0].slot:
+	case r := <-m[0]:
 		return 0, r
-	case r := <-m[1].slot:
+	case r := <-m[1]:
 		return 1, r
 	case <-ctx.Done():
 		return 0, nil
@@ -246,43 +220,33 @@ const (
 	pingValue  = "30s"
 )
 
-// By default, gRPC servers allow one keepalive ping every 5 minutes.
-var (
-	defaultKeepalive  = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
-	frequentKeepalive = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}
-)
+// pings determines how often the client pings the server on streams that it opens from now on. The
+// interval of a connection cannot be changed.
+type pings int
 
-// pinging determines the keepalive interval of new connections. The interval of a connection cannot
-// be changed.
-type pinging struct {
-	frequent bool
-	revoked  bool // the server no longer allows frequent pings
-}
+const (
+	pingsRare     pings = iota // every 5 minutes, the shortest interval that gRPC servers allow by default
+	pingsFrequent              // every 30 s
+	pingsRevoked               // every 5 minutes, because the server no longer allows more
+)
 
 var errPingInterval = errors.New("replaced, to ping as often as the server allows")
 
-func keepaliveParams(frequent bool) keepalive.ClientParameters {
-	if frequent {
-		return frequentKeepalive
-	}
-	return defaultKeepalive
-}
-
-// applyHeader applies the ping header of a response. A change of the interval needs a new stream.
+// applyPingHeader applies the ping header of a stream. A change of the interval needs a new stream.
 // If the server no longer allows frequent pings, the stream is renewed at once, before the server
 // closes the connection. If the server begins to allow them, the stream is renewed after 1 to 5
 // minutes, so that the clients of a server do not all reconnect at the same time. A second stream
 // always starts with the long interval.
-func (p *pinging) applyHeader(s *stream, headers []string) {
-	allowed := len(headers) == 1 && headers[0] == pingValue
+func (c *client) applyPingHeader(s *stream, values []string) {
+	allowed := len(values) == 1 && values[0] == pingValue
 	switch {
-	case p.frequent && !allowed:
-		p.frequent, p.revoked = false, true
+	case c.pings == pingsFrequent && !allowed:
+		c.pings = pingsRevoked
 		if s.frequentPings {
 			s.cancel(errPingInterval)
 		}
-	case !s.frequentPings && allowed && !p.revoked:
-		p.frequent = true
+	case !s.frequentPings && allowed && c.pings != pingsRevoked:
+		c.pings = pingsFrequent
 		timer := time.AfterFunc(time.Minute+rand.N(4*time.Minute), func() { s.cancel(errPingInterval) })
 		context.AfterFunc(s.ctx, func() { timer.Stop() })
 	}

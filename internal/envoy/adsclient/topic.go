@@ -12,33 +12,32 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
-	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // topic holds the subscriptions to the resources of one type. client.serial guards all fields.
 type topic struct {
 	*Type
+	index         int // in client.topics
 	client        *client
 	subs          *ads.Subscriptions
 	watchers      map[string]map[*watch]bool
 	timers        map[ads.Timer]*time.Timer
-	requests      *mailbox     // mailbox for requests on the current stream; nil between streams
 	delayed       *ads.Request // a repeated NACK that is sent when delay fires, or nil
 	delay         serial.Timer
 	lastRejection string
 	delivered     map[string]weak.Pointer[Resource] // the last parsed version; only watchers should keep it in memory
 	warnTTL       sync.Once
 
-	// partialOutages has an entry for each resource that the server has not sent although it is
-	// reachable: the server has sent nothing since the resource was requested.
-	partialOutages map[string]*Outage
+	// silences has an entry for each resource that the server has not sent although it is reachable:
+	// the server has sent nothing since the resource was requested.
+	silences map[string]*Outage
 }
 
 // watch wraps a Watcher. A *watch can be a map key, whereas a Watcher need not be comparable.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {
-	if o := cmp.Or(t.client.outage, t.partialOutages[name]); o != nil {
+	if o := cmp.Or(t.client.outage, t.silences[name]); o != nil {
 		handle.Lost(o)
 	}
 	all := t.watchers[name]
@@ -100,10 +99,10 @@ func (t *topic) execute(a ads.Actions) {
 			w.Rejected(err)
 		}
 	}
-	if a.Send != nil && t.requests != nil {
+	if a.Send != nil {
 		t.send(a.Send, a.Later)
 	}
-	if a.Renew && t.client.current != nil {
+	if a.Renew {
 		t.client.current.cancel(errRenewed)
 	}
 }
@@ -117,7 +116,7 @@ func (t *topic) send(r *ads.Request, later bool) {
 	r = r.Replacing(t.delayed)
 	if !later {
 		t.dropDelayed()
-		t.requests.put(r)
+		t.client.current.mailboxes[t.index].put(r)
 		return
 	}
 	t.delayed = r
@@ -168,11 +167,14 @@ func (t *topic) expired(timer ads.Timer) {
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.count(missingMetric, 1)
 	}
-	silent := c.silent()
+	silent := !c.answered && time.Since(c.ended) >= missingAfter
 	if silent {
 		c.recordOutage(errSilent)
 	} else if c.outage == nil && len(a.Fail) > 0 && errors.Is(a.Fail[0].Err, ads.ErrSilent) {
-		t.setPartialOutage(timer.Name, &Outage{Err: c.unreachableError(errSilent), Since: time.Now(), partial: true})
+		o := c.newOutage(errSilent)
+		o.partial = true
+		t.silences[timer.Name] = o
+		t.notifyLost(timer.Name, o)
 	}
 	t.execute(a)
 	if !c.answered && !silent {
@@ -180,12 +182,7 @@ func (t *topic) expired(timer ads.Timer) {
 	}
 }
 
-func (t *topic) setPartialOutage(name string, o *Outage) {
-	if o == nil {
-		delete(t.partialOutages, name)
-	} else {
-		t.partialOutages[name] = o
-	}
+func (t *topic) notifyLost(name string, o *Outage) {
 	for w := range t.watchers[name] {
 		w.Lost(o)
 	}
@@ -194,17 +191,8 @@ func (t *topic) setPartialOutage(name string, o *Outage) {
 // serverResponded is called when a response of any type has arrived, before the response is
 // applied.
 func (t *topic) serverResponded() {
-	for _, o := range t.partialOutages {
+	for _, o := range t.silences {
 		o.recovered.Store(true)
 	}
 	t.execute(t.subs.ServerResponds())
-}
-
-// logRejected logs a rejection unless the reason is the same as last time.
-func (t *topic) logRejected(version, reason string) {
-	if reason == t.lastRejection {
-		return
-	}
-	t.lastRejection = reason
-	logger.Warningf("eds: rejected version %q from %s: %s", version, t.client.server.URI, printable.Text(reason))
 }
