@@ -6,12 +6,10 @@ package adsclient
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
@@ -57,9 +55,9 @@ type Resource struct {
 	Read any // the result of Server.Read
 }
 
-// Watcher receives the updates of one resource. Its methods are called one at a time, must not
-// block, and must not call this package. A call that was already queued may arrive after the
-// cancellation.
+// Watcher receives the updates of one resource. It must be comparable. Its methods are called one at
+// a time, must not block, and must not call this package. A call that was already queued may arrive
+// after the cancellation.
 type Watcher interface {
 	// Resource is called with each valid resource that differs from the previous one. version is the
 	// version of the response that contained the resource, or "" if that version is unknown.
@@ -88,40 +86,6 @@ type Outage struct {
 	recovered atomic.Bool // the server has responded again, and Lost(nil) will be called next
 }
 
-// Watch subscribes to a resource until cancel is called. The first watcher of a server opens the
-// stream, and the recorder of this watcher receives the stream's metrics. recorder may be nil. The
-// stream is closed when the last watcher has cancelled.
-func Watch(server Server, typ *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
-	if !utf8.ValidString(name) { // a request with an invalid name would end the stream of all watchers
-		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", typ.noun, name, server.URI), true)
-		return func() {}
-	}
-	c := clients.acquire(server, recorder)
-	handle := &watch{w}
-	c.serial.Do(func() { c.topic(typ.url).watch(name, handle) })
-	return sync.OnceFunc(func() {
-		c.serial.Do(func() { c.topic(typ.url).unwatch(name, handle) })
-		clients.release(c)
-	})
-}
-
-// LastMessage returns the time at which a server last sent a message, or the current time while its
-// stream is open. The server must be watched and must have responded before.
-func LastMessage(server Server) time.Time {
-	if c := clients.find(server); c != nil {
-		return c.lastMessage()
-	}
-	return time.Now()
-}
-
-// EndpointsFailed reports that connections to endpoints in the server's responses have failed. If
-// the server's stream is silent, the client then opens a second stream.
-func EndpointsFailed(server Server) {
-	if c := clients.find(server); c != nil {
-		c.endpointsFailed()
-	}
-}
-
 type key struct {
 	uri         string
 	identity    any
@@ -138,17 +102,14 @@ func (s Server) key() key {
 	return key{s.URI, s.Identity, string(node), s.MaxResponse, s.Network}
 }
 
+// clients holds the clients in use. The first user of a client opens the stream, and the recorder of
+// this user receives the metrics of the stream. The stream is closed when the last user has released
+// the client.
 var clients = registry{clients: make(map[key]*client)}
 
 type registry struct {
 	mu      sync.Mutex
 	clients map[key]*client
-}
-
-func (r *registry) find(server Server) *client {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.clients[server.key()]
 }
 
 func (r *registry) acquire(server Server, recorder estats.MetricsRecorder) *client {
@@ -166,13 +127,9 @@ func (r *registry) acquire(server Server, recorder estats.MetricsRecorder) *clie
 
 func (r *registry) release(c *client) {
 	r.mu.Lock()
-	c.users--
-	last := c.users == 0
-	if last {
+	defer r.mu.Unlock()
+	if c.users--; c.users == 0 {
 		delete(r.clients, c.key)
-	}
-	r.mu.Unlock()
-	if last {
 		c.stop()
 	}
 }

@@ -32,7 +32,7 @@ type client struct {
 	recorder estats.MetricsRecorder
 
 	serial       serial.Serializer
-	topics       [2]*topic
+	topics       [2]*topic // one for each of types
 	current      *stream   // nil between streams
 	answered     bool      // a response has arrived on the current stream
 	ended        time.Time // when the last stream with a response ended; zero until then, and while such a stream is open
@@ -47,13 +47,13 @@ type client struct {
 func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &client{server: server, key: k, ctx: ctx, stop: cancel, recorder: r}
-	for i, typ := range []*Type{Clusters, Endpoints} {
+	for i, typ := range types {
 		c.topics[i] = &topic{
 			Type:      typ,
 			index:     i,
 			client:    c,
 			subs:      ads.New(),
-			watchers:  make(map[string]map[*watch]bool),
+			watchers:  make(map[string]map[Watcher]bool),
 			timers:    make(map[ads.Timer]*time.Timer),
 			delivered: make(map[string]weak.Pointer[Resource]),
 			silences:  make(map[string]*Outage),

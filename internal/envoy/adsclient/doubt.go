@@ -53,11 +53,8 @@ func (c *client) endpointsFailed() {
 		if !c.answered || c.current.frequentPings || second.timer.Runs() || second.stream != nil {
 			return
 		}
-		openTime := second.lastResponse.Add(quietFor)
-		if earliest := second.lastAttempt.Add(secondStreamInterval); earliest.After(openTime) {
-			openTime = earliest
-		}
-		second.timer.Start(&c.serial, max(0, time.Until(openTime))+rand.N(quietJitter), c.openSecond)
+		wait := max(0, time.Until(second.lastResponse.Add(quietFor)), time.Until(second.lastAttempt.Add(secondStreamInterval)))
+		second.timer.Start(&c.serial, wait+rand.N(quietJitter), c.openSecond)
 	})
 }
 

@@ -3,6 +3,7 @@ package adsclient
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,12 +70,11 @@ type Following struct {
 	serial     serial.Serializer
 	order      *ads.Servers
 	views      []*view
-	changed    bool
 	used       int    // index of the server of the last snapshot passed to Changed, or -1
 	lastReason string // the last reason passed to Unknown, or "" after a snapshot
 
-	outage     *Outage // the outage that was last reported to the follower, or nil
-	outageUsed int     // index of the server in use when that outage was reported
+	lastOutage     *Outage // the outage that was last reported to the follower, or nil
+	lastOutageUsed int     // index of the server in use when that outage was reported
 }
 
 // updateViews opens and closes views, so that each of the first
@@ -85,10 +85,11 @@ func (g *Following) updateViews() {
 		g.views[last].close()
 		g.views = g.views[:last]
 	}
-	for len(g.views) < g.order.SubscribedCount() {
-		v := newView(g, len(g.views))
+	for i := len(g.views); i < g.order.SubscribedCount(); i++ {
+		c := clients.acquire(g.target.Servers[i], g.recorder)
+		v := &view{Following: g, client: c, server: i, resources: make(map[resourceName]*viewedResource)}
 		g.views = append(g.views, v)
-		v.updateSubscriptions()
+		v.update()
 	}
 }
 
@@ -104,28 +105,24 @@ func (g *Following) Stop() {
 
 // LastMessage returns the time at which the server in use last sent a message, or the current time
 // while its stream is open.
-func (g *Following) LastMessage() (last time.Time) {
-	g.serial.Do(func() { last = LastMessage(g.target.Servers[max(g.used, 0)]) })
+func (g *Following) LastMessage() time.Time {
+	last := time.Now()
+	g.serial.Do(func() {
+		if len(g.views) > 0 {
+			last = g.views[max(g.used, 0)].client.lastMessage()
+		}
+	})
 	return last
 }
 
-// EndpointsFailed calls EndpointsFailed for each server with a subscription.
+// EndpointsFailed reports that connections to endpoints of the target have failed. If the stream of
+// a server with subscriptions is silent, a second stream to this server is then opened.
 func (g *Following) EndpointsFailed() {
-	subscribed := 0
-	g.serial.Do(func() { subscribed = len(g.views) })
-	for _, server := range g.target.Servers[:subscribed] {
-		EndpointsFailed(server)
-	}
-}
-
-// viewChanged handles a change of a view. notify, which the serializer calls afterwards, combines
-// changes that occur while the follower is being called.
-func (g *Following) viewChanged(v *view, changed bool) {
-	if changed {
-		v.changed, g.changed = true, true
-		g.order.Sent(v.server, v.availability(v.updateSubscriptions()))
-	}
-	g.updateViews()
+	g.serial.Do(func() {
+		for _, v := range g.views {
+			v.client.endpointsFailed()
+		}
+	})
 }
 
 // shown returns the index of the server whose snapshot the follower must receive, or -1. This is
@@ -135,45 +132,38 @@ func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
 	}
-	for i, v := range g.views {
-		if v.hasGood() {
-			return i
+	return slices.IndexFunc(g.views, func(v *view) bool {
+		for _, r := range v.resources {
+			if r.state.Good != nil {
+				return true
+			}
 		}
-	}
-	return -1
+		return false
+	})
 }
 
 func (g *Following) notify() {
-	shown := g.shown()
-	switch {
-	case len(g.views) == 0:
+	if len(g.views) == 0 {
 		return
+	}
+	switch shown := g.shown(); {
 	case shown < 0:
-		if g.changed {
-			g.unknown(g.noSnapshotError())
+		if reason := g.noSnapshotReason(); reason != "" && reason != g.lastReason {
+			g.lastReason = reason
+			g.follower.Unknown(errors.New(reason))
 		}
 	case shown != g.used || g.views[shown].changed:
 		if shown != g.used {
 			g.log(shown)
-			if g.used = shown; g.outageInUse() == nil {
+			g.used = shown
+			if _, isInUse := g.outage(); !isInUse {
 				g.notifyOutage() // before the snapshot, which must not look confirmed by the earlier servers
 			}
 		}
-		g.lastReason = ""
+		g.lastReason, g.views[shown].changed = "", false
 		g.follower.Changed(g.views[shown].snapshot())
 	}
-	g.changed = false
-	for _, v := range g.views {
-		v.changed = false
-	}
 	g.notifyOutage()
-}
-
-func (g *Following) unknown(err error) {
-	if err != nil && err.Error() != g.lastReason {
-		g.lastReason = err.Error()
-		g.follower.Unknown(err)
-	}
 }
 
 func (g *Following) log(used int) {
@@ -186,13 +176,13 @@ func (g *Following) log(used int) {
 	}
 }
 
-// noSnapshotError combines the errors of all subscribed servers. It returns nil if a server has
-// not reported an error yet.
-func (g *Following) noSnapshotError() error {
+// noSnapshotReason combines the errors of all subscribed servers. It returns "" if a server has not
+// reported an error yet.
+func (g *Following) noSnapshotReason() string {
 	var texts []string
 	for i, v := range g.views {
 		if v.err == nil {
-			return nil
+			return ""
 		}
 		text := v.err.Error()
 		if i > 0 {
@@ -200,33 +190,31 @@ func (g *Following) noSnapshotError() error {
 		}
 		texts = append(texts, text)
 	}
-	return errors.New(strings.Join(texts, "; "))
+	return strings.Join(texts, "; ")
 }
 
-// outageInUse returns the outage of the server in use, or nil. A partial outage does not count.
-func (g *Following) outageInUse() *Outage {
-	outage := g.views[g.used].outage()
-	if outage != nil && outage.partial {
-		return nil
+// outage returns the outage of the server in use or, if that server is reachable, of the first
+// unreachable server before it. A partial outage of the server in use does not count.
+func (g *Following) outage() (o *Outage, isInUse bool) {
+	for i, v := range append([]*view{g.views[g.used]}, g.views[:g.used]...) {
+		if o := v.outage; o != nil && !o.recovered.Load() && (i > 0 || !o.partial) {
+			return o, i == 0
+		}
 	}
-	return outage
+	return nil, false
 }
 
-// notifyOutage reports a changed outage to the follower. It reports the outage of the server in
-// use or, if that server is reachable, the outage of the first unreachable server before it.
+// notifyOutage reports a changed outage to the follower.
 func (g *Following) notifyOutage() {
-	if g.used < 0 || g.used >= len(g.views) {
+	if g.used < 0 {
 		return
 	}
-	outage := g.outageInUse()
-	for i := 0; outage == nil && i < g.used; i++ {
-		outage = g.views[i].outage()
-	}
-	if outage == g.outage && (outage == nil || g.outageUsed == g.used) {
+	outage, isInUse := g.outage()
+	if outage == g.lastOutage && (outage == nil || g.lastOutageUsed == g.used) {
 		return
 	}
-	g.outage, g.outageUsed = outage, g.used
-	if outage != nil && outage != g.views[g.used].lastOutage {
+	g.lastOutage, g.lastOutageUsed = outage, g.used
+	if outage != nil && !isInUse {
 		outage = &Outage{Err: fmt.Errorf("%v; %s is used", outage.Err, g.target.Servers[g.used].URI), Since: outage.Since}
 	}
 	g.follower.Lost(outage)

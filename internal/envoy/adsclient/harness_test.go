@@ -18,6 +18,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
@@ -86,6 +87,30 @@ func (m *manager) serverConfig() Server {
 		MaxResponse: 1 << 20,
 		Read:        parse,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(m.dial)},
+	}
+}
+
+// Watch subscribes to a resource until cancel is called, as a Following does.
+func Watch(server Server, typ *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
+	c := clients.acquire(server, recorder)
+	unwatch := c.watch(typ, name, w)
+	return sync.OnceFunc(func() {
+		unwatch()
+		clients.release(c)
+	})
+}
+
+func find(server Server) *client {
+	clients.mu.Lock()
+	defer clients.mu.Unlock()
+	return clients.clients[server.key()]
+}
+
+func LastMessage(server Server) time.Time { return find(server).lastMessage() }
+
+func EndpointsFailed(server Server) {
+	if c := find(server); c != nil {
+		c.endpointsFailed()
 	}
 }
 

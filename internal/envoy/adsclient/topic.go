@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unicode/utf8"
 	"weak"
 
 	"google.golang.org/protobuf/types/known/anypb"
@@ -20,7 +21,7 @@ type topic struct {
 	index         int // in client.topics
 	client        *client
 	subs          *ads.Subscriptions
-	watchers      map[string]map[*watch]bool
+	watchers      map[string]map[Watcher]bool
 	timers        map[ads.Timer]*time.Timer
 	delayed       *ads.Request // a repeated NACK that is sent when delay fires, or nil
 	delay         serial.Timer
@@ -33,25 +34,31 @@ type topic struct {
 	silences map[string]*Outage
 }
 
-// watch wraps a Watcher. A *watch can be a map key, whereas a Watcher need not be comparable.
-type watch struct{ Watcher }
-
-func (t *topic) watch(name string, handle *watch) {
-	if o := cmp.Or(t.client.outage, t.silences[name]); o != nil {
-		handle.Lost(o)
+// watch subscribes to a resource until cancel is called.
+func (c *client) watch(typ *Type, name string, w Watcher) (cancel func()) {
+	if !utf8.ValidString(name) { // a request with an invalid name would end the stream of all watchers
+		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", typ.noun, name, c.server.URI), true)
+		return func() {}
 	}
-	all := t.watchers[name]
-	if all == nil {
-		all = make(map[*watch]bool)
-	}
-	t.watchers[name] = map[*watch]bool{handle: true} // the others already have the current state
-	t.execute(t.subs.Watch(name, time.Since(t.client.lastClusters) < shortMissingAfter))
-	all[handle] = true
-	t.watchers[name] = all
+	t := c.topic(typ.url)
+	c.serial.Do(func() {
+		if o := cmp.Or(c.outage, t.silences[name]); o != nil {
+			w.Lost(o)
+		}
+		all := t.watchers[name]
+		if all == nil {
+			all = make(map[Watcher]bool)
+		}
+		t.watchers[name] = map[Watcher]bool{w: true} // the others already have the current state
+		t.execute(t.subs.Watch(name, time.Since(c.lastClusters) < shortMissingAfter))
+		all[w] = true
+		t.watchers[name] = all
+	})
+	return func() { c.serial.Do(func() { t.unwatch(name, w) }) }
 }
 
-func (t *topic) unwatch(name string, handle *watch) {
-	delete(t.watchers[name], handle)
+func (t *topic) unwatch(name string, w Watcher) {
+	delete(t.watchers[name], w)
 	if len(t.watchers[name]) == 0 {
 		delete(t.watchers, name)
 		delete(t.delivered, name)
@@ -67,10 +74,8 @@ func (rejectedError) Refused() bool { return true }
 
 func (t *topic) execute(a ads.Actions) {
 	for _, timer := range a.Stop {
-		if running, ok := t.timers[timer]; ok {
-			running.Stop()
-			delete(t.timers, timer)
-		}
+		t.timers[timer].Stop()
+		delete(t.timers, timer)
 	}
 	for _, timer := range a.Start {
 		after := missingAfter

@@ -33,6 +33,8 @@ var (
 	}
 )
 
+var types = []*Type{Clusters, Endpoints}
+
 func (t *Type) unmarshal(body []byte) (proto.Message, error) {
 	m := t.empty.ProtoReflect().New().Interface()
 	if err := proto.Unmarshal(body, m); err != nil {

@@ -30,73 +30,75 @@ type Needs struct {
 
 // view holds the subscriptions of a target on one server, and the states of their resources.
 type view struct {
-	following *Following
-	server    int
-	changed   bool
+	*Following
+	client  *client
+	server  int
+	changed bool // since the last snapshot
 
-	clusters, endpoints map[string]*viewedResource
-	needed              any // Needs.For of the last call of Target.Needs
-	err                 error
-	lastOutage          *Outage
+	resources map[resourceName]*viewedResource
+	needed    any // Needs.For of the last call of Target.Needs
+	err       error
+	outage    *Outage
+}
+
+type resourceName struct {
+	*Type
+	name string
 }
 
 type viewedResource struct {
 	view         *view
 	state        State
 	absent       bool
-	rejected     bool // the last update was rejected, and there is no earlier valid resource
 	unsubscribed bool
 	cancel       func()
 }
 
-func newView(g *Following, server int) *view {
-	return &view{following: g, server: server, clusters: make(map[string]*viewedResource), endpoints: make(map[string]*viewedResource)}
+// update is called for a new view and after each change of a resource. It subscribes to the resources
+// that the target needs now, and ends the other subscriptions.
+func (v *view) update() {
+	needs := v.target.Needs(v.snapshot().Clusters)
+	v.changed, v.needed = true, needs.For
+	v.subscribe(needs)
+	v.order.Sent(v.server, v.availability(needs.Whole))
 }
 
-// updateSubscriptions subscribes to the resources that the target needs now, ends the other
-// subscriptions, and returns the needs.
-func (v *view) updateSubscriptions() Needs {
-	needs := v.following.target.Needs(v.snapshot().Clusters)
-	v.needed = needs.For
-	v.subscribe(Clusters, v.clusters, needs.Clusters)
-	v.subscribe(Endpoints, v.endpoints, needs.Endpoints)
-	return needs
-}
-
-func (v *view) subscribe(typ *Type, resources map[string]*viewedResource, names []string) {
-	needed := make(map[string]bool)
-	for _, name := range names {
-		needed[name] = true
-		if resources[name] == nil {
-			r := &viewedResource{view: v}
-			resources[name] = r
-			r.cancel = Watch(v.following.target.Servers[v.server], typ, name, r, v.following.recorder)
+func (v *view) subscribe(needs Needs) {
+	needed := make(map[resourceName]bool)
+	for i, names := range [][]string{needs.Clusters, needs.Endpoints} {
+		for _, name := range names {
+			key := resourceName{types[i], name}
+			needed[key] = true
+			if v.resources[key] == nil {
+				r := &viewedResource{view: v}
+				v.resources[key] = r
+				r.cancel = v.client.watch(types[i], name, r)
+			}
 		}
 	}
-	for name, r := range resources {
-		if !needed[name] {
+	for key, r := range v.resources {
+		if !needed[key] {
 			r.unsubscribed = true
-			delete(resources, name)
+			delete(v.resources, key)
 			r.cancel()
 		}
 	}
 }
 
 func (v *view) close() {
-	v.subscribe(Clusters, v.clusters, nil)
-	v.subscribe(Endpoints, v.endpoints, nil)
+	v.subscribe(Needs{})
+	clients.release(v.client)
 }
 
 // availability returns ads.Waiting if a needed resource has not arrived yet, ads.HasAll if there
-// are valid endpoints, and ads.HasNone otherwise.
-func (v *view) availability(needs Needs) ads.Completeness {
-	waiting, rejected, good := false, false, needs.Whole
-	for _, r := range v.clusters {
-		waiting, rejected = waiting || r.state.Good == nil && !r.absent && !r.rejected, rejected || r.rejected
-	}
-	for _, r := range v.endpoints {
-		waiting, rejected = waiting || r.state.Good == nil && !r.absent && !r.rejected, rejected || r.rejected
-		good = good || r.state.Good != nil
+// are valid endpoints or whole is set, and ads.HasNone otherwise.
+func (v *view) availability(whole bool) ads.Completeness {
+	waiting, rejected, good := false, false, whole
+	for key, r := range v.resources {
+		_, isRejected := errors.AsType[rejectedError](r.state.Err)
+		waiting = waiting || r.state.Good == nil && !r.absent && !isRejected
+		rejected = rejected || isRejected
+		good = good || r.state.Good != nil && key.Type == Endpoints
 	}
 	switch {
 	case waiting || rejected && !good: // without valid endpoints, a rejected resource counts as not received
@@ -107,75 +109,55 @@ func (v *view) availability(needs Needs) ads.Completeness {
 	return ads.HasNone
 }
 
-func (v *view) hasGood() bool {
-	for _, resources := range []map[string]*viewedResource{v.clusters, v.endpoints} {
-		for _, r := range resources {
-			if r.state.Good != nil {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (v *view) outage() *Outage {
-	if v.lastOutage == nil || v.lastOutage.recovered.Load() {
-		return nil
-	}
-	return v.lastOutage
-}
-
 func (v *view) snapshot() Snapshot {
 	s := Snapshot{Server: v.server, For: v.needed, Clusters: make(map[string]State), Endpoints: make(map[string]State)}
-	for name, r := range v.clusters {
-		s.Clusters[name] = r.state
-	}
-	for name, r := range v.endpoints {
-		s.Endpoints[name] = r.state
+	for key, r := range v.resources {
+		if key.Type == Clusters {
+			s.Clusters[key.name] = r.state
+		} else {
+			s.Endpoints[key.name] = r.state
+		}
 	}
 	return s
 }
 
-// enqueue queues a change of the state, because a Watcher must not block. change reports whether
-// the follower must be notified.
-func (r *viewedResource) enqueue(change func() (notify bool)) {
-	r.view.following.serial.Enqueue(func() {
+// enqueue queues an update, because a Watcher must not block.
+func (r *viewedResource) enqueue(update func(v *view)) {
+	v := r.view
+	v.serial.Enqueue(func() {
 		if !r.unsubscribed {
-			r.view.following.viewChanged(r.view, change())
+			update(v)
+			v.updateViews()
 		}
 	})
 }
 
 func (r *viewedResource) Resource(good *Resource, version string) {
-	r.enqueue(func() bool {
+	r.enqueue(func(v *view) {
 		r.state, r.absent = State{Good: good, Version: version}, false
-		r.rejected = false
-		return true
+		v.update()
 	})
 }
 
 func (r *viewedResource) Unknown(err error, absent bool) {
-	r.enqueue(func() bool {
-		r.state.Err, r.view.err = err, err
+	r.enqueue(func(v *view) {
+		r.state.Err, v.err = err, err
 		r.absent = r.absent || absent
-		_, r.rejected = errors.AsType[rejectedError](err)
-		return true
+		v.update()
 	})
 }
 
 func (r *viewedResource) Rejected(err error) {
-	r.enqueue(func() bool {
-		if g := r.view.following; g.used == r.view.server {
-			g.follower.Rejected(err)
+	r.enqueue(func(v *view) {
+		if v.used == v.server {
+			v.follower.Rejected(err)
 		}
-		return false
 	})
 }
 
 func (r *viewedResource) Lost(o *Outage) {
-	r.enqueue(func() bool {
-		r.view.lastOutage = o
-		r.view.following.order.Reachable(r.view.server, o == nil)
-		return false
+	r.enqueue(func(v *view) {
+		v.outage = o
+		v.order.Reachable(v.server, o == nil)
 	})
 }
