@@ -27,7 +27,10 @@ func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pi
 		}
 	}
 	c.serial.Do(func() {
-		if s == c.second.stream && s.ctx.Err() == nil && t != nil && s.requested[t.index] != nil {
+		if s.ctx.Err() != nil {
+			return // s has been replaced or closed in the meantime
+		}
+		if s == c.second.stream && t != nil && s.requested[t.index] != nil {
 			c.takeOver(s)
 		}
 		if s == c.current {

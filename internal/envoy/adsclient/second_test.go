@@ -233,6 +233,27 @@ func TestFirstStreamEndsBeforeTakeover(t *testing.T) {
 	}
 }
 
+// A response on the first stream has been read, but the second stream takes over before the response
+// is applied. It must have no effect: it may be older than the response on the second stream.
+func TestResponseOnReplacedStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := startSecondStream(t)
+		c := find(q.target)
+		var first *stream
+		c.serial.Do(func() { first = c.current })
+		sleep(10 * time.Second)
+		q.wantStreams(1, 2)
+		c.received(first, response("9", adstest.Any(adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1"))), nil)
+		expect(t, "a", q.a.take())
+		c.serial.Do(func() {
+			if c.ignoredType != "" {
+				t.Errorf("logged that responses of type %q are ignored", c.ignoredType)
+			}
+		})
+		q.stop()
+	})
+}
+
 func TestSecondStreamRequestsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests []string
