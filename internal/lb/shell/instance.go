@@ -147,8 +147,8 @@ func (i *Instance) handleReport() bool {
 
 // handleReports handles the reports that are queued when it is called, and no later ones: a policy
 // that keeps reporting must not hold up other events. Each report has an event of its own anyway. For
-// the same reason it does nothing within itself, where a policy that is IDLE whenever it is told to
-// connect would recurse until the stack overflows.
+// the same reason it does nothing within itself, where a policy that reports IDLE whenever it
+// should connect would recurse until the stack overflows.
 func (i *Instance) handleReports() {
 	if i.handling {
 		return
