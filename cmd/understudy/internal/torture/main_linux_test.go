@@ -1,3 +1,5 @@
+//go:build torture
+
 // Package torture runs channels and backends in real processes under faults of the operating
 // system. It checks their calls against rules. A seed determines the schedule of the faults.
 package torture
