@@ -11,7 +11,7 @@ demo: ## show how calls follow weights, survive a lost or failing priority, and 
 
 .PHONY: test
 test: ## run all tests of all modules
-	GOGC=400 go test -p 4 -vet=off ./test/interop work
+	GOGC=400 go test -p 4 -vet=off ./cmd/understudy ./test/interop work
 
 .PHONY: browser
 browser: ## test the pages in a headless Chromium

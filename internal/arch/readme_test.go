@@ -45,7 +45,7 @@ func TestReadmeIsShort(t *testing.T) {
 // The script of the gate must run the commands that README.md shows.
 func TestGateRunsTheReadmesCommands(t *testing.T) {
 	readme, gate := readFile(t, "README.md"), readFile(t, ".ci/run")
-	for _, command := range []string{"go run ./cmd/understudy demo", "GOGC=400 go test -p 4 -vet=off ./test/interop work"} {
+	for _, command := range []string{"go run ./cmd/understudy demo", "GOGC=400 go test -p 4 -vet=off ./cmd/understudy ./test/interop work"} {
 		if !strings.Contains(readme, "\n"+command) || !strings.Contains(gate, "\n"+command+"\n") {
 			t.Errorf("%q is not a command of both README.md and .ci/run", command)
 		}
