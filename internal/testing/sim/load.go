@@ -303,7 +303,8 @@ func (l *load) judgeSteady() {
 
 func (l *load) judgeTrigger(length int) {
 	w, begin := l.w, loadWarm+loadSettles
-	if before := l.sum(loadWarm, begin); before.refused > 0 || 100*before.elsewhere > before.calls {
+	// Calls of the last second may be unfinished when the trouble begins, and be answered elsewhere.
+	if before := l.sum(loadWarm, begin-1); before.refused > 0 || 100*before.elsewhere > before.calls {
 		w.Log.Break(ruleCalm, "%v", before)
 	}
 	end, most, recovery := begin+length, max(2*length, growsBack), 0
