@@ -44,10 +44,10 @@ func TestWorldsKeepTheirBounds(t *testing.T) {
 	}
 }
 
-// sampled picks worlds that take about ten seconds together.
+// sampled picks worlds that take about five seconds together; the night runs all.
 func sampled(i int, w World) bool {
 	grid := strings.HasPrefix(w.Name, "load ")
-	return w.Length.Seconds()*w.Load <= 30_000 && (!grid || i%7 == 0)
+	return w.Length.Seconds()*w.Load <= 30_000 && i%2 == 0 && (!grid || i%7 == 0)
 }
 
 func judge(t *testing.T, w World, seed uint64, listed map[string]bool, found *bytes.Buffer) {
