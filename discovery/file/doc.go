@@ -73,12 +73,11 @@
 // program that writes the file. In a list, this concerns only the empty cluster. To take all
 // endpoints out of use, set their health_status to DRAINING.
 //
-// Replace files by rename: a renamed file is read immediately. A file that was written in place may
-// be incomplete, for example with a port 844 instead of 8443, so it is read only when its size and
-// time have not changed for half a second. This time is 2 seconds if the file is smaller than
-// before or ends in the middle of a line. The same rules apply to a new channel if the file was
-// written that recently, and when links or directories on the file's path have changed, as with a
-// ConfigMap of Kubernetes. If a file keeps changing for 10 seconds, the log notes it.
+// Replace files by rename. A file that is being written in place may be incomplete, for example with
+// a port 844 instead of 8443. A file is therefore read only when its size and time have not changed
+// for half a second, also by a new channel. This time is 2 seconds if the file ends in the middle of
+// a line, or if a write has made it smaller. If a file keeps changing for 10 seconds, the log notes
+// it.
 //
 // The channel's authority, against which certificates are verified, is NAME if it is set, otherwise
 // CLUSTER if it is set, and otherwise the name of the file without its extension. The authority

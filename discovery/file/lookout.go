@@ -105,32 +105,28 @@ func (l *fileReader) publish(r *reading) {
 
 // run reads the file immediately, and again whenever it may have changed.
 func (l *fileReader) run() {
-	w := filewatch.NewWith(l.key.options, l.key.path)
+	w := filewatch.New(l.key.options, l.key.path)
 	defer w.Close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, timer.C) {
+	for ok := true; ok; ok = w.Wait(l.done, timer.C) {
 		timer.Stop()
-		if notice == filewatch.Moved && w.Of(l.key.path) != filewatch.Moved {
-			notice = filewatch.Changed // a directory or a link on the path was moved instead of the file
-		}
-		l.check(notice)
+		l.check()
 		if next := l.file.Next(); !next.IsZero() {
 			timer.Reset(time.Until(next))
 		}
 	}
 }
 
-func (l *fileReader) check(notice filewatch.Notice) {
-	switch l.file.Look(notice) {
-	case filewatch.Unfinished:
-		if err := l.file.CheckUnfinished(); err != nil {
-			logger.Warning(Scheme + ": " + err.Error())
-			if last, _ := l.read(); last == nil {
-				l.publish(&reading{err: err})
-			}
+func (l *fileReader) check() {
+	due, err := l.file.Look()
+	if err != nil {
+		logger.Warning(Scheme + ": " + err.Error())
+		if last, _ := l.read(); last == nil {
+			l.publish(&reading{err: err})
 		}
-	case filewatch.Due:
+	}
+	if due {
 		l.readFile()
 	}
 }

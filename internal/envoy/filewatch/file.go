@@ -1,6 +1,7 @@
 package filewatch
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -11,26 +12,19 @@ import (
 )
 
 const (
+	// pause is how long a file must stay unchanged before it is read, because it may be half-written
+	// (docs/waits.md).
+	pause = 500 * time.Millisecond
+	// longPause is used instead of pause if a file looks incomplete.
+	longPause = 2 * time.Second
 	// clockResolution is the resolution of the coarsest file system clock. Two writes within this time
 	// may set the same modification time.
 	clockResolution = 2 * time.Second
 	// reliableAge is the age from which on a modification time can be relied on: a later write would
 	// have changed it.
 	reliableAge = time.Minute
-	// unfinishedLimit is how long a file may stay Unfinished before CheckUnfinished returns an error.
+	// unfinishedLimit is how long a file may keep changing before Look returns an error.
 	unfinishedLimit = 10 * time.Second
-)
-
-// State is the result of Look.
-type State int
-
-const (
-	// Same means that the file need not be read now.
-	Same State = iota
-	// Unfinished means that the file has changed but may be incomplete.
-	Unfinished
-	// Due means that the file should be read now.
-	Due
 )
 
 // File decides when a file must be read: after a change, when the file seems complete. The file
@@ -40,48 +34,86 @@ type File struct {
 	path            string
 	looked          bool
 	seen            fs.FileInfo // nil if the file did not exist at the last Look
-	writes          writeTracker
-	due             time.Time // when to read the file; zero if it need not be read
-	readTwice       bool      // the modification time may hide a change
+	since           time.Time   // estimated time of the last change
+	size            int64       // the size at the last time when the file seemed complete; at first, the initial size
+	due             time.Time   // when to read the file; zero if it need not be read
+	readTwice       bool        // the modification time may hide a change
 	attempts        int
-	unfinishedSince time.Time // when the file became Unfinished, or zero; CheckUnfinished adds an hour to limit its errors
+	unfinishedSince time.Time // when the file began to change, or zero; Look adds an hour to limit its errors
 }
 
-// NewFile returns a File for path, which need not exist. The first call of Look returns Due, or
-// Unfinished if the file may be incomplete.
+// NewFile returns a File for path, which need not exist. The file is due once it seems complete.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Look reports whether the file should be read. notice is the change that the Watcher has noticed
-// since the last call.
-func (f *File) Look(notice Notice) State {
+// Look reports whether the file should be read now. The error says that the file has been changing
+// for longer than unfinishedLimit; Look returns it at most once an hour.
+func (f *File) Look() (due bool, err error) {
 	now := time.Now()
-	info, err := os.Stat(f.path)
-	first := !f.looked
-	if f.changed(info, err) || notice != Looked {
-		f.due, f.attempts = now, 0
-		f.readTwice = !first || err != nil || now.Sub(info.ModTime()) < reliableAge
+	info := stat(f.path)
+	if !f.looked || Differ(f.seen, info) {
+		f.changed(info, now)
 	}
+	f.looked, f.seen = true, info
 	if f.due.IsZero() || now.Before(f.due) {
-		return Same
+		return false, nil
 	}
-	if err != nil {
-		f.writes = writeTracker{}
-	} else if info.Mode().IsRegular() {
-		if wait := f.writes.remaining(f.path, info, notice); wait > 0 {
+	if info != nil && info.Mode().IsRegular() {
+		if wait := f.remaining(now.Sub(f.since)); wait > 0 {
 			f.due = now.Add(wait)
-			return Unfinished
+			return false, f.checkUnfinished(now)
 		}
+		f.size = info.Size()
 	}
 	f.due, f.unfinishedSince = time.Time{}, time.Time{}
-	return Due
+	return true, nil
 }
 
-func (f *File) changed(info fs.FileInfo, err error) bool {
-	looked, before := f.looked, f.seen
-	if f.looked, f.seen = true, info; err != nil {
-		f.seen = nil
+func (f *File) changed(info fs.FileInfo, now time.Time) {
+	f.due, f.attempts, f.since = now, 0, now
+	f.readTwice = f.looked || info == nil || now.Sub(info.ModTime()) < reliableAge
+	if info != nil && (f.seen == nil || !os.SameFile(f.seen, info)) {
+		f.size = info.Size()
+		if age := now.Sub(info.ModTime()); age > 0 {
+			f.since = now.Add(-age) // keeps the monotonic clock reading of now, because the wall clock may be set
+		}
 	}
-	return !looked || Differ(before, f.seen)
+}
+
+// remaining returns how much longer the file must stay unchanged before it counts as complete: for
+// pause in total, or for longPause if it has become smaller or ends in the middle of a line.
+func (f *File) remaining(unchanged time.Duration) time.Duration {
+	switch {
+	case unchanged < pause:
+		return pause - unchanged
+	case unchanged < longPause && (f.seen.Size() < f.size || endsMidLine(f.path, f.seen.Size())):
+		return longPause - unchanged
+	}
+	return 0
+}
+
+// endsMidLine reports whether a file ends in the middle of a line. A closing bracket also counts as
+// the end of a line, because JSON files may end without a newline. JSON that was truncated after a
+// bracket is a syntax error.
+func endsMidLine(path string, size int64) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, size-1)
+	return err == nil && !bytes.ContainsAny(last, "\n}]")
+}
+
+func (f *File) checkUnfinished(now time.Time) error {
+	if f.unfinishedSince.IsZero() {
+		f.unfinishedSince = now
+	}
+	if now.Sub(f.unfinishedSince) < unfinishedLimit {
+		return nil
+	}
+	f.unfinishedSince = now.Add(time.Hour)
+	return fmt.Errorf("%s: has been changing for %v: want the changes to stop, or a replacement by rename", f.path, unfinishedLimit)
 }
 
 // Seen returns the file's info from the last call of Look, or nil if the file did not exist.
@@ -91,10 +123,10 @@ func (f *File) Seen() fs.FileInfo { return f.seen }
 // returns the zero time if no such call is needed.
 func (f *File) Next() time.Time { return f.due }
 
-// Again makes the next call of Look return Due, or Unfinished if the file may be incomplete.
+// Again makes the file due at the next Look at which it seems complete.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed records that the file could not be read. After a backoff, Look returns Due again.
+// Failed records that the file could not be read. It is due again after a backoff.
 func (f *File) Failed() {
 	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
 	f.attempts++
@@ -103,7 +135,7 @@ func (f *File) Failed() {
 // Read records that the file was read. If the file has changed since Look, Read returns false,
 // because the content may be a mixture of two versions. The file must then be read again.
 func (f *File) Read() bool {
-	if info, err := os.Stat(f.path); err != nil || Differ(f.seen, info) {
+	if Differ(f.seen, stat(f.path)) {
 		f.Again()
 		return false
 	}
@@ -113,16 +145,19 @@ func (f *File) Read() bool {
 	return true
 }
 
-// CheckUnfinished returns an error if the file has been Unfinished for longer than unfinishedLimit,
-// but at most once an hour. It must be called while the file is Unfinished.
-func (f *File) CheckUnfinished() error {
-	now := time.Now()
-	if f.unfinishedSince.IsZero() {
-		f.unfinishedSince = now
-	}
-	if now.Sub(f.unfinishedSince) < unfinishedLimit {
+func stat(path string) fs.FileInfo {
+	info, err := os.Stat(path)
+	if err != nil {
 		return nil
 	}
-	f.unfinishedSince = now.Add(time.Hour)
-	return fmt.Errorf("%s: has been changing for %v: want the changes to stop, or a replacement by rename", f.path, unfinishedLimit)
+	return info
+}
+
+// Differ reports whether a file seems to have changed between two calls of os.Stat. An argument is
+// nil if the file did not exist.
+func Differ(before, after fs.FileInfo) bool {
+	if before == nil || after == nil {
+		return before != after
+	}
+	return !os.SameFile(before, after) || before.Size() != after.Size() || !before.ModTime().Equal(after.ModTime())
 }

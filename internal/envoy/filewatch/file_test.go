@@ -17,50 +17,65 @@ func TestNewFileIsReadTwice(t *testing.T) {
 		age       time.Duration
 		readTwice bool
 	}{"fresh": {0, true}, "old": {time.Hour, false}, "of a clock that is ahead": {-time.Hour, true}} {
-		write(t, path, "1\n")
-		modTime := time.Now().Add(-test.age)
-		must(t, os.Chtimes(path, modTime, modTime))
-		f := NewFile(path)
-		if f.Look(Moved) != Due {
-			t.Errorf("%s: the file is not due", about)
-		}
-		if !f.Read() || f.Next().IsZero() == test.readTwice {
-			t.Errorf("%s: the file is due again at %v", about, f.Next())
-		}
-		write(t, path, "12\n")
-		if f.Look(Moved); f.Next().IsZero() {
-			t.Errorf("%s: the file is not due again after a change", about)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			write(t, path, "1\n")
+			modTime := time.Now().Add(-test.age)
+			must(t, os.Chtimes(path, modTime, modTime))
+			f := NewFile(path)
+			if due, _ := f.Look(); due == (test.age <= 0) {
+				t.Errorf("%s: due at once: %v", about, due)
+			} else if !due {
+				awaitDue(t, f)
+			}
+			if !f.Read() || f.Next().IsZero() == test.readTwice {
+				t.Errorf("%s: the file is due again at %v", about, f.Next())
+			}
+			write(t, path, "12\n")
+			awaitDue(t, f)
+			if f.Read(); f.Next().IsZero() {
+				t.Errorf("%s: the file is not due again after a change", about)
+			}
+		})
 	}
 }
 
-// A file that changes while it is read must be read again at once. A file that cannot be read
-// must be read again after a backoff.
+// awaitDue waits for pause, after which a changed file must be due.
+func awaitDue(t *testing.T, f *File) {
+	t.Helper()
+	if due, err := f.Look(); due || err != nil {
+		t.Errorf("the file is due at once: %v, %v", due, err)
+	}
+	time.Sleep(pause)
+	if due, err := f.Look(); !due || err != nil {
+		t.Errorf("the file is not due after %v: %v", pause, err)
+	}
+}
+
+// A file that changes while it is read must be read again once it is complete. A file that cannot be
+// read must be read again after a backoff.
 func TestUnsuccessfulReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	write(t, path, "1\n")
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFile(path)
-		if f.Look(Moved) != Due {
-			t.Fatal("a file that was moved into place is not due")
-		}
+		awaitDue(t, f)
 		write(t, path, "12\n")
 		if f.Read() || f.Next().IsZero() || time.Until(f.Next()) > 0 {
 			t.Errorf("the file changed while it was read and is due at %v, want now", f.Next())
 		}
 		must(t, os.Remove(path))
-		if f.Look(Changed) != Due || f.Seen() != nil {
+		if due, _ := f.Look(); !due || f.Seen() != nil {
 			t.Error("the removal was not detected")
 		}
 		f.Failed()
 		if delay := time.Until(f.Next()); delay < 800*time.Millisecond || delay > 1200*time.Millisecond {
 			t.Errorf("the file is due again in %v, want 1 s ±20%%", delay)
 		}
-		if f.Look(Looked) != Same {
+		if due, _ := f.Look(); due {
 			t.Error("the file is due again immediately")
 		}
 		f.Again()
-		if f.Look(Looked) != Due {
+		if due, _ := f.Look(); !due {
 			t.Error("the file is not due after Again")
 		}
 	})
@@ -72,14 +87,12 @@ func TestUnsuccessfulReads(t *testing.T) {
 func TestClockSetBackAfterNewFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, []byte("text\n"), 0o600))
-	info, err := os.Stat(path)
-	must(t, err)
-	var r writeTracker
-	r.remaining(path, info, Looked)
-	if age := time.Since(r.since); age > time.Minute {
+	f := NewFile(path)
+	f.Look()
+	if age := time.Since(f.since); age > time.Minute {
 		t.Errorf("a new file has the age %v", age)
 	}
-	if !strings.Contains(r.since.String(), " m=") {
-		t.Errorf("the age is counted from %v, which has no reading of the monotonic clock", r.since)
+	if !strings.Contains(f.since.String(), " m=") {
+		t.Errorf("the age is counted from %v, which has no reading of the monotonic clock", f.since)
 	}
 }

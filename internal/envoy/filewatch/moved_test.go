@@ -21,17 +21,3 @@ func TestDirectoryMovedAndRemoved(t *testing.T) {
 		waitForNotice(t, w, "the directory is replaced")
 	}
 }
-
-func TestFileInNewDirectory(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "dir", "a")
-	w := newUnpolled(t, path)
-	mkdir(t, filepath.Dir(path))
-	write(t, path, "1")
-	for range 2 {
-		waitForNotice(t, w, "the directory or the file")
-		if w.Of(path) == Moved {
-			t.Fatal("the file counts as moved")
-		}
-		write(t, path, "2")
-	}
-}

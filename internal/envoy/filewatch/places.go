@@ -10,15 +10,9 @@ import (
 // maxLinks is the maximum number of symbolic links in a path, as in Linux.
 const maxLinks = 40
 
-// watchedDirs maps directories to the entries whose changes may affect a watched path. The keys are
-// absolute paths without symbolic links.
-type watchedDirs map[string]*watchedDir
-
-type watchedDir struct {
-	info  fs.FileInfo
-	all   bool
-	names map[string]bool // the relevant entries, unless all is set
-}
+// watchedDirs has the directories and the names of their entries whose changes may affect a watched
+// path. The keys are absolute paths without symbolic links. The name "" means all entries.
+type watchedDirs map[string]map[string]bool
 
 // findDirs returns the directories and entries that affect the paths. For example, if /a/link is a
 // symbolic link to /b/dir, /a/link/f depends on / (entries a and b), /a (link), /b (dir) and /b/dir
@@ -46,17 +40,17 @@ func (p watchedDirs) walk(path string) {
 			dir = filepath.Dir(dir)
 			continue
 		}
-		if !p.add(dir, name) {
-			return
-		}
+		p.add(dir, name)
 		next := filepath.Join(dir, name)
 		info, err := os.Lstat(next)
-		if err != nil {
+		switch {
+		case err != nil:
 			return
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
+		case info.IsDir():
 			dir = next
 			continue
+		case info.Mode()&fs.ModeSymlink == 0:
+			return
 		}
 		target, err := os.Readlink(next)
 		if links++; err != nil || links > maxLinks {
@@ -70,28 +64,17 @@ func (p watchedDirs) walk(path string) {
 	p.add(dir, "")
 }
 
-// add adds an entry of dir, or all entries if name is "". It returns false if dir is not a
-// directory.
-func (p watchedDirs) add(dir, name string) bool {
-	d := p[dir]
-	if d == nil {
-		info, err := os.Stat(dir)
-		if err != nil || !info.IsDir() {
-			return false
-		}
-		d = &watchedDir{info: info, names: make(map[string]bool)}
-		p[dir] = d
+func (p watchedDirs) add(dir, name string) {
+	if p[dir] == nil {
+		p[dir] = make(map[string]bool)
 	}
-	if name == "" {
-		d.all = true
-	} else {
-		d.names[name] = true
-	}
-	return true
+	p[dir][name] = true
 }
 
-func (p *watchedDir) sameDir(other *watchedDir) bool {
-	return p != nil && os.SameFile(p.info, other.info)
+// concern reports whether a change at a path may affect the watched paths.
+func (p watchedDirs) concern(path string) bool {
+	dir := p[filepath.Dir(path)]
+	return p[path] != nil || dir[""] || dir[filepath.Base(path)]
 }
 
 func split(path string) []string { return strings.Split(path, string(filepath.Separator)) }

@@ -1,10 +1,11 @@
 package filewatch
 
 import (
-	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
@@ -18,23 +19,23 @@ func TestOverflowIsReportedToAllWatchers(t *testing.T) {
 
 func TestUnusedDirectoryIsUnwatched(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	one, two := newUnpolled(t, path), New(path)
+	one, two := newUnpolled(t, path), New(Options{}, path)
 	two.Close()
 	write(t, path, "1")
 	waitForNotice(t, one, "the file comes")
 	one.Close()
-	if len(system.watchers)+len(system.subscribers)+len(system.watched) != 0 || system.watcher != nil {
-		t.Errorf("%d watchers, %d spots and %d directories remain", len(system.watchers), len(system.subscribers), len(system.watched))
+	if len(system.dirs) != 0 || system.watcher != nil {
+		t.Errorf("%d watchers remain", len(system.dirs))
 	}
 }
 
 func TestLostWatchIsRestored(t *testing.T) {
 	dir := t.TempDir()
-	w := New(filepath.Join(dir, "a"))
+	w := New(Options{}, filepath.Join(dir, "a"))
 	defer w.Close()
 	must(t, system.watcher.Remove(dir))
 	for range 3 {
-		if _, ok := w.Wait(nil, nil); !ok {
+		if !w.Wait(nil, nil) {
 			t.Fatal("Wait returned false")
 		}
 	}
@@ -43,51 +44,41 @@ func TestLostWatchIsRestored(t *testing.T) {
 	waitForNotice(t, w, "the file comes")
 }
 
-func TestNoticeOfMoveAndWrite(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a")
-	w := newUnpolled(t, path)
-	expect := func(what string, want Notice) {
-		t.Helper()
-		for waitForNotice(t, w, what) != want { // on a slow machine, a write may cause several notices
-		}
+// A directory that no Watcher needs any more must not be watched while there are other Watchers.
+func TestDirectoryOfClosedWatcherIsUnwatched(t *testing.T) {
+	dir := t.TempDir()
+	newUnpolled(t, t.TempDir())
+	New(Options{}, filepath.Join(dir, "a")).Close()
+	if slices.Contains(system.watcher.WatchList(), dir) {
+		t.Errorf("%s is still watched", dir)
 	}
-	write(t, path, "1")
-	expect("a new file", Written)
-	write(t, path+".new", "2")
-	must(t, os.Rename(path+".new", path))
-	expect("a rename", Moved)
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
-	defer f.Close()
-	_, err = f.WriteString("3") // causes a single event
-	must(t, err)
-	expect("a write", Written)
-	must(t, os.Remove(path))
-	expect("a removal", Changed)
 }
 
-// The Notice must be the kind of the last event. Events of an unknown kind are ignored, unless
-// there are no others.
-func TestNoticeOfSeveralEvents(t *testing.T) {
-	for _, test := range []struct {
-		events []Notice
-		want   Notice
-	}{
-		{[]Notice{Moved, Written, Written}, Written}, // a new file
-		{[]Notice{Written, Moved}, Moved},
-		{[]Notice{Moved, Changed}, Moved},
-		{[]Notice{Changed, Written}, Written},
-		{[]Notice{Changed}, Changed},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := NewWith(Options{PollOnly: true}, "/dir/a")
-			defer w.Close()
-			for _, event := range test.events {
-				w.notify(event, dirEntry{"/dir", "a"})
+// Constant changes must not delay the next look at the paths.
+func TestWaitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{PollOnly: true})
+		defer w.Close()
+		begin := time.Now()
+		done, ended := make(chan struct{}), make(chan struct{})
+		defer func() {
+			close(done)
+			<-ended
+		}()
+		go func() {
+			defer close(ended)
+			for {
+				select {
+				case w.wake <- struct{}{}:
+					time.Sleep(time.Millisecond)
+				case <-done:
+					return
+				}
 			}
-			if got, ok := w.Wait(nil, nil); got != test.want || !ok {
-				t.Errorf("%v: notice %v, ok %v, want %v", test.events, got, ok, test.want)
-			}
-		})
-	}
+		}()
+		synctest.Wait()
+		if w.Wait(nil, nil); time.Since(begin) > 300*time.Millisecond {
+			t.Errorf("Wait returned after %v", time.Since(begin))
+		}
+	})
 }

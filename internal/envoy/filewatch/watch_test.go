@@ -15,26 +15,20 @@ const noticeTimeout = 30 * time.Second
 
 func newUnpolled(t *testing.T, paths ...string) *Watcher {
 	t.Helper()
-	w := New(paths...)
+	w := New(Options{}, paths...)
 	w.ticker.Stop()
 	t.Cleanup(w.Close)
 	return w
 }
 
-// waitForNotice calls Wait until it returns a change, and returns the kind of the change.
-func waitForNotice(t *testing.T, w *Watcher, what string) Notice {
+// waitForNotice waits until an unpolled Watcher notices a change.
+func waitForNotice(t *testing.T, w *Watcher, what string) {
 	t.Helper()
 	done := make(chan struct{})
 	timer := time.AfterFunc(noticeTimeout, func() { close(done) })
 	defer timer.Stop()
-	for {
-		seen, ok := w.Wait(done, nil)
-		if !ok {
-			t.Fatalf("%s: no notice within %v", what, noticeTimeout)
-		}
-		if seen != Looked {
-			return seen
-		}
+	if !w.Wait(done, nil) {
+		t.Fatalf("%s: no notice within %v", what, noticeTimeout)
 	}
 }
 
@@ -185,16 +179,16 @@ func TestCircularLink(t *testing.T) {
 }
 
 func TestPollOnly(t *testing.T) {
-	w := NewWith(Options{PollOnly: true}, t.TempDir())
+	w := New(Options{PollOnly: true}, t.TempDir())
 	defer w.Close()
 	for range 3 {
-		if what, ok := w.Wait(nil, nil); what != Looked || !ok {
-			t.Errorf("notice %v, ok %v, want Looked", what, ok)
+		if !w.Wait(nil, nil) {
+			t.Error("Wait returned false")
 		}
 	}
 	done := make(chan struct{})
 	close(done)
-	if _, ok := w.Wait(done, nil); ok {
+	if w.Wait(done, nil) {
 		t.Error("Wait returned true after done was closed")
 	}
 }

@@ -24,10 +24,7 @@ type files struct {
 	log      *slog.Logger
 	byPath   map[string]*servedFile
 	readOnce bool
-
-	// notice returns which change of a file has been noticed since it was last read.
-	notice  func(path string) filewatch.Notice
-	dirInfo map[string]fs.FileInfo // by path: info of a directory from when it last held an endpoints file
+	dirInfo  map[string]fs.FileInfo // by path: info of a directory from when it last held an endpoints file
 }
 
 type servedFile struct {
@@ -41,7 +38,7 @@ type servedFile struct {
 type emptyClusters struct{ error }
 
 func newFiles(paths []string, log *slog.Logger) *files {
-	f := &files{log: log, byPath: make(map[string]*servedFile), notice: func(string) filewatch.Notice { return filewatch.Looked }, dirInfo: make(map[string]fs.FileInfo)}
+	f := &files{log: log, byPath: make(map[string]*servedFile), dirInfo: make(map[string]fs.FileInfo)}
 	for _, path := range paths {
 		f.paths = append(f.paths, filepath.Clean(path))
 	}
@@ -111,13 +108,11 @@ func (f *files) load(path string) reading {
 		file = &servedFile{File: filewatch.NewFile(path), last: reading{source: path}}
 		f.byPath[path] = file
 	}
-	state := file.Look(f.notice(path))
-	if state == filewatch.Unfinished {
-		if err := file.CheckUnfinished(); err != nil {
-			f.log.Warn("not read yet", "error", err.Error())
-		}
+	due, err := file.Look()
+	if err != nil {
+		f.log.Warn("not read yet", "error", err.Error())
 	}
-	if state != filewatch.Due && f.readOnce {
+	if !due && f.readOnce {
 		return file.last
 	}
 	doc, empty, err := clusterfile.LoadEach(path)

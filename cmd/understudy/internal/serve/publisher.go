@@ -105,10 +105,9 @@ func (p *publisher) wake() {
 }
 
 func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
-	p.files.notice = w.Of
 	for {
 		p.store.offer(p.clusters.served)
-		if _, ok := w.Wait(ctx.Done(), p.wakeups); !ok {
+		if !w.Wait(ctx.Done(), p.wakeups) {
 			return
 		}
 		if p.rereadAll.Swap(false) {

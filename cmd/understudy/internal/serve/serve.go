@@ -140,7 +140,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{done: make(chan struct{})}
-	s.watcher = filewatch.New(o.Paths...) // created before the files are read, so that it misses no change
+	s.watcher = filewatch.New(filewatch.Options{}, o.Paths...) // created before the files are read, so that it misses no change
 	if err := s.open(ctx, o); err != nil {
 		s.close()
 		return nil, err
