@@ -64,10 +64,10 @@ func (h *clusterWatch) needs(known map[string]adsclient.State) adsclient.Needs {
 	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return knownCluster(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
 	for _, e := range g.List {
-		switch c := g.Known[e.Name].Cluster; {
-		case e.Err != nil || c == nil:
-		case c.Kind == cds.EDS:
-			needs.Endpoints = append(needs.Endpoints, c.Service)
+		switch {
+		case e.Err != nil || e.Waiting:
+		case e.Cluster.Kind == cds.EDS:
+			needs.Endpoints = append(needs.Endpoints, e.Cluster.Service)
 		default:
 			needs.Whole = true
 		}
@@ -132,7 +132,7 @@ func (h *clusterWatch) send(s adsclient.Snapshot) {
 	h.lastSnapshot.Store(&s)
 	h.mechanismMaker.Scope = s.Server
 	g := s.For.(*cds.Graph)
-	list := h.mechanismMaker.Mechanisms(g, nil)
+	list := h.mechanismMaker.Mechanisms(g)
 	h.logNotes(g)
 	h.receiver.Mechanisms(list)
 	for p := range h.endpointWatches {

@@ -162,8 +162,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 func readResource(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
-		answer, unused, err := messages.Read(m)
-		answer.Notes = messages.Texts(unused, nil)
+		answer, _, err := messages.Read(m)
 		return &answer, err
 	case *clusterv3.Cluster:
 		return cds.Read(m)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/grpclog"
@@ -16,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
-	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -72,7 +70,7 @@ type source struct {
 // Start implements discovery.Source. The file may not exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watch{source: s, receiver: r, done: ctx.Done(), positions: positionFinder{new(atomic.Pointer[clusterfile.Document])}}
+	w := &watch{source: s, receiver: r, done: ctx.Done()}
 	w.maker = cds.Maker{Target: s.target, EDS: w.eds}
 	go w.run()
 	return discovery.Started{Close: cancel}, nil
@@ -84,7 +82,6 @@ type watch struct {
 	done     <-chan struct{}
 
 	maker     cds.Maker
-	positions positionFinder
 	lastNotes string
 }
 
@@ -102,8 +99,6 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 func (w *watch) run() {
 	l := join(readerKey{w.path, w.options})
 	defer l.leave()
-	// The source may be stored while the channel is idle, and must not keep the document in memory.
-	defer w.positions.Store(nil)
 	if r, changed := l.read(); r != nil && !l.isCurrent() && !w.wait(changed, time.After(editTimeout)) {
 		return
 	}
@@ -145,7 +140,6 @@ func (w *watch) send(r *reading) {
 	case err != nil:
 		w.receiver.Fail(err)
 	case r.doc.Clusters != nil:
-		w.positions.Store(r.doc)
 		w.sendMechanisms(r.doc, cluster)
 	default:
 		answer, err := r.doc.Answer()
@@ -161,35 +155,11 @@ func (w *watch) send(r *reading) {
 // sendMechanisms sends the discovery mechanisms of a cluster to the receiver. It also logs the
 // fields of the file that have no effect, if they differ from those that it logged last.
 func (w *watch) sendMechanisms(doc *clusterfile.Document, cluster string) {
-	lookUp := func(name string) cds.Known {
-		known := doc.Find(name)
-		if known.Cluster != nil {
-			known.Explain = w.positions.explain(name)
-		}
-		return known
-	}
-	g := cds.Resolve(cluster, lookUp)
-	w.receiver.Mechanisms(w.maker.Mechanisms(g, doc.ExplainEntry))
-	if notes := doc.Notes(g.Asked); notes != nil && notes.Error() != w.lastNotes {
+	g, notes := doc.Resolve(cluster)
+	w.receiver.Mechanisms(w.maker.Mechanisms(g))
+	if notes != nil && notes.Error() != w.lastNotes {
 		w.lastNotes = notes.Error()
 		logger.Warning(Scheme + ": " + w.lastNotes)
-	}
-}
-
-// positionFinder adds positions in the file to the errors of clusters. When the watch ends, it
-// clears the pointer to the document, because sources may outlive the watch.
-type positionFinder struct {
-	*atomic.Pointer[clusterfile.Document]
-}
-
-// explain returns a function that adds the position in the file to an error in a cluster's
-// endpoints.
-func (e positionFinder) explain(cluster string) func(*messages.Invalid) error {
-	return func(invalid *messages.Invalid) error {
-		if doc := e.Load(); doc != nil {
-			return doc.ExplainEndpoints(cluster, invalid)
-		}
-		return invalid
 	}
 }
 
@@ -205,7 +175,7 @@ func (s *source) Check(read bool) error {
 	}
 	cluster, err := doc.Choose(s.cluster)
 	if err == nil && doc.Clusters != nil {
-		_, _, err = doc.Mechanisms(cluster)
+		err = doc.Check(cluster)
 	}
 	return err
 }

@@ -47,9 +47,9 @@ type Cluster struct {
 	Name        string
 	Kind        Kind
 	Assignment  *endpointv3.ClusterLoadAssignment // its cluster name defaults to Name
-	answer      discovery.Answer
-	answerNotes []messages.Problem // notes about ignored fields of Assignment
-	Host        string             // host:port
+	Answer      discovery.Answer                  // the endpoints of Assignment
+	AnswerNotes []messages.Problem                // notes about ignored fields of Assignment
+	Host        string                            // host:port
 	Service     string
 	Children    []string
 	// OutlierDetection is nil for an aggregate, and for a cluster that does not configure it.
@@ -172,7 +172,7 @@ func (r *reader) readAssignment() {
 	}
 	r.cluster.Assignment = withClusterName(given, r.cluster.Name)
 	var err error
-	r.cluster.answer, r.cluster.answerNotes, err = messages.Read(r.cluster.Assignment)
+	r.cluster.Answer, r.cluster.AnswerNotes, err = messages.Read(r.cluster.Assignment)
 	r.addWithin("load_assignment", err)
 }
 

@@ -57,7 +57,7 @@ func testThousandNames(t *testing.T, f func(r *countingReceiver, round func(last
 	synctest.Test(t, func(t *testing.T) {
 		names := newLookups(1000)
 		s := newStrictSource(t, 1, nil, "192.0.2.1")
-		locality := &s.cluster.answer.Priorities[0].Localities[0]
+		locality := &s.cluster.Answer.Priorities[0].Localities[0]
 		locality.Endpoints = nil
 		for i, name := range names {
 			host := fmt.Sprintf("n%d.test:1", i)
@@ -167,7 +167,7 @@ func TestLargeWeightsAreScaledDown(t *testing.T) {
 		r, name := &countingReceiver{}, newLookups(2)
 		s := newStrictSource(t, 1, name, "192.0.2.1")
 		for i, weight := range []uint32{math.MaxUint32 - 1001, 1000, 1} {
-			s.cluster.answer.Priorities[0].Localities[0].Endpoints[i].Weight = weight
+			s.cluster.Answer.Priorities[0].Localities[0].Endpoints[i].Weight = weight
 		}
 		w, err := s.Start(flat.Receiver(r))
 		if err != nil {

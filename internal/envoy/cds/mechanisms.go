@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/core/clusters"
-	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 // Maker creates discovery mechanisms from clusters. Its exported fields must be set before use. It
@@ -38,13 +37,18 @@ type Known struct {
 	Err     error
 	// NoEndpoints, if set, refuses the endpoints of the cluster, which then keeps the last ones.
 	NoEndpoints error
-	// Explain adds details for the author of the cluster to an error. It may be nil.
-	Explain func(*messages.Invalid) error
+}
+
+// Mechanism is a discovery mechanism of a resolved cluster.
+type Mechanism struct {
+	clusters.Entry
+	Cluster     *Cluster // nil if Err is set or Waiting is true
+	NoEndpoints error    // see Known
 }
 
 // Graph is the result of resolving a cluster. It must not be modified.
 type Graph struct {
-	List  []clusters.Entry
+	List  []Mechanism
 	Known map[string]Known
 	Asked []string // names of the clusters that were requested, in this order
 }
@@ -52,7 +56,7 @@ type Graph struct {
 // Resolve resolves a cluster and its descendants (gRFC A37).
 func Resolve(first string, lookup func(name string) Known) *Graph {
 	g := &Graph{Known: make(map[string]Known)}
-	g.List, g.Asked = clusters.Resolve(first, func(name string) clusters.Cluster {
+	entries, asked := clusters.Resolve(first, func(name string) clusters.Cluster {
 		k := lookup(name)
 		g.Known[name] = k
 		switch {
@@ -63,17 +67,21 @@ func Resolve(first string, lookup func(name string) Known) *Graph {
 		}
 		return clusters.Cluster{Children: k.Cluster.Children}
 	})
+	g.Asked = asked
+	for _, e := range entries {
+		k := g.Known[e.Name]
+		g.List = append(g.List, Mechanism{e, k.Cluster, k.NoEndpoints})
+	}
 	return g
 }
 
-// Mechanisms returns the discovery mechanisms of a resolved cluster. There is at least one. explain
-// returns the error of an entry with more details, and may be nil.
-func (m *Maker) Mechanisms(g *Graph, explain func(clusters.Entry) error) (mechanisms []discovery.Mechanism) {
+// Mechanisms returns the discovery mechanisms of a resolved cluster. There is at least one.
+func (m *Maker) Mechanisms(g *Graph) (mechanisms []discovery.Mechanism) {
 	m.current = make(map[string]discovery.Source)
 	for _, e := range g.List {
-		mechanism := discovery.Mechanism{Name: e.Name, Source: m.source(e, g.Known[e.Name], explain)}
-		if c := g.Known[e.Name].Cluster; c != nil {
-			mechanism.OutlierDetection = c.OutlierDetection.JSON()
+		mechanism := discovery.Mechanism{Name: e.Name, Source: m.source(e)}
+		if e.Cluster != nil {
+			mechanism.OutlierDetection = e.Cluster.OutlierDetection.JSON()
 		}
 		mechanisms = append(mechanisms, mechanism)
 	}
@@ -81,37 +89,35 @@ func (m *Maker) Mechanisms(g *Graph, explain func(clusters.Entry) error) (mechan
 	return mechanisms
 }
 
-func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) error) discovery.Source {
+func (m *Maker) source(e Mechanism) discovery.Source {
 	switch {
 	case e.Waiting:
 		return waitingSource{}
-	case e.Err != nil && explain != nil:
-		return failingSource(explain(e).Error())
 	case e.Err != nil:
 		return failingSource(e.Err.Error())
-	case k.NoEndpoints != nil:
-		return failingSource(k.NoEndpoints.Error())
+	case e.NoEndpoints != nil:
+		return failingSource(e.NoEndpoints.Error())
 	}
-	c := k.Cluster
+	c := e.Cluster
 	switch c.Kind {
 	case EDS:
 		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), func() (discovery.Source, error) { return m.EDS(c.Service) })
 	case LogicalDNS:
 		return m.dns(c.Host)
 	case StrictDNS:
-		return m.reuse(contentKey("strict", c), func() (discovery.Source, error) { return m.strict(c, k.Explain), nil })
+		return m.reuse(contentKey("strict", c), func() (discovery.Source, error) { return m.strict(c), nil })
 	default:
-		return m.reuse(contentKey("static", c), func() (discovery.Source, error) { return staticSource{c, k.Explain}, nil })
+		return m.reuse(contentKey("static", c), func() (discovery.Source, error) { return staticSource{c}, nil })
 	}
 }
 
 // contentKey returns a key for the endpoints of a cluster. When another cluster is edited, the key
 // and therefore the source stay the same, so the names are not looked up again.
 func contentKey(kind string, c *Cluster) string {
-	if c.answer.Identity == "" { // the cluster cannot be encoded
+	if c.Answer.Identity == "" { // the cluster cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
 	}
-	return fmt.Sprintf("%s %q %s", kind, c.Name, c.answer.Identity)
+	return fmt.Sprintf("%s %q %s", kind, c.Name, c.Answer.Identity)
 }
 
 func (m *Maker) reuse(key string, create func() (discovery.Source, error)) discovery.Source {
@@ -166,27 +172,16 @@ func (m *Maker) dns(host string) discovery.Source {
 }
 
 // staticSource is a source that sends a single answer.
-type staticSource struct {
-	cluster *Cluster
-	explain func(*messages.Invalid) error
-}
+type staticSource struct{ *Cluster }
 
-func (s staticSource) Size() int { return topology.Size(&s.cluster.answer) }
+func (s staticSource) Size() int { return topology.Size(&s.Answer) }
 
 func (s staticSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	_ = r.Update(s.cluster.answerWith(s.explain)) // not sent again, because an edited cluster gets a new source
+	_ = r.Update(s.Answer) // not sent again, because an edited cluster gets a new source
 	return discovery.Started{}, nil
 }
 
 func (staticSource) Check(bool) error { return nil }
-
-// answerWith returns the answer of a cluster that lists its endpoints. explain adds details to the
-// notes of the answer, and may be nil.
-func (c *Cluster) answerWith(explain func(*messages.Invalid) error) discovery.Answer {
-	a := c.answer
-	a.Notes = messages.Texts(c.answerNotes, explain)
-	return a
-}
 
 type failingSource string
 

@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/core/names"
-	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
@@ -33,15 +32,14 @@ var (
 // endpoint with the weight of the name.
 type strictSource struct {
 	cluster *Cluster
-	explain func(*messages.Invalid) error
 	hosts   []string
 	sources []discovery.Source
 }
 
-func (m *Maker) strict(c *Cluster, explain func(*messages.Invalid) error) discovery.Source {
-	s := &strictSource{cluster: c, explain: explain}
+func (m *Maker) strict(c *Cluster) discovery.Source {
+	s := &strictSource{cluster: c}
 	seen := make(map[string]bool)
-	for _, p := range c.answer.Priorities {
+	for _, p := range c.Answer.Priorities {
 		for _, l := range p.Localities {
 			for _, e := range l.Endpoints {
 				if host := hostOf(e); host != "" && !seen[host] {
@@ -52,14 +50,14 @@ func (m *Maker) strict(c *Cluster, explain func(*messages.Invalid) error) discov
 		}
 	}
 	if len(s.hosts) == 0 {
-		return staticSource{c, explain}
+		return staticSource{c}
 	}
 	return s
 }
 
 func (s *strictSource) Size() int {
 	const name = 500
-	return name*len(s.hosts) + topology.Size(&s.cluster.answer)
+	return name*len(s.hosts) + topology.Size(&s.cluster.Answer)
 }
 
 // hostOf returns the host:port of an endpoint with a host name, or "" if its first address is an IP
@@ -237,7 +235,7 @@ func addressesIn(endpoints []resolver.Endpoint) []string {
 // have is used only for the first of them. The additional addresses of an endpoint are added to the
 // first address of its name.
 func (s *strictSource) resolve(names map[string]discovery.Name) (answer discovery.Answer, hasEndpoints bool) {
-	answer = s.cluster.answerWith(s.explain)
+	answer = s.cluster.Answer
 	answer.Identity, answer.Empty = "", false
 	used := s.literalAddresses()
 	answer.Priorities = slices.Clone(answer.Priorities)
@@ -277,7 +275,7 @@ func (t addressSet) add(address string) bool {
 
 func (s *strictSource) literalAddresses() addressSet {
 	taken := make(addressSet)
-	for _, p := range s.cluster.answer.Priorities {
+	for _, p := range s.cluster.Answer.Priorities {
 		for _, l := range p.Localities {
 			for _, e := range l.Endpoints {
 				if hostOf(e) == "" {

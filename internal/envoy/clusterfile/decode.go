@@ -14,6 +14,7 @@ import (
 // at the first mistake, and reports positions.
 type decoder struct {
 	problems  *Error
+	root      *yaml.Node
 	hasUnread bool // some Any has a type that we do not read
 }
 
@@ -156,14 +157,13 @@ func (d *decoder) rejectReference(node *yaml.Node) bool {
 }
 
 func (d *decoder) add(node *yaml.Node, format string, args ...any) {
-	line, column := positionOf(node)
-	d.problems.add(line, column, format, args...)
+	d.problems.add(positionOf(node), format, args...)
 }
 
 // positionOf returns the position of a node. The parser gives no position for some nodes, such as
 // empty ones. positionOf then returns line 1 and column 1.
-func positionOf(node *yaml.Node) (line, column int) {
-	return max(node.Line, 1), max(node.Column, 1)
+func positionOf(node *yaml.Node) position {
+	return position{max(node.Line, 1), max(node.Column, 1)}
 }
 
 func isNull(node *yaml.Node) bool {

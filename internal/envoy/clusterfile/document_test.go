@@ -70,9 +70,9 @@ func TestMechanismsHaveClusterName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"shop.v2": "shop.v2", "prod/shop": "prod/shop", "named": "shop-us"} {
-		mechanisms, _, err := doc.Mechanisms(name)
-		if err != nil || len(mechanisms) != 1 || mechanisms[0].Endpoints.GetClusterName() != want {
-			t.Errorf("Mechanisms(%s) = %v, %v, want one with the cluster_name %s", name, mechanisms, err, want)
+		g, notes := doc.Resolve(name)
+		if notes != nil || len(g.List) != 1 || g.List[0].Cluster.Assignment.GetClusterName() != want {
+			t.Errorf("Resolve(%s) = %v, %v, want one with the cluster_name %s", name, g.List, notes, want)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestMechanismsHaveClusterName(t *testing.T) {
 // A cluster without endpoints must not make the other clusters of the file invalid.
 func TestLoadEach(t *testing.T) {
 	path := writeFile(t, list(aggregate("all", "a, b, c"), static("a", "10.0.0.1"), "- {name: b, type: STATIC, load_assignment: {}, outlier_detection: {interval: 5s}}\n", "- {name: c, type: STRICT_DNS, load_assignment: {endpoints: []}}\n"))
-	doc, empty, err := LoadEach(path)
+	doc, empty, _, err := LoadEach(path)
 	if err != nil || empty == nil || !slices.Equal(empty.Clusters, []string{"b", "c"}) || !strings.HasPrefix(empty.Err.Error(), path+":11:27: no endpoint is listed") || !strings.Contains(empty.Err.Error(), path+":12:49: ") {
 		t.Fatalf("LoadEach = %v, %v, want that b and c are empty", empty, err)
 	}
@@ -88,14 +88,14 @@ func TestLoadEach(t *testing.T) {
 		t.Errorf("a is %v, b is %v, want an error for the endpoints of b alone", a, b)
 	}
 	rewrite(t, path, "cluster_name: shop")
-	if _, empty, err := LoadEach(path); err != nil || empty == nil || !slices.Equal(empty.Clusters, []string{"shop"}) {
+	if _, empty, _, err := LoadEach(path); err != nil || empty == nil || !slices.Equal(empty.Clusters, []string{"shop"}) {
 		t.Errorf("LoadEach = %v, %v, want that shop is empty", empty, err)
 	}
 	rewrite(t, path, oneEndpoint)
-	if _, empty, err := LoadEach(path); err != nil || empty != nil {
+	if _, empty, _, err := LoadEach(path); err != nil || empty != nil {
 		t.Errorf("LoadEach = %v, %v, want nothing empty", empty, err)
 	}
-	if _, _, err := LoadEach(path + ".none"); err == nil {
+	if _, _, _, err := LoadEach(path + ".none"); err == nil {
 		t.Error("LoadEach accepted a missing file")
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/core/clusters"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
@@ -44,14 +43,14 @@ func FuzzParse(f *testing.F) {
 		if len(data) > 1<<16 {
 			return
 		}
-		doc, err := Parse("endpoints.yaml", data)
+		doc, d, err := parse("endpoints.yaml", data)
 		if err != nil {
 			checkError(t, err)
 			return
 		}
 		if doc.Clusters != nil {
 			checkClusters(t, doc)
-			checkUnread(t, doc)
+			checkUnread(t, d, doc)
 			return
 		}
 		answer, err := doc.Answer()
@@ -76,43 +75,37 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !proto.Equal(reparsed.Endpoints, doc.Endpoints) {
 			t.Errorf("%s became %v, %v\nwant %v", encoded, reparsed, err, doc.Endpoints)
 		}
-		checkUnread(t, doc)
+		checkUnread(t, d, doc)
 	})
 }
 
 func checkClusters(t *testing.T, doc *Document) {
-	if err := doc.checkClusters(&Empty{Err: new(Error)}); err != nil {
+	if _, err := doc.check(); err != nil {
 		checkError(t, err)
 	}
 	if _, err := doc.Choose(""); err != nil && (strings.ContainsAny(err.Error(), "\n\r\x00") || len(err.Error()) > 3000) {
 		t.Errorf("error %.4000q is not a short line", err)
 	}
 	for _, c := range doc.Clusters {
-		list, asked := clusters.Resolve(c.GetName(), func(name string) clusters.Cluster {
-			k := doc.Find(name)
-			if k.Cluster == nil {
-				return clusters.Cluster{Err: k.Err}
-			}
-			return clusters.Cluster{Children: k.Cluster.Children}
-		})
-		for _, e := range list {
-			if e.Err != nil && strings.ContainsAny(doc.ExplainEntry(e).Error(), "\n\r\x00") {
-				t.Errorf("error %q is not one line", doc.ExplainEntry(e))
+		g, notes := doc.Resolve(c.GetName())
+		for _, e := range g.List {
+			if e.Err != nil && strings.ContainsAny(e.Err.Error(), "\n\r\x00") {
+				t.Errorf("error %q is not one line", e.Err)
 			}
 		}
-		if notes := doc.Notes(asked); notes != nil {
+		if notes != nil {
 			checkError(t, notes)
 		}
 	}
 }
 
-// checkUnread checks that RemoveUnread removes everything at once, but no endpoint.
-func checkUnread(t *testing.T, doc *Document) {
+// checkUnread checks that removeUnread removes everything at once, but no endpoint.
+func checkUnread(t *testing.T, d *decoder, doc *Document) {
 	before := countEndpoints(doc)
-	if notes := doc.RemoveUnread(); notes != nil {
+	if notes := d.removeUnread(doc); notes != nil {
 		checkError(t, notes)
 	}
-	if again := doc.RemoveUnread(); again != nil || countEndpoints(doc) != before {
+	if again := d.removeUnread(doc); again != nil || countEndpoints(doc) != before {
 		t.Errorf("%d of %d endpoints are left; again: %v", countEndpoints(doc), before, again)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // "endpoints[2].lb_endpoints[0].load_balancing_weight". For a scalar, this is the position of the
 // value, and otherwise the position of the key. If the field does not exist, locate returns the
 // position of its nearest existing ancestor.
-func locate(root *yaml.Node, path string) (line, column int) {
+func locate(root *yaml.Node, path string) position {
 	node, found := root, root
 	for step := range strings.SplitSeq(path, ".") {
 		name, index, indexed := strings.Cut(strings.TrimSuffix(step, "]"), "[")

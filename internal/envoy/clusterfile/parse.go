@@ -2,156 +2,195 @@ package clusterfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
-	"sync"
-	"weak"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	yaml "go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// Document is the content of a well-formed file. Load also validates it by the rules of package
-// envoy. It is safe for concurrent use.
-type Document struct {
-	// Endpoints is nil if the file contains a list of clusters.
-	Endpoints *endpointv3.ClusterLoadAssignment
-	// Answer converts Endpoints to an answer, with positions in notes and errors. All callers get the
-	// same answer. The function is nil if Endpoints is nil.
-	Answer func() (discovery.Answer, error)
-	// Clusters is nil if the file contains no list of clusters.
-	Clusters []*clusterv3.Cluster
-
-	path      string
-	index     map[string]int
-	hasUnread bool // some Any has a type that we do not read
-
-	// content and nodes are two forms of the file. The YAML nodes take forty times as much memory as
-	// the content, but are needed only to find positions. The Document therefore holds them by a weak
-	// pointer, and parses the content again when necessary.
-	content []byte
-	nodes   weak.Pointer[yaml.Node]
-
-	mu        sync.Mutex
-	parsed    map[string]cds.Known
-	explained map[string]error
-}
-
-func (d *Document) root() *yaml.Node {
-	if nodes := d.nodes.Value(); nodes != nil {
-		return nodes
-	}
-	nodes, err := parseYAML(d.path, d.content)
-	if err != nil { // unreachable, because Parse has parsed the same content
-		return new(yaml.Node)
-	}
-	return nodes
-}
-
-// Parse decodes the cluster or clusters in data. Its error is an *Error.
+// Parse decodes the cluster or clusters in data. Its error is an *Error. A cluster may still be
+// invalid: then Find returns its error.
 func Parse(path string, data []byte) (*Document, error) {
-	root, err := parseYAML(path, data)
-	if err != nil {
-		return nil, err
-	}
-	d := decoder{problems: &Error{Path: path}}
-	doc := &Document{path: path, content: data, nodes: weak.Make(root), parsed: make(map[string]cds.Known), explained: make(map[string]error)}
-	if _, list := entry(root, "clusters"); list != nil {
-		doc.Clusters, doc.index = d.decodeClusters(root), make(map[string]int)
-		for i, c := range doc.Clusters {
-			doc.index[c.GetName()] = i
-		}
-		doc.hasUnread = d.hasUnread
-		return doc, d.problems.err()
-	}
-	cluster := &endpointv3.ClusterLoadAssignment{}
-	d.message(root, cluster.ProtoReflect())
-	if err := d.problems.err(); err != nil {
-		return nil, err
-	}
-	setDefaults(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path need not be valid UTF-8
-	doc.Endpoints, doc.hasUnread = cluster, d.hasUnread
-	doc.Answer = sync.OnceValues(func() (discovery.Answer, error) {
-		answer, notes, err := messages.Read(cluster)
-		answer.Notes = messages.Texts(notes, doc.Explain)
-		if err == nil {
-			err = doc.checkNotEmpty("endpoints", cluster)
-		}
-		return answer, doc.withPositions(err)
-	})
-	if problem := cds.NameProblem(cluster.GetClusterName()); problem != "" {
-		return nil, doc.withPositions(&messages.Invalid{Problems: []messages.Problem{{Path: "cluster_name", Text: problem}}})
-	}
-	return doc, nil
+	doc, _, err := parse(path, data)
+	return doc, err
 }
 
-// parseYAML returns the nodes of a file, without the wrappers of files for Envoy.
-func parseYAML(path string, data []byte) (*yaml.Node, error) {
-	problems := &Error{Path: path}
+// parse also returns the decoder, which has the positions of everything. The nodes take forty times
+// as much memory as the file, so that a Document only has the positions that it needs.
+func parse(path string, data []byte) (*Document, *decoder, error) {
+	d := &decoder{problems: &Error{Path: path}}
+	if err := d.parseYAML(data); err != nil {
+		return nil, nil, err
+	}
+	doc := &Document{path: path, clusters: make(map[string]*cluster)}
+	if _, list := entry(d.root, "clusters"); list != nil {
+		doc.Clusters = d.decodeClusters()
+	} else {
+		doc.Endpoints = new(endpointv3.ClusterLoadAssignment)
+		d.message(d.root, doc.Endpoints.ProtoReflect())
+		setDefaults(doc.Endpoints, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path need not be valid UTF-8
+		if problem := cds.NameProblem(doc.Endpoints.GetClusterName()); problem != "" {
+			d.problems.add(locate(d.root, "cluster_name"), "%s", problem)
+		}
+	}
+	if err := d.problems.err(); err != nil {
+		return nil, nil, err
+	}
+	for i, c := range doc.Clusters {
+		doc.add(c.GetName(), d.readCluster(fmt.Sprintf("clusters[%d]", i), c))
+	}
+	if doc.Endpoints != nil {
+		doc.add(doc.Endpoints.GetClusterName(), d.readEndpoints(doc.Endpoints))
+	}
+	return doc, d, nil
+}
+
+// parseYAML sets the root to the first node of a file, without the wrappers of files for Envoy.
+func (d *decoder) parseYAML(data []byte) error {
 	documents := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node
 	if err := documents.Decode(&first); err != nil && !errors.Is(err, io.EOF) {
-		return nil, syntaxError(path, data, err)
+		return d.syntaxError(data, err)
 	}
 	if first.Kind != yaml.DocumentNode || isNull(first.Content[0]) {
-		problems.add(1, 1, `the file is empty, want a ClusterLoadAssignment, or clusters`)
-		return nil, problems.err()
+		d.problems.add(position{1, 1}, `the file is empty, want a ClusterLoadAssignment, or clusters`)
+		return d.problems.err()
 	}
 	switch err := documents.Decode(&second); {
 	case err == nil:
-		problems.add(second.Line, second.Column, "a second document begins here, want one document in a file")
-		return nil, problems.err()
+		d.add(&second, "a second document begins here, want one document in a file")
 	case !errors.Is(err, io.EOF):
-		return nil, syntaxError(path, data, err)
+		return d.syntaxError(data, err)
+	default:
+		d.root = d.unwrap(first.Content[0])
 	}
-	return (&decoder{problems: problems}).unwrap(first.Content[0]), problems.err()
+	return d.problems.err()
 }
 
-// withPositions adds positions to the problems of an *messages.Invalid. It returns other errors
-// unchanged.
-func (d *Document) withPositions(err error) error {
+func (d *decoder) decodeClusters() []*clusterv3.Cluster {
+	list := []*clusterv3.Cluster{}
+	names := make(map[string]*yaml.Node)
+	for i := 0; i+1 < len(d.root.Content); i += 2 {
+		key, value := d.root.Content[i], d.root.Content[i+1]
+		if key.Value != "clusters" || len(list) > 0 {
+			d.add(key, "%s is given together with clusters, want nothing else in such a file", quote(key.Value))
+			continue
+		}
+		if !d.checkKind(value, yaml.SequenceNode) {
+			continue
+		}
+		for _, node := range value.Content {
+			c := new(clusterv3.Cluster)
+			d.message(node, c.ProtoReflect())
+			if assignment := c.GetLoadAssignment(); assignment != nil {
+				setDefaults(assignment, cmp.Or(c.GetName(), "unnamed")) // the missing name is reported for the cluster
+			}
+			list = append(list, c)
+			_, name := entry(node, "name")
+			if name == nil {
+				name = node
+			}
+			if previous := names[c.GetName()]; previous != nil {
+				d.add(name, "cluster %s is already given on line %d", quote(c.GetName()), previous.Line)
+			}
+			names[c.GetName()] = name
+		}
+	}
+	if len(list) == 0 && len(d.problems.Problems) == 0 {
+		d.add(d.root, "the list of clusters is empty")
+	}
+	return list
+}
+
+// setDefaults sets fields that a file may omit but a control plane must not. If no locality of a
+// priority has a weight, all localities of the priority get weight 1.
+func setDefaults(cluster *endpointv3.ClusterLoadAssignment, name string) {
+	cluster.ClusterName = cmp.Or(cluster.GetClusterName(), name)
+	weighted := make(map[uint32]bool)
+	for _, locality := range cluster.GetEndpoints() {
+		if locality.GetLoadBalancingWeight() != nil {
+			weighted[locality.GetPriority()] = true
+		}
+	}
+	for _, locality := range cluster.GetEndpoints() {
+		if locality.GetLocality() == nil {
+			locality.Locality = &corev3.Locality{}
+		}
+		if !weighted[locality.GetPriority()] {
+			locality.LoadBalancingWeight = wrapperspb.UInt32(1)
+		}
+	}
+}
+
+func (d *decoder) readCluster(path string, c *clusterv3.Cluster) *cluster {
+	read, err := cds.Read(c)
+	if err != nil {
+		return &cluster{Known: cds.Known{Err: d.located(path, err)}}
+	}
+	k := &cluster{Known: cds.Known{Cluster: read}, notes: d.located(path, (&messages.Invalid{Problems: read.Notes}).Err())}
+	if read.Assignment != nil {
+		k.NoEndpoints = d.checkNotEmpty(path+".load_assignment", read)
+	}
+	for i := range read.Children {
+		k.references = append(k.references, locate(d.root, fmt.Sprintf("%s.cluster_type.typed_config.clusters[%d]", path, i)))
+	}
+	return k
+}
+
+// readEndpoints reads a file that has only endpoints as one cluster.
+func (d *decoder) readEndpoints(assignment *endpointv3.ClusterLoadAssignment) *cluster {
+	read := &cds.Cluster{Name: assignment.GetClusterName(), Assignment: assignment}
+	var err error
+	if read.Answer, read.AnswerNotes, err = messages.Read(assignment); err != nil {
+		return &cluster{Known: cds.Known{Err: d.located("", err)}}
+	}
+	return &cluster{Known: cds.Known{Cluster: read, NoEndpoints: d.checkNotEmpty("", read)}}
+}
+
+// checkNotEmpty returns an error if a cluster in a file lists no endpoint at all. Whoever
+// generates such a file has usually lost the list. A management server may send an empty assignment,
+// because EDS defines it; a file needs none, because its endpoints can be DRAINING. checkNotEmpty
+// also adds positions to the notes about the endpoints.
+func (d *decoder) checkNotEmpty(path string, c *cds.Cluster) error {
+	for i, note := range c.AnswerNotes {
+		c.Answer.Notes[i] = d.located(path, &messages.Invalid{Problems: []messages.Problem{note}}).Error()
+	}
+	for _, locality := range c.Assignment.GetEndpoints() {
+		if len(locality.GetLbEndpoints()) > 0 {
+			return nil
+		}
+	}
+	problem := messages.Problem{Path: "endpoints", Text: "no endpoint is listed, want at least one (to take all out of use, set their health_status to DRAINING)"}
+	return d.located(path, &messages.Invalid{Problems: []messages.Problem{problem}})
+}
+
+// located adds positions to the problems of an *messages.Invalid, whose paths are relative to the
+// given one. It returns other errors unchanged.
+func (d *decoder) located(path string, err error) error {
 	invalid, ok := errors.AsType[*messages.Invalid](err)
 	if !ok {
 		return err
 	}
-	return d.Explain(invalid)
-}
-
-// Explain adds positions to problems. It caches the result, because many channels may need it.
-func (d *Document) Explain(invalid *messages.Invalid) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	key := fmt.Sprint(invalid.Problems, invalid.More)
-	if err, ok := d.explained[key]; ok {
-		return err
-	}
-	root := d.root()
-	located := &Error{Path: d.path, More: invalid.More}
+	located := &Error{Path: d.problems.Path, More: invalid.More}
 	for _, p := range invalid.Problems {
-		line, column := locate(root, p.Path)
-		located.add(line, column, "%s", p.Text)
+		located.add(locate(d.root, strings.Trim(path+"."+p.Path, ".")), "%s", p.Text)
 	}
-	// The cache is limited, because problems with addresses from DNS may be different each time.
-	if len(d.explained) == messages.MaxProblems {
-		clear(d.explained)
-	}
-	d.explained[key] = located.err()
-	return d.explained[key]
+	return located.err()
 }
 
 // NameOf returns the name of the file at path without its extension.
 func NameOf(path string) string {
 	base := filepath.Base(path)
-	if name := strings.TrimSuffix(base, filepath.Ext(base)); name != "" {
-		return name
-	}
-	return base
+	return cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
+type position struct{ Line, Column int }
+
 // Problem is a mistake in a file.
 type Problem struct {
 	Line, Column int
@@ -39,17 +41,17 @@ func (e *Error) Error() string {
 // Refused implements the interface of discovery.Refused.
 func (e *Error) Refused() bool { return true }
 
-func (e *Error) add(line, column int, format string, args ...any) {
+func (e *Error) add(at position, format string, args ...any) {
 	if len(e.Problems) == messages.MaxProblems {
 		e.More++
 		return
 	}
-	e.Problems = append(e.Problems, Problem{Line: line, Column: column, Text: printable.Line(fmt.Sprintf(format, args...), messages.MaxText)})
+	e.Problems = append(e.Problems, Problem{at.Line, at.Column, printable.Line(fmt.Sprintf(format, args...), messages.MaxText)})
 }
 
 func (e *Error) merge(other *Error) {
 	for _, p := range other.Problems {
-		e.add(p.Line, p.Column, "%s", p.Text)
+		e.add(position{p.Line, p.Column}, "%s", p.Text)
 	}
 	e.More += other.More
 }

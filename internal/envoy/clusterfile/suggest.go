@@ -7,19 +7,10 @@ import (
 )
 
 // notSuggested lists the fields that suggest omits, because they are rejected or have no effect.
-var notSuggested = map[protoreflect.FullName]bool{
-	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
-	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,
-	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.endpoint_stale_after":     true,
-	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.weighted_priority_health": true,
-	"envoy.config.endpoint.v3.LocalityLbEndpoints.load_balancer_endpoints":           true,
-	"envoy.config.endpoint.v3.LocalityLbEndpoints.leds_cluster_locality_config":      true,
-	"envoy.config.endpoint.v3.LbEndpoint.endpoint_name":                              true,
-	"envoy.config.core.v3.Address.envoy_internal_address":                            true,
-	"envoy.config.core.v3.SocketAddress.named_port":                                  true,
-	"envoy.config.core.v3.SocketAddress.resolver_name":                               true,
-	"envoy.config.core.v3.SocketAddress.ipv4_compat":                                 true,
-	"envoy.config.core.v3.SocketAddress.network_namespace_filepath":                  true,
+var notSuggested = map[protoreflect.Name]bool{
+	"named_endpoints": true, "overprovisioning_factor": true, "endpoint_stale_after": true, "weighted_priority_health": true,
+	"load_balancer_endpoints": true, "leds_cluster_locality_config": true, "endpoint_name": true, "envoy_internal_address": true,
+	"named_port": true, "resolver_name": true, "ipv4_compat": true, "network_namespace_filepath": true,
 }
 
 // suggest returns the end of an error about an unknown field. It names the field whose name is most
@@ -29,7 +20,7 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	best, bestDistance := "", len(name)/3+1
 	var all []string
 	for i := range fields.Len() {
-		if notSuggested[fields.Get(i).FullName()] {
+		if notSuggested[fields.Get(i).Name()] {
 			continue
 		}
 		candidate := fields.Get(i).TextName()

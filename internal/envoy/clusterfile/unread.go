@@ -12,9 +12,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// RemoveUnread removes each Any whose type we do not read, because without its value it would mislead
-// those who do: an UpstreamTlsContext without fields verifies no certificate. RemoveUnread must be
-// called before the document is shared. It returns notes about what it removed, or nil.
+// removeUnread removes each Any whose type we do not read, because without its value it would mislead
+// those who do: an UpstreamTlsContext without fields verifies no certificate. It must be called
+// before the document is shared. It returns notes about what it removed, or nil.
 //
 // An Any takes the smallest part with it that can be left out: an entry of a map, an element of a
 // list, or a field of the cluster. A list that loses all of its elements counts like an Any.
@@ -22,18 +22,18 @@ import (
 //	transport_socket: {name: tls, typed_config: ANY}                       -> transport_socket
 //	load_balancing_policy: {policies: [{typed_extension_config: …ANY}, …]} -> policies[0]
 //	typed_extension_protocol_options: {http: ANY, …}                       -> its entry
-func (d *Document) RemoveUnread() error {
+func (d *decoder) removeUnread(doc *Document) error {
 	if !d.hasUnread {
 		return nil
 	}
 	r := remover{new(messages.Invalid)}
-	if d.Endpoints != nil {
-		_ = r.remove(d.Endpoints.ProtoReflect(), "")
+	if doc.Endpoints != nil {
+		_ = r.remove(doc.Endpoints.ProtoReflect(), "")
 	}
-	for i, c := range d.Clusters {
+	for i, c := range doc.Clusters {
 		_ = r.remove(c.ProtoReflect(), fmt.Sprintf("clusters[%d]", i))
 	}
-	return d.withPositions(r.notes.Err())
+	return d.located("", r.notes.Err())
 }
 
 type remover struct{ notes *messages.Invalid }

@@ -86,11 +86,10 @@ func TestUnreadAnys(t *testing.T) {
 
 func TestRemoveUnread(t *testing.T) {
 	path := writeFile(t, fromEnvoy)
-	doc, err := Load(path)
+	doc, _, notes, err := LoadEach(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes := doc.RemoveUnread()
 	for _, want := range []string{
 		":4:3: left out for clients, because envoy.extensions.upstreams.http.v3.HttpProtocolOptions is not read",
 		":15:11: left out for clients, because example.Metadata is not read",
@@ -101,7 +100,7 @@ func TestRemoveUnread(t *testing.T) {
 			t.Errorf("notes = %v\nwant %s once", notes, want)
 		}
 	}
-	want, err := Load(writeFile(t, `clusters:
+	want, _, noNotes, err := LoadEach(writeFile(t, `clusters:
 - name: service
   type: STRICT_DNS
   load_assignment:
@@ -128,14 +127,14 @@ func TestRemoveUnread(t *testing.T) {
 	if !proto.Equal(doc.Clusters[0], want.Clusters[0]) {
 		t.Errorf("the cluster is %s\nwant %s", prototext.Format(doc.Clusters[0]), prototext.Format(want.Clusters[0]))
 	}
-	if notes := want.RemoveUnread(); notes != nil {
-		t.Errorf("notes = %v, want none for what is read", notes)
+	if noNotes != nil {
+		t.Errorf("notes = %v, want none for what is read", noNotes)
 	}
 }
 
 // However an endpoint is written, removing what is not read must not remove the endpoint.
 func TestRemoveUnreadKeepsEndpoints(t *testing.T) {
-	doc, err := Load(writeFile(t, `endpoints:
+	doc, _, notes, err := LoadEach(writeFile(t, `endpoints:
 - lb_endpoints:
   - endpoint: {address: {pipe: {path: /a}}}
     metadata: {typed_filter_metadata: {x: {"@type": type.googleapis.com/example.Metadata}}}
@@ -146,7 +145,7 @@ func TestRemoveUnreadKeepsEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notes := doc.RemoveUnread(); notes == nil || !strings.Contains(notes.Error(), ":5:3: ") {
+	if notes == nil || !strings.Contains(notes.Error(), ":5:3: ") {
 		t.Errorf("notes = %v, want one about leds_cluster_locality_config", notes)
 	}
 	if n := len(doc.Endpoints.GetEndpoints()[0].GetLbEndpoints()); n != 1 {

@@ -18,7 +18,7 @@ import (
 )
 
 // Read converts a cluster to an answer. A cluster may have no endpoints: then the answer is marked
-// as intentionally empty. The notes describe ignored fields, and violations of Envoy's rules that
+// as intentionally empty. The notes, which the answer has as texts, describe ignored fields, and violations of Envoy's rules that
 // gRPC accepts.
 //
 // The error is an *Invalid if the cluster violates gRPC's rules (gRFC A27 and the behavior of other
@@ -33,7 +33,7 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	}
 	var notes Invalid
 	addNotes(cluster, &notes)
-	a := discovery.Answer{Service: cluster.GetClusterName(), Identity: identityOf(cluster), Empty: true}
+	a := discovery.Answer{Notes: Texts(notes.Problems), Service: cluster.GetClusterName(), Identity: identityOf(cluster), Empty: true}
 	for _, locality := range cluster.GetEndpoints() {
 		if !hasTraffic(locality) {
 			continue
@@ -89,15 +89,10 @@ func health(status corev3.HealthStatus) discovery.Health {
 	}
 }
 
-// Texts returns the text of each note. explain adds details to the text, and may be nil.
-func Texts(notes []Problem, explain func(*Invalid) error) (texts []string) {
+// Texts returns the text of each note.
+func Texts(notes []Problem) (texts []string) {
 	for _, n := range notes {
-		invalid := &Invalid{Problems: []Problem{n}}
-		if explain != nil {
-			texts = append(texts, explain(invalid).Error())
-		} else {
-			texts = append(texts, invalid.Error())
-		}
+		texts = append(texts, n.String())
 	}
 	return texts
 }

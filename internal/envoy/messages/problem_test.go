@@ -11,17 +11,8 @@ import (
 
 func TestTextsOfNotes(t *testing.T) {
 	notes := []messages.Problem{{Path: "a", Text: "unused"}, {Text: "empty"}}
-	explain := func(e *messages.Invalid) error { return fmt.Errorf("x.yaml:1:1: %w", e) }
-	for _, test := range []struct {
-		explain func(*messages.Invalid) error
-		want    string
-	}{
-		{nil, "a: unused|empty"},
-		{explain, "x.yaml:1:1: a: unused|x.yaml:1:1: empty"},
-	} {
-		if got := strings.Join(messages.Texts(notes, test.explain), "|"); got != test.want {
-			t.Errorf("the notes are %s, want %s", got, test.want)
-		}
+	if got, want := strings.Join(messages.Texts(notes), "|"), "a: unused|empty"; got != want {
+		t.Errorf("the notes are %s, want %s", got, want)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
@@ -27,7 +27,7 @@ type plan struct {
 	notes         []string // fields and options that have no effect
 }
 
-func newPlan(mechanisms []clusterfile.Mechanism, settings topology.Settings) (plan, error) {
+func newPlan(mechanisms []cds.Mechanism, settings topology.Settings) (plan, error) {
 	p := plan{names: make(map[string]string), failures: make(map[string]string)}
 	var trees []topology.Tree
 	for i, mechanism := range mechanisms {
@@ -36,19 +36,19 @@ func newPlan(mechanisms []clusterfile.Mechanism, settings topology.Settings) (pl
 			return plan{}, err
 		}
 		p.notes = append(p.notes, notes...)
-		if mechanism.OutlierDetection != nil {
-			tree = tree.WithOutlierDetection(mechanism.OutlierDetection)
+		if mechanism.Err == nil && mechanism.Cluster.OutlierDetection != nil {
+			tree = tree.WithOutlierDetection(mechanism.Cluster.OutlierDetection)
 		}
 		p.firstPriority = append(p.firstPriority, len(p.clusters))
 		for _, priority := range tree.Priorities() {
 			p.names[priority.Child] = priority.Name
 			if len(mechanisms) > 1 {
-				p.names[priority.Child] = mechanism.Cluster
+				p.names[priority.Child] = mechanism.Name
 			}
 			if mechanism.Err != nil {
 				p.failures[priority.Child] = mechanism.Err.Error()
 			}
-			p.clusters = append(p.clusters, mechanism.Cluster)
+			p.clusters = append(p.clusters, mechanism.Name)
 		}
 		trees = append(trees, tree)
 	}
@@ -69,19 +69,19 @@ func newPlan(mechanisms []clusterfile.Mechanism, settings topology.Settings) (pl
 
 // treeOf returns the policy tree of the mechanism with index i, and notes about fields that have no
 // effect. It stores i in the attributes of each address.
-func treeOf(i int, mechanism clusterfile.Mechanism, settings topology.Settings, isAggregate bool) (tree topology.Tree, notes []string, err error) {
+func treeOf(i int, mechanism cds.Mechanism, settings topology.Settings, isAggregate bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if isAggregate {
 		name = fmt.Sprint("mechanism", i)
 	}
-	if mechanism.Endpoints == nil {
+	if endpoints := endpointsIn(mechanism); endpoints == nil {
 		target := topology.Target{Name: name + "/"}
 		if address, _ := placeholder(mechanism); address != "" {
 			target.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}
 		}
 		tree = topology.Targets([]topology.Target{target})
 	} else {
-		answer, unusedFields, err := messages.Read(mechanism.Endpoints)
+		answer, unusedFields, err := messages.Read(endpoints)
 		if err != nil {
 			return tree, nil, err
 		}
@@ -130,14 +130,23 @@ func mechanismAddressOf(address resolver.Address) mechanismAddress {
 // placeholder returns a placeholder for endpoints that only a channel looks up, such as those of a
 // DNS name, and describes these endpoints. Both results are "" if the mechanism lists its
 // endpoints.
-func placeholder(mechanism clusterfile.Mechanism) (address, description string) {
+func placeholder(mechanism cds.Mechanism) (address, description string) {
 	switch {
-	case mechanism.Host != "":
-		return mechanism.Host, allAddressesOfName
-	case mechanism.Service != "":
-		return "eds:" + mechanism.Service, "the endpoints of " + mechanism.Service + " by EDS"
+	case mechanism.Err != nil:
+	case mechanism.Cluster.Kind == cds.LogicalDNS:
+		return mechanism.Cluster.Host, allAddressesOfName
+	case mechanism.Cluster.Kind == cds.EDS:
+		return "eds:" + mechanism.Cluster.Service, "the endpoints of " + mechanism.Cluster.Service + " by EDS"
 	}
 	return "", ""
+}
+
+// endpointsIn returns the endpoints that the mechanism lists, or nil.
+func endpointsIn(mechanism cds.Mechanism) *endpointv3.ClusterLoadAssignment {
+	if mechanism.Err != nil {
+		return nil
+	}
+	return mechanism.Cluster.Assignment
 }
 
 const allAddressesOfName = "all addresses of the name"
@@ -156,23 +165,23 @@ func isDNSName(address string) bool {
 
 // add adds the endpoints and drops of the mechanism with index i. first is the number of the
 // mechanism's highest priority.
-func (r *Result) add(i int, mechanism clusterfile.Mechanism, first int, isAggregate bool) {
+func (r *Result) add(i int, mechanism cds.Mechanism, first int, isAggregate bool) {
 	cluster := ""
 	if isAggregate {
-		cluster = mechanism.Cluster
+		cluster = mechanism.Name
 	}
 	if address, description := placeholder(mechanism); address != "" {
 		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: description, Locality: topology.NoLocality, LocalityWeight: 1, Priority: uint32(first), Weight: 1, mechanism: i})
 	}
-	for _, e := range endpointsOf(mechanism.Endpoints) {
+	for _, e := range endpointsOf(endpointsIn(mechanism)) {
 		e.Cluster, e.mechanism = cluster, i
 		e.Priority += uint32(first)
-		if mechanism.Names && isDNSName(e.Address) {
+		if mechanism.Cluster.Kind == cds.StrictDNS && isDNSName(e.Address) {
 			e.StandsFor = allAddressesOfName
 		}
 		r.Endpoints = append(r.Endpoints, e)
 	}
-	for _, d := range messages.Drops(mechanism.Endpoints) {
+	for _, d := range messages.Drops(endpointsIn(mechanism)) {
 		r.Drops = append(r.Drops, Drop{d.Category, d.PerMillion, cluster})
 	}
 }

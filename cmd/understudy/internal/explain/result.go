@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
 )
 
 // Results is the output with -o json for a file with a list of clusters.
@@ -58,7 +58,7 @@ type Drop struct {
 
 // newResult returns a result without shares. Empty lists are not nil, because JSON shows nil as
 // null.
-func newResult(cluster string, mechanisms []clusterfile.Mechanism, notes []string, p plan) *Result {
+func newResult(cluster string, mechanisms []cds.Mechanism, notes []string, p plan) *Result {
 	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []PriorityResult{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
 	for i, mechanism := range mechanisms {
 		r.add(i, mechanism, p.firstPriority[i], len(mechanisms) > 1)
@@ -68,8 +68,8 @@ func newResult(cluster string, mechanisms []clusterfile.Mechanism, notes []strin
 		if mechanism.Err != nil {
 			r.Notes = append(r.Notes, mechanism.Err.Error())
 		}
-		if mechanism.OutlierDetection != nil {
-			r.Notes = append(r.Notes, fmt.Sprintf("the outlier_detection of cluster %s is not simulated", mechanism.Cluster))
+		if mechanism.Err == nil && mechanism.Cluster.OutlierDetection != nil {
+			r.Notes = append(r.Notes, fmt.Sprintf("the outlier_detection of cluster %s is not simulated", mechanism.Name))
 		}
 	}
 	return r

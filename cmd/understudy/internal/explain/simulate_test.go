@@ -103,7 +103,8 @@ func newTestPlan(t *testing.T, file string, settings topology.Settings) (*Result
 	if err != nil {
 		t.Fatal(err)
 	}
-	mechanisms := []clusterfile.Mechanism{{Cluster: "test", Endpoints: doc.Endpoints}}
+	g, _ := doc.Resolve(doc.Names()[0])
+	mechanisms := g.List
 	p, err := newPlan(mechanisms, settings)
 	if err != nil {
 		t.Fatal(err)

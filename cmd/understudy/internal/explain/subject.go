@@ -1,45 +1,46 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 type explanation struct {
 	name       string
-	mechanisms []clusterfile.Mechanism
+	mechanisms []cds.Mechanism
 	notes      []string
 	plan       plan
 	result     *Result
 }
 
 func newExplanations(doc *clusterfile.Document, opts Options) ([]*explanation, error) {
-	if doc.Clusters == nil {
-		name := doc.Endpoints.GetClusterName()
-		if opts.Cluster != "" && opts.Cluster != name {
-			return nil, fmt.Errorf("--cluster %.100q: %s holds the endpoints of cluster %q", opts.Cluster, opts.File, name)
-		}
-		return []*explanation{{name: name, mechanisms: []clusterfile.Mechanism{{Cluster: name, Endpoints: doc.Endpoints}}}}, nil
+	if name := doc.Endpoints.GetClusterName(); doc.Clusters == nil && opts.Cluster != "" && opts.Cluster != name {
+		return nil, fmt.Errorf("--cluster %.100q: %s holds the endpoints of cluster %q", opts.Cluster, opts.File, name)
+	}
+	names := doc.Names()
+	if opts.Cluster != "" {
+		names = []string{opts.Cluster}
 	}
 	var explanations []*explanation
-	for _, c := range doc.Clusters {
-		if opts.Cluster == "" || opts.Cluster == c.GetName() {
-			explanations = append(explanations, &explanation{name: c.GetName()})
-		}
-	}
-	if len(explanations) == 0 {
-		explanations = []*explanation{{name: opts.Cluster}} // there is no such cluster, so Mechanisms returns an error
-	}
-	for _, s := range explanations {
-		var err error
-		if s.mechanisms, s.notes, err = doc.Mechanisms(s.name); err != nil {
+	for _, name := range names {
+		if err := doc.Check(name); err != nil {
 			return nil, fmt.Errorf("--cluster: %w", err)
 		}
+		g, notes := doc.Resolve(name)
+		s := &explanation{name: name, mechanisms: g.List}
+		if located, ok := errors.AsType[*clusterfile.Error](notes); ok {
+			for _, p := range located.Problems {
+				s.notes = append(s.notes, fmt.Sprintf("%s:%d:%d: %s", located.Path, p.Line, p.Column, p.Text))
+			}
+		}
+		explanations = append(explanations, s)
 	}
 	return explanations, nil
 }
@@ -91,11 +92,11 @@ func (s *explanation) has(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.mechanisms, func(p clusterfile.Mechanism) bool {
-		if s.isAggregate() && name == "cluster:"+p.Cluster {
+	return slices.ContainsFunc(s.mechanisms, func(p cds.Mechanism) bool {
+		if s.isAggregate() && name == "cluster:"+p.Name {
 			return true
 		}
-		for _, l := range p.Endpoints.GetEndpoints() {
+		for _, l := range endpointsIn(p).GetEndpoints() {
 			if isLocality(name, messages.LocalityName(l.GetLocality())) {
 				return true
 			}
@@ -116,7 +117,7 @@ func (s *explanation) isAggregate() bool { return len(s.mechanisms) > 1 }
 func describeNames(explanations []*explanation) string {
 	kinds, cluster := "address, locality or priority", ""
 	if i := slices.IndexFunc(explanations, (*explanation).isAggregate); i >= 0 {
-		kinds, cluster = "address, locality, priority or cluster in an aggregate", explanations[i].mechanisms[0].Cluster
+		kinds, cluster = "address, locality, priority or cluster in an aggregate", explanations[i].mechanisms[0].Name
 	}
 	j := slices.IndexFunc(explanations, func(s *explanation) bool { return len(s.result.Endpoints) > 0 })
 	if j < 0 {

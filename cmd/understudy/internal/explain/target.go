@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
-	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
@@ -105,10 +107,7 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 }
 
 func (s *explanation) add(state join.MechanismState) error {
-	mechanism := clusterfile.Mechanism{Cluster: state.Name}
-	if mechanism.Cluster == "" {
-		mechanism.Cluster = s.name
-	}
+	mechanism := cds.Mechanism{Entry: clusters.Entry{Name: cmp.Or(state.Name, s.name)}}
 	prefix := strings.TrimPrefix(state.Name+": ", ": ")
 	if state.Answer == nil {
 		mechanism.Err = errors.New(prefix + state.Trouble)
@@ -121,21 +120,19 @@ func (s *explanation) add(state join.MechanismState) error {
 	for _, note := range state.Answer.Notes {
 		s.notes = append(s.notes, prefix+note)
 	}
-	if state.OutlierDetection != "" {
-		o, err := topology.ParseOutlierDetection(state.OutlierDetection)
-		if err != nil {
-			return err
-		}
-		mechanism.OutlierDetection = o
-	}
-	cluster, leftOut, err := messages.Write(mechanism.Cluster, state.Answer)
+	cluster, leftOut, err := messages.Write(mechanism.Name, state.Answer)
 	if err != nil {
 		return errors.New(prefix + err.Error())
+	}
+	mechanism.Cluster = &cds.Cluster{Name: mechanism.Name, Assignment: cluster}
+	if state.OutlierDetection != "" {
+		if mechanism.Cluster.OutlierDetection, err = topology.ParseOutlierDetection(state.OutlierDetection); err != nil {
+			return err
+		}
 	}
 	for _, note := range leftOut {
 		s.notes = append(s.notes, prefix+note)
 	}
-	mechanism.Endpoints = cluster
 	s.mechanisms = append(s.mechanisms, mechanism)
 	return nil
 }

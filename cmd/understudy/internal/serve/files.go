@@ -115,7 +115,7 @@ func (f *files) load(path string) reading {
 	if !due && f.readOnce {
 		return file.last
 	}
-	doc, empty, err := clusterfile.LoadEach(path)
+	doc, empty, unread, err := clusterfile.LoadEach(path)
 	if _, invalid := errors.AsType[*clusterfile.Error](err); err != nil && !invalid {
 		file.Again() // the failure may be temporary
 	} else if !file.Read() && f.readOnce {
@@ -125,8 +125,8 @@ func (f *files) load(path string) reading {
 		return file.last
 	}
 	notes := ""
-	if err := doc.RemoveUnread(); err != nil {
-		notes = err.Error()
+	if unread != nil {
+		notes = unread.Error()
 	}
 	if notes != file.notes && notes != "" {
 		f.log.Warn("some fields are not sent to clients", "notes", notes)
