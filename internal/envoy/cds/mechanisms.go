@@ -92,11 +92,11 @@ func (m *Maker) Mechanisms(g *Graph) (mechanisms []discovery.Mechanism) {
 func (m *Maker) source(e Mechanism) discovery.Source {
 	switch {
 	case e.Waiting:
-		return waitingSource{}
+		return m.fixed("waiting", func(r *discovery.Receiver) { r.Trying("waiting for the cluster") })
 	case e.Err != nil:
-		return failingSource(e.Err.Error())
+		return m.failing(e.Err)
 	case e.NoEndpoints != nil:
-		return failingSource(e.NoEndpoints.Error())
+		return m.failing(e.NoEndpoints)
 	}
 	c := e.Cluster
 	switch c.Kind {
@@ -107,7 +107,7 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 	case StrictDNS:
 		return m.reuse(contentKey("strict", c), func() (discovery.Source, error) { return m.strict(c), nil })
 	default:
-		return m.reuse(contentKey("static", c), func() (discovery.Source, error) { return staticSource{c}, nil })
+		return m.reuse(contentKey("static", c), func() (discovery.Source, error) { return static(c), nil })
 	}
 }
 
@@ -128,13 +128,15 @@ func (m *Maker) reuse(key string, create func() (discovery.Source, error)) disco
 	if !ok {
 		created, err := create()
 		if err != nil {
-			return failingSource(err.Error())
+			return m.failing(err)
 		}
 		s = &comparableSource{created}
 	}
 	m.current[key] = s
 	return s
 }
+
+const smallSize = 500 // an estimate in bytes
 
 // comparableSource wraps a source. A *comparableSource is comparable, whereas a source need not be.
 type comparableSource struct{ discovery.Source }
@@ -145,7 +147,7 @@ func (o *comparableSource) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
 	}
-	return 500
+	return smallSize
 }
 
 // Reach marks the options that apply to the sources of clusters as used. Otherwise, they would be
@@ -171,36 +173,33 @@ func (m *Maker) dns(host string) discovery.Source {
 	})
 }
 
-// staticSource is a source that sends a single answer.
-type staticSource struct{ *Cluster }
+// failing returns a source that fails with an error. An invalid cluster must fail only its own
+// discovery mechanism.
+func (m *Maker) failing(err error) discovery.Source {
+	return m.fixed("failing "+err.Error(), func(r *discovery.Receiver) { r.Fail(err) })
+}
 
-func (s staticSource) Size() int { return topology.Size(&s.Answer) }
+func (m *Maker) fixed(key string, report func(*discovery.Receiver)) discovery.Source {
+	return m.reuse(key, func() (discovery.Source, error) { return fixedSource{smallSize, report}, nil })
+}
 
-func (s staticSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	_ = r.Update(s.Answer) // not sent again, because an edited cluster gets a new source
+// static returns a source that sends the endpoints of a cluster. They are not sent again, because an
+// edited cluster gets a new source.
+func static(c *Cluster) discovery.Source {
+	return fixedSource{topology.Size(&c.Answer), func(r *discovery.Receiver) { _ = r.Update(c.Answer) }}
+}
+
+// fixedSource is a source that makes a single report.
+type fixedSource struct {
+	size   int
+	report func(*discovery.Receiver)
+}
+
+func (s fixedSource) Size() int { return s.size }
+
+func (s fixedSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	s.report(r)
 	return discovery.Started{}, nil
 }
 
-func (staticSource) Check(bool) error { return nil }
-
-type failingSource string
-
-func (f failingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	r.Fail(f)
-	return discovery.Started{}, nil
-}
-
-// Check returns nil, because an invalid cluster must fail only its own discovery mechanism.
-func (failingSource) Check(bool) error { return nil }
-
-func (f failingSource) Error() string { return string(f) }
-
-// waitingSource is the source of a cluster that has not been received yet.
-type waitingSource struct{}
-
-func (waitingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
-	r.Trying("waiting for the cluster")
-	return discovery.Started{}, nil
-}
-
-func (waitingSource) Check(bool) error { return nil }
+func (fixedSource) Check(bool) error { return nil }

@@ -97,7 +97,7 @@ func TestAnotherChannelDoesNotRemoveStoredAddresses(t *testing.T) {
 
 func TestStaticClusterWithoutEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, resolversFor(staticSource{parseCluster(t, `{"loadAssignment":{}}`)}))
+		c := open(t, resolversFor(static(parseCluster(t, `{"loadAssignment":{}}`))))
 		c.expect(t, "")
 		c.close()
 	})

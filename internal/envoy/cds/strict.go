@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/grpclog"
-	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/join"
@@ -39,18 +38,14 @@ type strictSource struct {
 func (m *Maker) strict(c *Cluster) discovery.Source {
 	s := &strictSource{cluster: c}
 	seen := make(map[string]bool)
-	for _, p := range c.Answer.Priorities {
-		for _, l := range p.Localities {
-			for _, e := range l.Endpoints {
-				if host := hostOf(e); host != "" && !seen[host] {
-					seen[host] = true
-					s.hosts, s.sources = append(s.hosts, host), append(s.sources, m.dns(host))
-				}
-			}
+	eachEndpoint(&c.Answer, func(e discovery.Endpoint) {
+		if host := hostOf(e); host != "" && !seen[host] {
+			seen[host] = true
+			s.hosts, s.sources = append(s.hosts, host), append(s.sources, m.dns(host))
 		}
-	}
+	})
 	if len(s.hosts) == 0 {
-		return staticSource{c}
+		return static(c)
 	}
 	return s
 }
@@ -79,7 +74,11 @@ func hostOf(e discovery.Endpoint) string {
 
 func (s *strictSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking up " + printable.Count(len(s.hosts), "name", "names"))
-	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(s.initialNames(r.Remembered()), len(s.literalAddresses()) > 0)}
+	initial, known := make([]names.Name, len(s.hosts)), r.Remembered()
+	for i, host := range s.hosts {
+		initial[i] = names.Name{Addresses: known[host].Addresses, Held: names.Held{Until: known[host].Until}}
+	}
+	w := &strictSubscription{strictSource: s, receiver: r, set: names.New(initial, len(s.literalAddresses()) > 0)}
 	for i, source := range s.sources {
 		p := &nameLookup{w, i}
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
@@ -121,7 +120,10 @@ type strictSubscription struct {
 	started   bool
 	force     bool // send the next answer even if it has not changed
 	holdTimer serial.Timer
-	pacing
+
+	lastUpdate time.Time
+	paceTimer  serial.Timer // sends the next answer
+	rejections int
 	lastLogged string
 }
 
@@ -129,7 +131,7 @@ func (w *strictSubscription) close() {
 	w.closed.Store(true)
 	w.events.Run(func() {
 		w.holdTimer.Stop()
-		w.timer.Stop()
+		w.paceTimer.Stop()
 	})
 	for _, name := range w.names {
 		if name.Close != nil {
@@ -158,7 +160,12 @@ type nameLookup struct {
 // channel's error. A result without addresses counts as a failure, because gRPC's DNS resolver
 // returns no addresses for a name that does not exist.
 func (p *nameLookup) update(a discovery.Answer) error {
-	addresses := addressesIn(a.Resolved)
+	var addresses []string
+	for _, e := range a.Resolved {
+		for _, address := range e.Addresses {
+			addresses = append(addresses, address.Addr)
+		}
+	}
 	if len(addresses) == 0 {
 		p.fail(errNoAddresses)
 		return errNoAddresses
@@ -188,7 +195,8 @@ func (p *nameLookup) fail(err error) {
 func (w *strictSubscription) ready() bool { return w.started && !w.closed.Load() && w.set.Ready() }
 
 func (w *strictSubscription) publishNow() error {
-	w.recordUpdate()
+	w.lastUpdate = time.Now()
+	w.paceTimer.Stop()
 	flaws := w.set.Flaws(func(i int) string { return w.hosts[i] })
 	known := make(map[string]discovery.Name, len(w.hosts))
 	for i, n := range w.set.Names() {
@@ -199,36 +207,14 @@ func (w *strictSubscription) publishNow() error {
 		w.receiver.Fail(errors.New(flaws))
 		return nil
 	}
-	w.log(flaws)
-	answer.Names = known
-	err := w.receiver.Update(answer)
-	w.force = err != nil
-	return err
-}
-
-func (w *strictSubscription) log(flaws string) {
 	if flaws != "" && flaws != w.lastLogged {
 		logger.Warningf("cluster %q: %s; the other names are used", w.cluster.Name, printable.Text(flaws))
 	}
 	w.lastLogged = flaws
-}
-
-func (s *strictSource) initialNames(known map[string]discovery.Name) []names.Name {
-	list := make([]names.Name, len(s.hosts))
-	for i, host := range s.hosts {
-		list[i] = names.Name{Addresses: known[host].Addresses, Held: names.Held{Until: known[host].Until}}
-	}
-	return list
-}
-
-func addressesIn(endpoints []resolver.Endpoint) []string {
-	var addresses []string
-	for _, e := range endpoints {
-		for _, a := range e.Addresses {
-			addresses = append(addresses, a.Addr)
-		}
-	}
-	return addresses
+	answer.Names = known
+	err := w.receiver.Update(answer)
+	w.force = err != nil
+	return err
 }
 
 // resolve replaces each host name in the cluster by its addresses. An address that several names
@@ -265,28 +251,32 @@ func (s *strictSource) resolve(names map[string]discovery.Name) (answer discover
 
 type addressSet map[string]bool
 
-func (t addressSet) add(address string) bool {
-	if t[address] {
-		return false
-	}
+func (t addressSet) add(address string) (added bool) {
+	added = !t[address]
 	t[address] = true
-	return true
+	return added
 }
 
 func (s *strictSource) literalAddresses() addressSet {
 	taken := make(addressSet)
-	for _, p := range s.cluster.Answer.Priorities {
+	eachEndpoint(&s.cluster.Answer, func(e discovery.Endpoint) {
+		if hostOf(e) == "" {
+			for _, address := range e.Addresses {
+				taken[address] = true
+			}
+		}
+	})
+	return taken
+}
+
+func eachEndpoint(a *discovery.Answer, do func(discovery.Endpoint)) {
+	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
 			for _, e := range l.Endpoints {
-				if hostOf(e) == "" {
-					for _, address := range e.Addresses {
-						taken.add(address)
-					}
-				}
+				do(e)
 			}
 		}
 	}
-	return taken
 }
 
 // withAddress returns a copy of the endpoint with another first address. It omits additional
@@ -326,17 +316,6 @@ const (
 	pausePerName = 100 * time.Microsecond // for each name; to build an answer takes about a thirtieth of this
 )
 
-type pacing struct {
-	lastUpdate time.Time
-	timer      serial.Timer
-	rejections int
-}
-
-func (p *pacing) recordUpdate() {
-	p.lastUpdate = time.Now()
-	p.timer.Stop()
-}
-
 // publish sends the current answer, at once or after the minimum time since the last one.
 func (w *strictSubscription) publish() error {
 	if !w.ready() {
@@ -354,10 +333,10 @@ func (w *strictSubscription) publish() error {
 // publishAfter sends the answer after the wait. If the channel rejects it, publishAfter tries
 // again, because no caller can receive the error.
 func (w *strictSubscription) publishAfter(wait time.Duration) {
-	if w.timer.Runs() {
+	if w.paceTimer.Runs() {
 		return
 	}
-	w.timer.Start(&w.events, wait, func() {
+	w.paceTimer.Start(&w.events, wait, func() {
 		switch {
 		case !w.ready():
 		case w.publishNow() == nil:

@@ -3,7 +3,6 @@ package messages
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -129,11 +128,11 @@ func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 			}
 			return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.additional_addresses[%d].address", i, j, k-1)
 		}
-		target, problems := dialTarget(address)
+		target, invalid := Dial(address)
 		if target == "" {
-			for _, w := range problems {
+			for _, p := range invalid.Problems {
 				if healthy {
-					c.problems.Add(strings.TrimSuffix(join(path(), w.field), "."), "%s", w.text)
+					c.problems.Add(p.Within(path()).Path, "%s", p.Text)
 				}
 			}
 			continue

@@ -15,7 +15,7 @@ import (
 func Addresses(lb *endpointv3.LbEndpoint) []string {
 	var targets []string
 	for _, address := range addressesOf(lb) {
-		if target, _ := dialTarget(address); target != "" {
+		if target, _ := Dial(address); target != "" {
 			targets = append(targets, target)
 		}
 	}

@@ -87,7 +87,7 @@ func (w *writer) endpoint(e *discovery.Endpoint) (*endpointv3.LbEndpoint, error)
 		if err != nil && (e.Health == discovery.Unknown || e.Health == discovery.Healthy) {
 			return nil, err
 		}
-		target = Dial(address)
+		target, _ = Dial(address)
 		if w.written[target] {
 			w.notes.Add("", "address %s occurs again and is left out there", target)
 		}
@@ -125,7 +125,7 @@ var statuses = map[discovery.Health]corev3.HealthStatus{
 	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
 }
 
-// parseTarget is the inverse of dialTarget. A port's name becomes its number on this machine, as
+// parseTarget is the inverse of Dial. A port's name becomes its number on this machine, as
 // when gRPC dials it.
 func parseTarget(target string) (*corev3.Address, error) {
 	if path, ok := strings.CutPrefix(target, "unix:"); ok && utf8.ValidString(path) {
@@ -147,8 +147,8 @@ func parseTarget(target string) (*corev3.Address, error) {
 }
 
 func checkedAddress(target string, address *corev3.Address) (*corev3.Address, error) {
-	if _, problems := dialTarget(address); problems != nil {
-		return nil, fmt.Errorf("address %.100q cannot be written: %s", target, problems[0].text)
+	if _, invalid := Dial(address); invalid.Problems != nil {
+		return nil, fmt.Errorf("address %.100q cannot be written: %s", target, invalid.Problems[0].Text)
 	}
 	return address, nil
 }
