@@ -1,6 +1,7 @@
 package clusterfile
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -68,13 +69,10 @@ func (r remover) remove(m protoreflect.Message, path string) (because protorefle
 		default:
 			unread = r.remove(v.Message(), part)
 		}
-		switch {
-		case unread == "":
-		case indispensable[name]:
+		if !indispensable[name] {
+			because = cmp.Or(unread, because)
+		} else if r.noted(part, unread) {
 			m.Clear(field)
-			r.note(part, unread)
-		default:
-			because = unread
 		}
 		return true
 	})
@@ -98,9 +96,8 @@ func (r remover) removeWithin(packed *anypb.Any, path string) protoreflect.FullN
 
 func (r remover) removeEntries(entries protoreflect.Map, path string) {
 	entries.Range(func(key protoreflect.MapKey, v protoreflect.Value) bool {
-		if unread := r.remove(v.Message(), path); unread != "" {
+		if r.noted(path, r.remove(v.Message(), path)) {
 			entries.Clear(key)
-			r.note(path, unread)
 		}
 		return true
 	})
@@ -111,8 +108,7 @@ func (r remover) removeElements(list protoreflect.List, path string) (because pr
 	kept := 0
 	for i := range list.Len() {
 		element := fmt.Sprintf("%s[%d]", path, i)
-		if unread := r.remove(list.Get(i).Message(), element); unread != "" {
-			r.note(element, unread)
+		if unread := r.remove(list.Get(i).Message(), element); r.noted(element, unread) {
 			because = unread
 			continue
 		}
@@ -125,6 +121,10 @@ func (r remover) removeElements(list protoreflect.List, path string) (because pr
 	return because
 }
 
-func (r remover) note(path string, unread protoreflect.FullName) {
-	r.notes.Add(path, "left out for clients, because %s is not read", unread)
+// noted reports whether something is left out, and adds a note if it is.
+func (r remover) noted(path string, unread protoreflect.FullName) bool {
+	if unread != "" {
+		r.notes.Add(path, "left out for clients, because %s is not read", unread)
+	}
+	return unread != ""
 }

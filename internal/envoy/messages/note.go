@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -10,60 +11,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 )
 
+// addNotes adds notes about what gRPC ignores (gRFC A27), and about violations of Envoy's rules, but
+// not within ignored fields.
 func addNotes(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
-	var idle []string
+	var ignored []string
 	for i, locality := range cluster.GetEndpoints() {
 		path := fmt.Sprintf("endpoints[%d]", i)
-		if !hasTraffic(locality) {
-			noteIdle(locality, path, notes)
-			idle = append(idle, path+".")
+		if hasTraffic(locality) {
+			noteUnused(locality, path, notes)
 			continue
 		}
-		noteUnused(locality, path, notes)
-	}
-	idle = append(idle, noteIgnored(cluster, notes)...)
-	noteDrops(cluster, notes)
-	err := cluster.ValidateAll()
-	if err == nil {
-		return
-	}
-	var violations Invalid
-	violations.addViolations(err, "", cluster.ProtoReflect().Descriptor())
-	for _, v := range violations.Problems {
-		if !hasAnyPrefix(v.Path, idle) {
-			notes.Add(v.Path, "%s", v.Text)
+		ignored = append(ignored, path+".")
+		weight := "no weight"
+		if locality.GetLoadBalancingWeight() != nil {
+			weight = "weight 0"
 		}
+		notes.Add(path, "locality %q of priority %d has %s and gets no traffic", LocalityName(locality.GetLocality()), locality.GetPriority(), weight)
 	}
-}
-
-func whyEmpty(cluster *endpointv3.ClusterLoadAssignment) string {
-	if n := len(cluster.GetEndpoints()); n > 0 {
-		return fmt.Sprintf("cluster %q has no locality with a weight (%d in total)", cluster.GetClusterName(), n)
-	}
-	return fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName())
-}
-
-func hasAnyPrefix(path string, prefixes []string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(path, p) {
-			return true
-		}
-	}
-	return false
-}
-
-func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *Invalid) {
-	weight := "no weight"
-	if locality.GetLoadBalancingWeight() != nil {
-		weight = "weight 0"
-	}
-	notes.Add(path, "locality %q of priority %d has %s and gets no traffic",
-		LocalityName(locality.GetLocality()), locality.GetPriority(), weight)
-}
-
-// noteIgnored adds a note for each field that Envoy uses and gRPC ignores (gRFC A27), and returns
-// the paths of these fields.
-func noteIgnored(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (paths []string) {
 	policy := cluster.GetPolicy()
 	for _, field := range []struct {
 		given bool
@@ -76,19 +40,31 @@ func noteIgnored(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (pat
 	} {
 		if field.given {
 			notes.Add(field.path, "%s has no effect", strings.TrimPrefix(field.path, "policy."))
-			paths = append(paths, field.path)
+			ignored = append(ignored, field.path)
 		}
 	}
-	return paths
-}
-
-func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
-	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
+	for i, drop := range policy.GetDropOverloads() {
 		if rate := dropRate(drop); rate > lbconfig.Million {
 			notes.Add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i),
 				"category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
 		}
 	}
+	var violations Invalid
+	if err := cluster.ValidateAll(); err != nil {
+		violations.addViolations(err, "", cluster.ProtoReflect().Descriptor())
+	}
+	for _, v := range violations.Problems {
+		if !slices.ContainsFunc(ignored, func(path string) bool { return strings.HasPrefix(v.Path, path) }) {
+			notes.Add(v.Path, "%s", v.Text)
+		}
+	}
+}
+
+func whyEmpty(cluster *endpointv3.ClusterLoadAssignment) string {
+	if n := len(cluster.GetEndpoints()); n > 0 {
+		return fmt.Sprintf("cluster %q has no locality with a weight (%d in total)", cluster.GetClusterName(), n)
+	}
+	return fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName())
 }
 
 func noteUnused(locality *endpointv3.LocalityLbEndpoints, path string, notes *Invalid) {
