@@ -2,6 +2,7 @@ package file
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,4 +106,52 @@ func TestConstantlyChangingFile(t *testing.T) {
 		sleep(3 * time.Second)
 		c.expect(t, 1)
 	})
+}
+
+// A directory is replaced while the file in it is half-written, by one in which the file is
+// half-written, too. Neither half must be used, nor the complete file in the old directory.
+func TestDirectoryReplacedDuringWrite(t *testing.T) {
+	path := newPath(t)
+	dir := filepath.Join(filepath.Dir(path), "dir")
+	path = filepath.Join(dir, "endpoints.yaml")
+	mkdir(t, dir)
+	mkdir(t, dir+".new")
+	begin := func(path, half string) *os.File {
+		f, err := os.Create(path)
+		if err == nil {
+			_, err = f.WriteString(half)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	finish := func(f *os.File, rest string) {
+		if _, err := f.WriteString(rest); err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		write(t, path, onePort(1))
+		c := watchFile(t, path, pollOnly)
+		c.expect(t, 1)
+		sleep(3 * time.Second)
+		const half = 40
+		old := begin(path, blockStyle("8443")[:half])
+		replacement := begin(filepath.Join(dir+".new", "endpoints.yaml"), blockStyle("8444")[:half])
+		rename(t, dir, dir+".old")
+		rename(t, dir+".new", dir)
+		sleep(300 * time.Millisecond)
+		finish(old, blockStyle("8443")[half:])
+		sleep(1200 * time.Millisecond)
+		finish(replacement, blockStyle("8444")[half:])
+		c.expect(t, 8444)
+		if sleep(3 * time.Second); len(c.states) > 0 {
+			t.Errorf("%d states more, want none", len(c.states))
+		}
+	})
+	if n := logged.Count("file: " + path); n != 0 {
+		t.Errorf("%d complaints were logged, want none", n)
+	}
 }

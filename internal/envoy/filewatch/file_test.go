@@ -81,6 +81,30 @@ func TestUnsuccessfulReads(t *testing.T) {
 	})
 }
 
+// Files with the same name in different directories must not share their state.
+func TestFilesWithSameName(t *testing.T) {
+	one, two := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "a")
+	write(t, one, "1\n")
+	write(t, two, "1\n")
+	synctest.Test(t, func(t *testing.T) {
+		files := []*File{NewFile(one), NewFile(two)}
+		for _, f := range files {
+			awaitDue(t, f)
+			f.Read()
+		}
+		time.Sleep(clockResolution)
+		for _, f := range files {
+			f.Look() // reads it a second time
+			f.Read()
+		}
+		write(t, one, "12\n")
+		awaitDue(t, files[0])
+		if due, _ := files[1].Look(); due || !files[1].Next().IsZero() {
+			t.Errorf("the other file is due: %v, at %v", due, files[1].Next())
+		}
+	})
+}
+
 // The age of a new file is determined from its modification time and the wall clock. Afterwards,
 // the age must grow with the monotonic clock. Otherwise, a clock that is set back by an hour
 // would delay the read by an hour.

@@ -11,6 +11,9 @@ func TestRoomsStaySmall(t *testing.T) {
 	rooms["cmd/understudy"] += rooms["cmd/understudy/internal/table"]
 	rooms["internal/config/options"] += rooms["internal/config/lbconfig"]
 	rooms["internal/envoy/adsclient"] += rooms["internal/core/ads"]
+	for _, room := range []string{"internal/core/clusters", "internal/envoy/messages", "internal/envoy/cds", "internal/envoy/clusterfile", "internal/envoy/filewatch"} {
+		rooms["internal/envoy"] += rooms[room]
+	}
 	for room, limit := range map[string]int{
 		"internal/core/priority":             560,
 		"internal/config/options":            950,
@@ -20,6 +23,7 @@ func TestRoomsStaySmall(t *testing.T) {
 		"cmd/understudy/internal/kubeconfig": 60,
 		"cmd/understudy/internal/serve":      1750,
 		"cmd/understudy/internal/watch":      800,
+		"internal/envoy":                     3176,
 	} {
 		if rooms[room] == 0 || rooms[room] > limit {
 			t.Errorf("%s has %d code lines, want at most %d", room, rooms[room], limit)
