@@ -42,7 +42,7 @@ type Known struct {
 // Mechanism is a discovery mechanism of a resolved cluster.
 type Mechanism struct {
 	clusters.Entry
-	Cluster     *Cluster // nil if Err is set or Waiting is true
+	Cluster     *Cluster // nil if it could not be read yet or at all
 	NoEndpoints error    // see Known
 }
 

@@ -35,7 +35,7 @@ func jsonError(data []byte) error {
 
 const (
 	// maxReparsed is the maximum length of data that is parsed repeatedly.
-	maxReparsed = 64 << 10
+	maxReparsed = 32 << 10
 	// maxLine is the maximum length of a line in which the quote of an unterminated string is found.
 	maxLine = 200
 )
