@@ -35,7 +35,7 @@ func TestSliceBeyondLimits(t *testing.T) {
 		"endpoints of 2 bytes": {sliceEvent("MODIFIED", "b", "{}"+strings.Repeat(",0", 1_000_000)), "a JSON number for", false},
 		"empty endpoints":      {sliceEvent("MODIFIED", "b", "{}"+strings.Repeat(",{}", 1_000_000)), "more than 1000 endpoints", false},
 		"ports":                {manyPorts, "100 ports", false},
-		"another type":         {strings.Replace(sliceEvent("MODIFIED", "b", "10.0.0.9"), `"endpoints":[`, `"endpoints":7,"x":[`, 1), "7 given, want an array", false},
+		"another type":         {strings.Replace(sliceEvent("MODIFIED", "b", "10.0.0.9"), `"endpoints":[`, `"endpoints":7,"x":[`, 1), "it has a JSON number for endpoints", false},
 		"an object of no type": {`{"type":"MODIFIED","object":[1]}` + "\n", "it has a JSON array for object", false},
 		"more than 8 MiB":      {sliceEvent("MODIFIED", "b", `{"addresses":["`+strings.Repeat("1", maxEvent)+`"]}`), "more than 8 MiB", false},
 		"a new slice":          {sliceEvent("ADDED", "x", manyEndpoints(1001)), `slice "x" is ignored: it has more than 1000 endpoints`, false},
@@ -106,24 +106,24 @@ func TestTooManySlices(t *testing.T) {
 	for i := range 65_000 {
 		c.put(sliceOf(t, fmt.Sprint("s", i), "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"]}]`), nil, nil)
 	}
-	if len(c.slices) != maxSlices || len(c.problems) != maxNotes {
-		t.Errorf("%d slices and %d notes, want %d and %d", len(c.slices), len(c.problems), maxSlices, maxNotes)
+	if len(c.slices) != maxSlices || len(c.notes) != maxNotes {
+		t.Errorf("%d slices and %d notes, want %d and %d", len(c.slices), len(c.notes), maxSlices, maxNotes)
 	}
 	c.put(sliceOf(t, "s5", "IPv4", "web", `"endpoints":[]`), nil, nil)
-	if len(c.slices["s5"].Endpoints) != 0 {
+	if len(c.slices["s5"].endpoints) != 0 {
 		t.Error("an update of a known slice has no effect")
 	}
 	c = newCollection()
 	largeSlice := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+manyEndpoints(1000)+`]`)
 	for i := range 300 {
 		copied := *largeSlice
-		copied.Metadata.Name = fmt.Sprint("s", i)
+		copied.name = fmt.Sprint("s", i)
 		c.put(&copied, nil, nil)
 	}
 	for i := range 300 {
 		c.remove(fmt.Sprint("s", i))
 		copied := *largeSlice
-		copied.Metadata.Name = fmt.Sprint("t", i)
+		copied.name = fmt.Sprint("t", i)
 		c.put(&copied, nil, nil)
 	}
 	if c.endpoints != maxTotalEndpoints || len(c.slices) != maxTotalEndpoints/1000 {
@@ -178,12 +178,12 @@ func TestLastGoodSlicesCountTowardsLimits(t *testing.T) {
 		all := newCollection()
 		for i := range maxTotalEndpoints / 1000 {
 			copied := *largeSlice
-			copied.Metadata.Name = fmt.Sprint("r", round, "-", i)
+			copied.name = fmt.Sprint("r", round, "-", i)
 			all.put(&copied, nil, nil)
 		}
 		for name, old := range k.slices {
 			copied := new(slice)
-			copied.Metadata.Name = name
+			copied.name = name
 			all.put(copied, errors.New("it does not parse"), old)
 		}
 		k.replace(all, time.Now())
@@ -211,7 +211,7 @@ func TestSliceDoesNotRetainEvent(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), e); err != nil {
 				t.Fatal(err)
 			}
-			k.update(&e.Object.slice, e.problem)
+			k.update(e.Object.slice(), e.problem, nil)
 		}
 		if growth := heap() - initialHeap; growth > 5*size {
 			t.Errorf("20 slices with a long %s keep %d KiB", what, growth>>10)

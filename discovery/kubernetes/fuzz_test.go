@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	with "github.com/understudy-lb/understudy/internal/testing/given"
 )
@@ -36,8 +37,8 @@ func checkKnown(t *testing.T, k *knownSlices) {
 	t.Helper()
 	n := 0
 	for name, sl := range k.slices {
-		if n += len(sl.Endpoints); name == "" || len(sl.Endpoints) > maxEndpoints || len(sl.Ports) > maxPorts || sl.hasLongText() {
-			t.Errorf("slice %q with %d endpoints and %d ports is in use", name, len(sl.Endpoints), len(sl.Ports))
+		if n += len(sl.endpoints); name == "" || len(sl.endpoints) > maxEndpoints || len(sl.ports) > maxPorts || sl.hasLongText() {
+			t.Errorf("slice %q with %d endpoints and %d ports is in use", name, len(sl.endpoints), len(sl.ports))
 		}
 	}
 	if n != k.endpoints {
@@ -72,15 +73,14 @@ func FuzzWatch(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := &watch{known: newKnownSlices()}
-		w.known.isComplete = true
+		w := &watch{known: newKnownSlices(), receiver: new(discovery.Receiver)}
 		stream := newStream(strings.NewReader(sliceEvent("ADDED", "known", "10.0.0.1") + string(body)))
 		for n := 0; ; n++ {
 			e := new(event)
 			e.problem, e.err = stream.next(e)
 			name := e.Object.Metadata.Name
 			before := w.known.slices[name]
-			_, err := w.handleEvent(e)
+			err := w.handleEvent(t.Context(), e)
 			if e.problem != nil {
 				checkLine(t, "a problem", e.problem.Error())
 				if e.Type != "DELETED" && before != nil && w.known.slices[name] == nil {
@@ -99,7 +99,7 @@ func FuzzWatch(f *testing.F) {
 		}
 		checkKnown(t, w.known)
 		w.known.expire(time.Now().Add(time.Hour))
-		if len(w.known.deleted.slices)+len(w.known.expiry) > 0 {
+		if len(w.known.deleted.slices) > 0 {
 			t.Error("deleted slices do not expire")
 		}
 	})
@@ -176,7 +176,7 @@ func FuzzService(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := &watch{namespace: "shop", feed: &feed{feedKey: feedKey{services: "web"}}, client: &apiClient{server: server{host: "x", transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		w := &watch{watched: watched{namespace: "shop", services: "web"}, client: &apiClient{server: server{host: "x", transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body))}, nil
 		})}}}
 		checkLine(t, "the reason", w.reason(t.Context()))

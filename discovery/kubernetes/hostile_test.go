@@ -98,7 +98,7 @@ func TestLongTexts(t *testing.T) {
 		"a transport": sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"protocol":"`+longText+`"}]`),
 	} {
 		k := newKnownSlices()
-		k.update(sl, nil)
+		k.update(sl, nil, nil)
 		if len(k.slices) != 0 {
 			t.Errorf("%s of 300,000 bytes is accepted", what)
 		}
@@ -109,10 +109,10 @@ func TestLongTexts(t *testing.T) {
 		}
 	}
 	hints := sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"a"}`+strings.Repeat(`,{"name":"a"}`, 1000)+`]}}]`)
-	if n := len(hints.Endpoints[0].forZones); n != maxHints {
+	if n := len(hints.endpoints[0].forZones); n != maxHints {
 		t.Errorf("%d hints, want %d", n, maxHints)
 	}
-	if n := len(sliceOf(t, "a", "IPv4", "web", `"endpoints":[{}`+strings.Repeat(`,{}`, 100_000)+`]`).Endpoints); n != maxEndpoints+1 {
+	if n := len(sliceOf(t, "a", "IPv4", "web", `"endpoints":[{}`+strings.Repeat(`,{}`, 100_000)+`]`).endpoints); n != maxEndpoints+1 {
 		t.Errorf("%d endpoints, want one more than %d", n, maxEndpoints)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -172,56 +171,43 @@ func TestInClusterWithoutNamespace(t *testing.T) {
 	}
 }
 
-// The files of the token and the CA must be read again after a minute. After a change of the CA, a
-// new transport must be used.
+// The files of the token and the CA must be read for each request, because they are replaced from
+// time to time. After a change of the CA, a new transport must be used.
 func TestFilesAreReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &pod{files: t.TempDir()}
-		replaceCA := func() {
-			root, err := os.ReadFile(testcert.New(t).File())
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.write(t, "ca.crt", string(root))
+	p := &pod{files: t.TempDir()}
+	replaceCA := func() {
+		root, err := os.ReadFile(testcert.New(t).File())
+		if err != nil {
+			t.Fatal(err)
 		}
-		p.write(t, "token", "one")
-		replaceCA()
-		h := &apiClient{server: server{accountDir: p.files}}
-		read := func() (rt http.RoundTripper, token string) {
-			rt, token, err := h.prepare()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return rt, token
+		p.write(t, "ca.crt", string(root))
+	}
+	h := &apiClient{server: server{accountDir: p.files}}
+	read := func() (rt http.RoundTripper, token string) {
+		rt, token, err := h.credentials()
+		if err != nil {
+			t.Fatal(err)
 		}
-		rt, token := read()
-		p.write(t, "token", "two")
-		time.Sleep(59 * time.Second)
-		if again, still := read(); again != rt || token != "one" || still != "one" {
-			t.Errorf("after 59 s the token is %s, want the old one", still)
-		}
-		time.Sleep(time.Second)
-		if again, now := read(); again != rt || now != "two" {
-			t.Errorf("after a minute the token is %s, want the new one", now)
-		}
-		replaceCA()
-		time.Sleep(time.Minute)
-		if again, _ := read(); again == rt {
-			t.Error("the new roots are not used")
-		}
-		p.write(t, "token", "three")
-		h.expireFiles()
-		if _, now := read(); now != "three" {
-			t.Errorf("after 401 the token is %s, want the new one", now)
-		}
-	})
+		return rt, token
+	}
+	p.write(t, "token", "one")
+	replaceCA()
+	rt, token := read()
+	p.write(t, "token", "two")
+	if again, replaced := read(); again != rt || token != "one" || replaced != "two" {
+		t.Errorf("the tokens are %s and %s, want the one in the file", token, replaced)
+	}
+	replaceCA()
+	if again, _ := read(); again == rt {
+		t.Error("the new roots are not used")
+	}
 }
 
 // A transport that was replaced must close its idle connections after a timeout. Otherwise, a
 // connection that was used by a watch during the replacement would never be closed.
 func TestReplacedTransportClosesIdleConnections(t *testing.T) {
 	h := &apiClient{server: server{accountDir: newPod(t).files}}
-	if _, _, err := h.prepare(); err != nil {
+	if _, _, err := h.credentials(); err != nil {
 		t.Fatal(err)
 	}
 	if h.podTransport.IdleConnTimeout <= 0 {

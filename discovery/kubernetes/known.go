@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -22,40 +23,39 @@ const (
 // defaultReason is the reason in errors if the account has no permission to get Services.
 const defaultReason = "there is no such Service, or it has the type ExternalName, or no selector"
 
-// snapshot is an immutable copy of the known slices.
+// snapshot is an immutable copy of the known slices. It is a Source only in order to pass through
+// discovery.Shared, and is never started.
 type snapshot struct {
+	discovery.Source
 	existing map[string]*slice
 	deleted  map[string]*slice
 	notes    []string
-	problem  string // why an existing slice is not used, or ""
-	reason   string
+	reason   string // why there are no slices, or ""
 }
 
-// collection holds the existing slices. It limits the numbers of slices and endpoints.
+// collection holds slices. It limits the numbers of slices and endpoints.
 type collection struct {
 	slices    map[string]*slice
-	problems  map[string]string // notes about invalid slices
+	notes     map[string]string // about invalid slices, by name, and about events without effect
 	endpoints int
 }
 
 func newCollection() *collection {
-	return &collection{slices: make(map[string]*slice), problems: make(map[string]string)}
+	return &collection{slices: make(map[string]*slice), notes: make(map[string]string)}
 }
 
 // put adds or replaces a slice. If there is a problem, or if the slice exceeds a limit, put adds a
 // note instead, and the last good form of the slice stays in use. The last good form is the slice
 // in c or, if there is none, the parameter last.
 func (c *collection) put(sl *slice, problem error, last *slice) {
-	name := sl.Metadata.Name
-	before := c.slices[name]
+	name, size := sl.name, len(sl.endpoints)
+	before := c.remove(name)
 	last = cmp.Or(before, last)
-	c.remove(name)
-	size := len(sl.Endpoints)
 	switch {
 	case name == "":
 		problem = cmp.Or(problem, errors.New("it has no name"))
 	case problem != nil:
-	case size > maxEndpoints || len(sl.Ports) > maxPorts:
+	case size > maxEndpoints || len(sl.ports) > maxPorts:
 		problem = fmt.Errorf("it has more than %d endpoints or %d ports", maxEndpoints, maxPorts)
 	case sl.hasLongText():
 		problem = fmt.Errorf("it has a string of more than %d bytes", maxText)
@@ -63,137 +63,114 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 		problem = fmt.Errorf("there are more than %d slices", maxSlices)
 	case c.endpoints+size > maxTotalEndpoints:
 		problem = fmt.Errorf("there are more than %d endpoints", maxTotalEndpoints)
-	}
-	if problem == nil {
-		c.add(name, sl)
+	default:
+		c.add(sl)
 		return
 	}
-	text := fmt.Sprintf("slice %s is ignored: %v", printable.Quote(printable.Line(name, 100)), problem)
-	if last != nil && name != "" && len(c.slices) < maxSlices && c.endpoints+len(last.Endpoints) <= maxTotalEndpoints {
-		text = fmt.Sprintf("slice %s is used in its previous version: %v", printable.Quote(printable.Line(name, 100)), problem)
-		c.add(name, last)
+	effect := "ignored"
+	if last != nil && name != "" && len(c.slices) < maxSlices && c.endpoints+len(last.endpoints) <= maxTotalEndpoints {
+		effect = "used in its previous version"
+		c.add(last)
 	}
-	if len(c.problems) < maxNotes {
-		c.problems[noteKey(name)] = printable.Line(text, 300)
-	}
+	c.note(noteKey(name), fmt.Sprintf("slice %s is %s: %v", printable.Quote(printable.Line(name, 100)), effect, problem))
 }
 
-// noteKey returns the slice's key in collection.problems. It shortens the name, because an invalid
+func (c *collection) add(sl *slice) {
+	c.slices[sl.name] = sl
+	c.endpoints += len(sl.endpoints)
+}
+
+// note reports whether the note is new.
+func (c *collection) note(key, text string) bool {
+	if c.notes[key] != "" || len(c.notes) >= maxNotes {
+		return false
+	}
+	c.notes[key] = printable.Line(text, 300)
+	return true
+}
+
+// noteKey returns the slice's key in collection.notes. It shortens the name, because an invalid
 // name may be megabytes long.
 func noteKey(name string) string { return printable.Line(name, 300) }
 
-func (c *collection) add(name string, sl *slice) {
-	kept := *sl
-	kept.Metadata.ResourceVersion, kept.Metadata.Annotations.Ended = "", ""
-	c.slices[name] = &kept
-	c.endpoints += len(sl.Endpoints)
+// noteEvent adds a note about an event without effect. It reports whether the note is new.
+func (c *collection) noteEvent(e *event) bool {
+	text := "an event of the unknown type " + printable.Quote(printable.Line(e.Type, 40)) + " has no effect"
+	if e.Type == "" && e.problem != nil {
+		text = "an event has no effect: " + printable.Line(e.problem.Error(), 200)
+	}
+	return c.note(text, text)
 }
 
 func (c *collection) remove(name string) *slice {
 	sl := c.slices[name]
 	if sl != nil {
-		c.endpoints -= len(sl.Endpoints)
+		c.endpoints -= len(sl.endpoints)
 	}
 	delete(c.slices, name)
-	delete(c.problems, noteKey(name))
+	delete(c.notes, noteKey(name))
 	return sl
 }
 
 // knownSlices holds the existing and the recently deleted slices.
 type knownSlices struct {
 	*collection
-	deleted    *collection
-	expiry     map[string]time.Time // for each deleted slice
-	eventNotes map[string]bool      // notes about events without effect
-	isComplete bool                 // whether all initial slices have arrived
+	deleted *collection
 }
 
-func newKnownSlices() *knownSlices {
-	return &knownSlices{collection: newCollection(), deleted: newCollection(), expiry: make(map[string]time.Time), eventNotes: make(map[string]bool)}
-}
+func newKnownSlices() *knownSlices { return &knownSlices{newCollection(), newCollection()} }
 
-// noteEvent adds a note about an event without effect. It reports whether the note is new.
-func (k *knownSlices) noteEvent(e *event) bool {
-	text := "an event of the unknown type " + printable.Quote(printable.Line(e.Type, 40)) + " has no effect"
-	if e.Type == "" && e.problem != nil {
-		text = "an event has no effect: " + printable.Line(e.problem.Error(), 200)
-	}
-	if k.eventNotes[text] || len(k.eventNotes) >= maxNotes {
-		return false
-	}
-	k.eventNotes[text] = true
-	return true
-}
-
-func (k *knownSlices) update(sl *slice, problem error) {
-	k.put(sl, problem, nil)
-	if k.slices[sl.Metadata.Name] != nil {
-		k.drop(sl.Metadata.Name)
+// update adds or replaces a slice. See put for the parameter last.
+func (k *knownSlices) update(sl *slice, problem error, last *slice) {
+	k.put(sl, problem, last)
+	if k.slices[sl.name] != nil {
+		k.deleted.remove(sl.name)
 	}
 }
 
-// remove moves a slice to the recently deleted slices. If its Service has no existing slice left,
-// all deleted slices of the Service stay in use for the full removalDelay again.
 func (k *knownSlices) remove(name string, now time.Time) {
-	sl := k.collection.remove(name)
-	k.keepDeleted(sl, now)
-	if sl != nil {
-		k.restartExpiry(sl.Metadata.Labels[serviceLabel], now)
-	}
-}
-
-// restartExpiry makes all deleted slices of a Service stay in use for the full removalDelay again,
-// unless the Service has an existing slice.
-func (k *knownSlices) restartExpiry(service string, now time.Time) {
-	for _, other := range k.slices {
-		if other.Metadata.Labels[serviceLabel] == service {
-			return
-		}
-	}
-	for name, other := range k.deleted.slices {
-		if other.Metadata.Labels[serviceLabel] == service {
-			k.expiry[name] = now.Add(removalDelay)
-		}
+	if sl := k.collection.remove(name); sl != nil {
+		k.keepDeleted([]*slice{sl}, now)
 	}
 }
 
 func (k *knownSlices) replace(all *collection, now time.Time) {
-	changedServices := make(map[string]bool)
+	var gone []*slice
 	for name, sl := range k.slices {
 		if all.slices[name] == nil {
-			k.keepDeleted(sl, now)
-			changedServices[sl.Metadata.Labels[serviceLabel]] = true
+			gone = append(gone, sl)
 		}
 	}
 	for name := range all.slices {
-		k.drop(name)
+		k.deleted.remove(name)
 	}
-	k.collection, k.isComplete = all, true
-	for service := range changedServices {
-		k.restartExpiry(service, now)
-	}
+	k.collection = all
+	k.keepDeleted(gone, now)
 }
 
-// keepDeleted keeps a deleted slice in use for the duration removalDelay.
-func (k *knownSlices) keepDeleted(sl *slice, now time.Time) {
-	if sl == nil || !k.isComplete {
-		return
+// keepDeleted keeps slices that no longer exist in use for the duration removalDelay. If their
+// Service has no existing slice left, all deleted slices of the Service stay in use for the full
+// removalDelay again.
+func (k *knownSlices) keepDeleted(gone []*slice, now time.Time) {
+	expiry, services := now.Add(removalDelay), make(map[string]bool)
+	for _, sl := range gone {
+		k.deleted.put(sl.until(expiry), nil, nil)
+		services[sl.Service] = true
 	}
-	name := sl.Metadata.Name
-	if k.deleted.put(sl, nil, nil); k.deleted.slices[name] != nil {
-		k.expiry[name] = now.Add(removalDelay)
+	for _, sl := range k.slices {
+		delete(services, sl.Service)
 	}
-}
-
-func (k *knownSlices) drop(name string) {
-	k.deleted.remove(name)
-	delete(k.expiry, name)
+	for name, sl := range k.deleted.slices {
+		if services[sl.Service] {
+			k.deleted.slices[name] = sl.until(expiry)
+		}
+	}
 }
 
 func (k *knownSlices) expire(now time.Time) {
-	for name, at := range k.expiry {
-		if !at.After(now) {
-			k.drop(name)
+	for name, sl := range k.deleted.slices {
+		if !sl.expiry.After(now) {
+			k.deleted.remove(name)
 		}
 	}
 }
@@ -201,19 +178,14 @@ func (k *knownSlices) expire(now time.Time) {
 // nextExpiry returns the time at which the next deleted slice expires, or the zero time if there is
 // none.
 func (k *knownSlices) nextExpiry() (at time.Time) {
-	for _, expiry := range k.expiry {
-		if at.IsZero() || expiry.Before(at) {
-			at = expiry
+	for _, sl := range k.deleted.slices {
+		if at.IsZero() || sl.expiry.Before(at) {
+			at = sl.expiry
 		}
 	}
 	return at
 }
 
 func (k *knownSlices) snapshot() *snapshot {
-	s := &snapshot{existing: maps.Clone(k.slices), deleted: maps.Clone(k.deleted.slices), notes: slices.Sorted(maps.Values(k.problems))}
-	if len(s.notes) > 0 {
-		s.problem = s.notes[0]
-	}
-	s.notes = append(s.notes, slices.Sorted(maps.Keys(k.eventNotes))...)
-	return s
+	return &snapshot{existing: maps.Clone(k.slices), deleted: maps.Clone(k.deleted.slices), notes: slices.Sorted(maps.Values(k.notes))}
 }

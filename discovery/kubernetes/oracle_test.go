@@ -282,14 +282,10 @@ func (g modelSlice) parse(t *rapid.T) *slice {
 		ports = append(ports, listed(p))
 	}
 	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": g.name, "labels": labels}, "addressType": g.kind, "endpoints": g.endpoints, "ports": ports})
-	sl := new(slice)
-	if err == nil {
-		err = json.Unmarshal(text, sl)
-	}
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return sl
+	return sliceOfText(t, string(text))
 }
 
 func drawSlices(prefix string) *rapid.Generator[[]modelSlice] {

@@ -17,17 +17,13 @@ const (
 )
 
 type event struct {
-	Type   string `json:"type"`
-	Object struct {
-		slice
-		status
-	} `json:"object"`
-	problem error // if set, the object is invalid, and the stream continues
-	err     error // if set, the stream has ended
+	Type    string `json:"type"`
+	Object  object `json:"object"`
+	problem error  // if set, the object is invalid, and the stream continues
+	err     error  // if set, the stream has ended
 }
 
-// readEvents reads the events of a watch. An event that is too long is skipped and reported as a
-// problem.
+// readEvents reads the events of a watch.
 func readEvents(ctx context.Context, body io.Reader) <-chan *event {
 	ch := make(chan *event)
 	go func() {
@@ -48,99 +44,69 @@ func readEvents(ctx context.Context, body io.Reader) <-chan *event {
 	return ch
 }
 
+// stream reads JSON values. Each of them, with what precedes it, may have up to maxEvent bytes.
 type stream struct {
 	limited *io.LimitedReader
 	*json.Decoder
 }
 
 func newStream(body io.Reader) *stream {
-	s := &stream{limited: &io.LimitedReader{R: body}}
-	s.Decoder = json.NewDecoder(s.limited)
-	return s
+	limited := &io.LimitedReader{R: body, N: maxEvent}
+	return &stream{limited, json.NewDecoder(limited)}
 }
 
 // next decodes the next value. If problem is set, the value is invalid. If err is set, no further
-// value can be read. After a value that is too long, next skips the rest of the line.
+// value can be read. After a value that is too long, next skips the rest of the line. It describes
+// a type mismatch in JSON's terms, because the names of Go types would not help a user.
 func (s *stream) next(value any) (problem, err error) {
-	s.limited.N = maxEvent
 	err = s.Decode(value)
+	isTooLong := s.limited.N <= 0
+	s.limited.N = maxEvent
+	typeErr, isTypeErr := errors.AsType[*json.UnmarshalTypeError](err)
+	_, isSyntaxErr := errors.AsType[*json.SyntaxError](err)
 	switch {
-	case err == nil:
-		return nil, nil
-	case s.limited.N <= 0:
-		remaining := bufio.NewReader(s.limited.R)
-		for more := true; more; {
-			_, e := remaining.ReadSlice('\n')
-			if more = errors.Is(e, bufio.ErrBufferFull); e != nil && !more {
-				return nil, e
-			}
-		}
-		*s = *newStream(remaining)
-		return fmt.Errorf("it has more than %d MiB", maxEvent>>20), nil
-	case isFatal(err):
-		if _, isSyntaxErr := errors.AsType[*json.SyntaxError](err); isSyntaxErr {
-			err = fmt.Errorf("the API server sends invalid JSON: %w", err)
-		}
+	case isTypeErr:
+		field := typeErr.Field[strings.LastIndex(typeErr.Field, ".")+1:]
+		return fmt.Errorf("it has a JSON %s for %s", typeErr.Value, cmp.Or(field, "it")), nil
+	case isSyntaxErr:
+		return nil, fmt.Errorf("the API server sends invalid JSON: %w", err)
+	case err == nil || !isTooLong:
 		return nil, err
 	}
-	return describeTypeError(err), nil
-}
-
-// describeTypeError describes a type mismatch in JSON's terms, because the names of Go types would
-// not help a user.
-func describeTypeError(err error) error {
-	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("it has a JSON %s for %s", typeErr.Value, cmp.Or(typeErr.Field[strings.LastIndex(typeErr.Field, ".")+1:], "it"))
+	remaining := bufio.NewReader(s.limited.R)
+	for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull); {
+		_, err = remaining.ReadSlice('\n')
 	}
-	return err
+	*s = *newStream(remaining)
+	return fmt.Errorf("it has more than %d MiB", maxEvent>>20), err
 }
-
-// isFatal reports whether no further value can be read from the stream after err.
-func isFatal(err error) bool {
-	_, isSyntaxErr := errors.AsType[*json.SyntaxError](err)
-	_, isTypeErr := errors.AsType[*json.UnmarshalTypeError](err)
-	_, isShapeErr := errors.AsType[*notArrayError](err)
-	return isSyntaxErr || !isTypeErr && !isShapeErr
-}
-
-type notArrayError struct{ got string }
-
-func (e *notArrayError) Error() string { return e.got + " given, want an array" }
 
 // readList reads a list. It calls handle for each slice, and returns the version of the list.
 func readList(body io.Reader, handle func(sl *slice, problem error)) (version string, err error) {
 	s := newStream(io.LimitReader(body, maxList))
-	s.limited.N = maxEvent
-	switch t, err := s.Token(); {
-	case err != nil:
-		return "", fmt.Errorf("it is not an object: %w", err)
-	case t != json.Delim('{'):
-		return "", errors.New("it is not an object")
+	if t, err := s.Token(); t != json.Delim('{') {
+		return "", cmp.Or(err, errors.New("it is not an object"))
 	}
 	for s.More() {
-		s.limited.N = maxEvent
 		name, err := s.Token()
 		if err != nil {
 			return "", err
 		}
+		var metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		}
+		var problem error
 		switch name {
 		case "metadata":
-			var m struct {
-				ResourceVersion string `json:"resourceVersion"`
-			}
-			if err := s.Decode(&m); err != nil {
-				return "", err
-			}
-			version = m.ResourceVersion
+			problem, err = s.next(&metadata)
+			version = metadata.ResourceVersion
 		case "items":
-			if err := s.readItems(handle); err != nil {
-				return "", err
-			}
+			err = s.readItems(handle)
 		default:
-			var skipped json.RawMessage
-			if err := s.Decode(&skipped); err != nil {
-				return "", err
-			}
+			_, err = s.next(new(json.RawMessage))
+		}
+		if err = cmp.Or(problem, err); err != nil {
+			return "", err
 		}
 	}
 	if _, err := s.Token(); err != nil {
@@ -154,24 +120,20 @@ func readList(body io.Reader, handle func(sl *slice, problem error)) (version st
 
 // readItems reads the EndpointSlices of a list, which may be null.
 func (s *stream) readItems(handle func(sl *slice, problem error)) error {
-	t, err := s.Token()
-	switch {
-	case err != nil:
-		return err
+	switch t, err := s.Token(); {
 	case t == nil:
-		return nil
+		return err
 	case t != json.Delim('['):
-		return &notArrayError{"items: " + fmt.Sprint(t)}
+		return errors.New("its items are not an array")
 	}
 	for s.More() {
-		s.limited.N = maxEvent
-		sl := new(slice)
-		err := s.Decode(sl)
-		if err != nil && isFatal(err) {
+		o := new(object)
+		problem, err := s.next(o)
+		if err != nil {
 			return err
 		}
-		handle(sl, describeTypeError(err))
+		handle(o.slice(), problem)
 	}
-	_, err = s.Token()
+	_, err := s.Token()
 	return err
 }

@@ -15,11 +15,15 @@ func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	t.Helper()
 	service, more, _ := strings.Cut(labels, " ")
 	text := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":%q%s}},"addressType":%q,%s}`, name, service, more, kind, rest)
-	sl := new(slice)
-	if err := json.Unmarshal([]byte(text), sl); err != nil {
+	return sliceOfText(t, text)
+}
+
+func sliceOfText(t interface{ Fatalf(string, ...any) }, text string) *slice {
+	o := new(object)
+	if err := json.Unmarshal([]byte(text), o); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return sl
+	return o.slice()
 }
 
 func formatAnswer(a discovery.Answer) string {

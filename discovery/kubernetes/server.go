@@ -28,7 +28,6 @@ const (
 	defaultAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 	maxFile           = 1 << 20
 	maxStatus         = 64 << 10
-	fileMaxAge        = time.Minute // older files of the token and the CA are read again
 )
 
 // server identifies an API server. The zero value is the API server of the cluster in which the
@@ -39,42 +38,29 @@ type server struct {
 	accountDir string // directory of the service account's files, or "" for the default
 }
 
-func (s server) check() error {
+func (s server) Check(bool) error {
+	_, err := s.baseURL()
+	return err
+}
+
+func (s server) baseURL() (string, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	switch {
 	case s.transport != nil && s.host == "":
-		return errors.New("WithTransport: no host given, want one such as https://10.0.0.1:6443")
+		return "", errors.New("WithTransport: no host given, want one such as https://10.0.0.1:6443")
 	case s.transport == nil && s.host != "":
-		return errors.New("WithTransport: no transport given")
-	case s.transport == nil && (os.Getenv("KUBERNETES_SERVICE_HOST") == "" || os.Getenv("KUBERNETES_SERVICE_PORT") == ""):
-		return errors.New("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; want WithTransport outside a cluster")
-	}
-	return nil
-}
-
-func (s server) baseURL() string {
-	switch {
+		return "", errors.New("WithTransport: no transport given")
+	case s.transport == nil && (host == "" || port == ""):
+		return "", errors.New("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; want WithTransport outside a cluster")
 	case s.transport == nil:
-		return "https://" + net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
+		return "https://" + net.JoinHostPort(host, port), nil
 	case strings.Contains(s.host, "://"):
-		return strings.TrimSuffix(s.host, "/")
+		return strings.TrimSuffix(s.host, "/"), nil
 	}
-	return "https://" + s.host
+	return "https://" + s.host, nil
 }
 
-// apiClient sends requests to an API server, with the credentials of the pod or through the
-// program's transport. It is safe for concurrent use.
-type apiClient struct {
-	server
-	users           int         // guarded by feeds.mu
-	noInitialEvents atomic.Bool // whether the server rejects watches with initial events
-
-	mu           sync.Mutex
-	token        string
-	ca           []byte
-	podTransport *http.Transport // uses the pod's CA; nil if the program provides a transport
-	filesReadAt  time.Time
-}
-
+// readFile reads a file of the service account.
 func (s server) readFile(name string) ([]byte, error) {
 	f, err := os.Open(filepath.Join(cmp.Or(s.accountDir, defaultAccountDir), name))
 	if err != nil {
@@ -87,12 +73,12 @@ func (s server) readFile(name string) ([]byte, error) {
 
 // podNamespace returns the namespace of the pod. If there is none, it returns "default" for a
 // program with its own transport, which may run outside a cluster.
-func (h *apiClient) podNamespace() (string, error) {
-	b, err := h.readFile("namespace")
+func (s server) podNamespace() (string, error) {
+	b, err := s.readFile("namespace")
 	switch {
-	case err == nil && labelPattern.MatchString(string(b)):
+	case err == nil && labelPattern.Match(b):
 		return string(b), nil
-	case h.transport != nil:
+	case s.transport != nil:
 		return "default", nil
 	case err == nil:
 		err = errors.New("the file holds no valid name")
@@ -100,73 +86,90 @@ func (h *apiClient) podNamespace() (string, error) {
 	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
 }
 
-func (h *apiClient) expireFiles() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.filesReadAt = time.Time{}
+// apiClient sends requests to an API server, with the credentials of the pod or through the
+// program's transport. It is safe for concurrent use.
+type apiClient struct {
+	server
+	users           int         // number of watches; guarded by clients
+	noInitialEvents atomic.Bool // whether the server rejects watches with initial events
+
+	mu           sync.Mutex
+	ca           []byte
+	podTransport *http.Transport // uses the pod's CA; nil if the program provides a transport
 }
 
-// prepare returns the transport and the token. It reads the pod's files unless it has read them
-// recently. The token is "" if the program provides the transport.
-func (h *apiClient) prepare() (http.RoundTripper, string, error) {
+var clients = struct {
+	sync.Mutex
+	byServer map[server]*apiClient
+}{byServer: make(map[server]*apiClient)}
+
+// clientOf returns the client of a server. The caller must call release when it no longer needs it.
+func clientOf(s server) *apiClient {
+	clients.Lock()
+	defer clients.Unlock()
+	h := clients.byServer[s]
+	if h == nil {
+		h = &apiClient{server: s}
+		clients.byServer[s] = h
+	}
+	h.users++
+	return h
+}
+
+func (h *apiClient) release() {
+	clients.Lock()
+	defer clients.Unlock()
+	if h.users--; h.users == 0 {
+		delete(clients.byServer, h.server)
+	}
+}
+
+// credentials returns the transport and the token. It reads the pod's files for each request,
+// because they are replaced from time to time. The token is "" if the program provides the
+// transport.
+func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error) {
 	if h.transport != nil {
 		return h.transport, "", nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.filesReadAt.IsZero() || time.Since(h.filesReadAt) >= fileMaxAge {
-		if err := h.readFiles(); err != nil {
-			return nil, "", err
-		}
-	}
-	return h.podTransport, h.token, nil
-}
-
-// readFiles reads the files of the token and the CA. The caller must hold mu.
-func (h *apiClient) readFiles() error {
-	token, err := h.readFile("token")
+	b, err := h.readFile("token")
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	ca, err := h.readFile("ca.crt")
 	if err != nil {
-		return err
+		return nil, "", err
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.podTransport == nil || !bytes.Equal(ca, h.ca) {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(ca) {
-			return fmt.Errorf("%s/ca.crt holds no certificate", cmp.Or(h.accountDir, defaultAccountDir))
+			return nil, "", fmt.Errorf("%s/ca.crt holds no certificate", cmp.Or(h.accountDir, defaultAccountDir))
 		}
-		h.close()
-		h.podTransport = &http.Transport{
+		h.ca, h.podTransport = ca, &http.Transport{
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // closes the connections of a replaced transport
+			IdleConnTimeout:     90 * time.Second, // closes the connections of an unused transport
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
 	}
-	h.token, h.ca, h.filesReadAt = string(token), ca, time.Now()
-	return nil
+	return h.podTransport, string(b), nil
 }
 
-func (h *apiClient) close() {
-	if h.podTransport != nil {
-		h.podTransport.CloseIdleConnections()
-	}
-}
-
-const slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
-
-// get sends a request. The caller must close the body. get does not follow redirects, because the
-// token would be sent to another server.
-func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
-	rt, token, err := h.prepare()
+// get sends a request. The body is closed when ctx ends, which also ends a pending Read with any
+// transport. get does not follow redirects, because the token would be sent to another server.
+func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.Reader, error) {
+	rt, token, err := h.credentials()
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.baseURL()+path+"?"+query.Encode(), nil)
+	base, err := h.baseURL()
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -178,10 +181,10 @@ func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.
 	if err != nil {
 		return nil, err
 	}
+	context.AfterFunc(ctx, func() { _ = response.Body.Close() })
 	if response.StatusCode == http.StatusOK {
 		return response.Body, nil
 	}
-	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	var s status
 	_ = json.Unmarshal(body, &s) // the body may be a proxy's page instead of a Status

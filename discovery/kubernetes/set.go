@@ -22,11 +22,10 @@ const (
 )
 
 type candidate struct {
-	rank
+	*endpoint
 	priority, weight int
-	address, family  string
+	address, family  string // address includes the port
 	id               string // of the pod and the port; equal in both address families
-	endpoint         *endpoint
 }
 
 // compareCandidates orders candidates by condition (best first), then by priority, then by weight
@@ -38,13 +37,12 @@ func compareCandidates(a, b candidate) int {
 
 type answerBuilder struct {
 	query
-	candidates     []candidate
-	notes          map[string]bool
-	listedPorts    map[string]bool
-	seenServices   map[string]bool
-	portErr        error
-	hasUnknownPort bool   // whether the port of a slice with endpoints is unknown
-	omitReason     string // of the first endpoint or slice that was left out
+	candidates   []candidate
+	notes        map[string]bool
+	listedPorts  map[string]bool
+	seenServices map[string]bool
+	portErr      error  // why the port of a slice with endpoints is unknown, or nil
+	omitReason   string // of the first endpoint or slice that was left out
 }
 
 func (s *answerBuilder) note(format string, args ...any) {
@@ -66,29 +64,38 @@ func (s *answerBuilder) omit(format string, args ...any) {
 // existing slice contains it.
 func answer(q query, snap *snapshot) (discovery.Answer, error) {
 	s := &answerBuilder{query: q, notes: map[string]bool{}, listedPorts: map[string]bool{}, seenServices: map[string]bool{}}
-	if len(snap.existing)+len(snap.deleted) == 0 {
-		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: %s", s, cmp.Or(snap.problem, snap.reason, defaultReason)))
-	}
+	reason := cmp.Or(snap.reason, defaultReason)
 	for _, text := range snap.notes {
 		s.note("%s", text)
+		if strings.HasPrefix(text, "slice ") { // an existing slice is not used
+			reason = text
+		}
+	}
+	if len(snap.existing)+len(snap.deleted) == 0 {
+		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: %s", s, reason))
 	}
 	s.addSlices(snap.existing)
-	known := make(map[string]bool)
-	for _, i := range s.candidates {
-		known[i.id], known[i.address] = true, true
+	known, existingCount := make(map[string]bool), len(s.candidates)
+	for _, c := range s.candidates {
+		known[c.id], known[c.address] = true, true
 	}
-	existingCount := len(s.candidates)
 	s.addSlices(snap.deleted)
-	s.candidates = append(s.candidates[:existingCount:existingCount], slices.DeleteFunc(s.candidates[existingCount:], func(i candidate) bool { return known[i.id] || known[i.address] })...)
+	all := s.candidates
+	s.candidates = all[:existingCount]
+	for _, c := range all[existingCount:] {
+		if !known[c.id] && !known[c.address] {
+			s.candidates = append(s.candidates, c)
+		}
+	}
 	for service := range strings.SplitSeq(q.services, ",") {
 		if !s.seenServices[service] {
 			s.note("Service %s has no EndpointSlice", service)
 		}
 	}
-	if len(s.candidates) == 0 && s.hasUnknownPort {
+	if len(s.candidates) == 0 && s.portErr != nil {
 		return discovery.Answer{}, discovery.Mistake(unknownPortError{s.portErr})
 	}
-	if n, err := strconv.Atoi(q.port); err == nil && len(s.listedPorts) > 0 && !s.hasPort(n) {
+	if n, err := strconv.Atoi(q.port); err == nil && len(s.listedPorts) > 0 && !strings.Contains(s.ports()+",", fmt.Sprintf(":%d,", n)) {
 		s.note("port %d is not a port of the pods (%s); want the pod's port, not the Service's", n, s.ports())
 	}
 	return s.build(), nil
@@ -104,7 +111,7 @@ type unknownPortError struct{ error }
 func (s *snapshot) hasPodOf(a *discovery.Answer) bool {
 	pods := make(map[netip.Addr]bool)
 	for _, sl := range s.existing {
-		for _, e := range sl.Endpoints {
+		for _, e := range sl.endpoints {
 			if ip, err := netip.ParseAddr(e.address); err == nil && e.rank != rankGone {
 				pods[ip] = true
 			}
@@ -134,24 +141,24 @@ func (q query) String() string {
 func (s *answerBuilder) addSlices(all map[string]*slice) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		sl := all[name]
-		s.seenServices[sl.Metadata.Labels[serviceLabel]] = true
-		if sl.AddressType != "IPv4" && sl.AddressType != "IPv6" {
-			s.omit("slice %s has the address type %q, want IPv4 or IPv6", name, sl.AddressType)
+		s.seenServices[sl.Service] = true
+		if sl.addressType != "IPv4" && sl.addressType != "IPv6" {
+			s.omit("slice %s has the address type %q, want IPv4 or IPv6", name, sl.addressType)
 			continue
 		}
-		if s.family != "" && sl.AddressType != s.family || len(sl.Endpoints) == 0 {
+		if s.family != "" && sl.addressType != s.family || len(sl.endpoints) == 0 {
 			continue
 		}
 		number, err := s.portOf(sl)
 		if err != nil {
-			s.hasUnknownPort, s.portErr = true, fmt.Errorf("slice %s of %s: %w", name, s, err)
+			s.portErr = fmt.Errorf("slice %s of %s: %w", name, s, err)
 			s.note("slice %s: %v", name, err)
 			continue
 		}
-		priority := s.labelValue(sl, priorityLabel, 0, maxPriority, 0)
-		weight := s.labelValue(sl, weightLabel, 1, maxWeight, 1)
-		for i := range sl.Endpoints {
-			s.add(sl, &sl.Endpoints[i], number, priority, weight)
+		priority := s.labelValue(sl, priorityLabel, sl.Priority, 0, maxPriority)
+		weight := s.labelValue(sl, weightLabel, sl.Weight, 1, maxWeight)
+		for i := range sl.endpoints {
+			s.add(sl, &sl.endpoints[i], number, priority, weight)
 		}
 	}
 }
@@ -161,34 +168,33 @@ func (s *answerBuilder) add(sl *slice, e *endpoint, number, priority, weight int
 		return
 	}
 	ip, err := netip.ParseAddr(e.address)
-	if err != nil || ip.Is4() != (sl.AddressType == "IPv4") || ip.Zone() != "" {
-		s.omit("slice %s has the address %q, want one of %s", sl.Metadata.Name, e.address, sl.AddressType)
+	if err != nil || ip.Is4() != (sl.addressType == "IPv4") || ip.Zone() != "" {
+		s.omit("slice %s has the address %q, want one of %s", sl.name, e.address, sl.addressType)
 		return
 	}
-	i := candidate{e.rank, priority, weight, netip.AddrPortFrom(ip, uint16(number)).String(), sl.AddressType, "", e} //nolint:gosec // portOf keeps it below 65536
-	if i.id = i.address; e.uid != "" {
-		i.id = e.uid + " " + strconv.Itoa(number)
+	address := netip.AddrPortFrom(ip, uint16(number)).String() //nolint:gosec // portOf keeps it below 65536
+	c := candidate{e, priority, weight, address, sl.addressType, address}
+	if e.uid != "" {
+		c.id = e.uid + " " + strconv.Itoa(number)
 	}
-	s.candidates = append(s.candidates, i)
+	s.candidates = append(s.candidates, c)
 }
 
-// labelValue returns the value of a numeric label, or defaultValue if the label is absent or
-// invalid.
-func (s *answerBuilder) labelValue(sl *slice, name string, minValue, maxValue, defaultValue int) int {
-	text, isSet := sl.Metadata.Labels[name]
-	if !isSet {
-		return defaultValue
+// labelValue returns the value of a numeric label, or minValue if the label is absent or invalid.
+func (s *answerBuilder) labelValue(sl *slice, name, text string, minValue, maxValue int) int {
+	if text == "" {
+		return minValue
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < minValue || n > maxValue {
-		s.note("slice %s has the label %s=%q, want a number from %d to %d", sl.Metadata.Name, name, text, minValue, maxValue)
-		return defaultValue
+		s.note("slice %s has the label %s=%q, want a number from %d to %d", sl.name, name, text, minValue, maxValue)
+		return minValue
 	}
 	return n
 }
 
 func (s *answerBuilder) portOf(sl *slice) (int, error) {
-	ports := slices.DeleteFunc(slices.Clone(sl.Ports), func(p port) bool {
+	ports := slices.DeleteFunc(slices.Clone(sl.ports), func(p port) bool {
 		return p.Protocol != "" && p.Protocol != "TCP" || p.Port < 1 || p.Port > 65535
 	})
 	for _, p := range ports {
@@ -197,19 +203,17 @@ func (s *answerBuilder) portOf(sl *slice) (int, error) {
 	if n, err := strconv.Atoi(s.port); err == nil {
 		return n, nil
 	}
-	findPort := func(matches func(port) bool) int {
+	only := func(matches func(port) bool) int {
 		i := slices.IndexFunc(ports, matches)
-		if i < 0 || s.port == "" && slices.ContainsFunc(ports[i+1:], matches) {
+		if i < 0 || slices.ContainsFunc(ports[i+1:], matches) {
 			return 0
 		}
 		return ports[i].Port
 	}
-	found := 0
-	if s.port != "" {
-		found = findPort(func(p port) bool { return p.Name == s.port })
-	} else {
-		found = cmp.Or(findPort(func(port) bool { return true }), findPort(func(p port) bool { return p.Name == "grpc" }),
-			findPort(func(p port) bool { return p.AppProtocol == "grpc" || p.AppProtocol == "kubernetes.io/h2c" }))
+	found := only(func(p port) bool { return s.port == "" || p.Name == s.port })
+	if s.port == "" {
+		found = cmp.Or(found, only(func(p port) bool { return p.Name == "grpc" }),
+			only(func(p port) bool { return p.AppProtocol == "grpc" || p.AppProtocol == "kubernetes.io/h2c" }))
 	}
 	switch {
 	case found != 0:
@@ -226,86 +230,72 @@ func (s *answerBuilder) ports() string {
 	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listedPorts)), ", "))
 }
 
-func (s *answerBuilder) hasPort(n int) bool {
-	for p := range s.listedPorts {
-		if strings.HasSuffix(p, ":"+strconv.Itoa(n)) {
-			return true
-		}
-	}
-	return false
-}
-
-// build converts the candidates to an answer. If several candidates have the same address, or the
-// same pod and address family, build uses the best of them.
+// build converts the candidates to an answer, whose order does not depend on how the endpoints are
+// distributed over slices. If several candidates have the same address, or the same pod and address
+// family, build uses the best of them.
 func (s *answerBuilder) build() discovery.Answer {
 	slices.SortStableFunc(s.candidates, compareCandidates)
+	lastResort := !s.neverTerminating && len(s.candidates) > 0 && s.candidates[0].rank != rankReady
 	usedAddresses, pods := make(map[string]bool), make(map[string][]candidate)
-	var order []string
-	anyReady := false
-	for _, i := range s.candidates {
-		if usedAddresses[i.address] || slices.ContainsFunc(pods[i.id], func(o candidate) bool { return o.family == i.family }) {
+	for _, c := range s.candidates {
+		if usedAddresses[c.address] || slices.ContainsFunc(pods[c.id], func(o candidate) bool { return o.family == c.family }) {
 			continue
 		}
-		usedAddresses[i.address] = true
-		anyReady = anyReady || i.rank == rankReady
-		if pods[i.id] == nil {
-			order = append(order, i.id)
+		usedAddresses[c.address] = true
+		pods[c.id] = append(pods[c.id], c)
+	}
+	type located struct {
+		best     candidate
+		endpoint discovery.Endpoint
+	}
+	var all []located
+	for _, pod := range pods {
+		if pod[0].rank != rankGone {
+			all = append(all, located{pod[0], newEndpoint(pod, lastResort)})
 		}
-		pods[i.id] = append(pods[i.id], i)
 	}
-	byPriority := make(map[int]map[string][]discovery.Endpoint)
-	for _, id := range order {
-		best := pods[id][0]
-		if best.rank == rankGone {
-			continue
-		}
-		if byPriority[best.priority] == nil {
-			byPriority[best.priority] = make(map[string][]discovery.Endpoint)
-		}
-		zones := byPriority[best.priority]
-		zones[best.endpoint.zone] = append(zones[best.endpoint.zone], newEndpoint(pods[id], !anyReady && !s.neverTerminating))
-	}
-	return s.newAnswer(byPriority)
-}
-
-// newEndpoint returns the endpoint of a pod from its candidates, the best of which is first. If
-// lastResort is set, the endpoint gets calls even while it terminates.
-func newEndpoint(candidates []candidate, lastResort bool) discovery.Endpoint {
-	best := candidates[0]
-	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.endpoint.node} //nolint:gosec // at most maxWeight
-	switch {
-	case best.rank == rankWaiting:
-		e.Health = discovery.Unhealthy
-	case best.rank == rankDraining && !lastResort:
-		e.Health = discovery.Draining
-	}
-	candidates = slices.Clone(candidates)
-	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.family, b.family) })
-	for _, i := range candidates {
-		e.Addresses = append(e.Addresses, i.address)
-	}
-	e.ForZones, e.ForNodes = best.endpoint.forZones, best.endpoint.forNodes
-	return e
-}
-
-// newAnswer returns the answer in an order that does not depend on how the endpoints are
-// distributed over slices.
-func (s *answerBuilder) newAnswer(byPriority map[int]map[string][]discovery.Endpoint) discovery.Answer {
+	slices.SortFunc(all, func(a, b located) int {
+		return cmp.Or(cmp.Compare(a.best.priority, b.best.priority), cmp.Compare(a.best.zone, b.best.zone),
+			cmp.Compare(a.endpoint.Addresses[0], b.endpoint.Addresses[0]))
+	})
 	a := discovery.Answer{Service: s.String(), Empty: true, Notes: slices.Sorted(maps.Keys(s.notes))}
-	for _, p := range slices.Sorted(maps.Keys(byPriority)) {
-		var priority discovery.Priority
-		for _, zone := range slices.Sorted(maps.Keys(byPriority[p])) {
-			all := byPriority[p][zone]
-			slices.SortFunc(all, func(a, b discovery.Endpoint) int { return cmp.Compare(a.Addresses[0], b.Addresses[0]) })
-			priority.Localities = append(priority.Localities, discovery.Locality{Zone: zone, Endpoints: all})
+	for i, l := range all {
+		isNew := i == 0 || l.best.priority != all[i-1].best.priority
+		if isNew {
+			a.Priorities = append(a.Priorities, discovery.Priority{})
 		}
-		a.Priorities = append(a.Priorities, priority)
+		zones := &a.Priorities[len(a.Priorities)-1].Localities
+		if isNew || l.best.zone != all[i-1].best.zone {
+			*zones = append(*zones, discovery.Locality{Zone: l.best.zone})
+		}
+		zone := &(*zones)[len(*zones)-1]
+		zone.Endpoints = append(zone.Endpoints, l.endpoint)
 	}
-	if len(a.Priorities) == 0 {
+	if len(all) == 0 {
 		a.Why = "Service " + s.String() + " has no pods that serve"
 		if s.omitReason != "" {
 			a.Why += "; " + s.omitReason
 		}
 	}
 	return a
+}
+
+// newEndpoint returns the endpoint of a pod from its candidates, the best of which is first. If
+// lastResort is set, the endpoint gets calls even while it terminates.
+func newEndpoint(pod []candidate, lastResort bool) discovery.Endpoint {
+	best := pod[0]
+	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.node, ForZones: best.forZones, ForNodes: best.forNodes} //nolint:gosec // at most maxWeight
+	switch {
+	case best.rank == rankWaiting:
+		e.Health = discovery.Unhealthy
+	case best.rank == rankDraining && !lastResort:
+		e.Health = discovery.Draining
+	}
+	for _, c := range pod {
+		e.Addresses = append(e.Addresses, c.address)
+	}
+	if best.family == "IPv6" {
+		slices.Reverse(e.Addresses) // the IPv4 address, if there is one, is first
+	}
+	return e
 }

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,12 +12,8 @@ const grpcPort = `"ports":[{"name":"grpc","port":80}]`
 
 func parseSlice(t *testing.T, name, rest string) *slice {
 	t.Helper()
-	sl := new(slice)
 	text := fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":"1","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",%s}`, name, rest)
-	if err := json.Unmarshal([]byte(text), sl); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return sl
+	return sliceOfText(t, text)
 }
 
 func formatEndpoints(a discovery.Answer) string {

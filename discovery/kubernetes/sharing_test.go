@@ -68,14 +68,9 @@ func TestTargetsShareWatch(t *testing.T) {
 			go stop()
 		}
 		time.Sleep(time.Minute)
-		feeds.mu.Lock()
-		defer feeds.mu.Unlock()
-		for key := range feeds.byKey {
-			if key.transport == s {
-				t.Errorf("the feed of %s was not removed", key.services)
-			}
-		}
-		if feeds.clients[server{host: "http://x", transport: s}] != nil {
+		clients.Lock()
+		defer clients.Unlock()
+		if clients.byServer[server{host: "http://x", transport: s}] != nil {
 			t.Error("the server was not removed")
 		}
 	})

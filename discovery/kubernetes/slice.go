@@ -1,15 +1,13 @@
 package kubernetes
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"slices"
+	"time"
 	"unique"
 )
 
-// This file parses responses of the API server and limits their size. The code accesses neither the
-// network nor the clock.
+// This file parses slices and limits their size. The code accesses neither the network nor the
+// clock.
 
 const (
 	serviceLabel  = "kubernetes.io/service-name"
@@ -22,8 +20,10 @@ const (
 	maxText      = 253  // bytes of the name of an object or a node
 )
 
-// slice holds the fields of an EndpointSlice (discovery.k8s.io/v1) that this package uses.
-type slice struct {
+// object is an EndpointSlice (discovery.k8s.io/v1), or the status in an event of type ERROR. We
+// decode lists into arrays, because encoding/json skips what exceeds an array: otherwise, elements
+// with two bytes of JSON could fill the memory.
+type object struct {
 	Metadata struct {
 		Name            string `json:"name"`
 		ResourceVersion string `json:"resourceVersion"`
@@ -32,60 +32,9 @@ type slice struct {
 			Ended string `json:"k8s.io/initial-events-end"`
 		} `json:"annotations"`
 	} `json:"metadata"`
-	AddressType string    `json:"addressType"`
-	Endpoints   endpoints `json:"endpoints"` // truncated to maxEndpoints+1
-	Ports       ports     `json:"ports"`     // truncated to maxPorts+1
-}
-
-// hasLongText reports whether a string in the slice is longer than the API allows.
-func (s *slice) hasLongText() bool {
-	texts := []string{s.Metadata.Name, s.AddressType}
-	for _, value := range s.Metadata.Labels {
-		texts = append(texts, value)
-	}
-	for _, p := range s.Ports {
-		texts = append(texts, p.Name, p.Protocol, p.AppProtocol)
-	}
-	tooLong := func(text string) bool { return len(text) > maxText }
-	for i := range s.Endpoints {
-		e := &s.Endpoints[i]
-		if tooLong(e.address) || tooLong(e.uid) || tooLong(e.node) || tooLong(e.zone) || slices.ContainsFunc(e.forZones, tooLong) || slices.ContainsFunc(e.forNodes, tooLong) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(texts, tooLong)
-}
-
-type labels map[string]string
-
-func (l *labels) UnmarshalJSON(b []byte) error {
-	var labelValues map[string]string
-	err := json.Unmarshal(b, &labelValues)
-	for _, name := range []string{serviceLabel, priorityLabel, weightLabel} {
-		if value, isSet := labelValues[name]; isSet {
-			if *l == nil {
-				*l = make(labels)
-			}
-			(*l)[name] = value
-		}
-	}
-	return err
-}
-
-// endpoint holds the fields of an endpoint that this package uses. Names of zones and nodes are
-// interned, because many endpoints share them.
-type endpoint struct {
-	rank
-	address            string // first address, or ""; Kubernetes ignores further addresses
-	uid, node, zone    string
-	forZones, forNodes []string
-}
-
-type endpoints []endpoint
-
-func (l *endpoints) UnmarshalJSON(b []byte) error {
-	var decoded struct {
-		Addresses  [1]string `json:"addresses"`
+	AddressType string `json:"addressType"`
+	Endpoints   [maxEndpoints + 1]*struct {
+		Addresses  [1]string `json:"addresses"` // Kubernetes ignores further addresses
 		Conditions struct {
 			Ready       *bool `json:"ready"`
 			Serving     *bool `json:"serving"`
@@ -97,21 +46,75 @@ func (l *endpoints) UnmarshalJSON(b []byte) error {
 		NodeName string `json:"nodeName"`
 		Zone     string `json:"zone"`
 		Hints    struct {
-			ForZones names `json:"forZones"`
-			ForNodes names `json:"forNodes"`
+			ForZones [maxHints]hint `json:"forZones"`
+			ForNodes [maxHints]hint `json:"forNodes"`
 		} `json:"hints"`
+	} `json:"endpoints"`
+	Ports [maxPorts + 1]*port `json:"ports"`
+	status
+}
+
+type labels struct {
+	Service  string `json:"kubernetes.io/service-name"`
+	Priority string `json:"understudy.dev/priority"`
+	Weight   string `json:"understudy.dev/weight"`
+}
+
+type port struct {
+	Name        string `json:"name"`
+	Port        int    `json:"port"`
+	Protocol    string `json:"protocol"`
+	AppProtocol string `json:"appProtocol"`
+}
+
+type hint struct {
+	Name string `json:"name"`
+}
+
+// slice holds what is kept of an EndpointSlice. It is immutable.
+type slice struct {
+	labels
+	name, addressType string
+	endpoints         []endpoint // one more than maxEndpoints if there are too many
+	ports             []port     // one more than maxPorts if there are too many
+	expiry            time.Time  // of a deleted slice
+}
+
+// endpoint holds what is kept of an endpoint. Names of zones and nodes are interned, because many
+// endpoints share them.
+type endpoint struct {
+	rank
+	address            string // may be ""
+	uid, node, zone    string
+	forZones, forNodes []string
+}
+
+func (o *object) slice() *slice {
+	sl := &slice{labels: o.Metadata.Labels, name: o.Metadata.Name, addressType: o.AddressType}
+	for _, e := range o.Endpoints {
+		if e != nil {
+			sl.endpoints = append(sl.endpoints, endpoint{
+				rank:    rankOf(e.Conditions.Ready, e.Conditions.Serving, e.Conditions.Terminating),
+				address: e.Addresses[0], uid: e.TargetRef.UID, node: intern(e.NodeName), zone: intern(e.Zone),
+				forZones: namesOf(e.Hints.ForZones), forNodes: namesOf(e.Hints.ForNodes),
+			})
+		}
 	}
-	empty := decoded
-	return decodeArray(b, maxEndpoints, &decoded, func() {
-		c := decoded.Conditions
-		*l = append(*l, endpoint{
-			rank:    rankOf(c.Ready, c.Serving, c.Terminating),
-			address: decoded.Addresses[0], uid: decoded.TargetRef.UID,
-			node: intern(decoded.NodeName), zone: intern(decoded.Zone),
-			forZones: decoded.Hints.ForZones, forNodes: decoded.Hints.ForNodes,
-		})
-		decoded = empty
-	})
+	for _, p := range o.Ports {
+		if p != nil {
+			sl.ports = append(sl.ports, *p)
+		}
+	}
+	return sl
+}
+
+func namesOf(hints [maxHints]hint) (names []string) {
+	for _, h := range hints {
+		if h.Name != "" {
+			names = append(names, intern(h.Name))
+		}
+	}
+	return names
 }
 
 // intern returns a copy of text that shares its memory with equal strings.
@@ -122,53 +125,24 @@ func intern(text string) string {
 	return unique.Make(text).Value()
 }
 
-type port struct {
-	Name        string `json:"name"`
-	Port        int    `json:"port"`
-	Protocol    string `json:"protocol"`
-	AppProtocol string `json:"appProtocol"`
+// hasLongText reports whether a string in the slice is longer than the API allows.
+func (s *slice) hasLongText() bool {
+	texts := []string{s.name, s.addressType, s.Service, s.Priority, s.Weight}
+	for _, p := range s.ports {
+		texts = append(texts, p.Name, p.Protocol, p.AppProtocol)
+	}
+	for _, e := range s.endpoints {
+		texts = append(texts, e.address, e.uid, e.node, e.zone)
+		texts = append(append(texts, e.forZones...), e.forNodes...)
+	}
+	return slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText })
 }
 
-type ports []port
-
-func (l *ports) UnmarshalJSON(b []byte) error {
-	var decoded port
-	return decodeArray(b, maxPorts, &decoded, func() { *l, decoded = append(*l, decoded), port{} })
-}
-
-type names []string
-
-func (l *names) UnmarshalJSON(b []byte) error {
-	var decoded struct {
-		Name string `json:"name"`
-	}
-	*l = nil
-	return decodeArray(b, maxHints, &decoded, func() {
-		if len(*l) < maxHints {
-			*l = append(*l, intern(decoded.Name))
-		}
-		decoded.Name = ""
-	})
-}
-
-// decodeArray decodes an array. It decodes each element into the variable at element, and then
-// calls appendElement. It stops after limit+1 elements, because an element with two bytes of JSON
-// may need a hundred bytes of memory.
-func decodeArray(b []byte, limit int, element any, appendElement func()) error {
-	if bytes.Equal(b, []byte("null")) {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return &notArrayError{fmt.Sprintf("%.20s", b)}
-	}
-	for n := 0; n <= limit && d.More(); n++ {
-		if err := d.Decode(element); err != nil {
-			return err
-		}
-		appendElement()
-	}
-	return nil
+// until returns a copy of the slice that expires at the given time.
+func (s *slice) until(expiry time.Time) *slice {
+	copied := *s
+	copied.expiry = expiry
+	return &copied
 }
 
 // rank is the condition of an endpoint. Better conditions have higher ranks.
@@ -184,20 +158,13 @@ const (
 // rankOf returns the rank for the conditions of an endpoint. An absent condition (nil) counts as
 // true for ready and serving, and as false for terminating.
 func rankOf(isReady, serving, terminating *bool) rank {
-	valueOr := func(b *bool, fallback bool) bool {
-		if b == nil {
-			return fallback
-		}
-		return *b
-	}
-	isTerminating := valueOr(terminating, false)
 	switch {
-	case valueOr(isReady, true):
+	case isReady == nil || *isReady:
 		return rankReady
-	case isTerminating && valueOr(serving, true):
+	case terminating == nil || !*terminating:
+		return rankWaiting
+	case serving == nil || *serving:
 		return rankDraining
-	case isTerminating:
-		return rankGone
 	}
-	return rankWaiting
+	return rankGone
 }

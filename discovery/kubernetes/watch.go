@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -16,64 +18,81 @@ import (
 )
 
 const (
-	minUpdateDelay = 50 * time.Millisecond // minimum delay of an update after an event, to combine events
-	maxUpdateDelay = time.Second / 2       // maximum delay; the delay is ten times the duration of the last update
-	initialTimeout = 60 * time.Second      // for all initial slices to arrive (docs/waits.md)
-	cancelDelay    = 30 * time.Second      // time from the timeout of a watch to its cancellation
-	minSilence     = 10 * time.Second      // longer watches without an event may mean that a backup was restored
-	reasonTimeout  = 2 * time.Second
+	slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
+
+	minUpdateDelay   = 50 * time.Millisecond // minimum delay of an update after an event, to combine events
+	maxUpdateDelay   = time.Second / 2       // maximum delay
+	delayPerEndpoint = 20 * time.Microsecond // ten times what an update takes
+	initialTimeout   = 60 * time.Second      // for all initial slices to arrive (docs/waits.md)
+	cancelDelay      = 30 * time.Second      // time from the timeout of a watch to its cancellation
+	minSilence       = 10 * time.Second      // longer watches without an event may mean that a backup was restored
+	reasonTimeout    = 2 * time.Second
 )
 
-// watch follows the slices of Services. Only one goroutine uses it.
-type watch struct {
-	feed      *feed
-	client    *apiClient
-	known     *knownSlices
+// watched identifies a watch. It is the source of the watch's snapshots, which several targets
+// share.
+type watched struct {
+	server
 	namespace string
+	services  string
+}
 
-	version           string // resource version of known, or ""
-	gotEvent          bool   // whether the current watch has sent an event
-	withInitialEvents bool   // whether the last request asked for initial events
-	tokenRead         bool   // whether the token was already read again after a 401
-	emptyWatches      int    // number of consecutive watches that ended immediately without an event
+func (s watched) Start(r *discovery.Receiver) (discovery.Started, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watch{watched: s, receiver: r, client: clientOf(s.server), known: newKnownSlices()}
+	go w.run(ctx)
+	return discovery.Started{Close: cancel, Confirmed: w.confirmed}, nil
+}
 
-	followingSince time.Time // when the initial slices were complete, or zero
+// watch follows the slices of Services. Except for confirmed, only one goroutine uses it.
+type watch struct {
+	watched
+	receiver    *discovery.Receiver
+	client      *apiClient
+	known       *knownSlices
+	confirmedAt atomic.Pointer[time.Time]
+	doubt       error // why known may be out of date, or nil
+
+	version        string           // resource version of known, or ""
+	initial        *knownSlices     // the initial slices so far; nil when they are complete
+	initialTimer   *time.Timer      // ends the watch unless the initial slices are complete
+	updateC        <-chan time.Time // fires when an update is due; nil if none is
+	gotEvent       bool             // whether the current watch has sent an event
+	followingSince time.Time        // when the initial slices were complete, or zero
 }
 
 func (w *watch) run(ctx context.Context) {
 	defer w.client.release()
-	for failures := 0; ctx.Err() == nil; {
-		w.gotEvent, w.withInitialEvents, w.followingSince = false, false, time.Time{}
+	for failures := 0; ctx.Err() == nil; failures++ {
+		w.gotEvent, w.initial, w.followingSince = false, nil, time.Time{}
 		err := w.watchOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		lasted := !w.followingSince.IsZero() && time.Since(w.followingSince) > minSilence
-		if w.emptyWatches++; w.gotEvent || lasted {
-			w.emptyWatches = 0
-		}
 		if lasted { // a watch that ends immediately must not reset the backoff
 			failures = 0
-			w.tokenRead = w.tokenRead && !w.gotEvent
 		}
 		delay, reportErr := w.nextAttempt(err, failures, lasted)
 		if reportErr != nil {
-			w.feed.fail(reportErr)
+			w.fail(reportErr)
 		}
-		failures++
 		w.waitBeforeRetry(ctx, delay)
 	}
 }
 
-// waitBeforeRetry waits before the next request. Deleted slices may expire in the meantime.
+// waitBeforeRetry waits before the next request. Deleted slices may expire in the meantime; the
+// snapshots without them are not confirmed.
 func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
 	end := time.Now().Add(delay)
 	for next := w.known.nextExpiry(); !next.IsZero() && next.Before(end); next = w.known.nextExpiry() {
-		if xnet.Rest(ctx, time.Until(next)); ctx.Err() != nil {
+		if !xnet.Rest(ctx, time.Until(next)) {
 			return
 		}
 		w.known.expire(time.Now())
-		w.feed.revise(w.known.snapshot())
+		if w.pass(w.known.snapshot()); w.doubt != nil {
+			w.fail(w.doubt)
+		}
 	}
 	xnet.Rest(ctx, time.Until(end))
 }
@@ -89,24 +108,22 @@ func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Du
 		w.version = "" // the server may have been restored from a backup (kubernetes 107457)
 	}
 	switch {
-	case err == nil && w.emptyWatches > 1:
+	case err == nil && failures > 1 && !w.gotEvent:
 		return delay, errors.New("the API server ends each watch at once")
 	case !isStatus:
 		return delay, err
 	case s.Code == http.StatusGone, s.isVersionTooLarge():
-		if w.version = ""; w.emptyWatches > 1 {
+		if w.version = ""; failures > 1 && !w.gotEvent {
 			reportErr = err
 		}
 		return delay, reportErr
-	case w.withInitialEvents && !w.gotEvent && (s.Code == http.StatusBadRequest || s.Code == http.StatusUnprocessableEntity):
+	case w.initial != nil && !w.gotEvent && (s.Code == http.StatusBadRequest || s.Code == http.StatusUnprocessableEntity):
 		w.client.noInitialEvents.Store(true)
 		return 0, nil
-	case s.Code == http.StatusUnauthorized && !w.tokenRead && w.client.transport == nil:
-		w.tokenRead = true
-		w.client.expireFiles()
-		return delay, nil
+	case s.Code == http.StatusUnauthorized && failures == 0 && w.client.transport == nil:
+		return 0, nil // the token may have been replaced since it was read
 	case s.Code == http.StatusForbidden:
-		return max(delay, time.Second), discovery.Mistake(fmt.Errorf(
+		err = discovery.Mistake(fmt.Errorf(
 			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (docs/kubernetes.md has the Role): %w", w.namespace, err))
 	}
 	return max(delay, time.Second, s.retryAfter), err
@@ -125,112 +142,52 @@ func (w *watch) watchOnce(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	seconds := 300 + rand.IntN(300)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cancelAfter := func(d time.Duration, reason string) *time.Timer {
+		return time.AfterFunc(d, func() { cancel(errors.New(reason)) })
+	}
+	seconds, late := 300+rand.IntN(300), "the API server did not answer in time"
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {strconv.Itoa(seconds)}}
-	w.withInitialEvents = w.version == ""
-	if w.withInitialEvents {
+	if w.version != "" {
+		query.Set("resourceVersion", w.version)
+	} else {
 		query.Set("sendInitialEvents", "true")
 		query.Set("resourceVersionMatch", "NotOlderThan")
-	} else {
-		query.Set("resourceVersion", w.version)
+		w.initial, late = newKnownSlices(), "the API server did not send the initial slices in time"
 	}
-	cancelTimer := time.AfterFunc(time.Duration(seconds)*time.Second+cancelDelay, cancel)
-	defer cancelTimer.Stop()
-	initialTimer := time.AfterFunc(initialTimeout, cancel) // stopped when the initial slices are complete
-	defer initialTimer.Stop()
+	defer cancelAfter(time.Duration(seconds)*time.Second+cancelDelay, "the API server has been silent for too long").Stop()
+	w.initialTimer = cancelAfter(initialTimeout, late)
+	defer w.initialTimer.Stop()
 	body, err := w.slices(ctx, query)
-	if err != nil {
-		return timeoutError(ctx, err)
-	}
-	defer func() { _ = body.Close() }()
-	events := readEvents(ctx, body)
-	if w.withInitialEvents {
-		if err := w.collectInitial(ctx, events); err != nil {
-			return err
+	if err == nil {
+		if w.initial == nil {
+			w.beginFollowing()
 		}
+		err = w.follow(ctx, readEvents(ctx, body))
 	}
-	initialTimer.Stop()
-	w.followingSince = time.Now()
-	return w.follow(ctx, events)
+	return cmp.Or(context.Cause(ctx), err)
 }
 
-func (w *watch) slices(ctx context.Context, query url.Values) (io.ReadCloser, error) {
-	query.Set("labelSelector", serviceLabel+" in ("+w.feed.services+")")
+func (w *watch) slices(ctx context.Context, query url.Values) (io.Reader, error) {
+	query.Set("labelSelector", serviceLabel+" in ("+w.services+")")
 	return w.client.get(ctx, fmt.Sprintf(slicesAPI, w.namespace), query)
 }
 
-// timeoutError replaces err by a clearer error if ctx has ended.
-func timeoutError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errors.New("the API server did not answer in time")
-	}
-	return err
-}
-
-// closeOnDone returns a function that closes body. If ctx ends before the function is called, body
-// is closed immediately, which ends a pending Read with any transport.
-func closeOnDone(ctx context.Context, body io.Closer) func() {
-	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
-	return func() {
-		if stop() {
-			_ = body.Close()
-		}
-	}
-}
-
 func (w *watch) list(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, initialTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, initialTimeout, errors.New("the API server did not answer in time"))
 	defer cancel()
 	body, err := w.slices(ctx, url.Values{})
 	if err != nil {
-		return timeoutError(ctx, err)
+		return cmp.Or(context.Cause(ctx), err)
 	}
-	defer closeOnDone(ctx, body)()
 	existing := newCollection()
-	clear(w.known.eventNotes)
-	version, err := readList(body, func(sl *slice, problem error) { existing.put(sl, problem, w.known.slices[sl.Metadata.Name]) })
+	version, err := readList(body, func(sl *slice, problem error) { existing.put(sl, problem, w.known.slices[sl.name]) })
 	if err != nil {
-		return timeoutError(ctx, fmt.Errorf("the API server's list does not parse: %w", err))
+		return cmp.Or(context.Cause(ctx), fmt.Errorf("the API server's list does not parse: %w", err))
 	}
-	w.replaceSlices(ctx, version, existing)
+	w.replace(ctx, version, existing)
 	return nil
-}
-
-// collectInitial collects the initial slices, until a bookmark reports that they are complete.
-func (w *watch) collectInitial(ctx context.Context, events <-chan *event) error {
-	existing := newCollection()
-	clear(w.known.eventNotes)
-	for {
-		select {
-		case <-ctx.Done():
-			return errors.New("the API server did not send the initial slices in time")
-		case e := <-events:
-			switch {
-			case errors.Is(e.err, io.EOF):
-				return errors.New("the watch ended before the initial slices were complete")
-			case e.err != nil:
-				return timeoutError(ctx, e.err)
-			}
-			switch e.Type {
-			case "ERROR":
-				return &e.Object.status
-			case "ADDED", "MODIFIED":
-				existing.put(&e.Object.slice, e.problem, w.known.slices[e.Object.Metadata.Name])
-			case "DELETED":
-				existing.remove(e.Object.Metadata.Name)
-			case "BOOKMARK":
-				if e.Object.Metadata.Annotations.Ended != "true" {
-					continue // the versions of initial events are not in order
-				}
-				w.replaceSlices(ctx, e.Object.Metadata.ResourceVersion, existing)
-				return nil
-			default:
-				w.known.noteEvent(e)
-			}
-		}
-	}
 }
 
 // setVersion records the version of the known slices. It ignores a version that is too long for a
@@ -242,85 +199,135 @@ func (w *watch) setVersion(version string) {
 	w.version = version
 }
 
-func (w *watch) replaceSlices(ctx context.Context, version string, existing *collection) {
+func (w *watch) replace(ctx context.Context, version string, existing *collection) {
 	w.setVersion(version)
 	w.gotEvent = true
 	w.known.replace(existing, time.Now())
 	w.send(ctx)
 }
 
+// beginFollowing is called when the initial slices are complete.
+func (w *watch) beginFollowing() {
+	w.initial, w.followingSince = nil, time.Now()
+	w.initialTimer.Stop()
+}
+
 func (w *watch) follow(ctx context.Context, events <-chan *event) error {
-	var updateC, expiryC <-chan time.Time
-	pause := minUpdateDelay
-	schedule := func() {
-		updateC, expiryC = nil, nil
-		if next := w.known.nextExpiry(); !next.IsZero() {
-			expiryC = time.After(time.Until(next))
-		}
-	}
 	defer func() {
-		if updateC != nil {
+		if w.updateC != nil {
 			w.send(ctx)
 		}
 	}()
-	for schedule(); ; {
+	for {
+		var expiryC <-chan time.Time
+		if next := w.known.nextExpiry(); !next.IsZero() && w.initial == nil {
+			expiryC = time.After(time.Until(next))
+		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the API server has been silent for too long")
+			return ctx.Err()
 		case <-expiryC:
 			w.send(ctx)
-			schedule()
-		case <-updateC:
-			start := time.Now()
+		case <-w.updateC:
 			w.send(ctx)
-			pause = min(max(minUpdateDelay, 10*time.Since(start)), maxUpdateDelay)
-			schedule()
 		case e := <-events:
-			changed, err := w.handleEvent(e)
-			switch {
+			switch err := w.handleEvent(ctx, e); {
+			case errors.Is(err, io.EOF) && w.initial != nil:
+				return errors.New("the watch ended before the initial slices were complete")
 			case errors.Is(err, io.EOF):
 				return nil
 			case err != nil:
-				return timeoutError(ctx, err)
-			case changed && updateC == nil:
-				updateC = time.After(pause)
-			case e.Type == "BOOKMARK" && updateC == nil:
-				w.feed.confirm()
+				return err
 			}
 		}
 	}
 }
 
-// handleEvent processes an event. It reports whether the feed needs an update.
-func (w *watch) handleEvent(e *event) (changed bool, err error) {
+// handleEvent processes an event, and schedules an update if it changes something.
+func (w *watch) handleEvent(ctx context.Context, e *event) error {
 	if e.err != nil {
-		return false, e.err
+		return e.err
 	}
-	metadata := e.Object.Metadata
+	metadata, to := &e.Object.Metadata, cmp.Or(w.initial, w.known)
 	switch e.Type {
 	case "ERROR":
-		return false, &e.Object.status
+		return &e.Object.status
 	case "ADDED", "MODIFIED":
-		w.known.update(&e.Object.slice, e.problem)
+		to.update(e.Object.slice(), e.problem, w.known.slices[metadata.Name])
 	case "DELETED":
-		w.known.remove(metadata.Name, time.Now())
+		to.remove(metadata.Name, time.Now())
 	case "BOOKMARK":
+		if w.initial != nil && metadata.Annotations.Ended == "true" {
+			w.replace(ctx, metadata.ResourceVersion, w.initial.collection)
+			w.beginFollowing()
+			return nil
+		}
 	default:
-		return w.known.noteEvent(e), nil
+		if to.noteEvent(e) && w.initial == nil {
+			w.scheduleUpdate()
+		}
+		return nil
+	}
+	if w.initial != nil {
+		return nil // the versions of initial events are not in order
 	}
 	w.gotEvent = true
 	if metadata.ResourceVersion != "" {
 		w.setVersion(metadata.ResourceVersion)
 	}
-	return e.Type != "BOOKMARK", nil
+	switch {
+	case e.Type != "BOOKMARK":
+		w.scheduleUpdate()
+	case w.updateC == nil:
+		w.markConfirmed()
+		w.receiver.Confirm()
+	}
+	return nil
 }
 
-// send passes the known slices to the feed, except those that have expired.
+func (w *watch) scheduleUpdate() {
+	if w.updateC == nil {
+		w.updateC = time.After(min(max(minUpdateDelay, time.Duration(w.known.endpoints)*delayPerEndpoint), maxUpdateDelay))
+	}
+}
+
+// send passes on the known slices, except those that have expired.
 func (w *watch) send(ctx context.Context) {
+	w.updateC = nil
 	w.known.expire(time.Now())
 	s := w.known.snapshot()
 	if len(s.existing)+len(s.deleted) == 0 {
 		s.reason = w.reason(ctx)
 	}
-	w.feed.update(s)
+	w.markConfirmed()
+	w.pass(s)
+}
+
+func (w *watch) pass(s *snapshot) {
+	w.receiver.Mechanisms([]discovery.Mechanism{{Name: w.services, Source: s}})
+}
+
+func (w *watch) markConfirmed() {
+	now := time.Now()
+	w.confirmedAt.Store(&now)
+	w.doubt = nil
+}
+
+// confirmed returns the time until which the last snapshot is known to be current, or the zero time
+// if there is none.
+func (w *watch) confirmed() (at time.Time) {
+	if stored := w.confirmedAt.Load(); stored != nil {
+		at = *stored
+	}
+	return at
+}
+
+// fail reports why there is no snapshot, or no newer snapshot.
+func (w *watch) fail(err error) {
+	if at := w.confirmed(); at.IsZero() {
+		w.receiver.Fail(err)
+	} else {
+		w.doubt = err
+		w.receiver.Unconfirmed(err, at)
+	}
 }

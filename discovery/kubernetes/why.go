@@ -24,7 +24,7 @@ func (w *watch) reason(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
 	defer cancel()
 	var reasons []string
-	for name := range strings.SplitSeq(w.feed.services, ",") {
+	for name := range strings.SplitSeq(w.services, ",") {
 		text := w.reasonFor(ctx, name)
 		if text == "" {
 			return ""
@@ -36,14 +36,12 @@ func (w *watch) reason(ctx context.Context) string {
 
 func (w *watch) reasonFor(ctx context.Context, name string) string {
 	body, err := w.client.get(ctx, fmt.Sprintf(servicesAPI, w.namespace, name), url.Values{})
-	var s *status
-	switch {
-	case errors.As(err, &s) && s.Code == http.StatusNotFound:
+	if s, ok := errors.AsType[*status](err); ok && s.Code == http.StatusNotFound {
 		return "there is no Service " + name
-	case err != nil:
+	}
+	if err != nil {
 		return ""
 	}
-	defer closeOnDone(ctx, body)()
 	var service struct {
 		Kind string `json:"kind"`
 		Spec struct {
