@@ -211,7 +211,7 @@ func TestSliceDoesNotRetainEvent(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), e); err != nil {
 				t.Fatal(err)
 			}
-			k.update(e.Object.slice(), e.problem, nil)
+			k.put(e.Object.slice(), e.problem, nil)
 		}
 		if growth := heap() - initialHeap; growth > 5*size {
 			t.Errorf("20 slices with a long %s keep %d KiB", what, growth>>10)

@@ -73,8 +73,8 @@ func TestEndlessBodies(t *testing.T) {
 		"a Service": {
 			&endlessBody{prefix: `{"kind":"`, repeated: "Service", limit: maxService + buffer},
 			func(t *testing.T, e *endlessBody) error {
-				w := &watch{client: &apiClient{server: server{host: "http://x", transport: e}}, watched: watched{namespace: "shop"}}
-				if why := w.reasonFor(t.Context(), "web"); why != "" {
+				h := &apiClient{server: server{host: "http://x", transport: e}}
+				if why := h.reasonFor(t.Context(), "shop", "web"); why != "" {
 					t.Errorf("the reason is %q, want none", why)
 				}
 				return io.ErrUnexpectedEOF

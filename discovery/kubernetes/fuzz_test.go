@@ -176,9 +176,9 @@ func FuzzService(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := &watch{watched: watched{namespace: "shop", services: "web"}, client: &apiClient{server: server{host: "x", transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		h := &apiClient{server: server{host: "x", transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body))}, nil
-		})}}}
-		checkLine(t, "the reason", w.reason(t.Context()))
+		})}}
+		checkLine(t, "the reason", h.reason(t.Context(), "shop", "web"))
 	})
 }

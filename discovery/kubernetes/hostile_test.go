@@ -98,7 +98,7 @@ func TestLongTexts(t *testing.T) {
 		"a transport": sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"protocol":"`+longText+`"}]`),
 	} {
 		k := newKnownSlices()
-		k.update(sl, nil, nil)
+		k.put(sl, nil, nil)
 		if len(k.slices) != 0 {
 			t.Errorf("%s of 300,000 bytes is accepted", what)
 		}

@@ -64,20 +64,16 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	case c.endpoints+size > maxTotalEndpoints:
 		problem = fmt.Errorf("there are more than %d endpoints", maxTotalEndpoints)
 	default:
-		c.add(sl)
+		c.slices[name] = sl
+		c.endpoints += size
 		return
 	}
 	effect := "ignored"
-	if last != nil && name != "" && len(c.slices) < maxSlices && c.endpoints+len(last.endpoints) <= maxTotalEndpoints {
+	if last != nil {
 		effect = "used in its previous version"
-		c.add(last)
+		c.put(last, nil, nil) // if last exceeds a limit, too, only the note about it is kept
 	}
 	c.note(noteKey(name), fmt.Sprintf("slice %s is %s: %v", printable.Quote(printable.Line(name, 100)), effect, problem))
-}
-
-func (c *collection) add(sl *slice) {
-	c.slices[sl.name] = sl
-	c.endpoints += len(sl.endpoints)
 }
 
 // note reports whether the note is new.
@@ -120,14 +116,6 @@ type knownSlices struct {
 
 func newKnownSlices() *knownSlices { return &knownSlices{newCollection(), newCollection()} }
 
-// update adds or replaces a slice. See put for the parameter last.
-func (k *knownSlices) update(sl *slice, problem error, last *slice) {
-	k.put(sl, problem, last)
-	if k.slices[sl.name] != nil {
-		k.deleted.remove(sl.name)
-	}
-}
-
 func (k *knownSlices) remove(name string, now time.Time) {
 	if sl := k.collection.remove(name); sl != nil {
 		k.keepDeleted([]*slice{sl}, now)
@@ -141,9 +129,6 @@ func (k *knownSlices) replace(all *collection, now time.Time) {
 			gone = append(gone, sl)
 		}
 	}
-	for name := range all.slices {
-		k.deleted.remove(name)
-	}
 	k.collection = all
 	k.keepDeleted(gone, now)
 }
@@ -152,38 +137,37 @@ func (k *knownSlices) replace(all *collection, now time.Time) {
 // Service has no existing slice left, all deleted slices of the Service stay in use for the full
 // removalDelay again.
 func (k *knownSlices) keepDeleted(gone []*slice, now time.Time) {
-	expiry, services := now.Add(removalDelay), make(map[string]bool)
+	services := make(map[string]bool)
 	for _, sl := range gone {
-		k.deleted.put(sl.until(expiry), nil, nil)
 		services[sl.Service] = true
 	}
 	for _, sl := range k.slices {
 		delete(services, sl.Service)
 	}
-	for name, sl := range k.deleted.slices {
-		if services[sl.Service] {
-			k.deleted.slices[name] = sl.until(expiry)
-		}
-	}
-}
-
-func (k *knownSlices) expire(now time.Time) {
-	for name, sl := range k.deleted.slices {
-		if !sl.expiry.After(now) {
-			k.deleted.remove(name)
-		}
-	}
-}
-
-// nextExpiry returns the time at which the next deleted slice expires, or the zero time if there is
-// none.
-func (k *knownSlices) nextExpiry() (at time.Time) {
+	var again []*slice
 	for _, sl := range k.deleted.slices {
-		if at.IsZero() || sl.expiry.Before(at) {
-			at = sl.expiry
+		if services[sl.Service] {
+			again = append(again, sl)
 		}
 	}
-	return at
+	for _, sl := range append(again, gone...) {
+		kept := *sl
+		kept.expiry = now.Add(removalDelay)
+		k.deleted.put(&kept, nil, nil)
+	}
+}
+
+// expire drops the deleted slices that have expired or exist again. It returns the time at which
+// the next deleted slice expires, or the zero time if there is none.
+func (k *knownSlices) expire(now time.Time) (next time.Time) {
+	for name, sl := range k.deleted.slices {
+		if !sl.expiry.After(now) || k.slices[name] != nil {
+			k.deleted.remove(name)
+		} else if next.IsZero() || sl.expiry.Before(next) {
+			next = sl.expiry
+		}
+	}
+	return next
 }
 
 func (k *knownSlices) snapshot() *snapshot {

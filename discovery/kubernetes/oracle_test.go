@@ -110,6 +110,8 @@ func isBetter(a, b modelEntry) bool {
 		return a.weight > b.weight
 	case a.identity() != b.identity():
 		return a.identity() < b.identity()
+	case a.kind != b.kind:
+		return a.kind == "IPv4"
 	}
 	return a.order < b.order
 }
@@ -273,9 +275,9 @@ func (g modelSlice) parse(t *rapid.T) *slice {
 	}
 	type listed struct {
 		Name        string `json:"name"`
-		Port        int    `json:"port"`
 		Protocol    string `json:"protocol,omitempty"`
 		AppProtocol string `json:"appProtocol,omitempty"`
+		Port        int    `json:"port"`
 	}
 	var ports []listed
 	for _, p := range g.ports {

@@ -8,19 +8,155 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
+	"unique"
 )
 
+// This file parses slices and limits their size.
+
 const (
+	serviceLabel  = "kubernetes.io/service-name"
+	priorityLabel = "understudy.dev/priority"
+	weightLabel   = "understudy.dev/weight"
+
+	maxEndpoints = 1000 // maximum in a slice (discovery/v1)
+	maxPorts     = 100  // maximum in a slice
+	maxHints     = 8    // maximum for an endpoint, separately for zones and nodes
+	maxText      = 253  // bytes of the name of an object or a node
+
 	maxEvent = 8 << 20 // bytes of one event, or of one slice in a list; etcd's limit is 1.5 MiB
 	maxList  = 256 << 20
 )
 
+// object is an EndpointSlice (discovery.k8s.io/v1), or the status in an event of type ERROR. We
+// decode lists into arrays, because encoding/json skips what exceeds an array: otherwise, elements
+// with two bytes of JSON could fill the memory. Names without a tag are those of the API, because
+// encoding/json ignores case.
+type object struct {
+	Metadata struct {
+		Name, ResourceVersion string
+		Labels                labels
+		Annotations           struct {
+			Ended string `json:"k8s.io/initial-events-end"`
+		}
+	}
+	AddressType string
+	Endpoints   [maxEndpoints + 1]*struct {
+		Addresses  [1]string // Kubernetes ignores further addresses
+		Conditions struct{ Ready, Serving, Terminating *bool }
+		TargetRef  struct {
+			UID string `json:"uid"`
+		}
+		NodeName, Zone string
+		Hints          struct{ ForZones, ForNodes [maxHints]hint }
+	}
+	Ports [maxPorts + 1]*port
+	status
+}
+
+type labels struct {
+	Service  string `json:"kubernetes.io/service-name"`
+	Priority string `json:"understudy.dev/priority"`
+	Weight   string `json:"understudy.dev/weight"`
+}
+
+type port struct {
+	Name, Protocol, AppProtocol string
+	Port                        int
+}
+
+type hint struct{ Name string }
+
+// slice holds what is kept of an EndpointSlice. It is immutable.
+type slice struct {
+	labels
+	name, addressType string
+	endpoints         []endpoint // one more than maxEndpoints if there are too many
+	ports             []port     // one more than maxPorts if there are too many
+	expiry            time.Time  // of a deleted slice
+}
+
+// endpoint holds what is kept of an endpoint. Names of zones and nodes are interned, because many
+// endpoints share them.
+type endpoint struct {
+	rank
+	address            string // may be ""
+	uid, node, zone    string
+	forZones, forNodes []string
+}
+
+func (o *object) slice() *slice {
+	sl := &slice{labels: o.Metadata.Labels, name: o.Metadata.Name, addressType: o.AddressType}
+	for _, e := range o.Endpoints {
+		if e != nil {
+			sl.endpoints = append(sl.endpoints, endpoint{
+				rank:    rankOf(e.Conditions.Ready, e.Conditions.Serving, e.Conditions.Terminating),
+				address: e.Addresses[0], uid: e.TargetRef.UID, node: unique.Make(e.NodeName).Value(), zone: unique.Make(e.Zone).Value(),
+				forZones: namesOf(e.Hints.ForZones), forNodes: namesOf(e.Hints.ForNodes),
+			})
+		}
+	}
+	for _, p := range o.Ports {
+		if p != nil {
+			sl.ports = append(sl.ports, *p)
+		}
+	}
+	return sl
+}
+
+func namesOf(hints [maxHints]hint) (names []string) {
+	for _, h := range hints {
+		if h.Name != "" {
+			names = append(names, unique.Make(h.Name).Value())
+		}
+	}
+	return names
+}
+
+// hasLongText reports whether a string in the slice is longer than the API allows.
+func (s *slice) hasLongText() bool {
+	texts := []string{s.name, s.addressType, s.Service, s.Priority, s.Weight}
+	for _, p := range s.ports {
+		texts = append(texts, p.Name, p.Protocol, p.AppProtocol)
+	}
+	for _, e := range s.endpoints {
+		texts = append(texts, e.address, e.uid, e.node, e.zone)
+		texts = append(append(texts, e.forZones...), e.forNodes...)
+	}
+	return slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText })
+}
+
+// rank is the condition of an endpoint. Better conditions have higher ranks.
+type rank int8
+
+const (
+	rankGone     rank = iota // terminating, and not serving
+	rankWaiting              // not ready
+	rankDraining             // terminating, but serving
+	rankReady
+)
+
+// rankOf returns the rank for the conditions of an endpoint. An absent condition (nil) counts as
+// true for ready and serving, and as false for terminating.
+func rankOf(isReady, serving, terminating *bool) rank {
+	switch {
+	case isReady == nil || *isReady:
+		return rankReady
+	case terminating == nil || !*terminating:
+		return rankWaiting
+	case serving == nil || *serving:
+		return rankDraining
+	}
+	return rankGone
+}
+
 type event struct {
-	Type    string `json:"type"`
-	Object  object `json:"object"`
-	problem error  // if set, the object is invalid, and the stream continues
-	err     error  // if set, the stream has ended
+	Type    string
+	Object  object
+	problem error // if set, the object is invalid, and the stream continues
+	err     error // if set, the stream has ended
 }
 
 // readEvents reads the events of a watch.
@@ -28,15 +164,12 @@ func readEvents(ctx context.Context, body io.Reader) <-chan *event {
 	ch := make(chan *event)
 	go func() {
 		s := newStream(body)
-		for {
-			e := new(event)
+		for e := new(event); e.err == nil; {
+			e = new(event)
 			e.problem, e.err = s.next(e)
 			select {
 			case ch <- e:
 			case <-ctx.Done():
-				return
-			}
-			if e.err != nil {
 				return
 			}
 		}
@@ -66,8 +199,8 @@ func (s *stream) next(value any) (problem, err error) {
 	_, isSyntaxErr := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case isTypeErr:
-		field := typeErr.Field[strings.LastIndex(typeErr.Field, ".")+1:]
-		return fmt.Errorf("it has a JSON %s for %s", typeErr.Value, cmp.Or(field, "it")), nil
+		field := cmp.Or(typeErr.Field[strings.LastIndex(typeErr.Field, ".")+1:], "it")
+		return fmt.Errorf("it has a JSON %s for %s%s", typeErr.Value, strings.ToLower(field[:1]), field[1:]), nil
 	case isSyntaxErr:
 		return nil, fmt.Errorf("the API server sends invalid JSON: %w", err)
 	case err == nil || !isTooLong:
@@ -89,18 +222,14 @@ func readList(body io.Reader, handle func(sl *slice, problem error)) (version st
 	}
 	for s.More() {
 		name, err := s.Token()
-		if err != nil {
-			return "", err
-		}
-		var metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		}
 		var problem error
-		switch name {
-		case "metadata":
+		var metadata struct{ ResourceVersion string }
+		switch {
+		case err != nil:
+		case name == "metadata":
 			problem, err = s.next(&metadata)
 			version = metadata.ResourceVersion
-		case "items":
+		case name == "items":
 			err = s.readItems(handle)
 		default:
 			_, err = s.next(new(json.RawMessage))

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,8 @@ const (
 	defaultAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 	maxFile           = 1 << 20
 	maxStatus         = 64 << 10
+	maxService        = 1 << 20
+	reasonTimeout     = 2 * time.Second
 )
 
 // server identifies an API server. The zero value is the API server of the cluster in which the
@@ -80,9 +83,8 @@ func (s server) podNamespace() (string, error) {
 		return string(b), nil
 	case s.transport != nil:
 		return "default", nil
-	case err == nil:
-		err = errors.New("the file holds no valid name")
 	}
+	err = cmp.Or(err, errors.New("the file holds no valid name"))
 	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
 }
 
@@ -131,12 +133,9 @@ func (h *apiClient) credentials() (rt http.RoundTripper, token string, err error
 	if h.transport != nil {
 		return h.transport, "", nil
 	}
-	b, err := h.readFile("token")
-	if err != nil {
-		return nil, "", err
-	}
-	ca, err := h.readFile("ca.crt")
-	if err != nil {
+	b, tokenErr := h.readFile("token")
+	ca, caErr := h.readFile("ca.crt")
+	if err := cmp.Or(tokenErr, caErr); err != nil {
 		return nil, "", err
 	}
 	h.mu.Lock()
@@ -165,10 +164,7 @@ func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.
 	if err != nil {
 		return nil, err
 	}
-	base, err := h.baseURL()
-	if err != nil {
-		return nil, err
-	}
+	base, _ := h.baseURL() // Check has returned the error
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
@@ -189,22 +185,19 @@ func (h *apiClient) get(ctx context.Context, path string, query url.Values) (io.
 	var s status
 	_ = json.Unmarshal(body, &s) // the body may be a proxy's page instead of a Status
 	s.Code = response.StatusCode
-	if n, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && n > 0 {
-		s.retryAfter = time.Duration(min(n, 120)) * time.Second
-	}
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	s.retryAfter = time.Duration(min(max(seconds, 0), 120)) * time.Second
 	return nil, &s
 }
 
 type status struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-	Details struct {
-		Causes [8]struct {
-			Reason string `json:"reason"`
-		} `json:"causes"`
-	} `json:"details"`
+	Code       int
+	Message    string
+	Details    struct{ Causes [8]cause }
 	retryAfter time.Duration
 }
+
+type cause struct{ Reason string }
 
 func (s *status) Error() string {
 	text := fmt.Sprintf("the API server answers %d %s", s.Code, http.StatusText(s.Code))
@@ -217,10 +210,46 @@ func (s *status) Error() string {
 // isVersionTooLarge reports whether the server rejected the request because it does not know the
 // requested version yet.
 func (s *status) isVersionTooLarge() bool {
-	for _, c := range s.Details.Causes {
-		if c.Reason == "ResourceVersionTooLarge" {
-			return true
+	return slices.Contains(s.Details.Causes[:], cause{"ResourceVersionTooLarge"}) || strings.Contains(s.Message, "Too large resource version")
+}
+
+// reason returns the reason why the Services have no slices. It returns "" if the account has no
+// permission to get Services, or if the reason is unknown.
+func (h *apiClient) reason(ctx context.Context, namespace, services string) string {
+	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
+	defer cancel()
+	var reasons []string
+	for name := range strings.SplitSeq(services, ",") {
+		reasons = append(reasons, h.reasonFor(ctx, namespace, name))
+	}
+	if slices.Contains(reasons, "") {
+		return ""
+	}
+	return strings.Join(reasons, "; ")
+}
+
+func (h *apiClient) reasonFor(ctx context.Context, namespace, name string) string {
+	body, err := h.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/services/%s", namespace, name), url.Values{})
+	if s, ok := errors.AsType[*status](err); ok && s.Code == http.StatusNotFound {
+		return "there is no Service " + name
+	}
+	if err != nil {
+		return ""
+	}
+	var service struct {
+		Kind string
+		Spec struct {
+			Type, ExternalName string
+			Selector           map[string]string
 		}
 	}
-	return strings.Contains(s.Message, "Too large resource version")
+	switch err := json.NewDecoder(io.LimitReader(body, maxService)).Decode(&service); {
+	case err != nil, service.Kind != "Service":
+		return ""
+	case service.Spec.Type == "ExternalName":
+		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it is an alias of %s; want a target for that, such as failover:///%[2]s", name, printable.Line(service.Spec.ExternalName, 253))
+	case len(service.Spec.Selector) == 0:
+		return "Service " + name + " has no selector, and no EndpointSlices were created for it"
+	}
+	return "Service " + name + " has no EndpointSlices yet"
 }

@@ -28,36 +28,20 @@ type candidate struct {
 	id               string // of the pod and the port; equal in both address families
 }
 
-// compareCandidates orders candidates by condition (best first), then by priority, then by weight
-// (greatest first).
-func compareCandidates(a, b candidate) int {
-	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
-		cmp.Compare(a.id, b.id))
-}
-
 type answerBuilder struct {
 	query
 	candidates   []candidate
 	notes        map[string]bool
 	listedPorts  map[string]bool
 	seenServices map[string]bool
-	portErr      error  // why the port of a slice with endpoints is unknown, or nil
-	omitReason   string // of the first endpoint or slice that was left out
+	portErr      error           // why the port of a slice with endpoints is unknown, or nil
+	known        map[string]bool // IDs and addresses in existing slices; nil while these are added
 }
 
 func (s *answerBuilder) note(format string, args ...any) {
 	if len(s.notes) < maxNotes {
 		s.notes[printable.Line(fmt.Sprintf(format, args...), 300)] = true
 	}
-}
-
-// omit adds a note that an endpoint or a slice is left out. If no endpoint remains, the errors of
-// calls contain the first of these notes.
-func (s *answerBuilder) omit(format string, args ...any) {
-	if s.omitReason == "" {
-		s.omitReason = printable.Text(fmt.Sprintf(format, args...))
-	}
-	s.note(format, args...)
 }
 
 // answer converts a snapshot to an answer. An endpoint of a deleted slice is used only if no
@@ -67,7 +51,7 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 	reason := cmp.Or(snap.reason, defaultReason)
 	for _, text := range snap.notes {
 		s.note("%s", text)
-		if strings.HasPrefix(text, "slice ") { // an existing slice is not used
+		if isAboutSlice(text) { // an existing slice is not used
 			reason = text
 		}
 	}
@@ -75,18 +59,11 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: %s", s, reason))
 	}
 	s.addSlices(snap.existing)
-	known, existingCount := make(map[string]bool), len(s.candidates)
+	s.known = make(map[string]bool)
 	for _, c := range s.candidates {
-		known[c.id], known[c.address] = true, true
+		s.known[c.id], s.known[c.address] = true, true
 	}
 	s.addSlices(snap.deleted)
-	all := s.candidates
-	s.candidates = all[:existingCount]
-	for _, c := range all[existingCount:] {
-		if !known[c.id] && !known[c.address] {
-			s.candidates = append(s.candidates, c)
-		}
-	}
 	for service := range strings.SplitSeq(q.services, ",") {
 		if !s.seenServices[service] {
 			s.note("Service %s has no EndpointSlice", service)
@@ -100,6 +77,8 @@ func answer(q query, snap *snapshot) (discovery.Answer, error) {
 	}
 	return s.build(), nil
 }
+
+func isAboutSlice(note string) bool { return strings.HasPrefix(note, "slice ") }
 
 // unknownPortError means that there are pods, but that their port is unknown. The last answer stays
 // in use, because a Service that gets a second port still has the same pods. Once none of these
@@ -117,14 +96,14 @@ func (s *snapshot) hasPodOf(a *discovery.Answer) bool {
 			}
 		}
 	}
+	exists := func(address string) bool {
+		pod, err := netip.ParseAddrPort(address)
+		return err == nil && pods[pod.Addr()]
+	}
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
-			for _, e := range l.Endpoints {
-				for _, address := range e.Addresses {
-					if known, err := netip.ParseAddrPort(address); err == nil && pods[known.Addr()] {
-						return true
-					}
-				}
+			if slices.ContainsFunc(l.Endpoints, func(e discovery.Endpoint) bool { return slices.ContainsFunc(e.Addresses, exists) }) {
+				return true
 			}
 		}
 	}
@@ -132,10 +111,7 @@ func (s *snapshot) hasPodOf(a *discovery.Answer) bool {
 }
 
 func (q query) String() string {
-	if q.namespace == "" {
-		return q.services
-	}
-	return q.services + "." + q.namespace
+	return strings.TrimSuffix(q.services+"."+q.namespace, ".")
 }
 
 func (s *answerBuilder) addSlices(all map[string]*slice) {
@@ -143,7 +119,7 @@ func (s *answerBuilder) addSlices(all map[string]*slice) {
 		sl := all[name]
 		s.seenServices[sl.Service] = true
 		if sl.addressType != "IPv4" && sl.addressType != "IPv6" {
-			s.omit("slice %s has the address type %q, want IPv4 or IPv6", name, sl.addressType)
+			s.note("slice %s has the address type %q, want IPv4 or IPv6", name, sl.addressType)
 			continue
 		}
 		if s.family != "" && sl.addressType != s.family || len(sl.endpoints) == 0 {
@@ -169,7 +145,7 @@ func (s *answerBuilder) add(sl *slice, e *endpoint, number, priority, weight int
 	}
 	ip, err := netip.ParseAddr(e.address)
 	if err != nil || ip.Is4() != (sl.addressType == "IPv4") || ip.Zone() != "" {
-		s.omit("slice %s has the address %q, want one of %s", sl.name, e.address, sl.addressType)
+		s.note("slice %s has the address %q, want one of %s", sl.name, e.address, sl.addressType)
 		return
 	}
 	address := netip.AddrPortFrom(ip, uint16(number)).String() //nolint:gosec // portOf keeps it below 65536
@@ -177,20 +153,21 @@ func (s *answerBuilder) add(sl *slice, e *endpoint, number, priority, weight int
 	if e.uid != "" {
 		c.id = e.uid + " " + strconv.Itoa(number)
 	}
-	s.candidates = append(s.candidates, c)
+	if !s.known[c.id] && !s.known[c.address] {
+		s.candidates = append(s.candidates, c)
+	}
 }
 
 // labelValue returns the value of a numeric label, or minValue if the label is absent or invalid.
 func (s *answerBuilder) labelValue(sl *slice, name, text string, minValue, maxValue int) int {
-	if text == "" {
-		return minValue
-	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < minValue || n > maxValue {
-		s.note("slice %s has the label %s=%q, want a number from %d to %d", sl.name, name, text, minValue, maxValue)
-		return minValue
+	if err == nil && minValue <= n && n <= maxValue {
+		return n
 	}
-	return n
+	if text != "" {
+		s.note("slice %s has the label %s=%q, want a number from %d to %d", sl.name, name, text, minValue, maxValue)
+	}
+	return minValue
 }
 
 func (s *answerBuilder) portOf(sl *slice) (int, error) {
@@ -232,9 +209,12 @@ func (s *answerBuilder) ports() string {
 
 // build converts the candidates to an answer, whose order does not depend on how the endpoints are
 // distributed over slices. If several candidates have the same address, or the same pod and address
-// family, build uses the best of them.
+// family, build uses the best of them: by condition, then by priority, then by weight.
 func (s *answerBuilder) build() discovery.Answer {
-	slices.SortStableFunc(s.candidates, compareCandidates)
+	slices.SortStableFunc(s.candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
+			cmp.Compare(a.id, b.id), cmp.Compare(a.family, b.family))
+	})
 	lastResort := !s.neverTerminating && len(s.candidates) > 0 && s.candidates[0].rank != rankReady
 	usedAddresses, pods := make(map[string]bool), make(map[string][]candidate)
 	for _, c := range s.candidates {
@@ -244,37 +224,27 @@ func (s *answerBuilder) build() discovery.Answer {
 		usedAddresses[c.address] = true
 		pods[c.id] = append(pods[c.id], c)
 	}
-	type located struct {
-		best     candidate
-		endpoint discovery.Endpoint
-	}
-	var all []located
-	for _, pod := range pods {
-		if pod[0].rank != rankGone {
-			all = append(all, located{pod[0], newEndpoint(pod, lastResort)})
-		}
-	}
-	slices.SortFunc(all, func(a, b located) int {
-		return cmp.Or(cmp.Compare(a.best.priority, b.best.priority), cmp.Compare(a.best.zone, b.best.zone),
-			cmp.Compare(a.endpoint.Addresses[0], b.endpoint.Addresses[0]))
+	all := slices.DeleteFunc(slices.Collect(maps.Values(pods)), func(pod []candidate) bool { return pod[0].rank == rankGone })
+	slices.SortFunc(all, func(a, b []candidate) int {
+		return cmp.Or(cmp.Compare(a[0].priority, b[0].priority), cmp.Compare(a[0].zone, b[0].zone), cmp.Compare(a[0].address, b[0].address))
 	})
 	a := discovery.Answer{Service: s.String(), Empty: true, Notes: slices.Sorted(maps.Keys(s.notes))}
-	for i, l := range all {
-		isNew := i == 0 || l.best.priority != all[i-1].best.priority
+	for i, pod := range all {
+		isNew := i == 0 || pod[0].priority != all[i-1][0].priority
 		if isNew {
 			a.Priorities = append(a.Priorities, discovery.Priority{})
 		}
 		zones := &a.Priorities[len(a.Priorities)-1].Localities
-		if isNew || l.best.zone != all[i-1].best.zone {
-			*zones = append(*zones, discovery.Locality{Zone: l.best.zone})
+		if isNew || pod[0].zone != all[i-1][0].zone {
+			*zones = append(*zones, discovery.Locality{Zone: pod[0].zone})
 		}
 		zone := &(*zones)[len(*zones)-1]
-		zone.Endpoints = append(zone.Endpoints, l.endpoint)
+		zone.Endpoints = append(zone.Endpoints, newEndpoint(pod, lastResort))
 	}
 	if len(all) == 0 {
 		a.Why = "Service " + s.String() + " has no pods that serve"
-		if s.omitReason != "" {
-			a.Why += "; " + s.omitReason
+		if i := slices.IndexFunc(a.Notes, isAboutSlice); i >= 0 {
+			a.Why += "; " + a.Notes[i]
 		}
 	}
 	return a

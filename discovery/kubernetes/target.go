@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -51,20 +52,16 @@ func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch given := t.Parameter("terminating"); given {
-	case "", "ifNone":
-	case "never":
-		q.neverTerminating = true
-	default:
-		return nil, fmt.Errorf("terminating: %s given, want ifNone or never", printable.Quote(given))
+	terminating, family := t.Parameter("terminating"), t.Parameter("addressType")
+	switch {
+	case !slices.Contains([]string{"", "ifNone", "never"}, terminating):
+		return nil, fmt.Errorf("terminating: %s given, want ifNone or never", printable.Quote(terminating))
+	case !slices.Contains([]string{"", "both", "IPv4", "IPv6"}, family):
+		return nil, fmt.Errorf("addressType: %s given, want IPv4, IPv6 or both", printable.Quote(family))
+	case family != "both":
+		q.family = family
 	}
-	switch given := t.Parameter("addressType"); given {
-	case "", "both":
-	case "IPv4", "IPv6":
-		q.family = given
-	default:
-		return nil, fmt.Errorf("addressType: %s given, want IPv4, IPv6 or both", printable.Quote(given))
-	}
+	q.neverTerminating = terminating == "never"
 	s := source{q, discovery.OwnOptions(t, server{})}
 	return []discovery.Mechanism{{Source: discovery.Shared(s, linger, s), Authority: authority, Prefer: "hints"}}, nil
 }
@@ -90,7 +87,8 @@ func parse(target resolver.Target) (query, string, error) {
 		}
 	}
 	names, port, hasPort := strings.Cut(text, ":")
-	if q.port = port; hasPort && !isValidPort(port) {
+	n, err := strconv.Atoi(port)
+	if q.port = port; hasPort && (err == nil && (n < 1 || n > 65535) || err != nil && !labelPattern.MatchString(port)) {
 		return invalid(fmt.Sprintf("has the port %s, want a name or a number from 1 to 65535", printable.Quote(port)))
 	}
 	var services []string
@@ -109,10 +107,7 @@ func parse(target resolver.Target) (query, string, error) {
 		}
 		services = append(services, name)
 	}
-	authority := services[0]
-	if q.namespace != "" {
-		authority += "." + q.namespace
-	}
+	authority := strings.TrimSuffix(services[0]+"."+q.namespace, ".")
 	slices.Sort(services)
 	if services = slices.Compact(services); len(services) > 16 {
 		return invalid("names more than 16 Services")
@@ -121,7 +116,68 @@ func parse(target resolver.Target) (query, string, error) {
 	return q, authority, nil
 }
 
-func isValidPort(p string) bool {
-	n, err := strconv.Atoi(p)
-	return err == nil && n > 0 && n < 65536 || err != nil && labelPattern.MatchString(p)
+// source finds the endpoints of a target. It is comparable: equal sources find the same endpoints.
+type source struct {
+	query
+	server
+}
+
+// Start starts a watch of the target's Services, or joins it. Targets that differ only in the port,
+// or in which endpoints of the slices they use, share a watch.
+func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
+	r.Trying("watching the EndpointSlices of " + s.String())
+	u := &user{query: s.query, receiver: r}
+	w := watched{s.server, s.namespace, s.services}
+	return discovery.Shared(w, 0, w).Start(r.With(discovery.Hooks{Mechanisms: u.update, Confirm: u.confirm, Unconfirmed: u.unconfirmed}))
+}
+
+// user makes the answers of a target from the snapshots of a watch. Its methods are called one at a
+// time.
+type user struct {
+	query
+	receiver      *discovery.Receiver
+	last          *discovery.Answer // nil before the first
+	failure       error             // why there is no answer for the last snapshot, or nil
+	isUnconfirmed bool
+}
+
+// update receives a snapshot, which is the source of the only mechanism.
+func (u *user) update(list []discovery.Mechanism) {
+	s := list[0].Source.(*snapshot)
+	a, err := answer(u.query, s)
+	if unknown, ok := errors.AsType[unknownPortError](err); ok && u.last != nil && !s.hasPodOf(u.last) {
+		a, err = discovery.Answer{Service: u.String(), Empty: true, Why: printable.Text(unknown.Error())}, nil
+	}
+	if u.failure = err; err != nil {
+		u.fail()
+		return
+	}
+	u.last, u.isUnconfirmed = &a, false
+	_ = u.receiver.Update(a) // no error handling is needed, because only other slices can change the answer
+}
+
+// fail reports that the snapshot is current, but that no answer could be made from it.
+func (u *user) fail() {
+	if u.isUnconfirmed {
+		u.isUnconfirmed = false
+		u.receiver.Unconfirmed(nil, time.Time{})
+	}
+	u.receiver.Fail(u.failure)
+}
+
+// confirm reports that the snapshot is current. If no answer could be made from it, the answer of
+// an earlier snapshot is still in use, and is not confirmed.
+func (u *user) confirm() {
+	switch {
+	case u.failure == nil:
+		u.isUnconfirmed = false
+		u.receiver.Confirm()
+	case u.isUnconfirmed:
+		u.fail()
+	}
+}
+
+func (u *user) unconfirmed(err error, since time.Time) {
+	u.isUnconfirmed = err != nil
+	u.receiver.Unconfirmed(err, since)
 }

@@ -26,8 +26,9 @@ const (
 	initialTimeout   = 60 * time.Second      // for all initial slices to arrive (docs/waits.md)
 	cancelDelay      = 30 * time.Second      // time from the timeout of a watch to its cancellation
 	minSilence       = 10 * time.Second      // longer watches without an event may mean that a backup was restored
-	reasonTimeout    = 2 * time.Second
 )
+
+var errNoAnswer = errors.New("the API server did not answer in time")
 
 // watched identifies a watch. It is the source of the watch's snapshots, which several targets
 // share.
@@ -50,8 +51,9 @@ type watch struct {
 	receiver    *discovery.Receiver
 	client      *apiClient
 	known       *knownSlices
-	confirmedAt atomic.Pointer[time.Time]
-	doubt       error // why known may be out of date, or nil
+	confirmedAt atomic.Value // a time.Time
+	doubt       error        // why known may be out of date, or nil
+	nextExpiry  time.Time    // of a deleted slice that was passed on, or zero
 
 	version        string           // resource version of known, or ""
 	initial        *knownSlices     // the initial slices so far; nil when they are complete
@@ -69,6 +71,9 @@ func (w *watch) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if w.updateC != nil {
+			w.send(ctx)
+		}
 		lasted := !w.followingSince.IsZero() && time.Since(w.followingSince) > minSilence
 		if lasted { // a watch that ends immediately must not reset the backoff
 			failures = 0
@@ -85,11 +90,8 @@ func (w *watch) run(ctx context.Context) {
 // snapshots without them are not confirmed.
 func (w *watch) waitBeforeRetry(ctx context.Context, delay time.Duration) {
 	end := time.Now().Add(delay)
-	for next := w.known.nextExpiry(); !next.IsZero() && next.Before(end); next = w.known.nextExpiry() {
-		if !xnet.Rest(ctx, time.Until(next)) {
-			return
-		}
-		w.known.expire(time.Now())
+	for !w.nextExpiry.IsZero() && w.nextExpiry.Before(end) && xnet.Rest(ctx, time.Until(w.nextExpiry)) {
+		w.nextExpiry = w.known.expire(time.Now())
 		if w.pass(w.known.snapshot()); w.doubt != nil {
 			w.fail(w.doubt)
 		}
@@ -144,27 +146,24 @@ func (w *watch) watchOnce(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cancelAfter := func(d time.Duration, reason string) *time.Timer {
-		return time.AfterFunc(d, func() { cancel(errors.New(reason)) })
-	}
-	seconds, late := 300+rand.IntN(300), "the API server did not answer in time"
+	seconds, late := 300+rand.IntN(300), errNoAnswer
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {strconv.Itoa(seconds)}}
 	if w.version != "" {
 		query.Set("resourceVersion", w.version)
 	} else {
 		query.Set("sendInitialEvents", "true")
 		query.Set("resourceVersionMatch", "NotOlderThan")
-		w.initial, late = newKnownSlices(), "the API server did not send the initial slices in time"
+		w.initial, late = newKnownSlices(), errors.New("the API server did not send the initial slices in time")
 	}
-	defer cancelAfter(time.Duration(seconds)*time.Second+cancelDelay, "the API server has been silent for too long").Stop()
-	w.initialTimer = cancelAfter(initialTimeout, late)
+	silentC := time.After(time.Duration(seconds)*time.Second + cancelDelay)
+	w.initialTimer = time.AfterFunc(initialTimeout, func() { cancel(late) })
 	defer w.initialTimer.Stop()
 	body, err := w.slices(ctx, query)
 	if err == nil {
 		if w.initial == nil {
 			w.beginFollowing()
 		}
-		err = w.follow(ctx, readEvents(ctx, body))
+		err = w.follow(ctx, readEvents(ctx, body), silentC)
 	}
 	return cmp.Or(context.Cause(ctx), err)
 }
@@ -175,7 +174,7 @@ func (w *watch) slices(ctx context.Context, query url.Values) (io.Reader, error)
 }
 
 func (w *watch) list(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, initialTimeout, errors.New("the API server did not answer in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, initialTimeout, errNoAnswer)
 	defer cancel()
 	body, err := w.slices(ctx, url.Values{})
 	if err != nil {
@@ -212,20 +211,17 @@ func (w *watch) beginFollowing() {
 	w.initialTimer.Stop()
 }
 
-func (w *watch) follow(ctx context.Context, events <-chan *event) error {
-	defer func() {
-		if w.updateC != nil {
-			w.send(ctx)
-		}
-	}()
+func (w *watch) follow(ctx context.Context, events <-chan *event, silentC <-chan time.Time) error {
 	for {
 		var expiryC <-chan time.Time
-		if next := w.known.nextExpiry(); !next.IsZero() && w.initial == nil {
-			expiryC = time.After(time.Until(next))
+		if w.initial == nil && !w.nextExpiry.IsZero() {
+			expiryC = time.After(time.Until(w.nextExpiry))
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-silentC:
+			return errors.New("the API server has been silent for too long")
 		case <-expiryC:
 			w.send(ctx)
 		case <-w.updateC:
@@ -253,7 +249,7 @@ func (w *watch) handleEvent(ctx context.Context, e *event) error {
 	case "ERROR":
 		return &e.Object.status
 	case "ADDED", "MODIFIED":
-		to.update(e.Object.slice(), e.problem, w.known.slices[metadata.Name])
+		to.put(e.Object.slice(), e.problem, w.known.slices[metadata.Name])
 	case "DELETED":
 		to.remove(metadata.Name, time.Now())
 	case "BOOKMARK":
@@ -294,10 +290,10 @@ func (w *watch) scheduleUpdate() {
 // send passes on the known slices, except those that have expired.
 func (w *watch) send(ctx context.Context) {
 	w.updateC = nil
-	w.known.expire(time.Now())
+	w.nextExpiry = w.known.expire(time.Now())
 	s := w.known.snapshot()
 	if len(s.existing)+len(s.deleted) == 0 {
-		s.reason = w.reason(ctx)
+		s.reason = w.client.reason(ctx, w.namespace, w.services)
 	}
 	w.markConfirmed()
 	w.pass(s)
@@ -308,17 +304,14 @@ func (w *watch) pass(s *snapshot) {
 }
 
 func (w *watch) markConfirmed() {
-	now := time.Now()
-	w.confirmedAt.Store(&now)
+	w.confirmedAt.Store(time.Now())
 	w.doubt = nil
 }
 
 // confirmed returns the time until which the last snapshot is known to be current, or the zero time
 // if there is none.
-func (w *watch) confirmed() (at time.Time) {
-	if stored := w.confirmedAt.Load(); stored != nil {
-		at = *stored
-	}
+func (w *watch) confirmed() time.Time {
+	at, _ := w.confirmedAt.Load().(time.Time)
 	return at
 }
 
