@@ -125,7 +125,8 @@ func TestRejectedTokenBackoff(t *testing.T) {
 	}
 }
 
-// If each watch ends immediately, the source must report this error from the second watch on.
+// If each watch ends immediately, the source must report this error from the third watch on. The
+// first 410 after a watch that has lasted is usual, and not reported.
 func TestWatchesThatEndImmediately(t *testing.T) {
 	initialSlices := sliceEvent("ADDED", "a", "10.0.0.1") + bookmark("7", true)
 	for what, test := range map[string]struct {

@@ -116,3 +116,65 @@ func TestLongTexts(t *testing.T) {
 		t.Errorf("%d endpoints, want one more than %d", n, maxEndpoints)
 	}
 }
+
+// Whatever an API server sends, the valid slices must be used, in the same watch, and memory must
+// stay bounded.
+func TestHostileEvents(t *testing.T) {
+	nested := strings.Repeat(`{"a":[`, 4000) + strings.Repeat(`]}`, 4000)
+	const valid = "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy"
+	for what, test := range map[string]struct {
+		text     string
+		requests string
+		want     string
+		reported string
+	}{
+		"10,000 endpoints":       {sliceEvent("ADDED", "x", manyEndpoints(10_000)), "all", valid, `slice "x" is ignored: it has more than 1000 endpoints`},
+		"nested objects":         {`{"type":"ADDED","object":{"x":` + nested + `,"metadata":{"name":` + nested + `}}}` + "\n", "all", valid, "it has a JSON object for name"},
+		"wrong kinds":            {`{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"x"},"spec":{}}}` + "\n" + `{"type":"MODIFIED","object":{"metadata":{"name":"x","labels":7}}}` + "\n", "all", valid, "it has a JSON number for labels"},
+		"arrays for objects":     {sliceEvent("ADDED", "x", `{"addresses":{},"conditions":[],"hints":[1],"targetRef":"u"}`), "all", valid, "it has a JSON object for addresses"},
+		"the same slice twice":   {sliceEvent("ADDED", "a", "10.0.0.1") + sliceEvent("ADDED", "a", "10.0.0.1"), "all", valid, ""},
+		"another slice with it":  {sliceEvent("ADDED", "c", "10.0.0.1,10.0.0.1"), "all", valid, ""},
+		"deletion of no slice":   {sliceEvent("DELETED", "y", "") + `{"type":"DELETED","object":{}}`, "all", valid, ""},
+		"a bookmark of the end":  {bookmark("9", true), "all", valid, ""},
+		"a bookmark of nothing":  {`{"type":"BOOKMARK","object":null}` + "\n", "all", valid, ""},
+		"a string for an event":  {`"ADDED"` + "\n", "all", valid, "it has a JSON string for it"},
+		"410 Gone":               {`{"type":"ERROR","object":{"code":410}}`, "all all", valid, ""},
+		"a page of HTML":         {"<html>502", "all 7", valid, "the API server sends invalid JSON: invalid character"},
+		"nested beyond reason":   {`{"x":` + strings.Repeat("[", 100_000), "all 7", valid, "exceeded max depth"},
+		"an event of 20 MiB":     {`{"type":"` + strings.Repeat("a", 20<<20) + `"}` + "\n", "all", valid, "it has more than 8 MiB"},
+		"an event without end":   {`{"type":"` + strings.Repeat("a", 20<<20), "all 7", valid, ""},
+		"numbers for conditions": {sliceEvent("ADDED", "x", `{"addresses":["10.0.0.9"],"conditions":{"ready":1}}`), "all", valid, "it has a JSON number for ready"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeAPIServer{}
+				s.serve = func(n int, q url.Values, w io.Writer, done <-chan struct{}) int {
+					first, version := sliceEvent("ADDED", "a", "10.0.0.1"), bookmark("7", true)
+					if n == 0 {
+						first = strings.ReplaceAll(first, `"resourceVersion":"8"`, `"resourceVersion":"7"`)
+						for i := range len(first) { // the first event arrives byte by byte
+							writeAll(w, first[i:i+1])
+						}
+						writeAll(w, version, strings.ReplaceAll(test.text, `"resourceVersion":"8"`, `"resourceVersion":"7"`))
+						if test.requests != "all" {
+							return 0
+						}
+					} else if q.Get("resourceVersion") == "" {
+						writeAll(w, first, version)
+					}
+					writeAll(w, sliceEvent("ADDED", "b", "10.0.0.2"))
+					return waitUntilDone(done)
+				}
+				l, stop := startSource(t, s, query{})
+				time.Sleep(3 * time.Second)
+				kinds, _ := s.requests()
+				a := l.answer()
+				reported := l.takeReports() + strings.Join(a.Notes, "\n")
+				if formatEndpoints(a) != test.want || kinds != test.requests || !strings.Contains(reported, test.reported) {
+					t.Errorf("the answer is %s, after the requests %s and the reports %.2000s", formatEndpoints(a), kinds, reported)
+				}
+				stop()
+			})
+		})
+	}
+}

@@ -22,7 +22,7 @@ const (
 
 	minUpdateDelay   = 50 * time.Millisecond // minimum delay of an update after an event, to combine events
 	maxUpdateDelay   = time.Second / 2       // maximum delay
-	delayPerEndpoint = 20 * time.Microsecond // ten times what an update takes
+	delayPerEndpoint = 20 * time.Microsecond // several times what an update takes
 	initialTimeout   = 60 * time.Second      // for all initial slices to arrive (docs/waits.md)
 	cancelDelay      = 30 * time.Second      // time from the timeout of a watch to its cancellation
 	minSilence       = 10 * time.Second      // longer watches without an event may mean that a backup was restored
