@@ -68,12 +68,13 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 		c.endpoints += size
 		return
 	}
-	effect := "ignored"
+	given := printable.Quote(printable.Line(name, 100))
+	text := fmt.Sprintf("slice %s is ignored: %v", given, problem)
 	if last != nil {
-		effect = "used in its previous version"
+		text = fmt.Sprintf("slice %s is used in its previous version: %v", given, problem)
 		c.put(last, nil, nil) // if last exceeds a limit, too, only the note about it is kept
 	}
-	c.note(noteKey(name), fmt.Sprintf("slice %s is %s: %v", printable.Quote(printable.Line(name, 100)), effect, problem))
+	c.note(noteKey(name), text)
 }
 
 // note reports whether the note is new.

@@ -253,7 +253,7 @@ func (s *stream) readItems(handle func(sl *slice, problem error)) error {
 	case t == nil:
 		return err
 	case t != json.Delim('['):
-		return errors.New("its items are not an array")
+		return fmt.Errorf("it has a JSON %T for items", t)
 	}
 	for s.More() {
 		o := new(object)

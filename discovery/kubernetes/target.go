@@ -25,8 +25,6 @@ func init() {
 	discovery.Register("k8s", targetMechanisms)
 }
 
-const targetForm = "kubernetes:///service.namespace:port"
-
 // linger is the time for which a watch continues after its last user was closed.
 const linger = 30 * time.Second
 
@@ -71,7 +69,7 @@ var labelPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 func parse(target resolver.Target) (query, string, error) {
 	u := target.URL
 	invalid := func(reason string) (query, string, error) {
-		return query{}, "", fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), reason, targetForm)
+		return query{}, "", fmt.Errorf("target %s %s; want kubernetes:///service.namespace:port", printable.Quote(u.Redacted()), reason)
 	}
 	if u.Opaque != "" || u.User != nil || u.Fragment != "" {
 		return invalid("lacks the slashes, or has user information or a fragment")

@@ -59,6 +59,7 @@ type watch struct {
 	initial        *knownSlices     // the initial slices so far; nil when they are complete
 	initialTimer   *time.Timer      // ends the watch unless the initial slices are complete
 	updateC        <-chan time.Time // fires when an update is due; nil if none is
+	tokenRejected  bool             // whether the token was already rejected once
 	gotEvent       bool             // whether the current watch has sent an event
 	followingSince time.Time        // when the initial slices were complete, or zero
 }
@@ -76,7 +77,7 @@ func (w *watch) run(ctx context.Context) {
 		}
 		lasted := !w.followingSince.IsZero() && time.Since(w.followingSince) > minSilence
 		if lasted { // a watch that ends immediately must not reset the backoff
-			failures = 0
+			failures, w.tokenRejected = 0, false
 		}
 		delay, reportErr := w.nextAttempt(err, failures, lasted)
 		if reportErr != nil {
@@ -106,24 +107,23 @@ func (w *watch) nextAttempt(err error, failures int, lasted bool) (delay time.Du
 		delay = xnet.Backoff(failures-1, rand.Float64())
 	}
 	s, isStatus := errors.AsType[*status](err)
-	if !isStatus && !w.gotEvent && lasted {
-		w.version = "" // the server may have been restored from a backup (kubernetes 107457)
+	isGone := isStatus && (s.Code == http.StatusGone || s.isVersionTooLarge())
+	if isGone || !isStatus && !w.gotEvent && lasted { // after silence, the server may have been restored from a backup (kubernetes 107457)
+		w.version = ""
 	}
 	switch {
-	case err == nil && failures > 1 && !w.gotEvent:
+	case err == nil && failures >= 2 && !w.gotEvent:
 		return delay, errors.New("the API server ends each watch at once")
 	case !isStatus:
 		return delay, err
-	case s.Code == http.StatusGone, s.isVersionTooLarge():
-		if w.version = ""; failures > 1 && !w.gotEvent {
-			reportErr = err
-		}
-		return delay, reportErr
+	case isGone && (failures < 2 || w.gotEvent):
+		return delay, nil
 	case w.initial != nil && !w.gotEvent && (s.Code == http.StatusBadRequest || s.Code == http.StatusUnprocessableEntity):
 		w.client.noInitialEvents.Store(true)
 		return 0, nil
-	case s.Code == http.StatusUnauthorized && failures == 0 && w.client.transport == nil:
-		return 0, nil // the token may have been replaced since it was read
+	case s.Code == http.StatusUnauthorized && !w.tokenRejected && w.client.transport == nil:
+		w.tokenRejected = true // perhaps it was replaced after it was read
+		return delay, nil
 	case s.Code == http.StatusForbidden:
 		err = discovery.Mistake(fmt.Errorf(
 			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (docs/kubernetes.md has the Role): %w", w.namespace, err))
