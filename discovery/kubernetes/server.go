@@ -30,7 +30,7 @@ const (
 	maxFile           = 1 << 20
 	maxStatus         = 64 << 10
 	maxService        = 1 << 20
-	reasonTimeout     = 2 * time.Second
+	reasonTimeout     = 2 * time.Second // to get the Services (docs/waits.md)
 )
 
 // server identifies an API server. The zero value is the API server of the cluster in which the
