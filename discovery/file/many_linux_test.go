@@ -42,8 +42,10 @@ func TestFilesShareInotify(t *testing.T) {
 	for _, r := range resolvers[files/2:] {
 		r.Close()
 	}
-	for i, c := range channels[:files/2] {
+	for i := range files / 2 {
 		replace(t, path(i), onePort(i+2))
+	}
+	for i, c := range channels[:files/2] {
 		c.expect(t, i+2)
 	}
 	for _, r := range resolvers[:files/2] {
