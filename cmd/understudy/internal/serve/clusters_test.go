@@ -82,6 +82,7 @@ func TestFileWithClusterList(t *testing.T) {
 // Clients receive the outlier detection of a cluster in a file, even if the server restores the
 // cluster from the cache. If the outlier detection is invalid, the file is rejected.
 func TestOutlierDetectionIsServed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
 	const detect = "outlier_detection: {interval: 5s}"

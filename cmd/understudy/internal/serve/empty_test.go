@@ -32,6 +32,7 @@ func staticClusters(counts map[string]int) string {
 // A file without endpoints is usually a mistake of the program that generates it. Its last endpoints
 // must still be served, even after a restart.
 func TestEmptyFileKeepsCluster(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml")
 	path := filepath.Join(dir, "a.yaml")
 	o := Options{Paths: []string{dir}, Cache: filepath.Join(t.TempDir(), "cache")}
@@ -61,6 +62,7 @@ func TestEmptyFileKeepsCluster(t *testing.T) {
 
 // A cluster without endpoints must not delay edits of the other clusters in its file.
 func TestEmptyClusterKeepsEndpoints(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "all.yaml")
 	write(t, path, staticClusters(map[string]int{"a": 1, "b": 1, "c": 1}))
@@ -84,6 +86,7 @@ func TestEmptyClusterKeepsEndpoints(t *testing.T) {
 // If the server has never seen the endpoints of a cluster, no response must say that the cluster does
 // not exist: its clients would drop the endpoints that they have.
 func TestEmptyClusterAtStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "all.yaml")
 	write(t, path, staticClusters(map[string]int{"a": 1, "b": 0}))

@@ -57,6 +57,7 @@ func TestSlowlyWrittenFile(t *testing.T) {
 
 // A file that never stops changing is not read again. The log reports this once an hour.
 func TestConstantlyWrittenFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	synctest.Test(t, func(t *testing.T) {

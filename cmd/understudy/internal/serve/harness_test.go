@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // the tests mostly wait
 	// A watch of Kubernetes goes on for half a minute after its last user; the tests of the source
 	// check that it ends.
 	testleak.Main(m, goleak.IgnoreAnyFunction("github.com/understudy-lb/understudy/discovery/kubernetes.(*watch).run"))

@@ -137,6 +137,7 @@ func TestRejectedResponseIsNotSentAgain(t *testing.T) {
 // If a client rejects every version for the same reason, only the first rejection is logged. The
 // other rejections are counted.
 func TestRepeatedRejections(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}, Metrics: "0"})

@@ -29,6 +29,7 @@ func readyStatus(t *testing.T, s *Server) int {
 
 // A server is ready once it has something valid to serve, from files or from the cache.
 func TestReadiness(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, "endpoints: [")
 	o := Options{Paths: []string{path}, Metrics: "0", Cache: t.TempDir()}

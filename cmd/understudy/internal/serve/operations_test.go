@@ -63,6 +63,7 @@ func expectMetrics(t *testing.T, s *Server, want ...string) {
 }
 
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml", "b.yaml")
 	path := filepath.Join(dir, "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})

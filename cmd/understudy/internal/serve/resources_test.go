@@ -44,6 +44,7 @@ func TestNoResponseBeforeContentIsLoaded(t *testing.T) {
 // If a new file is invalid, the name of its cluster is unknown. The server holds back the responses
 // that would report this cluster as removed, and sends all other responses.
 func TestRequestsForUnknownClustersWait(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), invalidFile)
 	s, _ := start(t, Options{Paths: []string{dir}})
@@ -75,6 +76,7 @@ func TestRequestsForUnknownClustersWait(t *testing.T) {
 
 // A client that has received all resources still gets updates after an invalid file was added.
 func TestInvalidNewFileDoesNotDelayUpdates(t *testing.T) {
+	t.Parallel()
 	dir := makeDir(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})
 	stream := openStream(t, s, nil)

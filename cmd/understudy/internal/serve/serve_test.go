@@ -115,6 +115,7 @@ func TestFilesAreAddedAndRemoved(t *testing.T) {
 }
 
 func TestClientsAreLogged(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}})

@@ -25,6 +25,7 @@ func TestStartSkipsInvalidFiles(t *testing.T) {
 }
 
 func TestEmptyDirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, l := start(t, Options{Paths: []string{dir}})
 	if help, _ := l.wait(t, "nothing to serve yet")["error"].(string); !strings.Contains(help, ".yaml") {

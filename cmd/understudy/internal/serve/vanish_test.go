@@ -120,6 +120,7 @@ func TestUnreadableFileKeepsCluster(t *testing.T) {
 }
 
 func TestMissingFileKeepsCluster(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, "clusterName: x\n"+endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}})
@@ -132,6 +133,7 @@ func TestMissingFileKeepsCluster(t *testing.T) {
 }
 
 func TestFilesSwapClusters(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
 	write(t, a, "clusterName: x\n"+endpoints("1"))
