@@ -77,7 +77,7 @@ func TestWaitIsBounded(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if w.Wait(nil, nil); time.Since(begin) > 300*time.Millisecond {
+		if w.Wait(nil, nil); time.Since(begin) > quietPeriod {
 			t.Errorf("Wait returned after %v", time.Since(begin))
 		}
 	})
