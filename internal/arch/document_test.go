@@ -12,9 +12,9 @@ var tables = map[string]struct {
 	scenarios []string
 	rows      int // minimum number of rows in the table
 }{
-	"docs/a34.md": {nil, 60},
+	"docs/a34.md": {nil, 30},
 	"docs/a28.md": {[]string{"internal/core/weightedtarget/testdata"}, 18},
-	"docs/a37.md": {[]string{"discovery/testdata/a37", "internal/core/clusters/testdata/graphs"}, 70},
+	"docs/a37.md": {[]string{"discovery/testdata/a37", "internal/core/clusters/testdata/graphs"}, 60},
 }
 
 var testedDirs = []string{
