@@ -20,7 +20,6 @@ import (
 // priorities of backends.
 type contestant struct {
 	name, what string
-	unordered  bool // the client does not support priorities, and calls all backends
 	dial       func(*world) (cc grpc.ClientConnInterface, closeIt func(), err error)
 }
 
@@ -28,14 +27,14 @@ type contestant struct {
 const reference = "Recommended()"
 
 var contestants = []contestant{
-	{"zero value", "Understudy with `Options{}`, without retries or health checks", false, zeroValue},
-	{reference, "Understudy with `Recommended()`, and with the called method listed as safe to retry", false, recommended},
-	{"pick_first", "grpc-go, with one name for the addresses of both priorities, in order; it does not check health", false, stock(`{"pick_first": {}}`)},
-	{"round_robin", "grpc-go, with one name for the addresses of both priorities; half of the calls go to each priority", true, stock(roundRobin)},
-	{"outlier 10 s", "grpc-go, `outlier_detection` over `round_robin`, with A50's defaults and both ejection algorithms enforced, but with `minimumHosts` 2 and `maxEjectionPercent` 50: with A50's 5 and 10, it would never eject two of four endpoints", true, stock(outlierDetection("10s"))},
-	{"outlier 1 s", "the same, but with an `interval` of 1 s and a `requestVolume` of 10", true, stock(outlierDetection("1s"))},
-	{"multi-endpoint", "grpc-gcp-go, with the names of the priorities, in order; it switches without delay", false, multiEndpoint},
-	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", false, fallback},
+	{"zero value", "Understudy with `Options{}`, without retries or health checks", zeroValue},
+	{reference, "Understudy with `Recommended()`, and with the called method listed as safe to retry", recommended},
+	{"pick_first", "grpc-go, with one name for the addresses of both priorities, in order; it does not check health", stock(`{"pick_first": {}}`)},
+	{"round_robin", "grpc-go, with one name for the addresses of both priorities; half of the calls go to each priority", stock(roundRobin)},
+	{"outlier 10 s", "grpc-go, `outlier_detection` over `round_robin`, with A50's defaults and both ejection algorithms enforced, but with `minimumHosts` 2 and `maxEjectionPercent` 50: with A50's 5 and 10, it would never eject two of four endpoints", stock(outlierDetection("10s"))},
+	{"outlier 1 s", "the same, but with an `interval` of 1 s and a `requestVolume` of 10", stock(outlierDetection("1s"))},
+	{"multi-endpoint", "grpc-gcp-go, with the names of the priorities, in order; it switches without delay", multiEndpoint},
+	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", fallback},
 }
 
 // control is a client whose backends have no fault. If its calls fail or are slow, the machine is

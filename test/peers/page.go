@@ -26,8 +26,6 @@ type measure struct {
 	// requiresNoMoreLost is set if a client can improve this figure by giving up. The client is then
 	// better only if it also loses no more calls than the reference.
 	requiresNoMoreLost bool
-	// priorityOnly is set if the measure is meaningless for clients without priorities.
-	priorityOnly bool
 	// low and high are the values with the lightest and the darkest field in the picture.
 	low, high float64
 }
@@ -39,10 +37,6 @@ var measures = []measure{
 		intro: "The number of calls that failed, out of about 1,500 in the 30 s after the fault. Calls that were in flight when the fault began are included."},
 	{title: "First answer", picture: "first", value: func(r result) float64 { return secondsOf(r.first) }, show: seconds, minDifference: 0.2, low: 0.02, high: observationTime.Seconds(),
 		intro: "Seconds from the fault to the first answer, from any backend, to a call that began after the fault. A client that spreads its calls over both priorities gets an answer at once, but may still lose half of its calls."},
-	{title: "Longest call", value: func(r result) float64 { return secondsOf(r.longest) }, show: seconds, minDifference: 0.2,
-		intro: "Seconds that the longest call took, whether it succeeded or failed. The deadline ends each call after 1 s. Calls that fail at once are short, too, so a client counts as better only if it does not lose more calls.", requiresNoMoreLost: true},
-	{title: "Changes of priority", value: func(r result) float64 { return float64(r.changes) }, show: integer, minDifference: 1, requiresNoMoreLost: true, priorityOnly: true,
-		intro: "How often a client's calls moved to the other priority. Five consecutive answers from that priority count as one move. A dash marks a client without priorities. Because 0 can mean that a client never left the faulty priority, a client with fewer moves counts as better only if it does not lose more calls."},
 	{title: "Connections", picture: "connections", value: func(r result) float64 { return float64(r.connections) }, show: integer, minDifference: 3, requiresNoMoreLost: true, low: 1, high: 10_000,
 		intro: "Connection attempts in the 30 s after the fault. A client with fewer attempts counts as better only if it does not lose more calls."},
 }
@@ -127,9 +121,6 @@ func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 			switch {
 			case !known:
 				row = append(row, "not run")
-				continue
-			case m.priorityOnly && c.unordered:
-				row = append(row, "-")
 				continue
 			}
 			row = append(row, cell(m, got))
