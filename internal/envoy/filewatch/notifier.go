@@ -1,6 +1,7 @@
 package filewatch
 
 import (
+	"maps"
 	"path/filepath"
 	"sync"
 
@@ -21,71 +22,61 @@ type notifier struct {
 	dirs map[*Watcher]watchedDirs
 }
 
+// watchedDirs has directories. The value is the name of the only entry that matters, or "" if every
+// entry does.
+type watchedDirs map[string]string
+
 var system = notifier{dirs: make(map[*Watcher]watchedDirs)}
 
-// watch replaces the directories that the system watches for w. It returns true if there are new
-// ones, in which changes may have been missed: the caller must then determine the directories again.
-// If the system allows no fsnotify.Watcher now, the next call tries again.
-func (n *notifier) watch(w *Watcher, dirs watchedDirs) (added bool) {
+// watch replaces the directories that the system watches for w. If the system allows no
+// fsnotify.Watcher now, the next call tries again.
+func (n *notifier) watch(w *Watcher, dirs watchedDirs) {
 	n.fsnotifyMu.Lock()
 	defer n.fsnotifyMu.Unlock()
-	if n.watcher == nil {
+	n.mu.Lock()
+	changed := !maps.Equal(n.dirs[w], dirs)
+	if n.dirs[w] = dirs; dirs == nil {
+		delete(n.dirs, w)
+	}
+	watchers := len(n.dirs)
+	n.mu.Unlock()
+	switch {
+	case watchers == 0 && n.watcher == nil:
+		return
+	case watchers == 0:
+		_ = n.watcher.Close()
+		n.watcher = nil
+		return
+	case n.watcher == nil:
 		var err error
 		if n.watcher, err = fsnotify.NewWatcher(); err != nil {
 			n.watcher = nil
-			return false
+			return
 		}
 		go n.run(n.watcher)
 	}
-	n.mu.Lock()
-	before := n.dirs[w]
-	n.dirs[w] = dirs
-	n.mu.Unlock()
 	for dir := range dirs {
-		added = added || before[dir] == nil
 		// Even if the directory is watched: another one may have replaced it, and the system may have
 		// ended the watch without an event, for example because a file system was unmounted.
 		_ = n.watcher.Add(dir)
 	}
-	n.unwatchUnused(before)
-	return added
-}
-
-func (n *notifier) remove(w *Watcher) {
-	n.fsnotifyMu.Lock()
-	defer n.fsnotifyMu.Unlock()
-	n.mu.Lock()
-	before := n.dirs[w]
-	delete(n.dirs, w)
-	last := len(n.dirs) == 0
-	n.mu.Unlock()
-	if !last {
-		n.unwatchUnused(before)
-	} else if n.watcher != nil {
-		_ = n.watcher.Close()
-		n.watcher = nil
+	if changed {
+		n.unwatchUnused()
 	}
 }
 
-// unwatchUnused ends the watches on those of the directories that no Watcher needs any more. The
-// caller must hold fsnotifyMu.
-func (n *notifier) unwatchUnused(before watchedDirs) {
-	for dir := range before {
-		if !n.anyWatcher(func(dirs watchedDirs) bool { return dirs[dir] != nil }) {
+func (n *notifier) unwatchUnused() {
+	used := make(watchedDirs)
+	n.mu.Lock()
+	for _, dirs := range n.dirs {
+		maps.Copy(used, dirs)
+	}
+	n.mu.Unlock()
+	for _, dir := range n.watcher.WatchList() {
+		if _, ok := used[dir]; !ok {
 			_ = n.watcher.Remove(dir)
 		}
 	}
-}
-
-func (n *notifier) anyWatcher(uses func(watchedDirs) bool) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, dirs := range n.dirs {
-		if uses(dirs) {
-			return true
-		}
-	}
-	return false
 }
 
 func (n *notifier) run(notify *fsnotify.Watcher) {
@@ -96,8 +87,7 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 			if !ok {
 				return
 			}
-			path := filepath.Clean(event.Name)
-			n.wake(func(dirs watchedDirs) bool { return dirs.concern(path) })
+			n.wake(func(dirs watchedDirs) bool { return dirs.concern(filepath.Clean(event.Name)) })
 		case err, ok := <-errors:
 			if !ok {
 				errors = nil
@@ -120,4 +110,11 @@ func (n *notifier) wake(concerns func(watchedDirs) bool) {
 			}
 		}
 	}
+}
+
+// concern reports whether a change at a path may affect the directories.
+func (d watchedDirs) concern(path string) bool {
+	name, ok := d[filepath.Dir(path)]
+	_, isDir := d[path]
+	return isDir || ok && (name == "" || name == filepath.Base(path))
 }

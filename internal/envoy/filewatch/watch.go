@@ -3,6 +3,8 @@
 package filewatch
 
 import (
+	"os"
+	"path/filepath"
 	"time"
 
 	"google.golang.org/grpc/grpclog"
@@ -19,9 +21,8 @@ const (
 	quietPeriod = 50 * time.Millisecond
 )
 
-// Watcher reports possible changes at a set of paths. It notices changes of the content of a file
-// and of the entries of a directory. It also notices when a directory is renamed or a link is
-// changed, so that a path refers to another file. It is not safe for concurrent use.
+// Watcher reports possible changes at a set of paths, of the content of a file or the entries of a
+// directory. It is not safe for concurrent use.
 type Watcher struct {
 	options Options
 	paths   []string
@@ -46,7 +47,7 @@ func New(options Options, paths ...string) *Watcher {
 // Close stops the Watcher.
 func (w *Watcher) Close() {
 	w.ticker.Stop()
-	system.remove(w)
+	system.watch(w, nil)
 }
 
 // Wait returns true when the paths should be checked: after a change, when a value arrives on soon,
@@ -72,14 +73,37 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) bool {
 	return true
 }
 
-// updateWatches makes the system watch the directories on the paths. It must be called before the
-// paths are read; otherwise, changes may be missed.
+// updateWatches makes the system watch the directories of the paths. It must be called before the
+// paths are read; otherwise, changes may be missed. A change further up, such as another target of
+// a link to a directory, is found by polling.
 func (w *Watcher) updateWatches() {
-	// A path may change while the system begins to watch its directories, so the directories are
-	// determined again. If the path still changes after three attempts, polling finds the change.
-	for range 3 {
-		if w.options.PollOnly || !system.watch(w, findDirs(w.paths)) {
-			return
+	if w.options.PollOnly {
+		return
+	}
+	dirs := make(watchedDirs)
+	for _, path := range w.paths {
+		dirs.add(path)
+	}
+	system.watch(w, dirs)
+}
+
+// add adds the directory of a path, and what the path leads to. If it leads to another directory, any
+// entry may be a link on the way.
+func (d watchedDirs) add(path string) {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	name := filepath.Base(path)
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		if info, err := os.Stat(target); err == nil && info.IsDir() {
+			d[target] = ""
+		} else if target != filepath.Join(dir, name) {
+			d[filepath.Dir(target)], name = "", ""
 		}
 	}
+	if other, ok := d[dir]; ok && other != name {
+		name = ""
+	}
+	d[dir] = name
 }
