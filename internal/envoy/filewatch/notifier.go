@@ -28,51 +28,46 @@ type watchedDirs map[string]string
 
 var system = notifier{dirs: make(map[*Watcher]watchedDirs)}
 
-// watch replaces the directories that the system watches for w. If the system allows no
-// fsnotify.Watcher now, the next call tries again.
+// watch replaces the directories that the system watches for w, which needs none if dirs is nil. If
+// the system allows no fsnotify.Watcher now, the next call tries again.
 func (n *notifier) watch(w *Watcher, dirs watchedDirs) {
 	n.fsnotifyMu.Lock()
 	defer n.fsnotifyMu.Unlock()
 	n.mu.Lock()
-	changed := !maps.Equal(n.dirs[w], dirs)
+	before, used := n.dirs[w], make(watchedDirs)
 	if n.dirs[w] = dirs; dirs == nil {
 		delete(n.dirs, w)
 	}
-	watchers := len(n.dirs)
+	if maps.Equal(before, dirs) {
+		before = nil
+	} else {
+		for _, dirs := range n.dirs {
+			maps.Copy(used, dirs)
+		}
+	}
+	last := len(n.dirs) == 0
 	n.mu.Unlock()
 	switch {
-	case watchers == 0 && n.watcher == nil:
+	case n.watcher == nil && last:
 		return
-	case watchers == 0:
+	case last:
 		_ = n.watcher.Close()
 		n.watcher = nil
 		return
 	case n.watcher == nil:
-		var err error
-		if n.watcher, err = fsnotify.NewWatcher(); err != nil {
-			n.watcher = nil
+		watcher, err := fsnotify.NewWatcher()
+		if err != nil {
 			return
 		}
-		go n.run(n.watcher)
+		n.watcher = watcher
+		go n.run(watcher)
 	}
 	for dir := range dirs {
 		// Even if the directory is watched: another one may have replaced it, and the system may have
 		// ended the watch without an event, for example because a file system was unmounted.
 		_ = n.watcher.Add(dir)
 	}
-	if changed {
-		n.unwatchUnused()
-	}
-}
-
-func (n *notifier) unwatchUnused() {
-	used := make(watchedDirs)
-	n.mu.Lock()
-	for _, dirs := range n.dirs {
-		maps.Copy(used, dirs)
-	}
-	n.mu.Unlock()
-	for _, dir := range n.watcher.WatchList() {
+	for dir := range before {
 		if _, ok := used[dir]; !ok {
 			_ = n.watcher.Remove(dir)
 		}
@@ -80,41 +75,36 @@ func (n *notifier) unwatchUnused() {
 }
 
 func (n *notifier) run(notify *fsnotify.Watcher) {
-	events, errors := notify.Events, notify.Errors
-	for events != nil {
+	for {
+		changed := ""
 		select {
-		case event, ok := <-events:
+		case event, ok := <-notify.Events:
 			if !ok {
 				return
 			}
-			n.wake(func(dirs watchedDirs) bool { return dirs.concern(filepath.Clean(event.Name)) })
-		case err, ok := <-errors:
+			changed = filepath.Clean(event.Name)
+		case err, ok := <-notify.Errors:
 			if !ok {
-				errors = nil
-				continue
+				return
 			}
 			logger.Infof("watching files: %v", err)
-			n.wake(func(watchedDirs) bool { return true })
 		}
+		n.wake(changed)
 	}
 }
 
-func (n *notifier) wake(concerns func(watchedDirs) bool) {
+// wake wakes the Watchers that a change at a path may concern. If the path is "", events were lost.
+func (n *notifier) wake(path string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for w, dirs := range n.dirs {
-		if concerns(dirs) {
+		name, ok := dirs[filepath.Dir(path)]
+		_, isDir := dirs[path]
+		if path == "" || isDir || ok && (name == "" || name == filepath.Base(path)) {
 			select {
 			case w.wake <- struct{}{}:
 			default:
 			}
 		}
 	}
-}
-
-// concern reports whether a change at a path may affect the directories.
-func (d watchedDirs) concern(path string) bool {
-	name, ok := d[filepath.Dir(path)]
-	_, isDir := d[path]
-	return isDir || ok && (name == "" || name == filepath.Base(path))
 }
