@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -38,7 +38,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 	wantCount("b", "failed", func() { b.Fail(errors.New("timeout")) })
 	wantCount("b", "refused", func() { b.Update(discovery.Answer{}) })
 	wantCount("a", "refused", func() { a.sendAddresses("10.0.0.1") })
-	wantCount("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &clusterfile.Error{})) })
+	wantCount("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &messages.Invalid{})) })
 	wantCount("b", "accepted", func() { b.Mechanisms([]discovery.Mechanism{{Name: "c", Source: &fakeSource{}}}) })
 	wantCount("a", "refused", func() { a.Rejected(errors.New("bad")) })
 	r.Close()

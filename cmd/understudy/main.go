@@ -25,7 +25,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/watch"
-	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -70,16 +70,16 @@ func printError(w io.Writer, err error) {
 		}
 		return
 	}
-	problems, ok := errors.AsType[*clusterfile.Error](err)
-	if !ok {
+	invalid, ok := errors.AsType[*messages.Invalid](err)
+	if !ok || invalid.Problems[0].At.File == "" {
 		fmt.Fprintln(w, "understudy:", printable.Text(err.Error()))
 		return
 	}
-	for _, p := range problems.Problems {
-		fmt.Fprintln(w, printable.Text(fmt.Sprintf("%s:%d:%d: %s", problems.Path, p.Line, p.Column, p.Text)))
+	for _, p := range invalid.Problems {
+		fmt.Fprintln(w, printable.Text(p.String()))
 	}
-	if problems.More > 0 {
-		fmt.Fprintf(w, "understudy: %s: and %d more\n", printable.Text(problems.Path), problems.More)
+	if invalid.More > 0 {
+		fmt.Fprintf(w, "understudy: %s: and %d more\n", printable.Text(invalid.Problems[0].At.File), invalid.More)
 	}
 }
 

@@ -3,7 +3,6 @@
 package cds
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -173,7 +172,7 @@ func (r *reader) readAssignment() {
 	r.cluster.Assignment = withClusterName(given, r.cluster.Name)
 	var err error
 	r.cluster.Answer, r.cluster.AnswerNotes, err = messages.Read(r.cluster.Assignment)
-	r.addWithin("load_assignment", err)
+	r.problems.Merge("load_assignment", err)
 }
 
 // withClusterName returns the assignment, or a copy with the given cluster name if it has none.
@@ -197,17 +196,9 @@ func (r *reader) readOutlierDetection() {
 		return
 	}
 	read, notes, err := messages.ReadOutlierDetection(given)
-	r.addWithin("outlier_detection", err)
+	r.problems.Merge("outlier_detection", err)
 	if r.cluster.Kind != Aggregate {
 		r.cluster.OutlierDetection, r.outlierNotes = read, notes
-	}
-}
-
-func (r *reader) addWithin(prefix string, err error) {
-	if invalid, ok := errors.AsType[*messages.Invalid](err); ok {
-		for _, p := range invalid.Problems {
-			r.problems.Add(p.Within(prefix).Path, "%s", p.Text)
-		}
 	}
 }
 

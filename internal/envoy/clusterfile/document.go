@@ -1,7 +1,6 @@
 package clusterfile
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 // Document is the content of a well-formed file. It must not be modified.
@@ -25,11 +25,10 @@ type Document struct {
 	clusters map[string]*cluster
 }
 
-// cluster is one of the clusters in a file. The errors have positions.
+// cluster is one of the clusters in a file. Its errors and notes have positions.
 type cluster struct {
 	cds.Known
-	notes      error      // about fields that have no effect
-	references []position // of the children of an aggregate
+	references []messages.Position // of the children of an aggregate
 }
 
 func (d *Document) add(name string, c *cluster) {
@@ -95,35 +94,28 @@ func (d *Document) Check(name string) error {
 func (d *Document) Resolve(name string) (g *cds.Graph, notes error) {
 	g = cds.Resolve(name, d.Find)
 	for i, e := range g.List {
-		g.List[i].Err = d.withPosition(e)
-	}
-	all := &Error{Path: d.path}
-	for _, name := range g.Asked {
-		if c := d.clusters[name]; c != nil {
-			if located, ok := errors.AsType[*Error](c.notes); ok {
-				all.merge(located)
-			}
+		at, ok := d.reference(e)
+		switch c := d.clusters[e.Name]; {
+		case e.Err == nil || c != nil && c.Err != nil:
+		case ok:
+			g.List[i].Err = fmt.Errorf("%s:%d:%d: %w", d.path, at.Line, at.Column, e.Err)
+		default:
+			g.List[i].Err = fmt.Errorf("%s: %w", d.path, e.Err)
 		}
 	}
-	return g, all.err()
+	var all messages.Invalid
+	for _, name := range g.Asked {
+		if c := g.Known[name].Cluster; c != nil {
+			all.Merge("", &messages.Invalid{Problems: c.Notes})
+		}
+	}
+	return g, all.Err()
 }
 
-// withPosition returns the error of a mechanism. If it has no position yet, it gets the one at which
-// an aggregate refers to the mechanism's cluster.
-func (d *Document) withPosition(e cds.Mechanism) error {
-	if c := d.clusters[e.Name]; e.Err == nil || c != nil && c.Err != nil {
-		return e.Err
-	}
-	if at, ok := d.positionOfReference(e); ok {
-		return fmt.Errorf("%s:%d:%d: %w", d.path, at.Line, at.Column, e.Err)
-	}
-	return fmt.Errorf("%s: %w", d.path, e.Err)
-}
-
-// positionOfReference returns the position at which an aggregate refers to a mechanism's cluster.
-func (d *Document) positionOfReference(e cds.Mechanism) (position, bool) {
+// reference returns the position at which an aggregate refers to a mechanism's cluster.
+func (d *Document) reference(e cds.Mechanism) (at messages.Position, ok bool) {
 	if parent := d.clusters[e.Parent]; parent != nil && e.Index < len(parent.references) {
 		return parent.references[e.Index], true
 	}
-	return position{}, false
+	return at, false
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 // Load reports all mistakes in a file, each with its line and column.
@@ -28,8 +29,8 @@ endpoints:
 		return
 	}
 	_, err = clusterfile.Load(path)
-	for _, p := range err.(*clusterfile.Error).Problems {
-		fmt.Printf("endpoints.yaml:%d:%d: %s\n", p.Line, p.Column, p.Text)
+	for _, p := range err.(*messages.Invalid).Problems {
+		fmt.Printf("endpoints.yaml:%d:%d: %s\n", p.At.Line, p.At.Column, p.Text)
 	}
 	// Output:
 	// endpoints.yaml:3:3: unknown field "localty", did you mean locality?

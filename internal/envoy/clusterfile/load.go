@@ -3,12 +3,14 @@
 package clusterfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 // MaxSize is the maximum size of a file in bytes. 16 MiB of YAML holds about 100,000 endpoints.
@@ -17,7 +19,7 @@ const MaxSize = 16 << 20
 // Load reads and validates the file at path. It sets defaults, so that a control plane can serve
 // the result to clients. If the file contains a list of clusters, all of them must be valid.
 //
-// Errors contain the path. If the content is invalid, the error is an *Error.
+// Errors contain the path. If the content is invalid, the error is a *messages.Invalid.
 func Load(path string) (*Document, error) {
 	data, err := Read(path)
 	if err != nil {
@@ -42,22 +44,12 @@ func load(path string, data []byte) (*Document, error) {
 		return nil, err
 	}
 	empty, err := doc.check()
-	if err == nil && empty != nil {
-		err = empty.Err
-	}
-	return doc, err
+	return doc, cmp.Or(err, empty)
 }
 
-// Empty has the clusters of a file that list no endpoint.
-type Empty struct {
-	Clusters []string
-	Err      *Error
-}
-
-// LoadEach is like Load, but a cluster that lists no endpoint does not make the others invalid. If
-// there are such clusters, empty is not nil. LoadEach also removes what is not read (see
-// removeUnread), and notes describes it.
-func LoadEach(path string) (doc *Document, empty *Empty, notes, err error) {
+// LoadEach is like Load, but clusters that list no endpoint do not make the others invalid: empty is
+// their error. LoadEach also leaves out of the messages what is not read, and notes describes it.
+func LoadEach(path string) (doc *Document, empty, notes, err error) {
 	data, err := Read(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -69,47 +61,33 @@ func LoadEach(path string) (doc *Document, empty *Empty, notes, err error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return doc, empty, d.removeUnread(doc), nil
+	if d.leavesOut = d.hasUnread; d.leavesOut {
+		d.decode(doc)
+	}
+	return doc, empty, d.notes.Err(), nil
 }
 
-// check returns an error if a cluster is invalid, and the clusters without endpoints otherwise.
-func (d *Document) check() (*Empty, error) {
-	empty, problems := &Empty{Err: &Error{Path: d.path}}, &Error{Path: d.path}
+// check returns the problems of the clusters without endpoints, and an error if another cluster is
+// invalid.
+func (d *Document) check() (empty, err error) {
+	var invalid, noEndpoints messages.Invalid
+	seen := make(map[messages.Position]bool)
 	for _, name := range d.names {
-		c := d.clusters[name]
-		if located, ok := errors.AsType[*Error](c.Err); ok {
-			problems.merge(located)
-		} else if located, ok := errors.AsType[*Error](c.NoEndpoints); ok {
-			empty.Clusters = append(empty.Clusters, name)
-			empty.Err.merge(located)
-		}
-	}
-	seen := make(map[position]bool)
-	for _, name := range d.names {
-		for _, e := range cds.Resolve(name, d.findValid).List {
-			if at, ok := d.positionOfReference(e); e.Err != nil && ok && !seen[at] {
+		invalid.Merge("", d.clusters[name].Err)
+		noEndpoints.Merge("", d.clusters[name].NoEndpoints)
+		for _, e := range cds.Resolve(name, d.Find).List {
+			// Another file may have a missing cluster, and the error of an invalid one is known.
+			c := d.clusters[e.Name]
+			if at, ok := d.reference(e); ok && e.Err != nil && c != nil && c.Err == nil && !seen[at] {
 				seen[at] = true
-				problems.add(at, "%v", e.Err)
+				invalid.AddAt(at, "%v", e.Err)
 			}
 		}
 	}
-	if err := problems.err(); err != nil {
-		problems.merge(empty.Err)
-		return nil, problems.err()
+	if invalid.Err() != nil {
+		invalid.Merge("", &noEndpoints)
 	}
-	if empty.Clusters == nil {
-		return nil, nil
-	}
-	return empty, nil
-}
-
-// findValid is like Find, but a missing or invalid cluster counts as one without children: another
-// file may have it, or its own error says what is wrong.
-func (d *Document) findValid(name string) cds.Known {
-	if c := d.clusters[name]; c != nil && c.Cluster != nil {
-		return c.Known
-	}
-	return cds.Known{Cluster: new(cds.Cluster)}
+	return noEndpoints.Err(), invalid.Err()
 }
 
 // Read returns the content of the file at path, which must not exceed MaxSize. It returns an error

@@ -37,12 +37,12 @@ func TestProblems(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			path := writeFile(t, d.Input)
 			_, err := Load(path)
-			problems, ok := errors.AsType[*Error](err)
+			problems, ok := errors.AsType[*messages.Invalid](err)
 			if !ok {
-				d.Fatalf(t, "Load = %v, want an *Error", err)
+				d.Fatalf(t, "Load = %v, want a *messages.Invalid", err)
 			}
-			problems.Path = filepath.Base(path)
-			return strings.ReplaceAll(problems.Error(), "; endpoints.yaml", "\nendpoints.yaml") + "\n"
+			text := strings.ReplaceAll(problems.Error(), path, filepath.Base(path))
+			return strings.ReplaceAll(text, "; endpoints.yaml", "\nendpoints.yaml") + "\n"
 		})
 	})
 }
@@ -200,11 +200,11 @@ func TestPositionsInLargeFile(t *testing.T) {
 		position := func(before string) (line, column int) {
 			t.Helper()
 			_, err := Parse("x.yaml", []byte(before+mistake))
-			e, ok := errors.AsType[*Error](err)
+			e, ok := errors.AsType[*messages.Invalid](err)
 			if !ok {
 				t.Fatalf("%q: %v, want a mistake", mistake, err)
 			}
-			return e.Problems[0].Line, e.Problems[0].Column
+			return e.Problems[0].At.Line, e.Problems[0].At.Column
 		}
 		line, column := position("# x\n")
 		for _, lines := range []int{7, 100, 8_000} {
@@ -225,18 +225,6 @@ func TestEditDistance(t *testing.T) {
 	} {
 		if got := editDistance(test.a, test.b); got != test.want {
 			t.Errorf("editDistance(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-}
-
-func TestNumberOfFurtherProblems(t *testing.T) {
-	for more, want := range map[int]string{0: "x:1:1: bad", 1: "; and 1 more", 2: "; and 2 more"} {
-		problems := &Error{Path: "x"}
-		for range messages.MaxProblems + more {
-			problems.add(position{1, 1}, "bad")
-		}
-		if text := problems.err().Error(); !strings.HasSuffix(text, want) {
-			t.Errorf("%d more: %q, want … %q", more, text, want)
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// Parse decodes the cluster or clusters in data. Its error is an *Error. A cluster may still be
-// invalid: then Find returns its error.
+// Parse decodes the cluster or clusters in data. Its error is a *messages.Invalid. A cluster may still
+// be invalid: then Find returns its error.
 func Parse(path string, data []byte) (*Document, error) {
 	doc, _, err := parse(path, data)
 	return doc, err
@@ -29,22 +29,13 @@ func Parse(path string, data []byte) (*Document, error) {
 // parse also returns the decoder, which has the positions of everything. The nodes take forty times
 // as much memory as the file, so that a Document only has the positions that it needs.
 func parse(path string, data []byte) (*Document, *decoder, error) {
-	d := &decoder{problems: &Error{Path: path}}
+	d := &decoder{path: path}
 	if err := d.parseYAML(data); err != nil {
 		return nil, nil, err
 	}
 	doc := &Document{path: path, clusters: make(map[string]*cluster)}
-	if _, list := entry(d.root, "clusters"); list != nil {
-		doc.Clusters = d.decodeClusters()
-	} else {
-		doc.Endpoints = new(endpointv3.ClusterLoadAssignment)
-		d.message(d.root, doc.Endpoints.ProtoReflect())
-		setDefaults(doc.Endpoints, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path need not be valid UTF-8
-		if problem := cds.NameProblem(doc.Endpoints.GetClusterName()); problem != "" {
-			d.problems.add(locate(d.root, "cluster_name"), "%s", problem)
-		}
-	}
-	if err := d.problems.err(); err != nil {
+	d.decode(doc)
+	if err := d.problems.Err(); err != nil {
 		return nil, nil, err
 	}
 	for i, c := range doc.Clusters {
@@ -56,6 +47,19 @@ func parse(path string, data []byte) (*Document, *decoder, error) {
 	return doc, d, nil
 }
 
+func (d *decoder) decode(doc *Document) {
+	if _, list := entry(d.root, "clusters"); list != nil {
+		doc.Clusters = d.decodeClusters()
+		return
+	}
+	doc.Endpoints = new(endpointv3.ClusterLoadAssignment)
+	d.message(d.root, doc.Endpoints.ProtoReflect())
+	setDefaults(doc.Endpoints, strings.ToValidUTF8(NameOf(d.path), "\uFFFD")) // a path need not be valid UTF-8
+	if problem := cds.NameProblem(doc.Endpoints.GetClusterName()); problem != "" {
+		d.problems.AddAt(d.locate("cluster_name"), "%s", problem)
+	}
+}
+
 // parseYAML sets the root to the first node of a file, without the wrappers of files for Envoy.
 func (d *decoder) parseYAML(data []byte) error {
 	documents := yaml.NewDecoder(bytes.NewReader(data))
@@ -64,26 +68,29 @@ func (d *decoder) parseYAML(data []byte) error {
 		return d.syntaxError(data, err)
 	}
 	if first.Kind != yaml.DocumentNode || isNull(first.Content[0]) {
-		d.problems.add(position{1, 1}, `the file is empty, want a ClusterLoadAssignment, or clusters`)
-		return d.problems.err()
+		d.add(&first, "the file is empty, want a ClusterLoadAssignment, or clusters")
+		return d.problems.Err()
 	}
 	switch err := documents.Decode(&second); {
 	case err == nil:
 		d.add(&second, "a second document begins here, want one document in a file")
 	case !errors.Is(err, io.EOF):
 		return d.syntaxError(data, err)
-	default:
-		d.root = d.unwrap(first.Content[0])
+	case d.prune(first.Content[0]):
+		before := len(d.problems.Problems)
+		if d.root = d.unwrap(first.Content[0]); len(d.problems.Problems) == before {
+			return nil
+		}
 	}
-	return d.problems.err()
+	return d.problems.Err()
 }
 
 func (d *decoder) decodeClusters() []*clusterv3.Cluster {
 	list := []*clusterv3.Cluster{}
-	names := make(map[string]*yaml.Node)
+	lines := make(map[string]int)
 	for i := 0; i+1 < len(d.root.Content); i += 2 {
 		key, value := d.root.Content[i], d.root.Content[i+1]
-		if key.Value != "clusters" || len(list) > 0 {
+		if key.Value != "clusters" {
 			d.add(key, "%s is given together with clusters, want nothing else in such a file", quote(key.Value))
 			continue
 		}
@@ -97,14 +104,14 @@ func (d *decoder) decodeClusters() []*clusterv3.Cluster {
 				setDefaults(assignment, cmp.Or(c.GetName(), "unnamed")) // the missing name is reported for the cluster
 			}
 			list = append(list, c)
-			_, name := entry(node, "name")
-			if name == nil {
-				name = node
+			at := node
+			if _, name := entry(node, "name"); name != nil {
+				at = name
 			}
-			if previous := names[c.GetName()]; previous != nil {
-				d.add(name, "cluster %s is already given on line %d", quote(c.GetName()), previous.Line)
+			if line := lines[c.GetName()]; line > 0 {
+				d.add(at, "cluster %s is already given on line %d", quote(c.GetName()), line)
 			}
-			names[c.GetName()] = name
+			lines[c.GetName()] = at.Line
 		}
 	}
 	if len(list) == 0 && len(d.problems.Problems) == 0 {
@@ -138,12 +145,13 @@ func (d *decoder) readCluster(path string, c *clusterv3.Cluster) *cluster {
 	if err != nil {
 		return &cluster{Known: cds.Known{Err: d.located(path, err)}}
 	}
-	k := &cluster{Known: cds.Known{Cluster: read}, notes: d.located(path, (&messages.Invalid{Problems: read.Notes}).Err())}
+	_ = d.located(path, &messages.Invalid{Problems: read.Notes})
+	k := &cluster{Known: cds.Known{Cluster: read}}
 	if read.Assignment != nil {
 		k.NoEndpoints = d.checkNotEmpty(path+".load_assignment", read)
 	}
 	for i := range read.Children {
-		k.references = append(k.references, locate(d.root, fmt.Sprintf("%s.cluster_type.typed_config.clusters[%d]", path, i)))
+		k.references = append(k.references, d.locate(fmt.Sprintf("%s.cluster_type.typed_config.clusters[%d]", path, i)))
 	}
 	return k
 }
@@ -163,30 +171,16 @@ func (d *decoder) readEndpoints(assignment *endpointv3.ClusterLoadAssignment) *c
 // because EDS defines it; a file needs none, because its endpoints can be DRAINING. checkNotEmpty
 // also adds positions to the notes about the endpoints.
 func (d *decoder) checkNotEmpty(path string, c *cds.Cluster) error {
-	for i, note := range c.AnswerNotes {
-		c.Answer.Notes[i] = d.located(path, &messages.Invalid{Problems: []messages.Problem{note}}).Error()
-	}
+	_ = d.located(path, &messages.Invalid{Problems: c.AnswerNotes})
+	c.Answer.Notes = messages.Texts(c.AnswerNotes)
 	for _, locality := range c.Assignment.GetEndpoints() {
 		if len(locality.GetLbEndpoints()) > 0 {
 			return nil
 		}
 	}
-	problem := messages.Problem{Path: "endpoints", Text: "no endpoint is listed, want at least one (to take all out of use, set their health_status to DRAINING)"}
-	return d.located(path, &messages.Invalid{Problems: []messages.Problem{problem}})
-}
-
-// located adds positions to the problems of an *messages.Invalid, whose paths are relative to the
-// given one. It returns other errors unchanged.
-func (d *decoder) located(path string, err error) error {
-	invalid, ok := errors.AsType[*messages.Invalid](err)
-	if !ok {
-		return err
-	}
-	located := &Error{Path: d.problems.Path, More: invalid.More}
-	for _, p := range invalid.Problems {
-		located.add(locate(d.root, strings.Trim(path+"."+p.Path, ".")), "%s", p.Text)
-	}
-	return located.err()
+	var empty messages.Invalid
+	empty.Add("endpoints", "no endpoint is listed, want at least one (to take all out of use, set their health_status to DRAINING)")
+	return d.located(path, &empty)
 }
 
 // NameOf returns the name of the file at path without its extension.

@@ -91,8 +91,8 @@ func TestRemoveUnread(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		":4:3: left out for clients, because envoy.extensions.upstreams.http.v3.HttpProtocolOptions is not read",
-		":15:11: left out for clients, because example.Metadata is not read",
+		":5:5: left out for clients, because envoy.extensions.upstreams.http.v3.HttpProtocolOptions is not read",
+		":15:35: left out for clients, because example.Metadata is not read",
 		":16:3: left out for clients, because envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext is not read",
 		":23:5: ", ":24:3: ", ":25:5: ", ":28:7: ", ":29:7: ", ":33:48: ", ":40:15: left out for clients, because example.Policy is not read",
 	} {

@@ -44,7 +44,10 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 	}
 	at, elements := root, []*yaml.Node{root}
 	if key, value := entry(root, "resources"); key != nil {
-		if !d.checkResponse(root) || !d.checkKind(value, yaml.SequenceNode) {
+		for i := 0; i < len(root.Content); i += 2 {
+			_ = d.field(root.Content[i], responseFields) // which have no effect in a file
+		}
+		if !d.checkKind(value, yaml.SequenceNode) {
 			return root
 		}
 		at, elements = key, value.Content
@@ -81,21 +84,6 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 	return mapping(at, "clusters", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: clusters, Line: at.Line, Column: at.Column})
 }
 
-// checkResponse reports whether the fields beside resources are those of a DiscoveryResponse, which
-// have no effect in a file.
-func (d *decoder) checkResponse(root *yaml.Node) bool {
-	before, seen := len(d.problems.Problems), make(map[string]bool)
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key := root.Content[i]
-		if field := d.field(key, responseFields); field != nil && seen[field.TextName()] {
-			d.add(key, "%s is already given", quote(key.Value))
-		} else if field != nil {
-			seen[field.TextName()] = true
-		}
-	}
-	return len(d.problems.Problems) == before
-}
-
 func mapping(at *yaml.Node, key string, value *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{scalar(at, key), value}, Line: at.Line, Column: at.Column}
 }
@@ -105,7 +93,7 @@ func scalar(at *yaml.Node, value string) *yaml.Node {
 }
 
 func describeType(node *yaml.Node) string {
-	if _, value := typeEntry(node); value != nil {
+	if _, value := entry(node, typeKey); value != nil {
 		return describe(value)
 	}
 	return describe(node)

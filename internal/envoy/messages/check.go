@@ -130,10 +130,8 @@ func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 		}
 		target, invalid := Dial(address)
 		if target == "" {
-			for _, p := range invalid.Problems {
-				if healthy {
-					c.problems.Add(p.Within(path()).Path, "%s", p.Text)
-				}
+			if healthy {
+				c.problems.Merge(path(), &invalid)
 			}
 			continue
 		}

@@ -88,11 +88,3 @@ func health(status corev3.HealthStatus) discovery.Health {
 		return discovery.Unhealthy
 	}
 }
-
-// Texts returns the text of each note.
-func Texts(notes []Problem) (texts []string) {
-	for _, n := range notes {
-		texts = append(texts, n.String())
-	}
-	return texts
-}

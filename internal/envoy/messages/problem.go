@@ -1,7 +1,10 @@
 package messages
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/understudy-lb/understudy/internal/text/printable"
@@ -15,19 +18,29 @@ type Problem struct {
 	// Path is the path of the field, such as "endpoints[2].lb_endpoints[0].load_balancing_weight",
 	// or "" if the problem concerns the whole message.
 	Path string
+	At   Position // in the file that has the field, if there is one
 	Text string
 }
 
+// Position is a place in a file. The zero value is none.
+type Position struct {
+	File         string
+	Line, Column int
+}
+
 func (p Problem) String() string {
-	if p.Path == "" {
-		return p.Text
+	switch {
+	case p.At.Line > 0:
+		return fmt.Sprintf("%s:%d:%d: %s", p.At.File, p.At.Line, p.At.Column, p.Text)
+	case p.Path != "":
+		return p.Path + ": " + p.Text
 	}
-	return p.Path + ": " + p.Text
+	return p.Text
 }
 
 // Within returns a copy of the problem with part prepended to its path.
 func (p Problem) Within(part string) Problem {
-	p.Path = strings.TrimSuffix(part+"."+p.Path, ".")
+	p.Path = strings.Trim(part+"."+p.Path, ".")
 	return p
 }
 
@@ -43,10 +56,7 @@ func (e *Invalid) Refused() bool { return true }
 
 // Error returns the problems on one line.
 func (e *Invalid) Error() string {
-	texts := make([]string, 0, len(e.Problems)+1)
-	for _, p := range e.Problems {
-		texts = append(texts, p.String())
-	}
+	texts := Texts(e.Problems)
 	if e.More > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", e.More))
 	}
@@ -60,17 +70,47 @@ const MaxText = 500
 // Add adds a problem and truncates its text to MaxText. If there are already MaxProblems problems,
 // Add only counts the new one.
 func (e *Invalid) Add(path, format string, args ...any) {
+	e.add(Problem{Path: path, Text: printable.Line(fmt.Sprintf(format, args...), MaxText)})
+}
+
+// AddAt is like Add for a problem in a file.
+func (e *Invalid) AddAt(at Position, format string, args ...any) {
+	e.add(Problem{At: at, Text: printable.Line(fmt.Sprintf(format, args...), MaxText)})
+}
+
+// Merge adds the problems of an *Invalid about the field at a path.
+func (e *Invalid) Merge(path string, err error) {
+	if other, ok := errors.AsType[*Invalid](err); ok {
+		for _, p := range other.Problems {
+			e.add(p.Within(path))
+		}
+		e.More += other.More
+	}
+}
+
+func (e *Invalid) add(p Problem) {
 	if len(e.Problems) == MaxProblems {
 		e.More++
 		return
 	}
-	e.Problems = append(e.Problems, Problem{Path: path, Text: printable.Line(fmt.Sprintf(format, args...), MaxText)})
+	e.Problems = append(e.Problems, p)
 }
 
-// Err returns e, or nil if there are no problems.
+// Err returns e with its problems in the order of the file, or nil if there are none.
 func (e *Invalid) Err() error {
 	if len(e.Problems) == 0 {
 		return nil
 	}
+	slices.SortStableFunc(e.Problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
+	})
 	return e
+}
+
+// Texts returns the text of each note.
+func Texts(notes []Problem) (texts []string) {
+	for _, n := range notes {
+		texts = append(texts, n.String())
+	}
+	return texts
 }

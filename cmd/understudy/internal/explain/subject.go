@@ -35,10 +35,8 @@ func newExplanations(doc *clusterfile.Document, opts Options) ([]*explanation, e
 		}
 		g, notes := doc.Resolve(name)
 		s := &explanation{name: name, mechanisms: g.List}
-		if located, ok := errors.AsType[*clusterfile.Error](notes); ok {
-			for _, p := range located.Problems {
-				s.notes = append(s.notes, fmt.Sprintf("%s:%d:%d: %s", located.Path, p.Line, p.Column, p.Text))
-			}
+		if located, ok := errors.AsType[*messages.Invalid](notes); ok {
+			s.notes = messages.Texts(located.Problems)
 		}
 		explanations = append(explanations, s)
 	}

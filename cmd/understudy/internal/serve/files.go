@@ -13,6 +13,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
 var extensions = []string{".yaml", ".yml", ".json"}
@@ -116,7 +117,7 @@ func (f *files) load(path string) reading {
 		return file.last
 	}
 	doc, empty, unread, err := clusterfile.LoadEach(path)
-	if _, invalid := errors.AsType[*clusterfile.Error](err); err != nil && !invalid {
+	if _, invalid := errors.AsType[*messages.Invalid](err); err != nil && !invalid {
 		file.Again() // the failure may be temporary
 	} else if !file.Read() && f.readOnce {
 		return file.last
@@ -132,29 +133,25 @@ func (f *files) load(path string) reading {
 		f.log.Warn("some fields are not sent to clients", "notes", notes)
 	}
 	file.notes = notes
-	file.last.clusters = clustersOf(doc, empty)
+	file.last.clusters = clustersOf(doc)
 	if empty != nil {
-		file.last.problem = emptyClusters{empty.Err}
+		file.last.problem = emptyClusters{empty}
 	}
 	return file.last
 }
 
 // clustersOf returns the clusters in a file. Those that list no endpoint are nil. If this is the only
 // one, the result is nil.
-func clustersOf(doc *clusterfile.Document, empty *clusterfile.Empty) map[string]*clusterConfig {
+func clustersOf(doc *clusterfile.Document) map[string]*clusterConfig {
 	all := make(map[string]*clusterConfig)
-	switch {
-	case doc.Clusters == nil && empty != nil:
+	if _, err := doc.Answer(); doc.Clusters == nil && err != nil {
 		return nil
-	case doc.Clusters == nil:
+	} else if doc.Clusters == nil {
 		all[doc.Endpoints.GetClusterName()] = newStatic(doc.Endpoints)
 	}
 	for _, c := range doc.Clusters {
-		all[c.GetName()] = newClusterConfig(c)
-	}
-	if empty != nil {
-		for _, name := range empty.Clusters {
-			all[name] = nil
+		if all[c.GetName()] = nil; doc.Find(c.GetName()).NoEndpoints == nil {
+			all[c.GetName()] = newClusterConfig(c)
 		}
 	}
 	return all

@@ -6,22 +6,86 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
+
+// prune reports what no file may contain, and removes it from below the node. Aliases would let a
+// small file expand to gigabytes. A value whose type JSON does not have becomes a string.
+func (d *decoder) prune(node *yaml.Node) (ok bool) {
+	switch {
+	case node.Kind == yaml.AliasNode:
+		d.add(node, "the alias *%s is not supported: want the content that it refers to", printable.Text(truncate(node.Value)))
+	case node.Anchor != "":
+		d.add(node, "the anchor &%s is not supported", printable.Text(truncate(node.Anchor)))
+	case strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!"):
+		d.add(node, "the tag %s is not supported", quote(node.Tag))
+	default:
+		ok = node.Kind != yaml.ScalarNode || d.pruneScalar(node)
+	}
+	switch node.Kind {
+	case yaml.SequenceNode:
+		node.Content = slices.DeleteFunc(node.Content, func(n *yaml.Node) bool { return !d.prune(n) })
+	case yaml.MappingNode:
+		d.prunePairs(node)
+	}
+	return ok
+}
+
+func (d *decoder) prunePairs(node *yaml.Node) {
+	kept, lines := node.Content[:0], make(map[string]int)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		switch ok := d.prune(value); {
+		case !d.prune(key) || !d.checkKind(key, yaml.ScalarNode):
+		case lines[key.Value] > 0:
+			d.add(key, "%s is already given on line %d", quote(key.Value), lines[key.Value])
+		default:
+			if lines[key.Value], key.Tag = key.Line, "!!str"; ok {
+				kept = append(kept, key, value)
+			}
+		}
+	}
+	node.Content = kept
+}
+
+func (d *decoder) pruneScalar(node *yaml.Node) (ok bool) {
+	switch tag := node.ShortTag(); tag {
+	case "!!float", "!!int", "!!bool", "!!null":
+		var value any
+		if node.Style&yaml.TaggedStyle == 0 && tag != "!!float" {
+			return true
+		}
+		if node.Decode(&value) != nil {
+			d.add(node, "%s is not of the type %s", quote(node.Value), tag)
+			return false
+		}
+		if f, ok := value.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
+			node.Value, node.Tag = strings.ReplaceAll(strings.TrimPrefix(fmt.Sprint(f), "+"), "Inf", "Infinity"), "!!str"
+		}
+	default:
+		node.Tag = "!!str"
+	}
+	return true
+}
 
 // syntaxError returns an error of the YAML parser with a position. JSON gets errors of the JSON
 // parser, which are more exact.
 func (d *decoder) syntaxError(data []byte, err error) error {
+	at, text := locateYAML(data, err.Error())
 	if e, ok := errors.AsType[*json.SyntaxError](jsonError(data)); ok {
-		d.problems.add(positionAfter(data[:max(e.Offset-1, 0)]), "syntax error: %v", e)
-	} else {
-		at, text := locateYAML(data, err.Error())
-		d.problems.add(at, "syntax error: %s", text)
+		at, text = positionAfter(data[:max(e.Offset-1, 0)]), e.Error()
 	}
-	return d.problems.err()
+	at.File = d.path
+	d.problems.AddAt(at, "syntax error: %s", text)
+	return d.problems.Err()
 }
 
 // jsonError returns the JSON syntax error in data, or nil if data does not look like JSON.
@@ -47,7 +111,7 @@ const (
 //
 // The character that causes any other error is the last one of the shortest beginning of the file
 // that causes the same error.
-func locateYAML(data []byte, message string) (at position, text string) {
+func locateYAML(data []byte, message string) (at messages.Position, text string) {
 	reported, text := splitLine(message)
 	read, _ := firstError(data)
 	ended := bytes.TrimRight(read, " \t\r\n")
@@ -77,7 +141,7 @@ func locateYAML(data []byte, message string) (at position, text string) {
 		read = read[:bytes.LastIndex(read, []byte("*"+name))+1]
 	}
 	if at = positionAfter(read[:max(len(read)-1, 0)]); reported > 0 && reported != at.Line {
-		at = position{reported, firstColumn(data, reported)}
+		at = messages.Position{Line: reported, Column: firstColumn(data, reported)}
 	}
 	return at, text
 }
@@ -117,9 +181,9 @@ type byteByByte struct{ io.Reader }
 func (r byteByByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
 // positionAfter returns the position of the character that follows text. Columns count characters.
-func positionAfter(text []byte) position {
+func positionAfter(text []byte) messages.Position {
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
-	return position{bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(last) + 1}
+	return messages.Position{Line: bytes.Count(text, []byte("\n")) + 1, Column: utf8.RuneCount(last) + 1}
 }
 
 // offset returns the offset at which a line begins.
