@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// MaxDepth is the maximum number of clusters on a path. "The tree of aggregate clusters has a
-	// depth limit of 16."
+	// MaxDepth is the maximum number of clusters on the shortest path to a cluster. "The tree of
+	// aggregate clusters has a depth limit of 16."
 	MaxDepth = 16
 	// MaxClusters is the maximum number of clusters, including aggregates. gRFC A37 has no limit, but
 	// each mechanism needs a priority and possibly a resolver.
@@ -50,93 +50,75 @@ type Entry struct {
 // least one entry. lookup returns a cluster by its name. lookedUp contains the names that Resolve
 // has passed to lookup, in order.
 func Resolve(first string, lookup func(name string) Cluster) (list []Entry, lookedUp []string) {
-	r := resolution{lookup: lookup, visited: make(map[string]*visitedCluster), tooDeep: make(map[string]int), listed: make(map[string]bool), omitted: make(map[int]bool)}
-	r.visit(Entry{Name: first}, nil)
-	for i, e := range r.list {
-		if !r.omitted[i] {
-			list = append(list, e)
+	r := resolution{found: map[string]*foundCluster{first: {depth: 1}}}
+	for queue := []string{first}; len(queue) > 0; queue = queue[1:] {
+		c := r.found[queue[0]]
+		if c.depth > MaxDepth {
+			break
+		}
+		lookedUp = append(lookedUp, queue[0])
+		if c.Cluster = lookup(queue[0]); c.Err != nil {
+			c.Children = nil
+		}
+		for _, child := range c.Children {
+			if r.found[child] == nil && len(r.found) < MaxClusters {
+				r.found[child] = &foundCluster{depth: c.depth + 1}
+				queue = append(queue, child)
+			}
 		}
 	}
-	return list, r.lookedUp
+	r.visit(Entry{Name: first}, nil)
+	return r.list, lookedUp
 }
 
 type resolution struct {
-	lookup       func(string) Cluster
-	list         []Entry
-	lookedUp     []string
-	visited      map[string]*visitedCluster
-	tooDeep      map[string]int // the index in list of each cluster that is too deep on all paths so far
-	omitted      map[int]bool   // indexes of entries of list to omit, because a shorter path to the cluster was found later
-	listed       map[string]bool
-	limitReached bool // the error about more than MaxClusters clusters is in list
+	found  map[string]*foundCluster
+	list   []Entry
+	isFull bool // the error about more than MaxClusters clusters is in list
 }
 
-type visitedCluster struct {
+type foundCluster struct {
 	Cluster
-	depth     int
-	truncated bool
+	depth          int // the number of clusters on the shortest path to it
+	listed, walked bool
 }
 
 // visit adds the discovery mechanisms of e's cluster. path contains the clusters from the first one
-// to e's parent. truncated reports whether a descendant was omitted because its path is too long or
-// contains a cycle.
-func (r *resolution) visit(e Entry, path []string) (truncated bool) {
-	if slices.Contains(path, e.Name) {
+// to e's parent.
+func (r *resolution) visit(e Entry, path []string) {
+	c := r.found[e.Name]
+	switch {
+	case c == nil && r.isFull:
+		return
+	case c == nil:
+		r.isFull, c = true, new(foundCluster)
+		e.Err = fmt.Errorf("cluster %s and those after it are ignored: there are more than %d clusters: %s", quote(e.Name), MaxClusters, formatPath(path, e.Name))
+	case slices.Contains(path, e.Name):
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), formatPath(path, e.Name))
-		r.add(e)
-		return true
-	}
-	cluster := r.visited[e.Name]
-	switch _, isTooDeep := r.tooDeep[e.Name]; {
-	case cluster != nil && (!cluster.truncated || len(path) >= cluster.depth):
-		return cluster.truncated
-	case isTooDeep && len(path) == MaxDepth:
-		return true
-	case cluster == nil && !isTooDeep && len(r.visited)+len(r.tooDeep) >= MaxClusters:
-		if !r.limitReached {
-			r.limitReached = true
-			e.Err = fmt.Errorf("cluster %s and those after it are ignored: there are more than %d clusters: %s", quote(e.Name), MaxClusters, formatPath(path, e.Name))
-			r.add(e)
+	case c.walked:
+		return
+	case c.depth > MaxDepth:
+		e.Err = fmt.Errorf("cluster %s is at depth %d, want at most %d: %s", quote(e.Name), c.depth, MaxDepth, formatPath(path, e.Name))
+	case c.Err != nil:
+		e.Err = fmt.Errorf("cluster %s%s: %w", quote(e.Name), namedBy(path), c.Err)
+	case len(c.Children) > 0:
+		c.walked = true
+		for i, child := range c.Children {
+			r.visit(Entry{Name: child, Parent: e.Name, Index: i}, append(path, e.Name))
 		}
-		return false
-	case len(path) == MaxDepth:
-		e.Err = fmt.Errorf("cluster %s is at depth %d, want at most %d: %s", quote(e.Name), MaxDepth+1, MaxDepth, formatPath(path, e.Name))
-		r.tooDeep[e.Name] = len(r.list)
-		r.list = append(r.list, e)
-		return true
-	case cluster == nil:
-		r.lookedUp = append(r.lookedUp, e.Name)
-		cluster = &visitedCluster{Cluster: r.lookup(e.Name)}
-		r.visited[e.Name] = cluster
-		if i, isTooDeep := r.tooDeep[e.Name]; isTooDeep {
-			r.omitted[i] = true
-			delete(r.tooDeep, e.Name)
-		}
+		return
 	}
-	cluster.depth, cluster.truncated = len(path), false
-	if cluster.Err == nil && len(cluster.Children) > 0 {
-		path = append(path, e.Name)
-		for i, child := range cluster.Children {
-			cluster.truncated = r.visit(Entry{Name: child, Parent: e.Name, Index: i}, path) || cluster.truncated
-		}
-		return cluster.truncated
-	}
-	if e.Waiting = cluster.Waiting; cluster.Err != nil {
-		e.Err = fmt.Errorf("cluster %s%s: %w", quote(e.Name), namedBy(path), cluster.Err)
-	}
-	r.add(e)
-	return false
-}
-
-func (r *resolution) add(e Entry) {
-	if !r.listed[e.Name] {
-		r.listed[e.Name] = true
-		r.list = append(r.list, e)
+	if e.Waiting = c.Waiting && e.Err == nil; !c.listed {
+		c.listed, r.list = true, append(r.list, e)
 	}
 }
 
+// formatPath shows the last part of a path, which may be longer than MaxDepth.
 func formatPath(path []string, name string) string {
 	var names []string
+	if n := len(path); n > MaxDepth {
+		path, names = path[n-MaxDepth:], []string{"…"}
+	}
 	for _, n := range append(slices.Clone(path), name) {
 		names = append(names, truncate(n))
 	}

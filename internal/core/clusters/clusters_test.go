@@ -92,9 +92,9 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// The clusters leaf and inner are too deep on the path that is visited first. They must be listed
-// nevertheless, because another path to each of them is short enough. The cluster below is on no
-// shorter path, so it must be an error.
+// The clusters leaf and lowest are too deep on the path that is visited first. They must be listed
+// there nevertheless, because another path to each of them is short enough. The cluster below is on
+// no shorter path, so it must be an error.
 func TestTooDeepOnFirstPath(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
 	for n := 2; n < 16; n++ {
@@ -108,7 +108,7 @@ func TestTooDeepOnFirstPath(t *testing.T) {
 	for _, e := range list {
 		got = append(got, fmt.Sprint(e.Name, e.Err != nil))
 	}
-	if want := "[belowtrue leaffalse lowestfalse]"; fmt.Sprint(got) != want {
+	if want := "[leaffalse belowtrue lowestfalse]"; fmt.Sprint(got) != want {
 		t.Errorf("names and whether they have errors: %v, want %s", got, want)
 	}
 	if len(lookedUp) != 20 {
@@ -116,7 +116,7 @@ func TestTooDeepOnFirstPath(t *testing.T) {
 	}
 }
 
-// The path that is visited first is too long to reach the cluster leaf. It must be listed
+// The path that is visited first is too long to reach the cluster deep. It must be listed
 // nevertheless, because a shorter path to it is visited later.
 func TestTooDeepOnFirstPathToAncestor(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
@@ -129,7 +129,7 @@ func TestTooDeepOnFirstPathToAncestor(t *testing.T) {
 	for _, e := range list {
 		got = append(got, fmt.Sprint(e.Name, " ", e.Err))
 	}
-	if want := "leaf <nil>, deep <nil>"; strings.Join(got, ", ") != want {
+	if want := "deep <nil>, leaf <nil>"; strings.Join(got, ", ") != want {
 		t.Errorf("list %q, want %s", got, want)
 	}
 }
