@@ -4,9 +4,6 @@ package cds
 
 import (
 	"fmt"
-	"net"
-	"slices"
-	"strconv"
 	"strings"
 
 	typev3 "github.com/cncf/xds/go/xds/type/v3"
@@ -66,19 +63,18 @@ func Read(c *clusterv3.Cluster) (*Cluster, error) {
 		r.checkPolicy()
 	}
 	r.readOutlierDetection()
+	r.notes.AddUnused("", c, unnotedFields...)
+	r.cluster.Notes = r.notes.Problems
 	if err := r.problems.Err(); err != nil {
 		return nil, err
 	}
-	r.cluster.Notes = r.notes()
 	return r.cluster, nil
 }
 
 type reader struct {
-	message  *clusterv3.Cluster
-	cluster  *Cluster
-	problems messages.Invalid
-
-	outlierNotes []messages.Problem
+	message         *clusterv3.Cluster
+	cluster         *Cluster
+	problems, notes messages.Invalid
 }
 
 func (r *reader) checkName(path, name string) {
@@ -197,9 +193,12 @@ func (r *reader) readOutlierDetection() {
 	}
 	read, notes, err := messages.ReadOutlierDetection(given)
 	r.problems.Merge("outlier_detection", err)
-	if r.cluster.Kind != Aggregate {
-		r.cluster.OutlierDetection, r.outlierNotes = read, notes
+	if r.cluster.Kind == Aggregate {
+		r.notes.Add("outlier_detection", "outlier_detection has no effect in an aggregate, want it in the clusters that it names")
+		return
 	}
+	r.cluster.OutlierDetection = read
+	r.notes.Merge("outlier_detection", &messages.Invalid{Problems: notes})
 }
 
 func (r *reader) readHost() {
@@ -214,18 +213,15 @@ func (r *reader) readHost() {
 		return
 	}
 	const addressPath = path + ".endpoints[0].lb_endpoints[0].endpoint.address"
-	socket := localities[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
-	switch {
-	case socket == nil:
+	address := localities[0].GetLbEndpoints()[0].GetEndpoint().GetAddress()
+	switch host, invalid := messages.Dial(address); {
+	case address.GetSocketAddress() == nil:
 		r.problems.Add(addressPath, "the endpoint of a LOGICAL_DNS cluster has no socket_address")
-	case socket.GetResolverName() != "":
+	case address.GetSocketAddress().GetResolverName() != "":
 		r.problems.Add(addressPath+".socket_address.resolver_name", "resolver_name is not supported")
-	case socket.GetAddress() == "" || strings.ContainsAny(socket.GetAddress(), "/?#%, "):
-		r.problems.Add(addressPath+".socket_address.address", "address %.100q is not a host name", socket.GetAddress())
-	case socket.GetPortValue() == 0 || socket.GetPortValue() > 65535:
-		r.problems.Add(addressPath+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
 	default:
-		r.cluster.Host = net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))
+		r.problems.Merge(addressPath, &invalid)
+		r.cluster.Host = host
 	}
 }
 
@@ -236,26 +232,6 @@ var unnotedFields = []protoreflect.Name{
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
 	"http2_protocol_options", "protocol_selection", "wait_for_warm_on_init", "track_cluster_stats",
 	"outlier_detection",
-}
-
-func (r *reader) notes() []messages.Problem {
-	var notes []messages.Problem
-	switch {
-	case r.cluster.OutlierDetection != nil:
-		for _, p := range r.outlierNotes {
-			notes = append(notes, p.Within("outlier_detection"))
-		}
-	case r.message.GetOutlierDetection() != nil:
-		notes = append(notes, messages.Problem{Path: "outlier_detection", Text: "outlier_detection has no effect in an aggregate, want it in the clusters that it names"})
-	}
-	r.message.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if name := field.Name(); !slices.Contains(unnotedFields, name) {
-			notes = append(notes, messages.Problem{Path: string(name), Text: string(name) + " has no effect"})
-		}
-		return true
-	})
-	slices.SortStableFunc(notes, func(a, b messages.Problem) int { return strings.Compare(a.Path, b.Path) })
-	return notes[:min(len(notes), messages.MaxProblems)]
 }
 
 // weightedRoundRobin is the name of the policy that every cluster uses (gRFC A34).

@@ -44,7 +44,7 @@ func TestReadCluster(t *testing.T) {
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + weighted + `]},"lbPolicy":"MAGLEV"}`:                "kind 3 service a",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + unknown + `,` + locality(roundRobinPolicy) + `]}}`:  "kind 3 service a",
 		`{"name":"a","type":"EDS","connectTimeout":"1s","outlierDetection":{},"circuitBreakers":{},"lrsServer":{"self":{}}}`: "kind 3 service a outliers notes circuit_breakers,lrs_server",
-		`{"name":"a","type":"EDS","outlierDetection":{"consecutive5xx":5,"failurePercentageThreshold":50}}`:                  "kind 3 service a outliers notes outlier_detection.consecutive_5xx,outlier_detection.failure_percentage_threshold",
+		`{"name":"a","type":"EDS","outlierDetection":{"consecutive5xx":5,"failurePercentageThreshold":50}}`:                  "kind 3 service a outliers notes outlier_detection.failure_percentage_threshold,outlier_detection.consecutive_5xx",
 		`{"name":"a",` + aggregate + `,"outlierDetection":{"consecutive5xx":5}}`:                                             "kind 4 children b,c notes outlier_detection",
 	} {
 		from := parse(t, text)
@@ -119,7 +119,7 @@ func TestReadInvalidCluster(t *testing.T) {
 		`{"name":"a","type":"LOGICAL_DNS","loadAssignment":{"endpoints":[{"lbEndpoints":[` + endpoint + `]},{"lbEndpoints":[` + endpoint + `]}]}}`: "has 2 localities, want one",
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, endpoint, endpoint+","+endpoint, 1) + `}`:                                "has 2 endpoints, want one",
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, address, `{"pipe":{"path":"/x"}}`, 1) + `}`:                              "no socket_address",
-		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "backup", "//evil/", 1) + `}`:                                            "is not a host name",
+		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "backup", "//evil/", 1) + `}`:                                            `has "/", which is not allowed in a host name`,
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "443", "70000", 1) + `}`:                                                 "port_value is 70000, want 1 to 65535",
 		`{"name":"a","type":"EDS","lbPolicy":"RING_HASH"}`:                                                                                         "lb_policy: lb_policy RING_HASH is not supported, want ROUND_ROBIN",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + unknown + `]}}`:                                                           "load_balancing_policy: none of the policies is supported (xds.type.v3.TypedStruct), want ROUND_ROBIN",

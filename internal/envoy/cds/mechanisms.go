@@ -162,10 +162,8 @@ func Reach(t *discovery.Target) {
 // this source supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
 	return m.reuse("dns "+host, func() (discovery.Source, error) {
-		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
-		mechanisms, err := m.Target.Mechanisms(nil, resolver.Target{URL: url.URL{
-			Scheme: failover.Scheme, Path: "/dns:///" + host, RawPath: "/" + list,
-		}})
+		list := (&url.URL{Scheme: "dns", Path: "/" + host}).String()
+		mechanisms, err := m.Target.Mechanisms(nil, resolver.Target{URL: url.URL{Scheme: failover.Scheme, Path: "/" + list, RawPath: "/" + url.PathEscape(list)}})
 		if err != nil {
 			return nil, err
 		}

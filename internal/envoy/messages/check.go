@@ -5,7 +5,6 @@ import (
 	"math"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
 // maxWeight is the maximum sum of the weights of a priority's localities, and of a locality's
@@ -90,7 +89,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 
 func (c *checker) checkDrops() {
 	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
-		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
+		if d := drop.GetDropPercentage().GetDenominator(); perMillion[d] == 0 {
 			c.problems.Add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
 		}
 	}

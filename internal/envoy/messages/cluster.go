@@ -77,14 +77,10 @@ func readLocality(l *endpointv3.LocalityLbEndpoints) discovery.Locality {
 }
 
 func health(status corev3.HealthStatus) discovery.Health {
-	switch status {
-	case corev3.HealthStatus_UNKNOWN:
-		return discovery.Unknown
-	case corev3.HealthStatus_HEALTHY:
-		return discovery.Healthy
-	case corev3.HealthStatus_DRAINING:
-		return discovery.Draining
-	default:
-		return discovery.Unhealthy
+	for health, written := range statuses {
+		if written == status {
+			return health
+		}
 	}
+	return discovery.Unhealthy
 }

@@ -2,11 +2,14 @@ package messages
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 )
@@ -28,22 +31,9 @@ func addNotes(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 		}
 		notes.Add(path, "locality %q of priority %d has %s and gets no traffic", LocalityName(locality.GetLocality()), locality.GetPriority(), weight)
 	}
-	policy := cluster.GetPolicy()
-	for _, field := range []struct {
-		given bool
-		path  string
-	}{
-		{policy.GetOverprovisioningFactor() != nil, "policy.overprovisioning_factor"},
-		{policy.GetEndpointStaleAfter() != nil, "policy.endpoint_stale_after"},
-		{policy.GetWeightedPriorityHealth(), "policy.weighted_priority_health"},
-		{len(cluster.GetNamedEndpoints()) > 0, "named_endpoints"},
-	} {
-		if field.given {
-			notes.Add(field.path, "%s has no effect", strings.TrimPrefix(field.path, "policy."))
-			ignored = append(ignored, field.path)
-		}
-	}
-	for i, drop := range policy.GetDropOverloads() {
+	ignored = append(ignored, notes.AddUnused("policy", cluster.GetPolicy(), "drop_overloads")...)
+	ignored = append(ignored, notes.AddUnused("", cluster, "cluster_name", "endpoints", "policy")...)
+	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
 		if rate := dropRate(drop); rate > lbconfig.Million {
 			notes.Add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i),
 				"category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
@@ -51,12 +41,63 @@ func addNotes(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	}
 	var violations Invalid
 	if err := cluster.ValidateAll(); err != nil {
-		violations.addViolations(err, "", cluster.ProtoReflect().Descriptor())
+		violations.addViolations("", err)
 	}
 	for _, v := range violations.Problems {
 		if !slices.ContainsFunc(ignored, func(path string) bool { return strings.HasPrefix(v.Path, path) }) {
 			notes.Add(v.Path, "%s", v.Text)
 		}
+	}
+}
+
+// AddUnused adds a note for each field that is set, but not among those that are used. It returns the
+// paths of these fields.
+func (e *Invalid) AddUnused(path string, m proto.Message, used ...protoreflect.Name) (paths []string) {
+	fields := m.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if name := fields.Get(i).Name(); m.ProtoReflect().Has(fields.Get(i)) && !slices.Contains(used, name) {
+			paths = append(paths, strings.Trim(path+"."+string(name), "."))
+			e.Add(paths[len(paths)-1], "%s has no effect", name)
+		}
+	}
+	return paths
+}
+
+// violation is the interface of errors from the generated validation of Envoy's protos.
+type violation interface {
+	error
+	Field() string // Go name of the field, with a list index or map key, such as "Endpoints[0]"
+	Reason() string
+	Cause() error
+}
+
+var wordEnd = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// addViolations adds the violations in err as notes. It skips violations of the rules for
+// load_balancing_weight, because gRPC defines the meaning of a zero weight.
+func (e *Invalid) addViolations(path string, err error) {
+	if list, ok := err.(interface{ AllErrors() []error }); ok {
+		for _, err := range list.AllErrors() {
+			e.addViolations(path, err)
+		}
+		return
+	}
+	v, ok := err.(violation)
+	if !ok {
+		e.Add(path, "%v", err)
+		return
+	}
+	name, index, _ := strings.Cut(v.Field(), "[")
+	name = strings.ToLower(wordEnd.ReplaceAllString(name, "${1}_${2}"))
+	if path = strings.Trim(path+"."+name, "."); index != "" {
+		path += "[" + index
+	}
+	switch {
+	case name == "load_balancing_weight":
+	case v.Cause() != nil:
+		e.addViolations(path, v.Cause())
+	default:
+		e.Add(path, "%s %s, by Envoy's rules; gRPC does not require it", name, strings.TrimPrefix(v.Reason(), "value "))
 	}
 }
 

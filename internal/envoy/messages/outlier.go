@@ -1,9 +1,8 @@
 package messages
 
 import (
-	"cmp"
 	"math"
-	"slices"
+	"strings"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -13,11 +12,6 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
-)
-
-const (
-	enforcingSuccessRate       = "enforcing_success_rate"
-	enforcingFailurePercentage = "enforcing_failure_percentage"
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection as specified in gRFC A50 ("xDS
@@ -30,25 +24,29 @@ const (
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
 	config, s, f := lbconfig.New[lbconfig.OutlierDetection](), lbconfig.New[lbconfig.SuccessRateEjection](), lbconfig.New[lbconfig.FailurePercentageEjection]()
 	f.EnforcementPercentage = 0
-	r := outlierReader{enabledBy: make(map[protoreflect.Name]protoreflect.Name)}
+	var r outlierReader
 	r.duration("interval", given.GetInterval(), &config.Interval)
 	r.duration("base_ejection_time", given.GetBaseEjectionTime(), &config.BaseEjectionTime)
 	r.duration("max_ejection_time", given.GetMaxEjectionTime(), &config.MaxEjectionTime)
 	const noLimit = math.MaxUint32
-	r.number("max_ejection_percent", "", given.GetMaxEjectionPercent(), &config.MaxEjectionPercent, 100)
-	r.number(enforcingSuccessRate, "", given.GetEnforcingSuccessRate(), &s.EnforcementPercentage, 100)
-	r.number("success_rate_stdev_factor", enforcingSuccessRate, given.GetSuccessRateStdevFactor(), &s.StdevFactor, noLimit)
-	r.number("success_rate_minimum_hosts", enforcingSuccessRate, given.GetSuccessRateMinimumHosts(), &s.MinimumHosts, noLimit)
-	r.number("success_rate_request_volume", enforcingSuccessRate, given.GetSuccessRateRequestVolume(), &s.RequestVolume, noLimit)
-	r.number("failure_percentage_threshold", enforcingFailurePercentage, given.GetFailurePercentageThreshold(), &f.Threshold, 100)
-	r.number(enforcingFailurePercentage, "", given.GetEnforcingFailurePercentage(), &f.EnforcementPercentage, 100)
-	r.number("failure_percentage_minimum_hosts", enforcingFailurePercentage, given.GetFailurePercentageMinimumHosts(), &f.MinimumHosts, noLimit)
-	r.number("failure_percentage_request_volume", enforcingFailurePercentage, given.GetFailurePercentageRequestVolume(), &f.RequestVolume, noLimit)
+	r.number("max_ejection_percent", given.GetMaxEjectionPercent(), &config.MaxEjectionPercent, 100)
+	r.number("enforcing_success_rate", given.GetEnforcingSuccessRate(), &s.EnforcementPercentage, 100)
+	r.number("success_rate_stdev_factor", given.GetSuccessRateStdevFactor(), &s.StdevFactor, noLimit)
+	r.number("success_rate_minimum_hosts", given.GetSuccessRateMinimumHosts(), &s.MinimumHosts, noLimit)
+	r.number("success_rate_request_volume", given.GetSuccessRateRequestVolume(), &s.RequestVolume, noLimit)
+	r.number("failure_percentage_threshold", given.GetFailurePercentageThreshold(), &f.Threshold, 100)
+	r.number("enforcing_failure_percentage", given.GetEnforcingFailurePercentage(), &f.EnforcementPercentage, 100)
+	r.number("failure_percentage_minimum_hosts", given.GetFailurePercentageMinimumHosts(), &f.MinimumHosts, noLimit)
+	r.number("failure_percentage_request_volume", given.GetFailurePercentageRequestVolume(), &f.RequestVolume, noLimit)
 	if s.EnforcementPercentage > 0 {
 		config.SuccessRateEjection = s
+	} else {
+		r.noteWithout("success_rate_", "enforcing_success_rate")
 	}
 	if f.EnforcementPercentage > 0 {
 		config.FailurePercentageEjection = f
+	} else {
+		r.noteWithout("failure_percentage_", "enforcing_failure_percentage")
 	}
 	if given := time.Duration(config.Interval); config.Ejects() && given < lbconfig.MinInterval {
 		r.problems.Add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
@@ -56,20 +54,26 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 	if err := r.problems.Err(); err != nil {
 		return nil, nil, err
 	}
-	return topology.NewOutlierDetection(config), r.notes(given, config), nil
+	r.notes.AddUnused("", given, r.supported...) // "All other fields will be ignored"
+	return topology.NewOutlierDetection(config), r.notes.Problems, nil
 }
 
 type outlierReader struct {
-	problems Invalid
-	// enabledBy has an entry for each field that gRFC A50 supports. If the field belongs to an
-	// optional algorithm, the value is the field that enables this algorithm.
-	enabledBy map[protoreflect.Name]protoreflect.Name
+	problems, notes Invalid
+	supported       []protoreflect.Name // the fields that gRFC A50 supports
+	given           []protoreflect.Name // those of them that are set
+}
+
+func (r *outlierReader) read(field protoreflect.Name, isGiven bool) {
+	if r.supported = append(r.supported, field); isGiven {
+		r.given = append(r.given, field)
+	}
 }
 
 // duration reads a duration, which must be valid and not negative. A duration that exceeds the
 // range of time.Duration (about 292 years) becomes the maximum time.Duration.
 func (r *outlierReader) duration(field protoreflect.Name, given *durationpb.Duration, result *lbconfig.Duration) {
-	r.enabledBy[field] = ""
+	r.read(field, given != nil)
 	switch d := given.AsDuration(); {
 	case given == nil:
 	case given.CheckValid() != nil:
@@ -81,8 +85,8 @@ func (r *outlierReader) duration(field protoreflect.Name, given *durationpb.Dura
 	}
 }
 
-func (r *outlierReader) number(field, enabledBy protoreflect.Name, given *wrapperspb.UInt32Value, result *uint32, limit uint32) {
-	r.enabledBy[field] = enabledBy
+func (r *outlierReader) number(field protoreflect.Name, given *wrapperspb.UInt32Value, result *uint32, limit uint32) {
+	r.read(field, given != nil)
 	switch {
 	case given == nil:
 	case given.GetValue() > limit:
@@ -92,21 +96,11 @@ func (r *outlierReader) number(field, enabledBy protoreflect.Name, given *wrappe
 	}
 }
 
-// notes returns notes about ignored fields: "All other fields will be ignored".
-func (r *outlierReader) notes(given *clusterv3.OutlierDetection, config *lbconfig.OutlierDetection) []Problem {
-	var notes Invalid
-	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		name := field.Name()
-		enabledBy, known := r.enabledBy[name]
-		switch {
-		case !known:
-			notes.Add(string(name), "%s has no effect", name)
-		case enabledBy == enforcingFailurePercentage && config.FailurePercentageEjection == nil,
-			enabledBy == enforcingSuccessRate && config.SuccessRateEjection == nil:
-			notes.Add(string(name), "%s has no effect without %s", name, enabledBy)
+// noteWithout notes the given fields of an algorithm that is not enabled.
+func (r *outlierReader) noteWithout(prefix string, enabledBy protoreflect.Name) {
+	for _, name := range r.given {
+		if strings.HasPrefix(string(name), prefix) {
+			r.notes.Add(string(name), "%s has no effect without %s", name, enabledBy)
 		}
-		return true
-	})
-	slices.SortFunc(notes.Problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
-	return notes.Problems
+	}
 }

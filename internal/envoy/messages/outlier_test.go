@@ -124,9 +124,9 @@ func TestOutlierDetectionNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "consecutive_5xx: consecutive_5xx has no effect; " +
+	want := "failure_percentage_threshold: failure_percentage_threshold has no effect without enforcing_failure_percentage; " +
 		"failure_percentage_request_volume: failure_percentage_request_volume has no effect without enforcing_failure_percentage; " +
-		"failure_percentage_threshold: failure_percentage_threshold has no effect without enforcing_failure_percentage"
+		"consecutive_5xx: consecutive_5xx has no effect"
 	if got := (&Invalid{Problems: notes}).Error(); got != want {
 		t.Errorf("notes %s, want %s", got, want)
 	}

@@ -39,16 +39,13 @@ func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 
 // dropRate returns the number of calls in a million to drop. It may exceed a million.
 func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
-	percentage := drop.GetDropPercentage()
-	rate := uint64(percentage.GetNumerator())
-	switch percentage.GetDenominator() {
-	case typev3.FractionalPercent_HUNDRED:
-		rate *= lbconfig.Million / 100
-	case typev3.FractionalPercent_TEN_THOUSAND:
-		rate *= lbconfig.Million / 10_000
-	case typev3.FractionalPercent_MILLION:
-	}
-	return rate
+	return uint64(drop.GetDropPercentage().GetNumerator()) * perMillion[drop.GetDropPercentage().GetDenominator()]
+}
+
+var perMillion = map[typev3.FractionalPercent_DenominatorType]uint64{
+	typev3.FractionalPercent_HUNDRED:      lbconfig.Million / 100,
+	typev3.FractionalPercent_TEN_THOUSAND: lbconfig.Million / 10_000,
+	typev3.FractionalPercent_MILLION:      1,
 }
 
 // LocalityName returns the name of a locality, which may be nil.

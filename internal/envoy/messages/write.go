@@ -82,16 +82,15 @@ func (w *writer) priority(p discovery.Priority) error {
 // written, and for an invalid endpoint that cannot take calls, which no channel dials either.
 func (w *writer) endpoint(e *discovery.Endpoint) (*endpointv3.LbEndpoint, error) {
 	written := &endpointv3.Endpoint{Hostname: e.Hostname}
-	for i, target := range e.Addresses {
-		address, err := parseTarget(target)
-		if err != nil && (e.Health == discovery.Unknown || e.Health == discovery.Healthy) {
-			return nil, err
+	for i, given := range e.Addresses {
+		address, target, problem := parseTarget(given)
+		if problem != "" && (e.Health == discovery.Unknown || e.Health == discovery.Healthy) {
+			return nil, fmt.Errorf("address %.100q cannot be written: %s", given, problem)
 		}
-		target, _ = Dial(address)
 		if w.written[target] {
 			w.notes.Add("", "address %s occurs again and is left out there", target)
 		}
-		if err != nil || w.written[target] {
+		if problem != "" || w.written[target] {
 			if i == 0 {
 				return nil, nil
 			}
@@ -126,31 +125,31 @@ var statuses = map[discovery.Health]corev3.HealthStatus{
 }
 
 // parseTarget is the inverse of Dial. A port's name becomes its number on this machine, as
-// when gRPC dials it.
-func parseTarget(target string) (*corev3.Address, error) {
-	if path, ok := strings.CutPrefix(target, "unix:"); ok && utf8.ValidString(path) {
-		return checkedAddress(target, &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}})
-	} else if ok {
-		return nil, fmt.Errorf("address %.100q cannot be written: its path is not valid UTF-8", target)
-	}
+// when gRPC dials it. The canonical target is "" if there is a problem.
+func parseTarget(target string) (address *corev3.Address, canonical, problem string) {
+	path, isPath := strings.CutPrefix(target, "unix:")
 	host, port, err := net.SplitHostPort(target)
-	if err != nil {
-		return nil, fmt.Errorf("address %.100q cannot be written: want host:port, or unix:/path", target)
+	switch {
+	case isPath && !utf8.ValidString(path):
+		return nil, "", "its path is not valid UTF-8"
+	case isPath:
+		address = &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
+	case err != nil:
+		return nil, "", "want host:port, or unix:/path"
+	default:
+		n, err := net.LookupPort("tcp", port)
+		if err != nil {
+			return nil, "", "its port is unknown on this machine"
+		}
+		address = &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+			Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)},
+		}}}
 	}
-	n, err := net.LookupPort("tcp", port)
-	if err != nil {
-		return nil, fmt.Errorf("address %.100q cannot be written: its port is unknown on this machine", target)
+	canonical, invalid := Dial(address)
+	if canonical == "" {
+		problem = invalid.Problems[0].Text
 	}
-	return checkedAddress(target, &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)},
-	}}})
-}
-
-func checkedAddress(target string, address *corev3.Address) (*corev3.Address, error) {
-	if _, invalid := Dial(address); invalid.Problems != nil {
-		return nil, fmt.Errorf("address %.100q cannot be written: %s", target, invalid.Problems[0].Text)
-	}
-	return address, nil
+	return address, canonical, problem
 }
 
 // writeHints returns metadata with the node and the hints of an endpoint. readHints reads this
