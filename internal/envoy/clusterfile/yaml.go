@@ -80,29 +80,18 @@ func (d *decoder) pruneScalar(node *yaml.Node) (ok bool) {
 // parser, which are more exact.
 func (d *decoder) syntaxError(data []byte, err error) error {
 	at, text := locateYAML(data, err.Error())
-	if e, ok := errors.AsType[*json.SyntaxError](jsonError(data)); ok {
-		at, text = positionAfter(data[:max(e.Offset-1, 0)]), e.Error()
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		if e, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(data, new(any))); ok {
+			at, text = positionAfter(data[:max(e.Offset-1, 0)]), e.Error()
+		}
 	}
 	at.File = d.path
 	d.problems.AddAt(at, "syntax error: %s", text)
 	return d.problems.Err()
 }
 
-// jsonError returns the JSON syntax error in data, or nil if data does not look like JSON.
-func jsonError(data []byte) error {
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		return nil
-	}
-	var value any
-	return json.Unmarshal(data, &value)
-}
-
-const (
-	// maxReparsed is the maximum length of data that is parsed repeatedly.
-	maxReparsed = 32 << 10
-	// maxLine is the maximum length of a line in which the quote of an unterminated string is found.
-	maxLine = 200
-)
+// maxReparsed is the maximum length of data that is parsed repeatedly.
+const maxReparsed = 32 << 10
 
 // locateYAML splits an error of the YAML parser into a position and a text. The parser gives no
 // columns, and does not always give the line of the mistake: for "did not find expected key" and the
@@ -122,23 +111,17 @@ func locateYAML(data []byte, message string) (at messages.Position, text string)
 		}
 		return at, text
 	}
-	lowest := len(read) - 16 // the parser reads up to four characters ahead
-	if text == "found unexpected end of stream" {
-		reported = max(reported, 1)
-		begin := offset(data, reported)
-		if line, _, _ := bytes.Cut(data[begin:], []byte("\n")); len(line) <= maxLine {
-			read, lowest = data[:begin+len(line)], begin
-		}
+	lowest := len(read) - 16                      // the parser reads up to four characters ahead
+	if text == "found unexpected end of stream" { // a string begins on the line, most likely near its end
+		begin := offset(data, max(reported, 1))
+		line, _, _ := bytes.Cut(data[begin:], []byte("\n"))
+		read, lowest = data[:begin+len(line)], begin+max(len(line)-200, 0)
 	}
 	for n := len(read) - 1; n > max(lowest, 0) && n < maxReparsed; n-- {
 		if _, got := firstError(data[:n]); got != text {
 			break
 		}
 		read = data[:n]
-	}
-	if name, ok := strings.CutPrefix(text, "unknown anchor '"); ok { // the parser has read the token after the alias
-		name, _, _ = strings.Cut(name, "'")
-		read = read[:bytes.LastIndex(read, []byte("*"+name))+1]
 	}
 	if at = positionAfter(read[:max(len(read)-1, 0)]); reported > 0 && reported != at.Line {
 		at = messages.Position{Line: reported, Column: firstColumn(data, reported)}

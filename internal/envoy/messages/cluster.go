@@ -12,9 +12,14 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	whereabouts "github.com/understudy-lb/understudy/internal/net/location"
 )
 
 // Read converts a cluster to an answer. A cluster may have no endpoints: then the answer is marked
@@ -83,4 +88,97 @@ func health(status corev3.HealthStatus) discovery.Health {
 		}
 	}
 	return discovery.Unhealthy
+}
+
+// Addresses returns the addresses of an endpoint in the form that gRPC dials. The main address
+// comes first.
+func Addresses(lb *endpointv3.LbEndpoint) []string {
+	var targets []string
+	for _, address := range addressesOf(lb) {
+		if target, _ := Dial(address); target != "" {
+			targets = append(targets, target)
+		}
+	}
+	return targets
+}
+
+// Healthy reports whether an endpoint may receive calls, because its health is UNKNOWN or HEALTHY
+// (gRFC A27).
+func Healthy(lb *endpointv3.LbEndpoint) bool {
+	return lb.GetHealthStatus() == corev3.HealthStatus_UNKNOWN || lb.GetHealthStatus() == corev3.HealthStatus_HEALTHY
+}
+
+// Drops returns the drops of a cluster, in the order in which they apply.
+func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
+	var drops []discovery.Drop
+	for _, drop := range cluster.GetPolicy().GetDropOverloads() {
+		drops = append(drops, discovery.Drop{Category: drop.GetCategory(), PerMillion: uint32(min(dropRate(drop), lbconfig.Million))})
+	}
+	return drops
+}
+
+// dropRate returns the number of calls in a million to drop. It may exceed a million.
+func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
+	return uint64(drop.GetDropPercentage().GetNumerator()) * perMillion[drop.GetDropPercentage().GetDenominator()]
+}
+
+var perMillion = map[typev3.FractionalPercent_DenominatorType]uint64{
+	typev3.FractionalPercent_HUNDRED:      lbconfig.Million / 100,
+	typev3.FractionalPercent_TEN_THOUSAND: lbconfig.Million / 10_000,
+	typev3.FractionalPercent_MILLION:      1,
+}
+
+// LocalityName returns the name of a locality, which may be nil.
+func LocalityName(l *corev3.Locality) string {
+	return topology.LocalityName(l.GetRegion(), l.GetZone(), l.GetSubZone())
+}
+
+func addressesOf(lb *endpointv3.LbEndpoint) []*corev3.Address {
+	addresses := []*corev3.Address{lb.GetEndpoint().GetAddress()}
+	for _, additional := range lb.GetEndpoint().GetAdditionalAddresses() {
+		addresses = append(addresses, additional.GetAddress())
+	}
+	return addresses
+}
+
+// Weight returns the weight of an endpoint. The default is 1 (gRFC A34, "Notes").
+func Weight(lb *endpointv3.LbEndpoint) uint32 {
+	if w := lb.GetLoadBalancingWeight(); w != nil {
+		return w.GetValue()
+	}
+	return 1
+}
+
+// hintsKey is the key in filter_metadata under which an endpoint has its node and its topology
+// hints:
+//
+// metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
+const hintsKey = "understudy.dev"
+
+// maxHints is the maximum number of zones, and of nodes, in an endpoint's hints. Kubernetes allows
+// at most 8.
+const maxHints = 64
+
+// readHints sets the node and the hints of an endpoint from its metadata. It ignores invalid values
+// instead of rejecting the cluster, because hints only move calls within a priority.
+func readHints(lb *endpointv3.LbEndpoint, endpoint *discovery.Endpoint) {
+	fields := lb.GetMetadata().GetFilterMetadata()[hintsKey].GetFields()
+	if node := fields["node"].GetStringValue(); whereabouts.Check(node) == nil {
+		endpoint.Node = node
+	}
+	endpoint.ForZones, endpoint.ForNodes = readNames(fields["forZones"]), readNames(fields["forNodes"])
+}
+
+// readNames returns the valid names in a list, or nil if the list is too long.
+func readNames(v *structpb.Value) (names []string) {
+	values := v.GetListValue().GetValues()
+	if len(values) > maxHints {
+		return nil
+	}
+	for _, v := range values {
+		if name := v.GetStringValue(); name != "" && whereabouts.Check(name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
