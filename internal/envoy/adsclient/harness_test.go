@@ -119,7 +119,8 @@ var parsed atomic.Int64
 func parse(m proto.Message) (any, error) {
 	parsed.Add(1)
 	if cla, ok := m.(*endpointv3.ClusterLoadAssignment); ok {
-		return m, messages.Validate(cla)
+		_, _, err := messages.Read(cla)
+		return m, err
 	}
 	return m, nil
 }

@@ -87,9 +87,6 @@ func TestRejected(t *testing.T) {
 		if invalid, ok := errors.AsType[*Invalid](err); !ok || len(invalid.Problems) > 2 {
 			t.Errorf("problems = %v, want them as an *Invalid, each once", err)
 		}
-		if got := Validate(test.cluster); got == nil || got.Error() != err.Error() {
-			t.Errorf("Validate = %v, want the error of Read, %v", got, err)
-		}
 	}
 }
 
@@ -167,9 +164,6 @@ func TestIgnoredFieldsAreNoted(t *testing.T) {
 			c.Endpoints = append(c.Endpoints, &endpointv3.LocalityLbEndpoints{LbEndpoints: []*endpointv3.LbEndpoint{{}}})
 		}), `endpoints[1]: locality "/" of priority 0 has no weight and gets no traffic`},
 	} {
-		if err := Validate(test.cluster); err != nil {
-			t.Errorf("Validate(%v) = %v", test.cluster, err)
-		}
 		tree, err := readAndTranslate(new(topology.Translator), test.cluster)
 		if err != nil || len(tree.Endpoints) != 1 {
 			t.Errorf("%v: %d endpoints and %v, want the good one", test.cluster, len(tree.Endpoints), err)
@@ -188,7 +182,7 @@ func TestUnhealthyEndpointsAreValidated(t *testing.T) {
 		c := withChange(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Endpoints[0].LbEndpoints = append(c.Endpoints[0].LbEndpoints, endpoint)
 		})
-		if Validate(c) == nil {
+		if _, _, err := Read(c); err == nil {
 			t.Errorf("Validate accepted %v next to 10.0.0.1", endpoint)
 		}
 	}

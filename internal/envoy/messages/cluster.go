@@ -9,6 +9,9 @@ package messages
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -22,38 +25,188 @@ import (
 	whereabouts "github.com/understudy-lb/understudy/internal/net/location"
 )
 
+// maxWeight is the maximum sum of the weights of a priority's localities, and of a locality's
+// endpoints (gRFC A27).
+const maxWeight = math.MaxUint32
+
 // Read converts a cluster to an answer. A cluster may have no endpoints: then the answer is marked
-// as intentionally empty. The notes, which the answer has as texts, describe ignored fields, and violations of Envoy's rules that
-// gRPC accepts.
+// as intentionally empty. The notes, which the answer has as texts, describe ignored fields, and
+// violations of Envoy's rules that gRPC accepts.
 //
 // The error is an *Invalid if the cluster violates gRPC's rules (gRFC A27 and the behavior of other
 // gRPC clients): an endpoint with weight 0; weights of a priority's localities, or of a locality's
 // endpoints, that sum to more than 4,294,967,295; a duplicate address; a locality that is missing,
 // or duplicate in a priority; a gap in the priorities; a healthy endpoint without an address that
 // gRPC can dial; a drop with an unknown denominator; or a cluster without a name. Localities
-// without traffic are not checked.
+// without traffic are not checked, nor are fields that gRPC does not use: otherwise, clients would
+// break when a server starts to set them.
 func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Problem, error) {
-	if err := Validate(cluster); err != nil {
+	r := reader{priorities: make(map[uint32]*priority), addresses: make(map[string]place)}
+	if cluster.GetClusterName() == "" {
+		r.problems.Add("cluster_name", "cluster_name is empty")
+	}
+	for i, l := range cluster.GetEndpoints() {
+		r.locality(i, l)
+	}
+	for i, l := range cluster.GetEndpoints() {
+		if p := l.GetPriority(); p > 0 && r.priorities[p] != nil && r.priorities[p-1] == nil {
+			r.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
+			r.priorities[p-1] = new(priority) // prevents another report of this gap
+		}
+	}
+	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
+		path := fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i)
+		if d := drop.GetDropPercentage().GetDenominator(); perMillion[d] == 0 {
+			r.problems.Add(path+".denominator", "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
+		}
+		if rate := dropRate(drop); rate > lbconfig.Million {
+			r.notes.Add(path, "category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
+		}
+	}
+	if err := r.problems.Err(); err != nil {
 		return discovery.Answer{}, nil, err
 	}
-	var notes Invalid
-	addNotes(cluster, &notes)
-	a := discovery.Answer{Notes: Texts(notes.Problems), Service: cluster.GetClusterName(), Identity: identityOf(cluster), Empty: true}
-	for _, locality := range cluster.GetEndpoints() {
-		if !hasTraffic(locality) {
-			continue
-		}
-		for int(locality.GetPriority()) >= len(a.Priorities) {
-			a.Priorities = append(a.Priorities, discovery.Priority{})
-		}
-		p := &a.Priorities[locality.GetPriority()]
-		p.Localities = append(p.Localities, readLocality(locality))
+	r.noteUnused(cluster)
+	a := discovery.Answer{Notes: Texts(r.notes.Problems), Service: cluster.GetClusterName(), Identity: identityOf(cluster), Empty: true, Drops: Drops(cluster)}
+	for p := range uint32(len(r.priorities)) {
+		a.Priorities = append(a.Priorities, discovery.Priority{Localities: r.priorities[p].localities})
 	}
-	if len(a.Priorities) == 0 {
-		a.Why = whyEmpty(cluster)
+	if n := len(cluster.GetEndpoints()); len(a.Priorities) == 0 && n > 0 {
+		a.Why = fmt.Sprintf("cluster %q has no locality with a weight (%d in total)", cluster.GetClusterName(), n)
+	} else if n == 0 {
+		a.Why = fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName())
 	}
-	a.Drops = Drops(cluster)
-	return a, notes.Problems, nil
+	return a, r.notes.Problems, nil
+}
+
+type reader struct {
+	problems, notes Invalid
+	skipped         []string             // the paths of localities without traffic
+	priorities      map[uint32]*priority // those with traffic
+	addresses       map[string]place
+}
+
+type priority struct {
+	localities []discovery.Locality
+	weights    uint64
+	names      map[string]int // the index of the locality with each name
+}
+
+// place is an endpoint in a cluster.
+type place struct{ locality, endpoint int }
+
+func (p place) String() string {
+	return fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", p.locality, p.endpoint)
+}
+
+// locality reads a locality. One without a weight "is skipped" (gRFC A27).
+func (r *reader) locality(i int, l *endpointv3.LocalityLbEndpoints) {
+	path, name, weight := fmt.Sprintf("endpoints[%d]", i), LocalityName(l.GetLocality()), l.GetLoadBalancingWeight()
+	if weight.GetValue() == 0 {
+		text := "no weight"
+		if weight != nil {
+			text = "weight 0"
+		}
+		r.notes.Add(path, "locality %q of priority %d has %s and gets no traffic", name, l.GetPriority(), text)
+		r.skipped = append(r.skipped, path+".")
+		return
+	}
+	if l.GetLbConfig() != nil {
+		r.notes.Add(path, "load_balancer_endpoints and leds_cluster_locality_config have no effect, want lb_endpoints")
+	}
+	if l.GetLocality() == nil {
+		r.problems.Add(path, "locality is missing")
+	}
+	p := r.priorities[l.GetPriority()]
+	if p == nil {
+		p = &priority{names: make(map[string]int)}
+		r.priorities[l.GetPriority()] = p
+	}
+	if first, ok := p.names[name]; ok {
+		r.problems.Add(path+".locality", "locality %q is already in priority %d, as endpoints[%d]", name, l.GetPriority(), first)
+	} else {
+		p.names[name] = i
+	}
+	if exceeds(&p.weights, weight.GetValue()) {
+		r.problems.Add(path+".load_balancing_weight", "the weights of the localities of priority %d sum to more than %d", l.GetPriority(), uint64(maxWeight))
+	}
+	read := discovery.Locality{
+		Region:    l.GetLocality().GetRegion(),
+		Zone:      l.GetLocality().GetZone(),
+		SubZone:   l.GetLocality().GetSubZone(),
+		Weight:    weight.GetValue(),
+		Endpoints: make([]discovery.Endpoint, len(l.GetLbEndpoints())),
+	}
+	var sum uint64
+	for j, lb := range l.GetLbEndpoints() {
+		at := place{i, j}
+		if w := lb.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
+			r.problems.Add(at.String()+".load_balancing_weight", "weight is 0, want at least 1 (or no weight, which counts as 1); to give an endpoint no calls, set its health_status to DRAINING")
+		}
+		if exceeds(&sum, Weight(lb)) {
+			r.problems.Add(at.String()+".load_balancing_weight", "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
+		}
+		e := &read.Endpoints[j]
+		*e = discovery.Endpoint{Addresses: r.addressesOf(at, lb), Weight: Weight(lb), Health: health(lb.GetHealthStatus()), Hostname: lb.GetEndpoint().GetHostname()}
+		readHints(lb, e)
+	}
+	p.localities = append(p.localities, read)
+}
+
+// exceeds adds a weight to a sum, and reports whether the sum has become larger than maxWeight.
+func exceeds(sum *uint64, weight uint32) bool {
+	before := *sum
+	*sum += uint64(weight)
+	return before <= maxWeight && *sum > maxWeight
+}
+
+// addressesOf returns the addresses of an endpoint. If the endpoint is unhealthy, it only checks for
+// duplicates.
+func (r *reader) addressesOf(at place, lb *endpointv3.LbEndpoint) (targets []string) {
+	if lb.GetEndpoint() == nil {
+		if Healthy(lb) {
+			r.problems.Add(at.String(), "endpoint is missing (endpoint_name is not supported)")
+		}
+		return nil
+	}
+	if p := lb.GetEndpoint().GetAddress().GetSocketAddress().GetProtocol(); p != corev3.SocketAddress_TCP && Healthy(lb) {
+		r.notes.Add(at.String()+".endpoint.address.socket_address.protocol", "protocol %v has no effect, TCP is used", p)
+	}
+	for k, address := range addressesOf(lb) {
+		path := ".endpoint.address"
+		if k > 0 {
+			path = fmt.Sprintf(".endpoint.additional_addresses[%d].address", k-1)
+		}
+		target, invalid := Dial(address)
+		first, again := r.addresses[target]
+		switch {
+		case target == "" && Healthy(lb):
+			r.problems.Merge(at.String()+path, &invalid)
+		case target == "":
+		case again:
+			r.problems.Add(at.String()+path, "address %s is already in %s", target, first)
+		default:
+			r.addresses[target] = at
+			targets = append(targets, target)
+		}
+	}
+	return targets
+}
+
+// noteUnused adds notes about what gRPC ignores (gRFC A27), and about violations of Envoy's rules, but
+// not within ignored fields.
+func (r *reader) noteUnused(cluster *endpointv3.ClusterLoadAssignment) {
+	ignored := append(r.skipped, r.notes.AddUnused("policy", cluster.GetPolicy(), "drop_overloads")...)
+	ignored = append(ignored, r.notes.AddUnused("", cluster, "cluster_name", "endpoints", "policy")...)
+	var violations Invalid
+	if err := cluster.ValidateAll(); err != nil {
+		violations.addViolations("", err)
+	}
+	for _, v := range violations.Problems {
+		if !slices.ContainsFunc(ignored, func(path string) bool { return strings.HasPrefix(v.Path, path) }) {
+			r.notes.Add(v.Path, "%s", v.Text)
+		}
+	}
 }
 
 // identityOf returns a hash of a cluster, or "" if the cluster cannot be encoded.
@@ -63,22 +216,6 @@ func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
 		return ""
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
-}
-
-func readLocality(l *endpointv3.LocalityLbEndpoints) discovery.Locality {
-	locality := discovery.Locality{
-		Region:    l.GetLocality().GetRegion(),
-		Zone:      l.GetLocality().GetZone(),
-		SubZone:   l.GetLocality().GetSubZone(),
-		Weight:    l.GetLoadBalancingWeight().GetValue(),
-		Endpoints: make([]discovery.Endpoint, len(l.GetLbEndpoints())),
-	}
-	for i, lb := range l.GetLbEndpoints() {
-		e := &locality.Endpoints[i]
-		*e = discovery.Endpoint{Addresses: Addresses(lb), Weight: Weight(lb), Health: health(lb.GetHealthStatus()), Hostname: lb.GetEndpoint().GetHostname()}
-		readHints(lb, e)
-	}
-	return locality
 }
 
 func health(status corev3.HealthStatus) discovery.Health {

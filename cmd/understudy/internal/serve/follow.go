@@ -140,7 +140,7 @@ func (t *followedTarget) convert() (notes []string) {
 	if len(answers) > 0 && t.complete {
 		cluster, leftOut, err := messages.Write(t.name, answers...)
 		if err == nil {
-			err = messages.Validate(cluster)
+			_, _, err = messages.Read(cluster)
 		}
 		if err != nil {
 			problems = append(problems, err.Error())

@@ -106,7 +106,8 @@ func parseEntry(data []byte) (entry, error) {
 	if e.parsed.endpoints == nil {
 		return e, nil
 	}
-	return e, messages.Validate(e.parsed.endpoints)
+	_, _, err := messages.Read(e.parsed.endpoints)
+	return e, err
 }
 
 // offer makes the store hold exactly these clusters soon, in the background: writing thousands of
