@@ -166,23 +166,14 @@ func (r *reader) readAssignment() {
 		r.problems.Add("load_assignment", "load_assignment is missing")
 		return
 	}
-	r.cluster.Assignment = withClusterName(given, r.cluster.Name)
+	if given.GetClusterName() == "" {
+		given = proto.CloneOf(given)
+		given.ClusterName = r.cluster.Name
+	}
+	r.cluster.Assignment = given
 	var err error
 	r.cluster.Answer, r.cluster.AnswerNotes, err = messages.Read(r.cluster.Assignment)
 	r.problems.Merge("load_assignment", err)
-}
-
-// withClusterName returns the assignment, or a copy with the given cluster name if it has none.
-func withClusterName(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
-	if given.GetClusterName() != "" {
-		return given
-	}
-	return &endpointv3.ClusterLoadAssignment{
-		ClusterName:    name,
-		Endpoints:      given.GetEndpoints(),
-		NamedEndpoints: given.GetNamedEndpoints(),
-		Policy:         given.GetPolicy(),
-	}
 }
 
 // readOutlierDetection reads the outlier_detection of a cluster. The field of an aggregate is only

@@ -99,25 +99,19 @@ func (m *Maker) source(e Mechanism) discovery.Source {
 		return m.failing(e.NoEndpoints)
 	}
 	c := e.Cluster
+	// When another cluster is edited, the key and therefore the source stay the same, so the names are
+	// not looked up again.
+	content := fmt.Sprintf("%q %s", c.Name, c.Answer.Identity)
 	switch c.Kind {
 	case EDS:
 		return m.reuse(fmt.Sprint("eds ", m.Scope, " ", c.Service), func() (discovery.Source, error) { return m.EDS(c.Service) })
 	case LogicalDNS:
 		return m.dns(c.Host)
 	case StrictDNS:
-		return m.reuse(contentKey("strict", c), func() (discovery.Source, error) { return m.strict(c), nil })
+		return m.reuse("strict "+content, func() (discovery.Source, error) { return m.strict(c), nil })
 	default:
-		return m.reuse(contentKey("static", c), func() (discovery.Source, error) { return static(c), nil })
+		return m.reuse("static "+content, func() (discovery.Source, error) { return static(c), nil })
 	}
-}
-
-// contentKey returns a key for the endpoints of a cluster. When another cluster is edited, the key
-// and therefore the source stay the same, so the names are not looked up again.
-func contentKey(kind string, c *Cluster) string {
-	if c.Answer.Identity == "" { // the cluster cannot be encoded
-		return fmt.Sprintf("%s %p", kind, c)
-	}
-	return fmt.Sprintf("%s %q %s", kind, c.Name, c.Answer.Identity)
 }
 
 func (m *Maker) reuse(key string, create func() (discovery.Source, error)) discovery.Source {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // decoder decodes YAML by the rules of protobuf's JSON format. Unlike protojson, it does not stop
@@ -67,7 +68,7 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) (because prot
 			continue
 		}
 		if first := given[field.Number()]; first != nil { // in snake case and in camel case
-			d.add(key, "%s is already given on line %d", quote(key.Value), first.Line)
+			d.add(key, "%s is already given on line %d", printable.Quote(key.Value), first.Line)
 			continue
 		}
 		given[field.Number()] = key
@@ -108,7 +109,7 @@ func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) 
 	if field := fields.ByTextName(key.Value); field != nil {
 		return field
 	}
-	d.add(key, "unknown field %s%s", quote(key.Value), suggest(key.Value, fields))
+	d.add(key, "unknown field %s%s", printable.Quote(key.Value), suggest(key.Value, fields))
 	return nil
 }
 

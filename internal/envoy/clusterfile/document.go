@@ -17,6 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // MaxSize is the maximum size of a file in bytes. 16 MiB of YAML holds about 100,000 endpoints.
@@ -28,28 +29,15 @@ const MaxSize = 16 << 20
 // Errors contain the path. If the content is invalid, the error is a *messages.Invalid.
 func Load(path string) (*Document, error) {
 	data, err := Read(path)
-	if err != nil {
-		return nil, err
-	}
-	return load(path, data)
+	doc, _, empty, err := load(path, data, err)
+	return doc, cmp.Or(err, empty)
 }
 
 // LoadFrom is like Load, but reads from r. Errors contain name instead of a path, and name is also
 // the default name of the cluster.
 func LoadFrom(r io.Reader, name string) (*Document, error) {
 	data, err := readAll(r, name)
-	if err != nil {
-		return nil, err
-	}
-	return load(name, data)
-}
-
-func load(path string, data []byte) (*Document, error) {
-	doc, err := Parse(path, data)
-	if err != nil {
-		return nil, err
-	}
-	empty, err := doc.check()
+	doc, _, empty, err := load(name, data, err)
 	return doc, cmp.Or(err, empty)
 }
 
@@ -57,13 +45,7 @@ func load(path string, data []byte) (*Document, error) {
 // their error. LoadEach also leaves out of the messages what is not read, and notes describes it.
 func LoadEach(path string) (doc *Document, empty, notes, err error) {
 	data, err := Read(path)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	doc, d, err := parse(path, data)
-	if err == nil {
-		empty, err = doc.check()
-	}
+	doc, d, empty, err := load(path, data, err)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -71,6 +53,16 @@ func LoadEach(path string) (doc *Document, empty, notes, err error) {
 		d.decode(doc)
 	}
 	return doc, empty, d.notes.Err(), nil
+}
+
+func load(path string, data []byte, err error) (doc *Document, d *decoder, empty, _ error) {
+	if err == nil {
+		doc, d, err = parse(path, data)
+	}
+	if err == nil {
+		empty, err = doc.check()
+	}
+	return doc, d, empty, err
 }
 
 // check returns the problems of the clusters without endpoints, and an error if another cluster is
@@ -181,20 +173,20 @@ func (d *Document) Answer() (discovery.Answer, error) {
 func (d *Document) Choose(requested string) (string, error) {
 	switch {
 	case d.Clusters == nil && requested != "" && requested != d.names[0]:
-		return "", fmt.Errorf("%s: holds the endpoints of cluster %s, not of %s", d.path, quote(d.names[0]), quote(requested))
+		return "", fmt.Errorf("%s: holds the endpoints of cluster %s, not of %s", d.path, printable.Quote(d.names[0]), printable.Quote(requested))
 	case d.Clusters == nil || requested != "":
 		return requested, nil
 	case len(d.names) == 1:
 		return d.names[0], nil
 	}
-	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.names), d.quotedNames(), url.QueryEscape(truncate(d.names[0])))
+	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.names), d.quotedNames(), printable.Line(url.QueryEscape(d.names[0]), maxShown))
 }
 
 func (d *Document) quotedNames() string {
 	const limit = 10
 	var names []string
 	for _, name := range d.names[:min(len(d.names), limit)] {
-		names = append(names, quote(name))
+		names = append(names, printable.Quote(name))
 	}
 	if len(d.names) > limit {
 		names = append(names, "…")
@@ -213,7 +205,7 @@ func (d *Document) Find(name string) cds.Known {
 // Check returns why a cluster cannot be used, or nil.
 func (d *Document) Check(name string) error {
 	if known := d.Find(name); known.Err != nil {
-		return fmt.Errorf("%s: cluster %s: %w", d.path, quote(name), known.Err)
+		return fmt.Errorf("%s: cluster %s: %w", d.path, printable.Quote(name), known.Err)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Parse decodes the cluster or clusters in data. Its error is a *messages.Invalid. A cluster may still
@@ -92,7 +93,7 @@ func (d *decoder) decodeClusters() []*clusterv3.Cluster {
 	for i := 0; i+1 < len(d.root.Content); i += 2 {
 		key, value := d.root.Content[i], d.root.Content[i+1]
 		if key.Value != "clusters" {
-			d.add(key, "%s is given together with clusters, want nothing else in such a file", quote(key.Value))
+			d.add(key, "%s is given together with clusters, want nothing else in such a file", printable.Quote(key.Value))
 			continue
 		}
 		if !d.checkKind(value, yaml.SequenceNode) {
@@ -110,7 +111,7 @@ func (d *decoder) decodeClusters() []*clusterv3.Cluster {
 				at = name
 			}
 			if line := lines[c.GetName()]; line > 0 {
-				d.add(at, "cluster %s is already given on line %d", quote(c.GetName()), line)
+				d.add(at, "cluster %s is already given on line %d", printable.Quote(c.GetName()), line)
 			}
 			lines[c.GetName()] = at.Line
 		}

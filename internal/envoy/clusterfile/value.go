@@ -90,9 +90,9 @@ func describe(node *yaml.Node) string {
 	case isNull(node):
 		return "nothing"
 	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str":
-		return quote(node.Value)
+		return printable.Quote(node.Value)
 	case node.Kind == yaml.ScalarNode:
-		return printable.Text(truncate(node.Value))
+		return printable.Line(node.Value, maxShown)
 	}
 	return kindName(node.Kind)
 }
@@ -101,16 +101,8 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
 }
 
-const maxShown = 60
-
-func quote(text string) string { return strconv.Quote(truncate(text)) }
-
-func truncate(text string) string {
-	if len(text) <= maxShown {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxShown], "") + "…"
-}
+// maxShown limits what errors show of a name or a value.
+const maxShown = 100
 
 // notSuggested lists the fields that suggest omits, because they are rejected or have no effect.
 var notSuggested = map[protoreflect.Name]bool{

@@ -22,11 +22,11 @@ import (
 func (d *decoder) prune(node *yaml.Node) (ok bool) {
 	switch {
 	case node.Kind == yaml.AliasNode:
-		d.add(node, "the alias *%s is not supported: want the content that it refers to", printable.Text(truncate(node.Value)))
+		d.add(node, "the alias *%s is not supported: want the content that it refers to", printable.Line(node.Value, maxShown))
 	case node.Anchor != "":
-		d.add(node, "the anchor &%s is not supported", printable.Text(truncate(node.Anchor)))
+		d.add(node, "the anchor &%s is not supported", printable.Line(node.Anchor, maxShown))
 	case strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!"):
-		d.add(node, "the tag %s is not supported", quote(node.Tag))
+		d.add(node, "the tag %s is not supported", printable.Quote(node.Tag))
 	default:
 		ok = node.Kind != yaml.ScalarNode || d.pruneScalar(node)
 	}
@@ -46,7 +46,7 @@ func (d *decoder) prunePairs(node *yaml.Node) {
 		switch ok := d.prune(value); {
 		case !d.prune(key) || !d.checkKind(key, yaml.ScalarNode):
 		case lines[key.Value] > 0:
-			d.add(key, "%s is already given on line %d", quote(key.Value), lines[key.Value])
+			d.add(key, "%s is already given on line %d", printable.Quote(key.Value), lines[key.Value])
 		default:
 			if lines[key.Value], key.Tag = key.Line, "!!str"; ok {
 				kept = append(kept, key, value)
@@ -64,7 +64,7 @@ func (d *decoder) pruneScalar(node *yaml.Node) (ok bool) {
 			return true
 		}
 		if node.Decode(&value) != nil {
-			d.add(node, "%s is not of the type %s", quote(node.Value), tag)
+			d.add(node, "%s is not of the type %s", printable.Quote(node.Value), tag)
 			return false
 		}
 		if f, ok := value.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
@@ -138,17 +138,10 @@ func splitLine(message string) (line int, text string) {
 	return line, text
 }
 
-// maxExact is the maximum length of data that firstError reads byte by byte. This is slow, but tells
-// exactly how much the parser has read.
-const maxExact = 1 << 20
-
 // firstError returns the text of the parser's first error, and what the parser has read until then.
 func firstError(data []byte) (read []byte, text string) {
 	reader := bytes.NewReader(data)
-	documents := yaml.NewDecoder(reader)
-	if len(data) <= maxExact {
-		documents = yaml.NewDecoder(byteByByte{reader})
-	}
+	documents := yaml.NewDecoder(byteByByte{reader})
 	for {
 		if err := documents.Decode(new(yaml.Node)); err != nil {
 			_, text = splitLine(err.Error())

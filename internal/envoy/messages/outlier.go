@@ -41,12 +41,12 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 	if s.EnforcementPercentage > 0 {
 		config.SuccessRateEjection = s
 	} else {
-		r.noteWithout("success_rate_", "enforcing_success_rate")
+		r.noteWithout(given, "success_rate_", "enforcing_success_rate")
 	}
 	if f.EnforcementPercentage > 0 {
 		config.FailurePercentageEjection = f
 	} else {
-		r.noteWithout("failure_percentage_", "enforcing_failure_percentage")
+		r.noteWithout(given, "failure_percentage_", "enforcing_failure_percentage")
 	}
 	if given := time.Duration(config.Interval); config.Ejects() && given < lbconfig.MinInterval {
 		r.problems.Add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
@@ -61,19 +61,12 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 type outlierReader struct {
 	problems, notes Invalid
 	supported       []protoreflect.Name // the fields that gRFC A50 supports
-	given           []protoreflect.Name // those of them that are set
-}
-
-func (r *outlierReader) read(field protoreflect.Name, isGiven bool) {
-	if r.supported = append(r.supported, field); isGiven {
-		r.given = append(r.given, field)
-	}
 }
 
 // duration reads a duration, which must be valid and not negative. A duration that exceeds the
 // range of time.Duration (about 292 years) becomes the maximum time.Duration.
 func (r *outlierReader) duration(field protoreflect.Name, given *durationpb.Duration, result *lbconfig.Duration) {
-	r.read(field, given != nil)
+	r.supported = append(r.supported, field)
 	switch d := given.AsDuration(); {
 	case given == nil:
 	case given.CheckValid() != nil:
@@ -86,7 +79,7 @@ func (r *outlierReader) duration(field protoreflect.Name, given *durationpb.Dura
 }
 
 func (r *outlierReader) number(field protoreflect.Name, given *wrapperspb.UInt32Value, result *uint32, limit uint32) {
-	r.read(field, given != nil)
+	r.supported = append(r.supported, field)
 	switch {
 	case given == nil:
 	case given.GetValue() > limit:
@@ -97,10 +90,11 @@ func (r *outlierReader) number(field protoreflect.Name, given *wrapperspb.UInt32
 }
 
 // noteWithout notes the given fields of an algorithm that is not enabled.
-func (r *outlierReader) noteWithout(prefix string, enabledBy protoreflect.Name) {
-	for _, name := range r.given {
-		if strings.HasPrefix(string(name), prefix) {
-			r.notes.Add(string(name), "%s has no effect without %s", name, enabledBy)
+func (r *outlierReader) noteWithout(given *clusterv3.OutlierDetection, prefix, enabledBy string) {
+	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if name := string(field.Name()); strings.HasPrefix(name, prefix) {
+			r.notes.Add(name, "%s has no effect without %s", name, enabledBy)
 		}
-	}
+		return true
+	})
 }
