@@ -21,7 +21,7 @@ func newUnpolled(t *testing.T, paths ...string) *Watcher {
 	return w
 }
 
-// poll stands for a look after pollInterval, which finds what the system does not report.
+// poll does what Wait does after pollInterval.
 func poll(w *Watcher) { w.updateWatches() }
 
 // waitForNotice waits until an unpolled Watcher notices a change.
