@@ -29,7 +29,8 @@ import (
 //	typed_extension_protocol_options: {http: ANY, …}                       -> its entry
 type decoder struct {
 	path     string
-	root     *yaml.Node
+	root     *yaml.Node // has a list of clusters
+	isSingle bool       // the file has a single ClusterLoadAssignment instead
 	problems messages.Invalid
 
 	hasUnread bool // some Any has a type that we do not read

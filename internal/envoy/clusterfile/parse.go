@@ -36,33 +36,17 @@ func parse(path string, data []byte) (*Document, *decoder, error) {
 		return nil, nil, err
 	}
 	doc := &Document{path: path, clusters: make(map[string]*cluster)}
-	d.decode(doc)
+	list := d.decode(doc)
 	if err := d.problems.Err(); err != nil {
 		return nil, nil, err
 	}
-	for i, c := range doc.Clusters {
+	for i, c := range list {
 		doc.add(c.GetName(), d.readCluster(fmt.Sprintf("clusters[%d]", i), c))
-	}
-	if doc.Endpoints != nil {
-		doc.add(doc.Endpoints.GetClusterName(), d.readEndpoints(doc.Endpoints))
 	}
 	return doc, d, nil
 }
 
-func (d *decoder) decode(doc *Document) {
-	if _, list := entry(d.root, "clusters"); list != nil {
-		doc.Clusters = d.decodeClusters()
-		return
-	}
-	doc.Endpoints = new(endpointv3.ClusterLoadAssignment)
-	d.message(d.root, doc.Endpoints.ProtoReflect())
-	setDefaults(doc.Endpoints, strings.ToValidUTF8(NameOf(d.path), "\uFFFD")) // a path need not be valid UTF-8
-	if problem := cds.NameProblem(doc.Endpoints.GetClusterName()); problem != "" {
-		d.problems.AddAt(d.locate("cluster_name"), "%s", problem)
-	}
-}
-
-// parseYAML sets the root to the first node of a file, without the wrappers of files for Envoy.
+// parseYAML sets the root.
 func (d *decoder) parseYAML(data []byte) error {
 	documents := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node
@@ -87,7 +71,7 @@ func (d *decoder) parseYAML(data []byte) error {
 	return d.problems.Err()
 }
 
-func (d *decoder) decodeClusters() []*clusterv3.Cluster {
+func (d *decoder) decode(doc *Document) []*clusterv3.Cluster {
 	list := []*clusterv3.Cluster{}
 	lines := make(map[string]int)
 	for i := 0; i+1 < len(d.root.Content); i += 2 {
@@ -102,6 +86,9 @@ func (d *decoder) decodeClusters() []*clusterv3.Cluster {
 		for _, node := range value.Content {
 			c := new(clusterv3.Cluster)
 			d.message(node, c.ProtoReflect())
+			if d.isSingle {
+				c.Name = cmp.Or(c.GetName(), strings.ToValidUTF8(NameOf(d.path), "\uFFFD")) // a path need not be valid UTF-8
+			}
 			if assignment := c.GetLoadAssignment(); assignment != nil {
 				setDefaults(assignment, cmp.Or(c.GetName(), "unnamed")) // the missing name is reported for the cluster
 			}
@@ -118,6 +105,11 @@ func (d *decoder) decodeClusters() []*clusterv3.Cluster {
 	}
 	if len(list) == 0 && len(d.problems.Problems) == 0 {
 		d.add(d.root, "the list of clusters is empty")
+	}
+	if d.isSingle {
+		doc.Endpoints = list[0].GetLoadAssignment()
+	} else {
+		doc.Clusters = list
 	}
 	return list
 }
@@ -156,16 +148,6 @@ func (d *decoder) readCluster(path string, c *clusterv3.Cluster) *cluster {
 		k.references = append(k.references, d.locate(fmt.Sprintf("%s.cluster_type.typed_config.clusters[%d]", path, i)))
 	}
 	return k
-}
-
-// readEndpoints reads a file that has only endpoints as one cluster.
-func (d *decoder) readEndpoints(assignment *endpointv3.ClusterLoadAssignment) *cluster {
-	read := &cds.Cluster{Name: assignment.GetClusterName(), Assignment: assignment}
-	var err error
-	if read.Answer, read.AnswerNotes, err = messages.Read(assignment); err != nil {
-		return &cluster{Known: cds.Known{Err: d.located("", err)}}
-	}
-	return &cluster{Known: cds.Known{Cluster: read, NoEndpoints: d.checkNotEmpty("", read)}}
 }
 
 // checkNotEmpty returns an error if a cluster in a file lists no endpoint at all. Whoever

@@ -24,13 +24,12 @@ var foreignKeys = map[string]string{
 		`or of what it has under "endpoint_config:", in one that begins with "resources:"`,
 }
 
-// unwrap removes the wrapper that files for Envoy have around clusters or assignments. The nodes
-// keep their positions.
+// unwrap makes a list of clusters of everything that a file may have. The nodes keep their positions.
 //
 //	resources: [{"@type": …Cluster}, …]                -> clusters: [{…}, …]
 //	{"@type": …Cluster, …}                             -> clusters: [{…}]
-//	resources: [{"@type": …ClusterLoadAssignment}]     -> {…}
 //	resources: [{"@type": …ClusterLoadAssignment}, …]  -> clusters: [{name: …, type: STATIC, load_assignment: {…}}, …]
+//	{endpoints: …}                                     -> clusters: [{name: …, type: STATIC, load_assignment: {…}}]
 func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 	if root.Kind == yaml.SequenceNode {
 		d.add(root, `want a mapping, got a list: clusters go under "clusters:", and resources that each have an "@type" under "resources:"`)
@@ -42,8 +41,14 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 			return root
 		}
 	}
+	if key, _ := entry(root, "clusters"); key != nil {
+		return root
+	}
 	at, elements := root, []*yaml.Node{root}
-	if key, value := entry(root, "resources"); key != nil {
+	var assignments, clusters []*yaml.Node
+	key, value := entry(root, "resources")
+	switch {
+	case key != nil:
 		for i := 0; i < len(root.Content); i += 2 {
 			_ = d.field(root.Content[i], responseFields) // which have no effect in a file
 		}
@@ -51,10 +56,9 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 			return root
 		}
 		at, elements = key, value.Content
-	} else if cds.NameOfType(typeURL(root)) != clusterName {
-		return root
+	case cds.NameOfType(typeURL(root)) != clusterName:
+		assignments, elements = elements, nil
 	}
-	var assignments, clusters []*yaml.Node
 	for _, e := range elements {
 		switch cds.NameOfType(typeURL(e)) {
 		case clusterName:
@@ -68,15 +72,14 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 	switch {
 	case len(assignments) > 0 && len(clusters) > 0:
 		d.add(assignments[0], "a ClusterLoadAssignment is given together with a Cluster, want resources of one type")
-	case len(elements) == 0:
+	case key != nil && len(elements) == 0:
 		d.add(at, "the list of resources is empty")
-	case len(assignments) == 1:
-		return assignments[0]
 	}
+	d.isSingle = len(assignments) == 1
 	for _, a := range assignments {
 		c := mapping(a, "load_assignment", a)
 		c.Content = append(c.Content, mapping(a, "type", scalar(a, "STATIC")).Content...)
-		if key, value := entry(a, "cluster_name"); key != nil {
+		if key, value := entry(a, "cluster_name"); key != nil && value.ShortTag() == "!!str" {
 			c.Content = append(c.Content, mapping(key, "name", value).Content...)
 		}
 		clusters = append(clusters, c)
