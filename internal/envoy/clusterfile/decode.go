@@ -173,15 +173,13 @@ func (d *decoder) leaveOut(node *yaml.Node, because protoreflect.FullName) bool 
 // typeKey is the key that holds the type of a message in protobuf's JSON format.
 const typeKey = "@type"
 
-const wantAny = `want a message with its type, such as {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [a, b]}`
-
 // any decodes an Any. If we do not read its type, it keeps the type and has no value: we need not
 // know the message, and could not check it.
 func (d *decoder) any(node *yaml.Node, to *anypb.Any) (because protoreflect.FullName) {
 	url := typeURL(node)
 	switch t := cds.ReadType(url); {
 	case !strings.Contains(url, "/") || !cds.NameOfType(url).IsValid():
-		d.add(node, wantAny+", got %s", describe(node))
+		d.add(node, `want a message with its type, such as {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [a, b]}, got %s`, describe(node))
 	case t == nil:
 		to.TypeUrl, d.hasUnread = url, true
 		if d.leavesOut {

@@ -66,7 +66,11 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 		case assignmentName:
 			assignments = append(assignments, e)
 		default:
-			d.add(e, `want a resource with the "@type" type.googleapis.com/%s or type.googleapis.com/%s, got %s`, clusterName, assignmentName, describeType(e))
+			given := e
+			if _, value := entry(e, typeKey); value != nil {
+				given = value
+			}
+			d.add(e, `want a resource with the "@type" type.googleapis.com/%s or type.googleapis.com/%s, got %s`, clusterName, assignmentName, describe(given))
 		}
 	}
 	switch {
@@ -93,11 +97,4 @@ func mapping(at *yaml.Node, key string, value *yaml.Node) *yaml.Node {
 
 func scalar(at *yaml.Node, value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Line: at.Line, Column: at.Column}
-}
-
-func describeType(node *yaml.Node) string {
-	if _, value := entry(node, typeKey); value != nil {
-		return describe(value)
-	}
-	return describe(node)
 }

@@ -55,12 +55,14 @@ type Invalid struct {
 func (e *Invalid) Refused() bool { return true }
 
 // Error returns the problems on one line.
-func (e *Invalid) Error() string {
+func (e *Invalid) Error() string { return strings.Join(e.texts(), "; ") }
+
+func (e *Invalid) texts() []string {
 	texts := Texts(e.Problems)
 	if e.More > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", e.More))
 	}
-	return strings.Join(texts, "; ")
+	return texts
 }
 
 // MaxText is the maximum length of a problem's text in bytes. A name in the text may be as long as

@@ -36,10 +36,7 @@ func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.Clust
 			}
 		}
 	}
-	if w.notes.More > 0 {
-		w.notes.Problems = append(w.notes.Problems, Problem{Text: fmt.Sprintf("and %d more", w.notes.More)})
-	}
-	return w.cluster, Texts(w.notes.Problems), nil
+	return w.cluster, w.notes.texts(), nil
 }
 
 type writer struct {
