@@ -45,7 +45,6 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 		return root
 	}
 	at, elements := root, []*yaml.Node{root}
-	var assignments, clusters []*yaml.Node
 	key, value := entry(root, "resources")
 	switch {
 	case key != nil:
@@ -57,8 +56,9 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 		}
 		at, elements = key, value.Content
 	case cds.NameOfType(typeURL(root)) != clusterName:
-		assignments, elements = elements, nil
+		return d.listOf(at, nil, elements)
 	}
+	var assignments, clusters []*yaml.Node
 	for _, e := range elements {
 		switch cds.NameOfType(typeURL(e)) {
 		case clusterName:
@@ -76,9 +76,14 @@ func (d *decoder) unwrap(root *yaml.Node) *yaml.Node {
 	switch {
 	case len(assignments) > 0 && len(clusters) > 0:
 		d.add(assignments[0], "a ClusterLoadAssignment is given together with a Cluster, want resources of one type")
-	case key != nil && len(elements) == 0:
+	case len(elements) == 0:
 		d.add(at, "the list of resources is empty")
 	}
+	return d.listOf(at, clusters, assignments)
+}
+
+// listOf returns a list of clusters, in which each assignment is a cluster.
+func (d *decoder) listOf(at *yaml.Node, clusters, assignments []*yaml.Node) *yaml.Node {
 	d.isSingle = len(assignments) == 1
 	for _, a := range assignments {
 		c := mapping(a, "load_assignment", a)

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func (e *Invalid) addViolations(path string, err error) {
 		}
 		return
 	}
-	v, ok := err.(violation)
+	v, ok := errors.AsType[violation](err)
 	if !ok {
 		e.Add(path, "%v", err)
 		return
