@@ -115,8 +115,8 @@ func (r *Receiver) Trying(text string) {
 // empty. The priorities of the first mechanism are followed by those of the second, and so on. The
 // source keeps running, and may send another list or an answer at any time. Each mechanism has a
 // name, its own errors, and its own last answer. A mechanism of the same name in a later list
-// inherits that answer; if the Sources of both mechanisms are equal (==), the source is not
-// restarted. Endpoints are verified like those of the source that sent the list; Authority and
+// uses that answer if its own source fails or is silent; if the Sources of both mechanisms are equal
+// (==), the source is not restarted. Endpoints are verified like those of the source that sent the list; Authority and
 // TrustNames are ignored. Lists do not nest: if the source of a mechanism sends a list, that counts
 // as a failure.
 //
@@ -137,8 +137,8 @@ func (r *Receiver) Mechanisms(list []Mechanism) {
 
 // Remembered returns the Names of the answer that was cached while the channel was idle, each with
 // the time until which it was current. Names older than an hour are omitted, and using a name does
-// not renew it. If the source replaces an earlier source, Remembered returns all names of the
-// answer in use.
+// not renew it. If the source replaces a source that is still running, Remembered returns all names
+// of its last answer.
 func (r *Receiver) Remembered() map[string]Name {
 	if r.hooks.Remembered == nil {
 		return nil

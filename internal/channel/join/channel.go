@@ -210,14 +210,16 @@ func (c *Channel) logPreference(name string, s *slot, content *topology.Checked)
 	}
 }
 
-// naming contains the names of a mechanism's child policies. A mechanism in a list takes over the
-// naming of the mechanism that had the same name in the previous list, so that the names of the
+// naming is what belongs to the name of a mechanism. In a list, it outlives the source: a mechanism
+// takes over the naming of the one that had its name in the previous list, so that the names of the
 // child policies do not change.
 type naming struct {
 	prefix           string // prefix of the children's names, if the answer has priorities and localities
 	onlyChild        string // name of the only child, if the endpoints come from a gRPC resolver
 	translator       topology.Translator
 	loggedPreference bool // a warning that the option prefer has no effect was logged
+	loggedNotes      string
+	told             time.Time // when the program's logger was told that the source fails, or zero
 }
 
 func (j *Join) newNaming(s *slot) *naming {

@@ -107,10 +107,8 @@ type slot struct {
 	id     core.ID
 	parent *slot
 	*naming
-	content     *topology.Checked
-	tree        topology.Tree
-	loggedNotes string
-	told        bool // the program's logger knows that the source fails
+	content *topology.Checked
+	tree    topology.Tree
 
 	removed atomic.Bool // the mechanism was removed, so further reports of its source are ignored
 
@@ -230,15 +228,11 @@ func (j *Join) execute(actions []core.Action) {
 		switch a.Kind {
 		case core.Start:
 			s = j.addSlot(a)
-			lookups := j.remembered(s, a)
-			j.calls.Enqueue(func() { j.startSource(s, lookups) })
+			j.calls.Enqueue(func() { j.startSource(s) })
 		case core.Stop:
 			s.removed.Store(true)
 			j.retired = append(j.retired, a.ID)
 			j.calls.Enqueue(s.stop)
-		case core.ConfirmLast:
-			stored := storedOf(a.Answer)
-			j.calls.Enqueue(func() { s.confirm(stored) })
 		case core.RequestResolution:
 			s.resolveNow.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
 		case core.TellFailing:
@@ -255,10 +249,15 @@ func (j *Join) execute(actions []core.Action) {
 			}
 			lastgood.Process.Put(s.Key, stored, a.At)
 		case core.Confirm:
-			confirm(s.Key, storedOf(a.Answer), a.At)
+			if stored := storedOf(a.Answer); a.Last {
+				j.calls.Enqueue(func() { lastgood.Process.Confirm(s.Key, stored, s.confirmedUntil(a.At)) })
+			} else {
+				lastgood.Process.Confirm(s.Key, stored, a.At)
+			}
 		case core.Accept:
 			j.count(s, resultAccepted)
 			j.logNotes(s, a.Answer)
+			j.tell(s, a)
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}
@@ -287,12 +286,12 @@ const maxLength = 500 // of a text in a record, in bytes
 func (j *Join) tell(s *slot, a *core.Action) {
 	attrs := []slog.Attr{slog.String("target", printable.Line(j.config.Target, maxLength)), slog.String("source", printable.Line(cmp.Or(s.Name, j.config.Scheme), maxLength))}
 	switch {
-	case a.Kind == core.Warn && !s.told && j.reports.Allows():
-		s.told = true
+	case a.Kind == core.Warn && s.told.IsZero() && j.reports.Allows():
+		s.told = time.Now()
 		j.records.Write(j.config.Logger, "source fails", append(attrs, slog.String("reason", printable.Line(a.Text, maxLength)))...)
-	case a.Kind == core.ShowRecovered && a.Failure && s.told:
-		s.told = false
-		j.records.Write(j.config.Logger, "source recovered", append(attrs, slog.Duration("after", a.After))...)
+	case (a.Kind == core.Accept || a.Kind == core.ShowRecovered && a.Failure) && !s.told.IsZero():
+		j.records.Write(j.config.Logger, "source recovered", append(attrs, slog.Duration("after", time.Since(s.told)))...)
+		s.told = time.Time{}
 	}
 }
 
@@ -354,16 +353,6 @@ func storedOf(a core.Answer) (c lastgood.Content) {
 	c.Answer, _ = a.Content.(*topology.Checked)
 	c.Names, _ = a.Names.(lastgood.Names)
 	return c
-}
-
-// confirm records that the answer in content was valid at the given time. If content has no answer,
-// confirm records this for the answer that is stored under the key.
-func confirm(key any, content lastgood.Content, at time.Time) {
-	if content.Answer == nil {
-		lastgood.Process.Confirm(key, at)
-	} else {
-		lastgood.Process.Renew(key, content, at)
-	}
 }
 
 // Stable returns an error with the text of err, without the local addresses of connections. Errors

@@ -87,6 +87,7 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 			t.Errorf("the sources were started %s times, want 1 2", got)
 		}
 		other := &source{}
+		a.confirmed = time.Now()
 		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: other}})
 		synctest.Wait()
 		if got := other.Remembered(); time.Since(got["host"].Until) != 0 {

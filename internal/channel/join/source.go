@@ -23,9 +23,12 @@ func (j *Join) addSlot(a *core.Action) *slot {
 		s.ServerName, s.TrustNames = s.parent.ServerName, s.parent.TrustNames
 	}
 	s.Name = a.Name
-	if heir := j.slots[a.Heir]; heir != nil {
-		s.naming, s.content, s.tree, s.loggedNotes, s.told = heir.naming, heir.content, heir.tree, heir.loggedNotes, heir.told
-	} else {
+	for _, other := range j.slots {
+		if other.Name == s.Name && other.parent == s.parent {
+			s.naming = other.naming
+		}
+	}
+	if s.naming == nil {
 		s.naming = j.newNaming(s)
 	}
 	lastgood.Process.Begin(s.Key)
@@ -33,28 +36,13 @@ func (j *Join) addSlot(a *core.Action) *slot {
 	return s
 }
 
-// remembered returns the DNS lookups of earlier answers, which a source may use when it starts.
-func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
-	now := time.Now()
-	stored, age, isStored := lastgood.Process.Get(s.Key, now)
-	lookups, _ := a.Answer.Names.(lastgood.Names)
-	switch {
-	case !a.Inherited:
-		return stored.Names.Since(now.Add(-lastgood.For), now.Add(-age))
-	case !a.At.IsZero():
-		age = 0
-	case !isStored:
-		age = lastgood.For // the stored answer has expired, so its age is at least lastgood.For
-	}
-	return lookups.Since(time.Time{}, now.Add(-age))
-}
-
-func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
+func (j *Join) startSource(s *slot) {
 	if j.closed.Load() {
 		j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.NotStarted(now, s.id, "") }))
 		return
 	}
-	started, err := s.Source.Start(j.receiver(s, remembered))
+	stored, _, _ := lastgood.Process.Get(s.Key, time.Now())
+	started, err := s.Source.Start(j.receiver(s, stored.Names))
 	if err != nil {
 		text := j.textOf(err)
 		j.events.Do(j.event(func(now time.Time) []core.Action {
@@ -75,12 +63,13 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, accepts) }))
 }
 
-func (s *slot) confirm(stored lastgood.Content) {
-	at := time.Now()
+// confirmedUntil returns the time until which the source says that its answer was valid, or
+// otherwise the given one.
+func (s *slot) confirmedUntil(otherwise time.Time) time.Time {
 	if s.started != nil && s.started.Confirmed != nil {
-		at = s.started.Confirmed()
+		return s.started.Confirmed()
 	}
-	confirm(s.Key, stored, at)
+	return otherwise
 }
 
 func (s *slot) stop() {

@@ -1,7 +1,8 @@
 // Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
 // resolver of an idle channel. If the source fails when the channel is used again, the stored
-// answer is used. An answer is stored for an hour after its last confirmation by the source, and
-// longer while a running source may still confirm it. The store has at most 1,000 answers and 64
+// answer is used. The same holds if a list of mechanisms gives a name another source. An answer is
+// stored for an hour after its last confirmation by the source, and longer while a running source may
+// still confirm it. The store has at most 1,000 answers and 64
 // MiB. Callers pass the current time.
 package lastgood
 
@@ -151,25 +152,10 @@ func (s *Store) makeRoom(now time.Time) {
 
 func (s *Store) overLimit() bool { return s.bytes > maxBytes || len(s.entries) > maxEntries }
 
-// Confirm records that the answer under key was valid at the given time.
-func (s *Store) Confirm(key any, at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.confirm(key, at)
-}
-
-// confirm implements Confirm. The caller must hold mu.
-func (s *Store) confirm(key any, at time.Time) {
-	if e, ok := s.entries[key]; ok && !at.Before(e.Value.(*entry).confirmed) {
-		e.Value.(*entry).confirmed = at
-		s.order.MoveToFront(e)
-	}
-}
-
-// Renew confirms the answer under key, like Confirm. If the store has no answer under key, and
-// there is space, Renew stores content again. The Names of content may be newer than those of the
-// stored answer.
-func (s *Store) Renew(key any, content Content, at time.Time) {
+// Confirm records that the answer under key was valid at the given time. If the store has no answer
+// under key, there is space, and content has an answer, Confirm stores content again. The Names of
+// content may be newer than those of the stored answer.
+func (s *Store) Confirm(key any, content Content, at time.Time) {
 	if key == nil {
 		return
 	}
@@ -177,25 +163,32 @@ func (s *Store) Renew(key any, content Content, at time.Time) {
 	defer s.mu.Unlock()
 	s.makeRoom(at)
 	e, found := s.entries[key]
-	if found {
-		old := e.Value.(*entry)
-		s.bytes -= old.content.size()
-		if old.content.equal(content) {
-			old.content.Names = content.Names.mergeLater(old.content.Names, old.confirmed)
-		} else {
-			old.content.Names = old.content.Names.mergeLater(content.Names, at)
+	if !found {
+		if content.Answer != nil && len(s.entries) < maxEntries && s.bytes+content.size() <= maxBytes {
+			s.put(key, content, at)
 		}
-		s.bytes += old.content.size()
+		return
 	}
-	fits := len(s.entries) < maxEntries && s.bytes+content.size() <= maxBytes
-	if !found && fits {
-		s.put(key, content, at)
-	} else {
-		s.confirm(key, at)
+	old := e.Value.(*entry)
+	s.bytes -= old.content.size()
+	switch {
+	case content.Answer == nil:
+	case old.content.equal(content):
+		old.content.Names = content.Names.mergeLater(old.content.Names, old.confirmed)
+	default:
+		old.content.Names = old.content.Names.mergeLater(content.Names, at)
+	}
+	s.bytes += old.content.size()
+	if !at.Before(old.confirmed) {
+		old.confirmed = at
+		s.order.MoveToFront(e)
 	}
 }
 
-// Get returns the answer under key, and the time since its last confirmation.
+// Get returns the answer under key, and the time since its last confirmation. Each of its Names has
+// the time of its own confirmation. What was confirmed over an hour ago is omitted, unless a second
+// source with the key is running: the first is that of the caller, and the second still uses the
+// answer.
 func (s *Store) Get(key any, now time.Time) (Content, time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,14 +196,20 @@ func (s *Store) Get(key any, now time.Time) (Content, time.Duration, bool) {
 	if !ok {
 		return Content{}, 0, false
 	}
-	if expired(e, now) {
-		if s.running[key] == 0 { // a running source may still confirm the answer
-			s.remove(e)
+	var earliest time.Time
+	if s.running[key] < 2 {
+		earliest = now.Add(-For)
+		if expired(e, now) {
+			if s.running[key] == 0 { // a running source may still confirm the answer
+				s.remove(e)
+			}
+			return Content{}, 0, false
 		}
-		return Content{}, 0, false
 	}
 	stored := e.Value.(*entry)
-	return stored.content, now.Sub(stored.confirmed), true
+	content := stored.content
+	content.Names = content.Names.Since(earliest, stored.confirmed)
+	return content, now.Sub(stored.confirmed), true
 }
 
 func expired(e *list.Element, now time.Time) bool {

@@ -37,7 +37,7 @@ func TestMaxEntries(t *testing.T) {
 	now := time.Unix(0, 0)
 	for key := range maxEntries + 3 {
 		s.Put(key, contentOfSize(minSize), now)
-		s.Confirm(0, now) // key 0 now has the latest confirmation
+		s.Confirm(0, Content{}, now) // key 0 now has the latest confirmation
 	}
 	if len(s.entries) != maxEntries || s.order.Len() != maxEntries || s.bytes != maxEntries*minSize {
 		t.Errorf("%d entries of %d bytes are kept, want %d", len(s.entries), s.bytes, maxEntries)
@@ -71,11 +71,11 @@ func TestAnswersExpire(t *testing.T) {
 	var s Store
 	start := time.Unix(0, 0)
 	s.Put(nil, contentOfSize(minSize), start)
-	s.Renew(nil, contentOfSize(minSize), start)
+	s.Confirm(nil, contentOfSize(minSize), start)
 	s.Put(0, contentOfSize(minSize), start)
 	s.Put(1, contentOfSize(minSize), start)
-	s.Confirm(1, start.Add(30*time.Minute))
-	s.Confirm(2, start)
+	s.Confirm(1, Content{}, start.Add(30*time.Minute))
+	s.Confirm(2, Content{}, start)
 	if _, age, ok := s.Get(0, start.Add(time.Hour)); !ok || age != time.Hour {
 		t.Errorf("after an hour: age %v, kept %v", age, ok)
 	}
@@ -92,8 +92,8 @@ func TestAnswersExpire(t *testing.T) {
 	}
 }
 
-// The answer of a running source must not expire, because the source may still confirm it. If the
-// store is full, other answers must be removed first.
+// The answer of a running source must not expire, because the source may still confirm it. A second
+// source may use it at any time. If the store is full, other answers must be removed first.
 func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
 	var s Store
 	s.Begin(nil)
@@ -109,13 +109,13 @@ func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
 	s.End(3)
 	two := start.Add(2 * time.Hour)
 	s.Put(4, contentOfSize(minSize), two)
-	if got := storedKeys(&s, 4, two); got != "" {
-		t.Errorf("%s are returned two hours after they were confirmed", got)
+	if got := storedKeys(&s, 4, two); got != "0 2" {
+		t.Errorf("%s are returned two hours after they were confirmed, want those with two running sources", got)
 	}
 	for key := range 4 {
-		s.Confirm(key, two)
+		s.Confirm(key, Content{}, two)
 	}
-	s.Confirm(4, start)
+	s.Confirm(4, Content{}, start)
 	if got := storedKeys(&s, 5, start.Add(150*time.Minute)); got != "0 2 3 4" {
 		t.Errorf("%s are kept, want 0 2 3 4", got)
 	}
@@ -156,9 +156,9 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 }
 
-// Renew may store an answer again only if there is enough space for it. Expired answers do not
+// Confirm may store an answer again only if there is enough space for it. Expired answers do not
 // count.
-func TestRenewNeedsSpace(t *testing.T) {
+func TestConfirmNeedsSpace(t *testing.T) {
 	now := time.Unix(0, 0)
 	for _, test := range []struct {
 		about       string
@@ -179,7 +179,7 @@ func TestRenewNeedsSpace(t *testing.T) {
 			s.Put(key, contentOfSize(test.size), now)
 		}
 		at := now.Add(test.later)
-		s.Renew("new", contentOfSize(test.renew), at)
+		s.Confirm("new", contentOfSize(test.renew), at)
 		_, _, got := s.Get("new", at)
 		if _, _, first := s.Get(0, at); got != test.want || first != (test.others > 0 && test.later == 0) {
 			t.Errorf("%s: stored again = %v, want %v; the first is kept = %v", test.about, got, test.want, first)
@@ -231,9 +231,9 @@ func TestNamesExpireSeparately(t *testing.T) {
 	content.Names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}}}
 	s.Put(0, content, start)
 	content.Names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
-	s.Renew(0, content, at(30))
+	s.Confirm(0, content, at(30))
 	other := contentOfSize(minSize + 1)
-	s.Renew(0, other, at(30))
+	s.Confirm(0, other, at(30))
 	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]"} {
 		known, age, _ := s.Get(0, at(minutes))
 		left := make(map[string]int)

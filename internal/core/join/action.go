@@ -10,14 +10,13 @@ type Action struct {
 	ID   ID
 
 	Mechanism
-	Whole     ID   // the mechanism whose source sent the list that contains this mechanism, or 0
-	Heir      ID   // the removed mechanism whose child policy names this mechanism takes over, or 0
-	Inherited bool // Answer comes from the mechanism that had this name in the previous list
+	Whole ID // the mechanism whose source sent the list that contains this mechanism, or 0
 
 	Text    string        // one line, for Warn, Say and Show
-	Answer  Answer        // for Start, Keep, Confirm, ConfirmLast and Accept
+	Answer  Answer        // for Keep, Confirm and Accept
 	List    []Mechanism   // for Keep: the list to store instead of Answer
-	At      time.Time     // for Keep and Confirm: when the answer was valid; for Start: the present time if Answer is valid, otherwise zero
+	At      time.Time     // for Keep and Confirm: when the answer was valid
+	Last    bool          // for Confirm: the source is asked for a time that replaces At, if it knows one
 	Failure bool          // for ShowRecovered: the problem was a failure
 	Timer   Timer         // for StartTimer and StopTimer
 	After   time.Duration // for StartTimer: when the timer fires; for ShowRecovered: how long the problem lasted
@@ -43,16 +42,13 @@ const (
 	StartTimer
 	StopTimer
 
-	// Keep stores an answer or a list. It is used when the channel has been idle and the source then
-	// fails. It replaces the previously stored answer or list of the mechanism.
+	// Keep stores an answer or a list under the name of the mechanism, for a source that later fails
+	// before its first answer (see Config.Kept). It replaces what was stored.
 	Keep
-	// Confirm records that the stored answer was valid at the time At. If the answer is no longer
-	// stored and the action contains it, it is stored again.
+	// Confirm records that the stored answer was last known to be valid at the time At. If the answer
+	// is no longer stored and the action contains it, it is stored again. A Confirm with Last precedes
+	// the Stop of all sources, because a stopped source may no longer know the time.
 	Confirm
-	// ConfirmLast is like Confirm, but the source reports the time of its last confirmation. If the
-	// source reports no time, the present time is used. ConfirmLast precedes the Stop of all sources,
-	// because a stopped source may no longer know the time.
-	ConfirmLast
 
 	// Accept counts an answer or a list with new content in the metrics, and logs the notes in the
 	// answer.

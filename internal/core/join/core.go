@@ -17,7 +17,8 @@
 //   - An answer stays in use until another answer replaces it, even if sources fail in the
 //     meantime.
 //   - If the source of a mechanism fails or does not respond before its first answer, the mechanism
-//     uses the answer that was stored before the channel became idle, if one was stored.
+//     uses the last good answer that is stored under its name, if there is one: from before the
+//     channel became idle, or from the source that had this name in the previous list.
 //   - The source of a mechanism may answer with a list of mechanisms. The list replaces the
 //     mechanism when a mechanism of the list has answered and the channel need not wait for the
 //     others.
@@ -57,7 +58,7 @@ type Answer struct {
 	Names   any
 }
 
-// Kept is the stored answer or list of a mechanism, which may be used after the channel was idle.
+// Kept is the stored answer or list of a mechanism.
 type Kept struct {
 	Answer Answer
 	List   []Mechanism
@@ -94,14 +95,6 @@ func (p Phase) String() string {
 	return [...]string{Outstanding: "no answer yet", Failed: "failed", Answered: "answered"}[p]
 }
 
-type origin int
-
-const (
-	ownSource origin = iota
-	stored           // the answer was stored before the channel became idle
-	inherited        // the answer comes from the mechanism that had this name in the previous list
-)
-
 // Trouble is a problem of a source: a failure or a doubt (see Core.Doubted).
 type Trouble struct {
 	Text  string
@@ -119,18 +112,14 @@ type mechanism struct {
 	removed bool
 	accepts Hears
 
-	phase              Phase
-	answer             Answer // empty before the first answer and while a list is in use
-	answerOrigin       origin
-	inheritedConfirmed time.Time // for an inherited answer: the time at which it was last known to be valid
-	answerNumber       int       // sequence number of the answer in use, which may be inherited, or 0
-	err                string    // the reason for the phase Failed
+	phase  Phase
+	answer Answer // empty before the first answer and while a list is in use
+	stored bool   // the answer or the list was stored, and the source has not answered since
 
-	list             []*mechanism // the list in use instead of this mechanism, or nil
-	nextList         []*mechanism // the list that waits until it can replace list, or nil
-	answeredWithList bool         // the source's last answer was a list
+	list     []*mechanism // the list in use instead of this mechanism, or nil
+	nextList []*mechanism // the list that waits until it can replace list, or nil
 
-	failure     Trouble // the failure of the source since its last answer
+	failure     Trouble // the failure of the source since its last answer; set in the phase Failed
 	doubt       Trouble // the reason why the source cannot confirm its answer at present
 	confirmedAt time.Time
 	lastError   string
@@ -139,7 +128,6 @@ type mechanism struct {
 	waits           waits
 	silenceLimit    time.Duration // the limit of ForStored for this mechanism
 	trying          string        // what the source waits for before its first answer
-	overdue         bool          // the errors of calls contain trying
 	refusalReported bool          // the source was notified that the channel refused its answer
 }
 
@@ -154,7 +142,6 @@ type Core struct {
 	actions []Action
 	now     time.Time
 
-	answerCount   int    // number of answers of all mechanisms
 	startingCount int    // number of sources that are being started
 	waits         waits  // the state of ForFirst
 	hasSent       bool   // an update was sent
@@ -175,7 +162,7 @@ func New(config Config, list []Mechanism) (*Core, []Action) {
 		c.beginWait(ForFirst, nil)
 	}
 	for _, m := range c.list {
-		c.startSource(m, nil)
+		c.startSource(m)
 	}
 	return c, c.takeActions()
 }
@@ -187,17 +174,11 @@ func (c *Core) addMechanism(m Mechanism, parent *mechanism) *mechanism {
 	return added
 }
 
-func (c *Core) startSource(m *mechanism, heir *mechanism) {
+func (c *Core) startSource(m *mechanism) {
 	c.startingCount++
-	a := Action{Kind: Start, ID: m.id, Mechanism: m.Mechanism, Answer: m.answer, Inherited: m.phase == Answered}
+	a := Action{Kind: Start, ID: m.id, Mechanism: m.Mechanism}
 	if m.parent != nil {
 		a.Whole = m.parent.id
-	}
-	if heir != nil {
-		a.Heir = heir.id
-	}
-	if m.hasValidAnswer() {
-		a.At = c.now
 	}
 	c.addAction(a)
 }
@@ -252,10 +233,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	if m == nil {
 		return nil
 	}
-	c.answerCount++
-	m.answerNumber = c.answerCount
 	if c.isRepetition(m, a) {
-		m.answer, m.answerOrigin = a, ownSource
+		m.answer, m.stored = a, false
 		c.confirm(m)
 		return c.takeActions()
 	}
@@ -278,21 +257,21 @@ func (c *Core) AnswerOf(id ID) (Answer, bool) {
 // case if m already uses the same answer, the channel has accepted it, and the source has not made
 // calls fail since then.
 func (c *Core) isRepetition(m *mechanism, a Answer) bool {
-	return m.phase == Answered && m.answerOrigin != inherited && !c.lastRefused && len(m.listed()) == 0 &&
+	return m.phase == Answered && !c.lastRefused && !m.hasList() &&
 		m.answer.Content == a.Content && !m.makesCallsFail()
 }
 
 func (c *Core) useAnswer(m *mechanism, a Answer) {
 	c.confirmAnswer(m)
-	c.setAnswer(m, a, ownSource)
+	c.setAnswer(m, a)
 	c.addAction(Action{Kind: Keep, ID: m.id, Answer: a, At: c.now})
 	c.markChanged(m)
 	c.useReadyLists()
 }
 
-func (c *Core) setAnswer(m *mechanism, a Answer, from origin) {
+func (c *Core) setAnswer(m *mechanism, a Answer) {
 	c.endAnswerWaits(m)
-	m.phase, m.answer, m.answerOrigin, m.err, m.answeredWithList = Answered, a, from, "", false
+	m.phase, m.answer, m.stored = Answered, a, false
 	before := m.listed()
 	c.endWaits(m, ForList)
 	m.list, m.nextList = nil, nil
@@ -310,16 +289,9 @@ func (c *Core) Failed(now time.Time, id ID, reason string) []Action {
 func (c *Core) fail(m *mechanism, reason string) {
 	switch {
 	case m.phase == Answered:
-		if m.hasValidAnswer() && m.answerOrigin == ownSource {
-			// The answer was valid until now, because the source would have reported a change before this
-			// failure. This also applies to a source that polls.
-			c.addAction(Action{Kind: Confirm, ID: m.id, At: c.now})
-		}
+		c.keepConfirmed(m, false)
 		if c.recordFailure(m, reason, m.consequence()) && m.answer.Why != "" {
 			c.markChanged(m)
-		}
-		if m.answerOrigin == inherited {
-			m.answerOrigin = ownSource
 		}
 	case c.useStored(m, reason):
 		return
@@ -328,7 +300,7 @@ func (c *Core) fail(m *mechanism, reason string) {
 			c.markChanged(m)
 		}
 		c.endAnswerWaits(m)
-		m.phase, m.err, m.answerOrigin = Failed, reason, ownSource
+		m.phase = Failed
 	}
 	c.useReadyLists()
 }
@@ -346,10 +318,11 @@ func (c *Core) useStored(m *mechanism, reason string) bool {
 	c.addAction(Action{Kind: Warn, ID: m.id, Text: reason + "; the endpoints that were confirmed " + age.String() + " ago are used"})
 	if k.List != nil {
 		c.setList(m, k.List)
-		m.answerOrigin = stored
+		m.stored = true
 		return true
 	}
-	c.setAnswer(m, k.Answer, stored)
+	c.setAnswer(m, k.Answer)
+	m.stored = true
 	c.markChanged(m)
 	c.useReadyLists()
 	return true
@@ -358,7 +331,7 @@ func (c *Core) useStored(m *mechanism, reason string) bool {
 // Confirmed is called when a source reports that its last answer is still valid.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	m := c.beginEvent(now, id)
-	if m == nil || m.phase != Answered || m.answerOrigin != ownSource {
+	if m == nil || m.phase != Answered || m.stored {
 		return nil
 	}
 	c.confirm(m)
@@ -370,9 +343,18 @@ func (c *Core) confirm(m *mechanism) {
 	c.addAction(Action{Kind: Confirm, ID: m.id, Answer: m.ownAnswer(), At: c.now})
 }
 
+// keepConfirmed records until when the answer of m was valid, before its source fails, stops or is
+// replaced. A source would have reported a change before, so this is the present unless the source
+// is in doubt.
+func (c *Core) keepConfirmed(m *mechanism, last bool) {
+	if m.hasValidAnswer() {
+		c.addAction(Action{Kind: Confirm, ID: m.id, Answer: m.ownAnswer(), At: c.validUntil(m), Last: last})
+	}
+}
+
 // ownAnswer returns the last answer of m's source. It is empty if the source answered with a list.
 func (m *mechanism) ownAnswer() Answer {
-	if m.answeredWithList {
+	if m.hasList() {
 		return Answer{}
 	}
 	return m.answer
@@ -459,8 +441,8 @@ func (c *Core) Closed(now time.Time) []Action {
 	all := c.allMechanisms()
 	for _, m := range all {
 		c.endWaits(m, ForList, ForStored, ForCalls, ForLog)
-		if m.started && m.hasValidAnswer() && m.answerOrigin == ownSource {
-			c.addAction(Action{Kind: ConfirmLast, ID: m.id, Answer: m.ownAnswer()})
+		if m.started {
+			c.keepConfirmed(m, true)
 		}
 	}
 	for _, m := range all {
@@ -503,5 +485,7 @@ func (c *Core) allMechanisms() []*mechanism {
 func (c *Core) markChanged(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }
+
+func (m *mechanism) hasList() bool { return m.list != nil || m.nextList != nil }
 
 func (m *mechanism) hasValidAnswer() bool { return m.phase == Answered && m.failure.Text == "" }

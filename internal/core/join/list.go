@@ -10,9 +10,9 @@ const errNestedList = "it sends a list although it is in a list: want its entrie
 // Replaced is called when a source has answered with a list of mechanisms. The list must not be
 // empty, and its names must be distinct. It replaces the source's previous answer or list. If an
 // entry has the name and the source of a mechanism in the previous list, that mechanism continues.
-// If only the name is the same, the entry inherits the last answer of that mechanism until its own
-// source answers. If the mechanism id is itself in a list, the new list counts as a failure of its
-// source.
+// If only the name is the same, the last good answer of that mechanism is stored for the new source
+// (see Config.Kept). If the mechanism id is itself in a list, the new list counts as a failure of
+// its source.
 func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	m := c.beginEvent(now, id)
 	switch {
@@ -24,7 +24,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	}
 	c.confirmAnswer(m)
 	c.setList(m, list)
-	m.answerOrigin = ownSource
+	m.stored = false
 	c.addAction(Action{Kind: Keep, ID: id, List: list, At: c.now})
 	c.addAction(Action{Kind: Accept, ID: id})
 	return c.takeActions()
@@ -46,35 +46,37 @@ func (c *Core) setList(m *mechanism, list []Mechanism) {
 	case m.list == nil && m.phase != Answered:
 		m.list = []*mechanism{} // use the list immediately, because m has no answer to use in the meantime
 	}
-	m.phase, m.err, m.answeredWithList = Answered, "", true
+	m.phase = Answered
 	c.removeUnlisted(m, before)
 	c.useReadyLists()
 	for _, p := range added {
-		c.startSource(p.mechanism, p.heir)
+		c.startSource(p)
 	}
 }
 
-type newMechanism struct {
-	*mechanism
-	heir *mechanism
-}
-
-func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []newMechanism) {
+func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism) {
 	before := m.listed()
 	m.nextList = nil
 	for _, given := range list {
 		if m.Name != "" {
 			given.Name = m.Name + "/" + given.Name
 		}
-		p, heir := findPrevious(before, given)
-		switch {
-		case p == nil:
-			p = c.addMechanism(given, m)
-			if heir != nil {
-				c.inheritAnswer(p, heir)
+		i := slices.IndexFunc(before, func(p *mechanism) bool {
+			return p.Name == given.Name && p.Source == given.Source && given.Source != nil
+		})
+		if i < 0 {
+			for _, predecessor := range before {
+				if predecessor.Name == given.Name {
+					c.keepConfirmed(predecessor, true)
+				}
 			}
-			added = append(added, newMechanism{p, heir})
-		case p.OutlierDetection != given.OutlierDetection:
+			p := c.addMechanism(given, m)
+			added = append(added, p)
+			m.nextList = append(m.nextList, p)
+			continue
+		}
+		p := before[i]
+		if p.OutlierDetection != given.OutlierDetection {
 			p.OutlierDetection = given.OutlierDetection
 			c.markChanged(p)
 		}
@@ -83,43 +85,17 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []newMechani
 	return added
 }
 
-// findPrevious returns the mechanism in before that has the name and the source of m. If no
-// mechanism has both, it returns in heir the mechanism with the same name that answered last. m
-// inherits the answer of this mechanism.
-func findPrevious(before []*mechanism, m Mechanism) (same, heir *mechanism) {
-	for _, p := range before {
-		switch {
-		case p.Name != m.Name:
-		case m.Source != nil && p.Source == m.Source:
-			return p, nil
-		case heir == nil || heir.phase != Answered && p.phase == Answered || p.answerNumber > heir.answerNumber:
-			heir = p
-		}
-	}
-	return nil, heir
-}
-
-func (c *Core) inheritAnswer(p, heir *mechanism) {
-	p.phase, p.answer, p.err = heir.phase, heir.answer, heir.err
-	p.failure, p.confirmedAt, p.answerNumber = heir.failure, heir.confirmedAt, heir.answerNumber
-	p.inheritedConfirmed = c.confirmedUntil(heir)
-	if p.phase != Outstanding {
-		p.answerOrigin = inherited
-	}
-}
-
 // useReadyLists replaces the list in use by the next list, for each mechanism whose next list no
 // longer has to wait (see ForList).
 func (c *Core) useReadyLists() {
 	hasPhase := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
 	}
-	isPending := func(p *mechanism) bool { return p.phase == Outstanding || p.answerOrigin == inherited }
 	for _, m := range c.list {
 		hasAnswered := m.list == nil || hasPhase(m.list, Answered)
 		switch {
 		case m.nextList == nil:
-		case hasAnswered && (!hasPhase(m.nextList, Answered) || m.waits[ForList] != elapsed && slices.ContainsFunc(m.nextList, isPending)):
+		case hasAnswered && (!hasPhase(m.nextList, Answered) || m.waits[ForList] != elapsed && hasPhase(m.nextList, Outstanding)):
 			if m.waits[ForList] == notStarted {
 				c.beginWait(ForList, m)
 			}
@@ -148,9 +124,7 @@ func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
 		}
 		p.removed = true
 		c.endWaits(p, ForStored, ForCalls, ForLog)
-		if p.hasValidAnswer() && p.answerOrigin == ownSource {
-			c.addAction(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
-		}
+		c.keepConfirmed(p, true)
 		if p.started {
 			c.stopSource(p)
 		}

@@ -61,7 +61,7 @@ func (c *Core) Next() Message {
 	case Report:
 		c.lastAwait = ""
 		if len(list) == 1 && c.list[0].Name == "" {
-			return Message{Kind: Report, Name: list[0].Name, Text: list[0].err}
+			return Message{Kind: Report, Name: list[0].Name, Text: list[0].failure.Text}
 		}
 		return Message{Kind: Report, Text: noAnswerText(list)}
 	default:
@@ -101,14 +101,10 @@ func (c *Core) messageKind(list []*mechanism) MessageKind {
 
 func shownMechanisms(list []*mechanism) (shown []Shown) {
 	for _, m := range list {
-		s := Shown{ID: m.id, Name: m.Name, OutlierDetection: m.OutlierDetection, Answer: m.answer, LookAgain: m.accepts.LookAgain, Trouble: m.failure.Text}
-		switch m.phase {
-		case Outstanding:
-			continue
-		case Failed:
-			s.Failed, s.Trouble = true, m.err
+		s := Shown{ID: m.id, Name: m.Name, Failed: m.phase == Failed, OutlierDetection: m.OutlierDetection, Answer: m.answer, LookAgain: m.accepts.LookAgain, Trouble: m.failure.Text}
+		if m.phase != Outstanding {
+			shown = append(shown, s)
 		}
-		shown = append(shown, s)
 	}
 	return shown
 }
@@ -117,8 +113,8 @@ func noAnswerText(list []*mechanism) string {
 	const maxCauses = 4
 	var causes []string
 	for _, m := range list[:min(len(list), maxCauses)] {
-		cause := m.err
-		if cause == "" {
+		cause := m.failure.Text
+		if m.phase == Outstanding {
 			cause = m.waitText()
 		}
 		causes = append(causes, m.Name+": "+cause)
@@ -134,7 +130,7 @@ func noAnswerText(list []*mechanism) string {
 // its error contains the text of the message.
 func awaitMessage(list []*mechanism) Message {
 	for _, m := range list {
-		if m.phase == Outstanding && m.overdue {
+		if m.phase == Outstanding && m.waits[ForCalls] == elapsed {
 			return Message{Kind: Await, Name: m.Name, Text: m.waitText()}
 		}
 	}

@@ -25,7 +25,6 @@ type oracle struct {
 	hasSent        bool
 	expected       string
 	closed         bool
-	answerCount    int
 	pendingStarts  int
 }
 
@@ -38,8 +37,6 @@ type modelMechanism struct {
 
 	phase           Phase
 	answer          Answer
-	answerNumber    int
-	inherited       bool
 	fromStore       bool
 	err             string
 	trouble         string
@@ -75,12 +72,10 @@ func (m *modelMechanism) endSilence() { m.storedAnswerDue = time.Time{} }
 
 func (o *oracle) answered(m *modelMechanism, a Answer) {
 	m.endSilence()
-	o.answerCount++
-	m.answerNumber = o.answerCount
 	// A repeated answer must not be stored again, because another mechanism with the same name may
 	// have stored its answer in the meantime.
-	repeats := m.phase == Answered && !m.inherited && m.answer == a && m.list == nil && m.nextList == nil && (a.Why == "" || m.trouble == "")
-	m.phase, m.answer, m.inherited, m.fromStore, m.err, m.trouble = Answered, a, false, false, "", ""
+	repeats := m.phase == Answered && m.answer == a && m.list == nil && m.nextList == nil && (a.Why == "" || m.trouble == "")
+	m.phase, m.answer, m.fromStore, m.err, m.trouble = Answered, a, false, "", ""
 	m.list, m.nextList = nil, nil
 	if !repeats {
 		o.kept[m.name] = Kept{Answer: a}
@@ -91,16 +86,16 @@ func (o *oracle) failed(now time.Time, m *modelMechanism, why string) {
 	k, isStored := o.kept[m.name]
 	switch {
 	case m.phase == Answered:
-		m.trouble, m.inherited = why, false
+		m.trouble = why
 	case isStored && k.List != nil:
 		o.setList(now, m, k.List)
 		m.trouble, m.fromStore = why, true
 	case isStored:
 		m.endSilence()
-		m.phase, m.answer, m.err, m.trouble, m.fromStore, m.inherited = Answered, k.Answer, "", why, true, false
+		m.phase, m.answer, m.err, m.trouble, m.fromStore = Answered, k.Answer, "", why, true
 	default:
 		m.endSilence()
-		m.phase, m.err, m.inherited = Failed, why, false
+		m.phase, m.err = Failed, why
 	}
 }
 
@@ -146,25 +141,12 @@ func (o *oracle) setList(now time.Time, m *modelMechanism, list []Mechanism) {
 
 func (o *oracle) findOrCreate(m *modelMechanism, before []*modelMechanism, given Mechanism) *modelMechanism {
 	name := m.name + "/" + given.Name
-	p := &modelMechanism{name: name, source: given.Source, parent: m}
-	var heir *modelMechanism
 	for _, b := range before {
-		if b.name != name {
-			continue
-		}
-		if b.source == given.Source {
+		if b.name == name && b.source == given.Source {
 			return b
 		}
-		if heir == nil || heir.phase != Answered && b.phase == Answered || b.answerNumber > heir.answerNumber {
-			heir = b
-		}
 	}
-	if heir != nil {
-		p.phase, p.answer, p.err, p.trouble = heir.phase, heir.answer, heir.err, heir.trouble
-		p.answerNumber = heir.answerNumber
-		p.inherited = heir.phase != Outstanding
-	}
-	return p
+	return &modelMechanism{name: name, source: given.Source, parent: m}
 }
 
 func (o *oracle) startFirstWait(now time.Time, m *modelMechanism) {
@@ -211,7 +193,7 @@ func (o *oracle) isNextReady(now time.Time, m *modelMechanism) bool {
 	}
 	elapsed := !now.Before(m.nextListSince.Add(Patience))
 	m.nextListOverdue = m.nextListOverdue || elapsed
-	isPending := slices.ContainsFunc(m.nextList, func(p *modelMechanism) bool { return p.phase == Outstanding || p.inherited })
+	isPending := slices.ContainsFunc(m.nextList, func(p *modelMechanism) bool { return p.phase == Outstanding })
 	return hasPhase(m.nextList, Answered) && (elapsed || !isPending)
 }
 
@@ -337,9 +319,6 @@ func (r *comparison) assignID(a Action) {
 	for _, m := range r.oracle.mechanisms() {
 		if m.id == 0 && m.name == a.Name && m.source == a.Source {
 			m.id = a.ID
-			if a.Inherited != (m.phase == Answered) || a.Answer != m.answer {
-				r.failf("%s inherits %v, want %v", a.Name, a.Answer, m.answer)
-			}
 			return
 		}
 	}

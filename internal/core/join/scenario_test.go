@@ -212,9 +212,15 @@ func (s *stage) execute(actions []Action) {
 			s.printf("  keep %s %s", name, contents(a.Answer, a.List))
 			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.List, a.At}
 		case Confirm:
-			s.printf("  confirm %s%s, %v ago", name, withAnswer(a.Answer), s.now.Sub(a.At))
-		case ConfirmLast:
-			s.printf("  confirm at last %s%s", name, withAnswer(a.Answer))
+			last := ""
+			if a.Last {
+				last = " at last"
+			}
+			s.printf("  confirm%s %s%s, %v ago", last, name, withAnswer(a.Answer), s.now.Sub(a.At))
+			if k, isStored := s.kept[strings.Split(name, "'")[0]]; isStored {
+				k.Confirmed = a.At
+				s.kept[strings.Split(name, "'")[0]] = k
+			}
 		case ShowRecovered:
 			s.printf("  show %s: recovered after %v", name, a.After)
 		case Warn, Say, Show:

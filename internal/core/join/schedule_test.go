@@ -108,7 +108,7 @@ func (r *comparison) step(rnd *rand.Rand) {
 		r.process(r.core.Replaced(r.now, m.id, list))
 	case k < 15:
 		r.logf("%s confirms", m.name)
-		if !r.oracle.closed && m.phase == Answered && !m.inherited && !m.fromStore {
+		if !r.oracle.closed && m.phase == Answered && !m.fromStore {
 			m.trouble = ""
 		}
 		r.process(r.core.Confirmed(r.now, m.id))

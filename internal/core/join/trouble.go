@@ -15,7 +15,14 @@ func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 		return false
 	}
 	if m.failure.Text == "" {
-		m.failure.Since, m.failure.Confirmed = c.now, c.confirmedUntil(m)
+		m.failure.Since = c.now
+		switch {
+		case m.phase != Answered:
+		case m.accepts.LookAgain:
+			m.failure.Confirmed = m.confirmedAt // the source was polled then
+		default:
+			m.failure.Confirmed = c.validUntil(m)
+		}
 	}
 	m.failure.Text = text
 	c.addAction(Action{Kind: Warn, ID: m.id, Text: text + consequence})
@@ -55,17 +62,10 @@ func (c *Core) endTrouble(m *mechanism, t *Trouble) {
 
 func (m *mechanism) recordError(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
-// confirmedUntil returns the time at which the answer of m was last known to be valid. A source
-// that polls confirms its answer with each poll. Any other source reports changes immediately, so
-// its answer is valid until the source reports a failure or a doubt.
-func (c *Core) confirmedUntil(m *mechanism) time.Time {
+// validUntil returns the time at which the answer of m was last known to be valid. A source reports
+// changes, so this is the present, unless the source is in doubt.
+func (c *Core) validUntil(m *mechanism) time.Time {
 	switch {
-	case m.phase != Answered:
-		return time.Time{}
-	case m.answerOrigin == inherited:
-		return m.inheritedConfirmed
-	case m.accepts.LookAgain:
-		return m.confirmedAt
 	case !m.doubt.Confirmed.IsZero():
 		return m.doubt.Confirmed
 	case m.parent != nil && !m.parent.doubt.Confirmed.IsZero():

@@ -47,7 +47,7 @@ func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 		return CallsSayAfter
 	case w == ForLog:
 		return LogSaysAfter - CallsSayAfter
-	case w == ForStored && m.parent != nil && m.parent.answerOrigin == stored:
+	case w == ForStored && m.parent != nil && m.parent.stored:
 		return HushOfMechanism
 	case w == ForStored:
 		return Hush
@@ -119,7 +119,6 @@ func (c *Core) TimerFired(now time.Time, t Timer) []Action {
 			c.useStored(m, "no answer within "+m.silenceLimit.String())
 		}
 	case ForCalls:
-		m.overdue = true
 		c.changed = c.changed || !c.hasSent
 		c.beginWait(ForLog, m)
 	case ForLog:
@@ -136,7 +135,7 @@ func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 		return nil
 	}
 	c.endWaits(m, ForCalls, ForLog)
-	if m.trying, m.overdue = text, false; text != "" {
+	if m.trying = text; text != "" {
 		c.beginWait(ForCalls, m)
 	}
 	return c.takeActions()
