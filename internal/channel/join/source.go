@@ -37,30 +37,32 @@ func (j *Join) addSlot(a *core.Action) *slot {
 }
 
 func (j *Join) startSource(s *slot) {
-	if j.closed.Load() {
-		j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.NotStarted(now, s.id, "") }))
-		return
+	var accepts core.Hears
+	if !j.closed.Load() && !s.removed.Load() {
+		stored, _, _ := lastgood.Process.Get(s.Key, time.Now())
+		started, err := s.Source.Start(j.receiver(s, stored.Names))
+		if err == nil {
+			s.started = &started
+			accepts = core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
+		} else {
+			j.notStarted(s, err)
+		}
 	}
-	stored, _, _ := lastgood.Process.Get(s.Key, time.Now())
-	started, err := s.Source.Start(j.receiver(s, stored.Names))
-	if err != nil {
-		text := j.textOf(err)
-		j.events.Do(j.event(func(now time.Time) []core.Action {
-			j.count(s, resultOf(err))
-			actions := j.core.NotStarted(now, s.id, text)
-			if _, hasAnswer := j.core.AnswerOf(s.id); !hasAnswer && len(j.config.Mechanisms) == 1 && s.parent == nil {
-				if j.startErr = err; s.Name != "" {
-					j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
-				}
-				j.closed.Store(true) // the caller of Start gets an error, so the channel must not get an update
-			}
-			return actions
-		}))
-		return
-	}
-	s.started = &started
-	accepts := core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, accepts) }))
+}
+
+func (j *Join) notStarted(s *slot, err error) {
+	text := j.textOf(err)
+	j.events.Do(func() {
+		j.count(s, resultOf(err))
+		j.execute(j.core.Failed(time.Now(), s.id, text))
+		if _, hasAnswer := j.core.AnswerOf(s.id); !hasAnswer && len(j.config.Mechanisms) == 1 && s.parent == nil {
+			if j.startErr = err; s.Name != "" {
+				j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
+			}
+			j.closed.Store(true) // the caller of Start gets an error, so the channel must not get an update
+		}
+	})
 }
 
 // confirmedUntil returns the time until which the source says that its answer was valid, or

@@ -28,9 +28,9 @@ type Kind int
 // The kinds of actions.
 const (
 	// Start starts a source. The caller then passes to the core what the source has reported during
-	// the start, and calls Started or NotStarted.
+	// the start, and calls Started.
 	Start Kind = iota
-	// Stop closes a source, unless it could not be started.
+	// Stop closes a source, after its start if it is still starting.
 	Stop
 	// RequestResolution requests a re-resolution from a source. TellFailing tells a source that
 	// endpoints are failing.

@@ -22,7 +22,7 @@
 //   - The source of a mechanism may answer with a list of mechanisms. The list replaces the
 //     mechanism when a mechanism of the list has answered and the channel need not wait for the
 //     others.
-//   - After Closed, events only complete the start of sources.
+//   - After Closed, events have no effect.
 package join
 
 import (
@@ -108,8 +108,6 @@ type mechanism struct {
 	Mechanism
 	id      ID
 	parent  *mechanism // the mechanism whose source sent the list that contains this one, or nil
-	started bool       // Started or NotStarted was called
-	removed bool
 	accepts Hears
 
 	phase  Phase
@@ -188,41 +186,24 @@ func (c *Core) startSource(m *mechanism) {
 // closed.
 func (c *Core) beginEvent(now time.Time, id ID) *mechanism {
 	c.now = now
-	if m := c.byID[id]; m != nil && !m.removed && !c.closed {
-		return m
-	}
-	return nil
+	return c.byID[id]
 }
 
-// Started is called after a source was started. The answers that the source sent during the start
-// are passed to the core before Started is called, but the channel receives them only afterwards.
+// Started is called after a source was started, or could not be started, which is also a failure.
+// What the source reported during the start is passed to the core before Started is called, but the
+// channel receives it only afterwards.
 func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
-	m := c.byID[id]
 	c.startingCount--
-	m.started, m.accepts = true, accepts
-	if c.beginEvent(now, id) == nil {
-		c.stopSource(m)
-		return c.takeActions()
+	m := c.beginEvent(now, id)
+	if m == nil {
+		return nil
 	}
+	m.accepts = accepts
 	if m.phase == Outstanding {
 		if _, isStored := c.config.Kept(id); isStored {
 			m.silenceLimit = c.limit(ForStored, m)
 			c.beginWait(ForStored, m)
 		}
-	}
-	return c.takeActions()
-}
-
-// NotStarted is called when a source could not be started.
-func (c *Core) NotStarted(now time.Time, id ID, reason string) []Action {
-	m := c.byID[id]
-	if c.beginEvent(now, id) != nil {
-		c.fail(m, reason)
-	}
-	c.startingCount--
-	m.started = true
-	if m.removed || c.closed {
-		c.stopSource(m)
 	}
 	return c.takeActions()
 }
@@ -414,7 +395,7 @@ func (c *Core) ResolveNow() []Action {
 // mechanism's source unless ignored is set. It also reports the failure to the source, if the
 // source accepts such reports.
 func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
-	if m := c.byID[id]; m != nil && !m.removed && !c.closed {
+	if m := c.byID[id]; m != nil {
 		if !ignored {
 			c.requestResolution(m)
 		}
@@ -441,14 +422,10 @@ func (c *Core) Closed(now time.Time) []Action {
 	all := c.allMechanisms()
 	for _, m := range all {
 		c.endWaits(m, ForList, ForStored, ForCalls, ForLog)
-		if m.started {
-			c.keepConfirmed(m, true)
-		}
+		c.keepConfirmed(m, true)
 	}
 	for _, m := range all {
-		if m.started { // a source that is still starting is stopped by Started or NotStarted
-			c.stopSource(m)
-		}
+		c.stopSource(m)
 	}
 	return c.takeActions()
 }

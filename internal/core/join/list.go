@@ -122,12 +122,9 @@ func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
 		if slices.Contains(after, p) {
 			continue
 		}
-		p.removed = true
 		c.endWaits(p, ForStored, ForCalls, ForLog)
 		c.keepConfirmed(p, true)
-		if p.started {
-			c.stopSource(p)
-		}
+		c.stopSource(p)
 	}
 }
 

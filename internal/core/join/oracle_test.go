@@ -270,6 +270,7 @@ type comparison struct {
 	names    map[ID]string
 	pending  []ID
 	running  map[ID]bool
+	stopped  map[ID]bool
 	received string
 	failure  string
 	log      []string
@@ -298,9 +299,10 @@ func (r *comparison) execute(actions []Action) {
 			r.pending = append(r.pending, a.ID)
 			r.assignID(a)
 		case Stop:
-			if !r.running[a.ID] {
+			if !r.running[a.ID] && !slices.Contains(r.pending, a.ID) || r.stopped[a.ID] {
 				r.failf("%s is stopped but not running", r.names[a.ID])
 			}
+			r.stopped[a.ID] = true
 			delete(r.running, a.ID)
 		case StartTimer:
 			r.timers[a.Timer] = r.now.Add(a.After)

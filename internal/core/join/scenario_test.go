@@ -120,7 +120,7 @@ func (s *stage) runEvent(words []string) {
 	case "started":
 		s.execute(c.Started(now, id, Hears{LookAgain: slices.Contains(args, "asks"), Failures: slices.Contains(args, "heeds")}))
 	case "not-started":
-		s.execute(c.NotStarted(now, id, text))
+		s.execute(append(c.Failed(now, id, text), c.Started(now, id, Hears{})...))
 	case "answered":
 		s.execute(c.Answered(now, id, Answer{Content: args[1], Why: strings.Join(args[2:], " ")}))
 	case "failed":

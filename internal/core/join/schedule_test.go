@@ -22,7 +22,7 @@ func runSchedule(seed uint64) (failure string, log []string) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	startTime := time.Unix(0, 0)
 	o := &oracle{start: startTime, kept: make(map[string]Kept)}
-	r := &comparison{oracle: o, now: startTime, timers: make(map[Timer]time.Time), kept: make(map[string]Kept), names: make(map[ID]string), running: make(map[ID]bool)}
+	r := &comparison{oracle: o, now: startTime, timers: make(map[Timer]time.Time), kept: make(map[string]Kept), names: make(map[ID]string), running: make(map[ID]bool), stopped: make(map[ID]bool)}
 	var list []Mechanism
 	maxMechanisms := 3
 	if seed%2 == 0 {
@@ -127,7 +127,9 @@ func (r *comparison) startPending(rnd *rand.Rand) {
 	id := r.pending[0]
 	r.pending = r.pending[1:]
 	m := r.oracle.byID(id)
-	r.running[id] = true
+	if !r.stopped[id] {
+		r.running[id] = true
+	}
 	mustFail := rnd.IntN(8) == 0
 	r.logf("%s is started, fails: %v", r.names[id], mustFail)
 	if m != nil {
@@ -145,10 +147,9 @@ func (r *comparison) startPending(rnd *rand.Rand) {
 	}
 	r.oracle.applyTimers(r.now)
 	if mustFail {
-		r.process(r.core.NotStarted(r.now, id, "not started"))
-	} else {
-		r.process(r.core.Started(r.now, id, Hears{}))
+		r.execute(r.core.Failed(r.now, id, "not started"))
 	}
+	r.process(r.core.Started(r.now, id, Hears{}))
 	r.compare()
 }
 

@@ -104,7 +104,7 @@ func (c *Core) endAnswerWaits(m *mechanism) {
 // TimerFired is called when a timer fires.
 func (c *Core) TimerFired(now time.Time, t Timer) []Action {
 	m := c.beginEvent(now, t.ID)
-	if c.closed || m == nil && t.Wait != ForFirst {
+	if m == nil && t.Wait != ForFirst || c.closed {
 		return nil
 	}
 	of, _ := c.waitsOf(m)
