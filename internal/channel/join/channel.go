@@ -83,7 +83,7 @@ func (c *Channel) handle(m core.Message) error {
 	return nil
 }
 
-func (c *Channel) send(list []core.Shown) error {
+func (c *Channel) send(list []core.Status) error {
 	info := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.inUse, MaxBackoff: c.config.Settings.MaxConnectBackoff, Live: c.live}
 	c.childOf = make(map[string]core.ID)
 	var trees []topology.Tree
@@ -104,8 +104,8 @@ func (c *Channel) send(list []core.Shown) error {
 				info.Services[p.Child] = p.Cluster
 			}
 			switch {
-			case m.Failed:
-				info.Failures[p.Child] = c.line(m.Name, m.Trouble)
+			case m.Phase == core.Failed:
+				info.Failures[p.Child] = c.line(m.Name, m.Failure.Text)
 			case p.Why != "":
 				info.Failures[p.Child] = c.line(m.Name, m.Explained(p.Why))
 			}
@@ -152,7 +152,7 @@ func (c *Channel) nearConfig(s *slot) topology.Near {
 // tree returns the tree of a mechanism. The certificates of all endpoints are verified against the
 // mechanism's server name. A source may choose this name only if the user trusts the source
 // (TrustNames).
-func (c *Channel) tree(m *core.Shown) topology.Tree {
+func (c *Channel) tree(m *core.Status) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
 	if content == nil || s.content != content {

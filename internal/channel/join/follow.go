@@ -31,7 +31,8 @@ type follower struct {
 	Join
 	onState func(State)
 	last    State
-	changed bool
+	why     string
+	hasSent bool // the channel would have had an update
 }
 
 // Follow runs the mechanisms of a target without a channel. Until Close, it calls onState after
@@ -45,50 +46,32 @@ func Follow(config Config, onState func(State)) (*Join, error) {
 func (*follower) close() {}
 
 func (f *follower) handle(m core.Message) error {
-	var state State
-	for i := range m.List {
-		s := &m.List[i]
-		mechanism := MechanismState{Name: s.Name, OutlierDetection: s.OutlierDetection, Trouble: s.Trouble}
-		mechanism.Answer, _ = s.Answer.Content.(*topology.Checked)
-		state.Mechanisms = append(state.Mechanisms, mechanism)
-	}
-	if m.Kind != core.Send {
-		state.Why = f.line(m.Name, m.Text)
-	}
-	f.last, f.changed = state, true
+	f.hasSent = f.hasSent || m.Kind == core.Send
+	f.why = f.line(m.Name, m.Text)
 	return nil
 }
 
-// notify calls the function that Follow has received, if something has changed. It adds the present
-// problems of all sources to the last message, because later messages do not contain them.
+// notify calls the function that Follow has received, if something has changed.
 func (f *follower) notify() {
-	troubles := make(map[string]string)
-	var waiting, lists []string
+	var state State
+	var lists []string
 	for _, s := range f.core.Statuses() {
-		if s.Listed {
-			if s.Trouble.Text != "" {
-				lists = append(lists, strings.TrimPrefix(s.Name+": ", ": ")+s.Trouble.Text)
-			}
-			continue
-		}
-		troubles[s.Name] = s.Trouble.Text
-		if s.Phase == core.Outstanding {
-			waiting = append(waiting, s.Name)
-		}
-	}
-	for i := range f.last.Mechanisms {
-		mechanism := &f.last.Mechanisms[i]
-		if current := troubles[mechanism.Name]; mechanism.Answer != nil && current != mechanism.Trouble {
-			mechanism.Trouble, f.changed = current, true
+		switch trouble := s.Trouble().Text; {
+		case s.Listed && trouble != "":
+			lists = append(lists, strings.TrimPrefix(s.Name+": ", ": ")+trouble)
+		case s.Listed:
+		case s.Phase == core.Outstanding:
+			state.Waiting = append(state.Waiting, s.Name)
+		case f.hasSent:
+			answer, _ := s.Answer.Content.(*topology.Checked)
+			state.Mechanisms = append(state.Mechanisms, MechanismState{s.Name, answer, s.OutlierDetection, trouble})
 		}
 	}
-	if len(f.last.Mechanisms) > 0 {
-		text := strings.Join(lists, "; ")
-		f.changed = f.changed || text != f.last.Why
-		f.last.Why = text
+	if state.Why = f.why; f.hasSent {
+		state.Why = strings.Join(lists, "; ")
 	}
-	if f.changed {
-		f.changed = false
-		f.onState(State{slices.Clone(f.last.Mechanisms), f.last.Why, waiting})
+	if state.Why != f.last.Why || !slices.Equal(state.Mechanisms, f.last.Mechanisms) {
+		f.last = state
+		f.onState(state)
 	}
 }

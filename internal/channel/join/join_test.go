@@ -193,7 +193,7 @@ func TestFailureBetweenAnswersIsRecorded(t *testing.T) {
 		_ = s.Update(answerOf(3))
 		time.Sleep(time.Hour)
 		c.events.Do(func() {
-			if status := c.core.Statuses()[0]; status.Trouble.Text != "" || status.LastError != "down" {
+			if status := c.core.Statuses()[0]; status.Failure.Text != "" || status.LastError != "down" {
 				t.Errorf("the source is %+v, want no failure, and the last error down", status)
 			}
 		})

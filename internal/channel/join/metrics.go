@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"errors"
 
 	estats "google.golang.org/grpc/experimental/stats"
@@ -34,11 +35,7 @@ func (j *Join) count(s *slot, r result) {
 	if s.parent != nil {
 		s = s.parent
 	}
-	name := s.Name
-	if name == "" {
-		name = j.config.Scheme
-	}
-	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(name), string(r))
+	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(cmp.Or(s.Name, j.config.Scheme)), string(r))
 }
 
 func resultOf(err error) result {

@@ -9,8 +9,8 @@ import (
 // Message is an update, an error or a notice for the channel.
 type Message struct {
 	Kind MessageKind
-	List []Shown // for Send: the mechanisms that have answered or failed, in priority order
-	Text string  // for Report: the reason why there is no endpoint; for Await: what calls wait for
+	List []Status // for Send: the mechanisms that have answered or failed, in priority order
+	Text string   // for Report: the reason why there is no endpoint; for Await: what calls wait for
 	Name string
 }
 
@@ -25,26 +25,6 @@ const (
 	Send                // an update; at least one mechanism has answered
 )
 
-// Shown is a mechanism in a Message.
-type Shown struct {
-	ID               ID
-	Name             string
-	Failed           bool
-	Answer           Answer
-	LookAgain        bool
-	OutlierDetection string
-	Trouble          string
-}
-
-// Explained returns the text of errors of calls. why is the reason why no call can succeed. If the
-// source has a problem at present, the text begins with this problem.
-func (s *Shown) Explained(noUsable string) string {
-	if noUsable == "" || s.Trouble == "" {
-		return noUsable
-	}
-	return s.Trouble + lastAnswer + noUsable
-}
-
 // Next returns the next message for the channel. After each batch of events, Next must be called
 // until it returns a message of kind Nothing. Delivered must be called after each other message.
 // Because Next is called only after a batch, simultaneous events result in one message.
@@ -57,7 +37,13 @@ func (c *Core) Next() Message {
 	switch kind := c.messageKind(list); kind {
 	case Send:
 		c.hasSent = true
-		return Message{Kind: Send, List: shownMechanisms(list)}
+		var shown []Status
+		for _, m := range list {
+			if m.phase != Outstanding {
+				shown = append(shown, m.status())
+			}
+		}
+		return Message{Kind: Send, List: shown}
 	case Report:
 		c.lastAwait = ""
 		if len(list) == 1 && c.list[0].Name == "" {
@@ -97,16 +83,6 @@ func (c *Core) messageKind(list []*mechanism) MessageKind {
 		return Report
 	}
 	return Await
-}
-
-func shownMechanisms(list []*mechanism) (shown []Shown) {
-	for _, m := range list {
-		s := Shown{ID: m.id, Name: m.Name, Failed: m.phase == Failed, OutlierDetection: m.OutlierDetection, Answer: m.answer, LookAgain: m.accepts.LookAgain, Trouble: m.failure.Text}
-		if m.phase != Outstanding {
-			shown = append(shown, s)
-		}
-	}
-	return shown
 }
 
 func noAnswerText(list []*mechanism) string {

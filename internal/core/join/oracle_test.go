@@ -335,10 +335,10 @@ func (r *comparison) recordMessage(m Message) {
 		var shown []string
 		for _, s := range m.List {
 			switch {
-			case s.Failed:
-				shown = append(shown, s.Name+" failed: "+s.Trouble)
+			case s.Phase == Failed:
+				shown = append(shown, s.Name+" failed: "+s.Failure.Text)
 			case s.Answer.Why != "":
-				shown = append(shown, fmt.Sprint(s.Name, "=", s.Answer.Content, " ", s.Trouble))
+				shown = append(shown, fmt.Sprint(s.Name, "=", s.Answer.Content, " ", s.Failure.Text))
 			default:
 				shown = append(shown, fmt.Sprint(s.Name, "=", s.Answer.Content))
 			}

@@ -246,8 +246,8 @@ func (s *stage) deliver(m Message) {
 		for _, m := range m.List {
 			text := s.names[m.ID] + "=" + contents(m.Answer, nil)
 			switch {
-			case m.Failed:
-				text = s.names[m.ID] + " failed (" + m.Trouble + ")"
+			case m.Phase == Failed:
+				text = s.names[m.ID] + " failed (" + m.Failure.Text + ")"
 			case m.Answer.Why != "":
 				text += " (" + m.Explained(m.Answer.Why) + ")"
 			}
@@ -292,13 +292,14 @@ func (s *stage) printStatus() {
 		if m.Trying != "" {
 			text += ", " + m.Trying
 		}
-		if m.Trouble.Text != "" {
-			text += fmt.Sprintf("; %s since %v", m.Trouble.Text, s.now.Sub(m.Trouble.Since))
-			if !m.Trouble.Confirmed.IsZero() {
-				text += fmt.Sprintf(", confirmed %v ago", s.now.Sub(m.Trouble.Confirmed))
+		trouble := m.Trouble()
+		if trouble.Text != "" {
+			text += fmt.Sprintf("; %s since %v", trouble.Text, s.now.Sub(trouble.Since))
+			if !trouble.Confirmed.IsZero() {
+				text += fmt.Sprintf(", confirmed %v ago", s.now.Sub(trouble.Confirmed))
 			}
 		}
-		if m.Trouble.Text == "" && m.LastError != "" {
+		if trouble.Text == "" && m.LastError != "" {
 			text += fmt.Sprintf("; %s, %v ago", m.LastError, s.now.Sub(m.FailedAt))
 		}
 		s.printf("  %s: %s", s.names[m.ID], text)

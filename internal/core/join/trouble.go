@@ -74,19 +74,38 @@ func (c *Core) validUntil(m *mechanism) time.Time {
 	return c.now
 }
 
-// Status describes a mechanism on the debug page.
+// Status describes a mechanism.
 type Status struct {
-	ID        ID
-	Name      string
-	Phase     Phase
-	Listed    bool
-	Failed    bool
-	Trying    string
-	Answer    Answer
-	Answered  time.Time
-	Trouble   Trouble
-	LastError string
-	FailedAt  time.Time
+	ID               ID
+	Name             string
+	OutlierDetection string
+	LookAgain        bool
+	Phase            Phase
+	Listed           bool // a list is in use instead of the mechanism
+	Trying           string
+	Answer           Answer
+	Answered         time.Time
+	Failure          Trouble // in the phase Failed, the reason
+	Doubt            Trouble
+	LastError        string
+	FailedAt         time.Time
+}
+
+// Trouble returns the present problem. A failure matters more than a doubt.
+func (s *Status) Trouble() Trouble {
+	if s.Failure.Text != "" {
+		return s.Failure
+	}
+	return s.Doubt
+}
+
+// Explained returns the text of errors of calls. noUsable is the reason why no call can succeed. If
+// the source has failed, the text begins with this failure.
+func (s *Status) Explained(noUsable string) string {
+	if noUsable == "" || s.Failure.Text == "" {
+		return noUsable
+	}
+	return s.Failure.Text + lastAnswer + noUsable
 }
 
 // Statuses returns the status of the mechanisms in use, in priority order. A mechanism that has
@@ -105,9 +124,9 @@ func (c *Core) Statuses() (list []Status) {
 }
 
 func (m *mechanism) status() Status {
-	s := Status{ID: m.id, Name: m.Name, Phase: m.phase, Listed: m.list != nil, Failed: m.phase == Failed, Trying: m.trying, Answer: m.answer, Answered: m.confirmedAt, Trouble: m.failure, LastError: m.lastError, FailedAt: m.failedAt}
-	if s.Trouble.Text == "" { // a failure matters more than a doubt
-		s.Trouble = m.doubt
+	return Status{
+		ID: m.id, Name: m.Name, OutlierDetection: m.OutlierDetection, LookAgain: m.accepts.LookAgain,
+		Phase: m.phase, Listed: m.list != nil, Trying: m.trying, Answer: m.answer, Answered: m.confirmedAt,
+		Failure: m.failure, Doubt: m.doubt, LastError: m.lastError, FailedAt: m.failedAt,
 	}
-	return s
 }
