@@ -40,12 +40,12 @@ type Channel struct {
 	json    string
 	parsed  *serviceconfig.ParseResult
 	childOf map[string]core.ID
-	warned  map[string]bool // the warnings that warnOnce has logged
+	logged  lastTexts
 }
 
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
 func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
-	c := &Channel{config: config, cc: cc, inUse: config.InUse.Channel(config.Target)}
+	c := &Channel{config: config, cc: cc, inUse: config.InUse.Channel(config.Target), logged: make(lastTexts)}
 	c.Join.config, c.consumer = config.Config, c
 	if err := lbconfig.CheckServiceConfig(config.ServiceConfig); err != nil {
 		return nil, err
@@ -167,14 +167,14 @@ func (c *Channel) tree(m *core.Status) topology.Tree {
 	tree, policy := s.tree, c.config.Settings.EndpointPolicy
 	if policy.IgnoresWeights() && tree.HasWeights() {
 		name, _ := policy.Split()
-		c.warnOnce(m.Name, "the weights of endpoints have no effect with "+name)
+		c.warn(c.logged, "weights", m.Name, "the weights of endpoints have no effect with "+name)
 	}
 	if m.LookAgain {
 		tree = tree.Reresolving()
 	}
 	if m.OutlierDetection != "" {
 		if policy.IsPickFirst() {
-			c.warnOnce(m.Name, "outlier_detection of the cluster has no effect with pick_first")
+			c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with pick_first")
 		}
 		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // receiver.replace has already checked the text
 		tree = tree.WithOutlierDetection(o)
@@ -182,20 +182,9 @@ func (c *Channel) tree(m *core.Status) topology.Tree {
 	return tree
 }
 
-func (c *Channel) warnOnce(name, text string) {
-	if c.warned[text] {
-		return
-	}
-	if c.warned == nil {
-		c.warned = make(map[string]bool)
-	}
-	c.warned[text] = true
-	logger.Warning(c.line(name, text))
-}
-
 func (c *Channel) logPreference(name string, s *slot, content *topology.Checked) {
 	preference := c.config.Settings.Prefer
-	if preference == "" || s.loggedPreference {
+	if preference == "" {
 		return
 	}
 	reason := ""
@@ -205,8 +194,7 @@ func (c *Channel) logPreference(name string, s *slot, content *topology.Checked)
 		reason = ": the source gives no " + missing + " for any endpoint"
 	}
 	if reason != "" {
-		s.loggedPreference = true
-		logger.Warning(c.line(name, "prefer="+preference+" has no effect"+reason))
+		c.warn(s.logged, "prefer", name, "prefer="+preference+" has no effect"+reason)
 	}
 }
 
@@ -214,44 +202,20 @@ func (c *Channel) logPreference(name string, s *slot, content *topology.Checked)
 // takes over the naming of the one that had its name in the previous list, so that the names of the
 // child policies do not change.
 type naming struct {
-	prefix           string // prefix of the children's names, if the answer has priorities and localities
-	onlyChild        string // name of the only child, if the endpoints come from a gRPC resolver
-	translator       topology.Translator
-	loggedPreference bool // a warning that the option prefer has no effect was logged
-	loggedNotes      string
-	told             time.Time // when the program's logger was told that the source fails, or zero
+	translator topology.Translator
+	logged     lastTexts
+	told       time.Time // when the program's logger was told that the source fails, or zero
 }
 
-func (j *Join) newNaming(s *slot) *naming {
-	n := &naming{prefix: j.prefix(s.Name), onlyChild: s.Name}
-	if s.parent != nil {
-		n.prefix = j.childName(s.Name)
-		n.onlyChild = n.prefix
-	}
-	n.translator = topology.Translator{Name: n.prefix, TrustNames: s.TrustNames}
-	return n
-}
-
-// prefix returns the prefix for the names of a mechanism's children. This is the name of the
-// mechanism. A number is added to it if another mechanism's children could have the same names.
-func (j *Join) prefix(name string) string {
-	original := name
-	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == original })
-	for name != "" && slices.ContainsFunc(j.config.Mechanisms, func(m Mechanism) bool {
-		return m.Name == name && name != original || strings.HasPrefix(m.Name, name+"/")
-	}) {
-		name += fmt.Sprintf("'%d", index)
-	}
-	return name
-}
-
-// childName returns the prefix for the names of the children of a mechanism in a list. No prefix is
-// the beginning of another prefix.
+// childName returns the prefix for the names of a mechanism's children, or the name of its only
+// child. This is the name of the mechanism. A number is added to it if another mechanism's children
+// could have the same names.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
 		for _, s := range j.slots {
-			taken = taken || s.prefix == unique || strings.HasPrefix(s.prefix, unique+"/") || s.prefix != "" && strings.HasPrefix(unique, s.prefix+"/child")
+			other := s.translator.Name
+			taken = taken || other == unique || strings.HasPrefix(other, unique+"/child") || strings.HasPrefix(unique, other+"/child")
 		}
 		if !taken {
 			return unique
@@ -272,7 +236,7 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 // plainTree returns the tree for an answer that comes from a gRPC resolver. It omits endpoints
 // without an address.
 func (s *slot) plainTree(c *topology.Checked) topology.Tree {
-	target := topology.Target{Name: s.onlyChild}
+	target := topology.Target{Name: s.translator.Name}
 	if target.Name == "" {
 		target.Name = "endpoints"
 	}

@@ -296,7 +296,7 @@ func (j *Join) tell(s *slot, a *core.Action) {
 }
 
 // logNotes logs the notes in an answer, and the reason why no call can succeed with the answer, if
-// there is one. It does not log a text that was the last text to be logged.
+// there is one.
 func (j *Join) logNotes(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
@@ -306,11 +306,18 @@ func (j *Join) logNotes(s *slot, a core.Answer) {
 	if a.Why != "" {
 		list = append(slices.Clip(list), a.Why+": no calls can be made")
 	}
-	notes := strings.Join(list, "; ")
-	if notes != s.loggedNotes && notes != "" {
-		logger.Warning(j.line(s.Name, notes))
+	j.warn(s.logged, "notes", s.Name, strings.Join(list, "; "))
+}
+
+// lastTexts has the last text that was logged on each topic.
+type lastTexts map[string]string
+
+// warn logs a text about a mechanism, unless it is the last one about the topic.
+func (j *Join) warn(last lastTexts, topic, name, text string) {
+	if text != "" && last[topic] != text {
+		logger.Warning(j.line(name, text))
 	}
-	s.loggedNotes = notes
+	last[topic] = text
 }
 
 // line returns a line of text about a mechanism for an error or the log. It removes line breaks,

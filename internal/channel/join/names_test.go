@@ -45,7 +45,7 @@ func TestNamesOfChildrenDiffer(t *testing.T) {
 		defer c.Close()
 		_ = one.Update(answerOf(1))
 		_ = two.Update(answerOf(2))
-		if cc.last(); !strings.Contains(cc.json, `"priorities":["x'0/child0","x/child0/child0"]`) {
+		if cc.last(); !strings.Contains(cc.json, `"priorities":["x/child0","x'child0'2/child0"]`) {
 			t.Errorf("the mechanisms x and x/child0: the channel got %s", cc.json)
 		}
 	})

@@ -29,7 +29,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 		}
 	}
 	if s.naming == nil {
-		s.naming = j.newNaming(s)
+		s.naming = &naming{topology.Translator{Name: j.childName(s.Name), TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
 	}
 	lastgood.Process.Begin(s.Key)
 	j.slots[a.ID] = s
@@ -40,7 +40,7 @@ func (j *Join) startSource(s *slot) {
 	var accepts core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
 		stored, _, _ := lastgood.Process.Get(s.Key, time.Now())
-		started, err := s.Source.Start(j.receiver(s, stored.Names))
+		started, err := s.Source.Start(j.receiver(s, stored))
 		if err == nil {
 			s.started = &started
 			accepts = core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
@@ -56,7 +56,7 @@ func (j *Join) notStarted(s *slot, err error) {
 	j.events.Do(func() {
 		j.count(s, resultOf(err))
 		j.execute(j.core.Failed(time.Now(), s.id, text))
-		if _, hasAnswer := j.core.AnswerOf(s.id); !hasAnswer && len(j.config.Mechanisms) == 1 && s.parent == nil {
+		if len(j.config.Mechanisms) == 1 && s.parent == nil && j.core.Statuses()[0].Phase == core.Failed {
 			if j.startErr = err; s.Name != "" {
 				j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 			}
@@ -89,8 +89,11 @@ func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	}
 }
 
-func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discovery.Receiver {
+func (j *Join) receiver(s *slot, stored lastgood.Content) *discovery.Receiver {
 	r := &receiver{join: j, slot: s}
+	if stored.Answer != nil {
+		r.lastAnswer.Store(&receivedAnswer{stored.Answer, stored.Answer.Identity})
+	}
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update:  r.update,
 		Fail:    func(err error) { r.fail(err, resultOf(err)) },
@@ -121,7 +124,7 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 			if r.isClosed() {
 				return nil
 			}
-			return remembered
+			return stored.Names
 		},
 	})
 }
@@ -129,8 +132,8 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 type receiver struct {
 	join       *Join
 	slot       *slot
-	lastAnswer atomic.Pointer[receivedAnswer]
-	queued     atomic.Pointer[serial.Slot] // the queued answer, or nil if the last queued event is not an answer
+	lastAnswer atomic.Pointer[receivedAnswer] // at first the stored answer; core.Core compares pointers of equal answers
+	queued     atomic.Pointer[serial.Slot]    // the queued answer, or nil if the last queued event is not an answer
 }
 
 type receivedAnswer struct {
@@ -206,7 +209,7 @@ func (r *receiver) update(a discovery.Answer) error {
 	r.queued.Store(nil)
 	r.join.events.Run(func() {
 		r.join.caller = call
-		r.join.answered(r.slot, answer)
+		r.answered(answer)
 	})
 	if err := call.refusal.Load(); err != nil {
 		return *err
@@ -214,13 +217,8 @@ func (r *receiver) update(a discovery.Answer) error {
 	return nil
 }
 
-// answered passes an answer to core.Core. It must be called in an event.
-func (j *Join) answered(s *slot, a core.Answer) {
-	last, hasAnswer := j.core.AnswerOf(s.id)
-	if c, _ := last.Content.(*topology.Checked); hasAnswer && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
-		a.Content = c // use the old pointer for equal content, because core.Core compares the pointers
-	}
-	j.execute(j.core.Answered(time.Now(), s.id, a))
+func (r *receiver) answered(a core.Answer) {
+	r.join.execute(r.join.core.Answered(time.Now(), r.slot.id, a))
 }
 
 func (r *receiver) replace(mechanisms []discovery.Mechanism) {
@@ -243,5 +241,5 @@ func (r *receiver) enqueue(a core.Answer) {
 		slot = new(serial.Slot)
 		r.queued.Store(slot)
 	}
-	slot.Enqueue(&r.join.events, func() { r.join.answered(r.slot, a) })
+	slot.Enqueue(&r.join.events, func() { r.answered(a) })
 }

@@ -224,16 +224,6 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.takeActions()
 }
 
-// AnswerOf returns the answer that a mechanism uses, and whether it uses one. The answer is empty
-// for a mechanism that has been replaced by a list of mechanisms.
-func (c *Core) AnswerOf(id ID) (Answer, bool) {
-	m := c.byID[id]
-	if m == nil || m.phase != Answered {
-		return Answer{}, false
-	}
-	return m.answer, true
-}
-
 // isRepetition reports whether answer a of m's source has no effect on the channel. This is the
 // case if m already uses the same answer, the channel has accepted it, and the source has not made
 // calls fail since then.

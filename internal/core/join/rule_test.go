@@ -95,13 +95,7 @@ func TestNewListChangesOutlierDetection(t *testing.T) {
 		for _, a := range c.Replaced(now, 1, []Mechanism{{Name: "a", Source: "s", OutlierDetection: config}}) {
 			if a.Kind == Start {
 				c.Started(now, a.ID, Hears{})
-				if answer, ok := c.AnswerOf(a.ID); ok {
-					t.Errorf("before its answer, the mechanism has said %v", answer)
-				}
 				c.Answered(now, a.ID, Answer{Content: "endpoints"})
-				if answer, ok := c.AnswerOf(a.ID); !ok || answer.Content != "endpoints" {
-					t.Errorf("the mechanism has said %v (%v), want its answer", answer, ok)
-				}
 			}
 		}
 		got := c.Next()
