@@ -87,7 +87,8 @@ type Join struct {
 	core       *core.Core
 	slots      map[core.ID]*slot
 	retired    []core.ID // stopped mechanisms, which are removed from slots at the end of this batch of events
-	timers     map[core.Timer]*serial.Timer
+	wake       serial.Timer
+	wakeAt     time.Time
 	consumer   consumer
 	afterBatch func()  // called after each batch of events; may be nil
 	caller     *caller // the running call of Update whose answer is being passed to the channel, or nil
@@ -127,7 +128,7 @@ type caller struct {
 // in one update. A source that cannot be started counts as failed. If the only source cannot be
 // started and no answer is stored, start returns its error.
 func (j *Join) start() error {
-	j.slots, j.timers = make(map[core.ID]*slot), make(map[core.Timer]*serial.Timer)
+	j.slots = make(map[core.ID]*slot)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shownSources.Store(new([]live.Source))
 	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // live is nil unless the debug page is enabled.
@@ -139,7 +140,7 @@ func (j *Join) start() error {
 	j.calls.Run(func() {
 		j.events.Do(func() {
 			var actions []core.Action
-			j.core, actions = core.New(core.Config{Patience: patience, Kept: j.stored}, list)
+			j.core, actions = core.New(time.Now(), core.Config{Patience: patience, Kept: j.stored}, list)
 			j.execute(actions)
 		})
 	})
@@ -198,6 +199,7 @@ func (j *Join) flush() {
 		j.taken(j.consumer.handle(m))
 	}
 	j.caller = nil
+	j.setTimer()
 	if j.live != nil {
 		j.updateLive()
 	}
@@ -237,11 +239,6 @@ func (j *Join) execute(actions []core.Action) {
 			s.resolveNow.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
 		case core.TellFailing:
 			s.endpointsFailed.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
-		case core.StartTimer:
-			j.startTimer(a.Timer, a.After)
-		case core.StopTimer:
-			j.timers[a.Timer].Stop()
-			delete(j.timers, a.Timer)
 		case core.Keep:
 			stored := storedOf(a.Answer)
 			for _, p := range a.List {
@@ -330,13 +327,18 @@ func (j *Join) line(name, text string) string {
 	return printable.Text(prefix + strings.TrimPrefix(text, prefix))
 }
 
-func (j *Join) startTimer(t core.Timer, after time.Duration) {
-	timer := new(serial.Timer)
-	j.timers[t] = timer
-	timer.Start(&j.events, after, j.event(func(now time.Time) []core.Action {
-		delete(j.timers, t)
-		return j.core.TimerFired(now, t)
-	}))
+func (j *Join) setTimer() {
+	at := j.core.Wake()
+	if at.Equal(j.wakeAt) {
+		return
+	}
+	j.wake.Stop()
+	if j.wakeAt = at; !at.IsZero() {
+		j.wake.Start(&j.events, time.Until(at), j.event(func(now time.Time) []core.Action {
+			j.wakeAt = time.Time{}
+			return j.core.Tick(now)
+		}))
+	}
 }
 
 func (j *Join) stored(id core.ID) (core.Kept, bool) {

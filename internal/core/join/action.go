@@ -18,8 +18,7 @@ type Action struct {
 	At      time.Time     // for Keep and Confirm: when the answer was valid
 	Last    bool          // for Confirm: the source is asked for a time that replaces At, if it knows one
 	Failure bool          // for ShowRecovered: the problem was a failure
-	Timer   Timer         // for StartTimer and StopTimer
-	After   time.Duration // for StartTimer: when the timer fires; for ShowRecovered: how long the problem lasted
+	After   time.Duration // for ShowRecovered: how long the problem lasted
 }
 
 // Kind is the kind of an Action.
@@ -36,11 +35,6 @@ const (
 	// endpoints are failing.
 	RequestResolution
 	TellFailing
-
-	// StartTimer starts a timer that is not running. StopTimer stops a running timer. When a timer
-	// fires, TimerFired must be called, unless the timer was stopped.
-	StartTimer
-	StopTimer
 
 	// Keep stores an answer or a list under the name of the mechanism, for a source that later fails
 	// before its first answer (see Config.Kept). It replaces what was stored.

@@ -124,7 +124,7 @@ type mechanism struct {
 	failedAt    time.Time
 
 	waits           waits
-	silenceLimit    time.Duration // the limit of ForStored for this mechanism
+	hush            time.Duration // Hush or HushOfMechanism
 	trying          string        // what the source waits for before its first answer
 	refusalReported bool          // the source was notified that the channel refused its answer
 }
@@ -140,8 +140,9 @@ type Core struct {
 	actions []Action
 	now     time.Time
 
-	startingCount int    // number of sources that are being started
-	waits         waits  // the state of ForFirst
+	startingCount int       // number of sources that are being started
+	firstWait     time.Time // end of the wait of a channel without endpoints for the first mechanism that has not failed
+	lastTick      time.Time
 	hasSent       bool   // an update was sent
 	changed       bool   // Next may have a new message
 	lastRefused   bool   // the channel refused the last update although its endpoints looked usable
@@ -151,13 +152,13 @@ type Core struct {
 
 // New returns a core for the mechanisms in list, which are in priority order, and its first
 // actions. The list must not be empty.
-func New(config Config, list []Mechanism) (*Core, []Action) {
-	c := &Core{config: config, byID: make(map[ID]*mechanism)}
+func New(now time.Time, config Config, list []Mechanism) (*Core, []Action) {
+	c := &Core{config: config, byID: make(map[ID]*mechanism), now: now}
 	for _, m := range list {
 		c.list = append(c.list, c.addMechanism(m, nil))
 	}
 	if len(list) > 1 {
-		c.beginWait(ForFirst, nil)
+		c.firstWait = now.Add(config.Patience)
 	}
 	for _, m := range c.list {
 		c.startSource(m)
@@ -201,8 +202,10 @@ func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
 	m.accepts = accepts
 	if m.phase == Outstanding {
 		if _, isStored := c.config.Kept(id); isStored {
-			m.silenceLimit = c.limit(ForStored, m)
-			c.beginWait(ForStored, m)
+			if m.hush = Hush; m.parent != nil && m.parent.stored {
+				m.hush = HushOfMechanism
+			}
+			m.waits.stored = now.Add(m.hush)
 		}
 	}
 	return c.takeActions()
@@ -241,11 +244,10 @@ func (c *Core) useAnswer(m *mechanism, a Answer) {
 }
 
 func (c *Core) setAnswer(m *mechanism, a Answer) {
-	c.endAnswerWaits(m)
+	m.endAnswerWaits()
 	m.phase, m.answer, m.stored = Answered, a, false
 	before := m.listed()
-	c.endWaits(m, ForList)
-	m.list, m.nextList = nil, nil
+	m.list, m.nextList, m.waits.list = nil, nil, time.Time{}
 	c.removeUnlisted(m, before)
 }
 
@@ -270,7 +272,7 @@ func (c *Core) fail(m *mechanism, reason string) {
 		if c.recordFailure(m, reason, "") {
 			c.markChanged(m)
 		}
-		c.endAnswerWaits(m)
+		m.endAnswerWaits()
 		m.phase = Failed
 	}
 	c.useReadyLists()
@@ -408,10 +410,8 @@ func (c *Core) Closed(now time.Time) []Action {
 		return nil
 	}
 	c.now, c.closed = now, true
-	c.endWaits(nil, ForFirst)
 	all := c.allMechanisms()
 	for _, m := range all {
-		c.endWaits(m, ForList, ForStored, ForCalls, ForLog)
 		c.keepConfirmed(m, true)
 	}
 	for _, m := range all {

@@ -31,18 +31,17 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 }
 
 // setList records the list of mechanisms that m's source has sent, and uses it immediately unless
-// it must wait (see ForList).
+// it must wait (see waits.list).
 func (c *Core) setList(m *mechanism, list []Mechanism) {
-	c.endAnswerWaits(m)
+	m.endAnswerWaits()
 	before := m.listed()
 	added := c.buildNextList(m, list)
-	if len(added) > 0 && m.waits[ForList] == elapsed {
-		m.waits[ForList] = notStarted // the list may wait again, because it has a new source
+	if len(added) > 0 && c.isOver(m.waits.list) {
+		m.waits.list = time.Time{} // the list may wait again, because it has a new source
 	}
 	switch {
 	case slices.Equal(m.nextList, m.list):
-		m.nextList = nil
-		c.endWaits(m, ForList)
+		m.nextList, m.waits.list = nil, time.Time{}
 	case m.list == nil && m.phase != Answered:
 		m.list = []*mechanism{} // use the list immediately, because m has no answer to use in the meantime
 	}
@@ -86,7 +85,7 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism
 }
 
 // useReadyLists replaces the list in use by the next list, for each mechanism whose next list no
-// longer has to wait (see ForList).
+// longer has to wait (see waits.list).
 func (c *Core) useReadyLists() {
 	hasPhase := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
@@ -95,9 +94,9 @@ func (c *Core) useReadyLists() {
 		hasAnswered := m.list == nil || hasPhase(m.list, Answered)
 		switch {
 		case m.nextList == nil:
-		case hasAnswered && (!hasPhase(m.nextList, Answered) || m.waits[ForList] != elapsed && hasPhase(m.nextList, Outstanding)):
-			if m.waits[ForList] == notStarted {
-				c.beginWait(ForList, m)
+		case hasAnswered && (!hasPhase(m.nextList, Answered) || !c.isOver(m.waits.list) && hasPhase(m.nextList, Outstanding)):
+			if m.waits.list.IsZero() {
+				m.waits.list = c.now.Add(c.config.Patience)
 			}
 		default:
 			c.useNextList(m)
@@ -107,10 +106,9 @@ func (c *Core) useReadyLists() {
 
 func (c *Core) useNextList(m *mechanism) {
 	before := m.listed()
-	c.endWaits(m, ForList)
-	m.list, m.nextList, m.answer = m.nextList, nil, Answer{}
-	if len(m.list) > 1 && c.waits[ForFirst] == notStarted && !c.hasSent {
-		c.beginWait(ForFirst, nil)
+	m.list, m.nextList, m.answer, m.waits.list = m.nextList, nil, Answer{}, time.Time{}
+	if len(m.list) > 1 && c.firstWait.IsZero() && !c.hasSent {
+		c.firstWait = c.now.Add(c.config.Patience)
 	}
 	c.changed = true
 	c.removeUnlisted(m, before)
@@ -122,8 +120,8 @@ func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
 		if slices.Contains(after, p) {
 			continue
 		}
-		c.endWaits(p, ForStored, ForCalls, ForLog)
 		c.keepConfirmed(p, true)
+		p.waits = waits{}
 		c.stopSource(p)
 	}
 }

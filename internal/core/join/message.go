@@ -51,7 +51,7 @@ func (c *Core) Next() Message {
 		}
 		return Message{Kind: Report, Text: noAnswerText(list)}
 	default:
-		m := awaitMessage(list)
+		m := c.awaitMessage(list)
 		if text := m.Name + ": " + m.Text; text != c.lastAwait && m.Kind != Nothing {
 			c.lastAwait = text
 			return m
@@ -75,7 +75,7 @@ func (c *Core) messageKind(list []*mechanism) MessageKind {
 	switch {
 	case c.hasSent: // the answers stay in use, even if all sources have failed
 		return Send
-	case first == Outstanding && c.waits[ForFirst] != elapsed:
+	case first == Outstanding && !c.isOver(c.firstWait):
 		return Await
 	case anyAnswered:
 		return Send
@@ -104,9 +104,9 @@ func noAnswerText(list []*mechanism) string {
 // awaitMessage returns an Await message about the first mechanism whose first answer is overdue. If
 // no answer is overdue, the message is empty. If the deadline of a call expires during this wait,
 // its error contains the text of the message.
-func awaitMessage(list []*mechanism) Message {
+func (c *Core) awaitMessage(list []*mechanism) Message {
 	for _, m := range list {
-		if m.phase == Outstanding && m.waits[ForCalls] == elapsed {
+		if m.phase == Outstanding && c.isOver(m.waits.calls) {
 			return Message{Kind: Await, Name: m.Name, Text: m.waitText()}
 		}
 	}

@@ -265,7 +265,6 @@ type comparison struct {
 	core     *Core
 	oracle   *oracle
 	now      time.Time
-	timers   map[Timer]time.Time
 	kept     map[string]Kept
 	names    map[ID]string
 	pending  []ID
@@ -304,13 +303,6 @@ func (r *comparison) execute(actions []Action) {
 			}
 			r.stopped[a.ID] = true
 			delete(r.running, a.ID)
-		case StartTimer:
-			r.timers[a.Timer] = r.now.Add(a.After)
-		case StopTimer:
-			if _, isRunning := r.timers[a.Timer]; !isRunning {
-				r.failf("a timer is stopped but not running: %v", a.Timer)
-			}
-			delete(r.timers, a.Timer)
 		case Keep:
 			r.kept[r.names[a.ID]] = Kept{Answer: a.Answer, List: a.List}
 		}

@@ -18,7 +18,7 @@ func TestNextFollowsTheRule(t *testing.T) {
 			list = append(list, Mechanism{Name: string(rune('a' + len(list)))})
 		}
 		now := time.Unix(0, 0)
-		c, _ := New(Config{Patience: Patience, Kept: func(ID) (Kept, bool) { return Kept{}, false }}, list)
+		c, _ := New(now, Config{Patience: Patience, Kept: func(ID) (Kept, bool) { return Kept{}, false }}, list)
 		phases := make([]Phase, len(list))
 		for i := range list {
 			c.Started(now, ID(i+1), Hears{})
@@ -26,7 +26,8 @@ func TestNextFollowsTheRule(t *testing.T) {
 		waitIsOver, hasSent := false, false
 		for range 8 {
 			if r.IntN(8) == 0 {
-				c.TimerFired(now, Timer{ForFirst, 0})
+				now = now.Add(Patience)
+				c.Tick(now)
 				waitIsOver = true
 			}
 			switch i := r.IntN(len(list)); {
@@ -89,7 +90,7 @@ func count(phases []Phase, of Phase) (n int) {
 // outlier detection of the new list.
 func TestNewListChangesOutlierDetection(t *testing.T) {
 	now := time.Unix(0, 0)
-	c, _ := New(Config{Patience: Patience, Kept: func(ID) (Kept, bool) { return Kept{}, false }}, []Mechanism{{Name: "whole"}})
+	c, _ := New(now, Config{Patience: Patience, Kept: func(ID) (Kept, bool) { return Kept{}, false }}, []Mechanism{{Name: "whole"}})
 	c.Started(now, 1, Hears{})
 	for _, config := range []string{"first", "second"} {
 		for _, a := range c.Replaced(now, 1, []Mechanism{{Name: "a", Source: "s", OutlierDetection: config}}) {

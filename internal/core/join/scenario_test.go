@@ -2,7 +2,6 @@ package join
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +56,6 @@ type stage struct {
 	core            *Core
 	now             time.Time
 	names           map[ID]string
-	timers          map[Timer]time.Time
 	kept            map[string]Kept
 	refuseNext      bool
 	closeDuringNext bool
@@ -67,7 +65,7 @@ type stage struct {
 }
 
 func newScenario() *stage {
-	return &stage{now: time.Unix(0, 0), names: make(map[ID]string), timers: make(map[Timer]time.Time), kept: make(map[string]Kept)}
+	return &stage{now: time.Unix(0, 0), names: make(map[ID]string), kept: make(map[string]Kept)}
 }
 
 func (s *stage) printf(format string, args ...any) {
@@ -106,7 +104,7 @@ func (s *stage) runEvent(words []string) {
 	switch words[0] {
 	case "mechanisms":
 		var actions []Action
-		s.core, actions = New(Config{Patience: Patience, Kept: s.stored}, mechanismsOf(args))
+		s.core, actions = New(now, Config{Patience: Patience, Kept: s.stored}, mechanismsOf(args))
 		s.execute(actions)
 	case "kept":
 		age, _ := time.ParseDuration(args[len(args)-1])
@@ -172,18 +170,12 @@ func (s *stage) pass(text string) {
 	}
 	end := s.now.Add(d)
 	for {
-		due := slices.SortedFunc(maps.Keys(s.timers), func(a, b Timer) int {
-			if d := s.timers[a].Compare(s.timers[b]); d != 0 {
-				return d
-			}
-			return int(a.ID) - int(b.ID)
-		})
-		if len(due) == 0 || s.timers[due[0]].After(end) {
+		due := s.core.Wake()
+		if due.IsZero() || due.After(end) {
 			break
 		}
-		s.now = s.timers[due[0]]
-		delete(s.timers, due[0])
-		s.execute(s.core.TimerFired(s.now, due[0]))
+		s.now = due
+		s.execute(s.core.Tick(s.now))
 	}
 	s.now = end
 }
@@ -201,13 +193,6 @@ func (s *stage) execute(actions []Action) {
 			s.seen = append(s.seen, name)
 			s.names[a.ID] = name
 			s.printf("  start %s", name)
-		case StartTimer:
-			s.timers[a.Timer] = s.now.Add(a.After)
-		case StopTimer:
-			if _, isRunning := s.timers[a.Timer]; !isRunning {
-				s.printf("  stop a timer that does not run: %v", a.Timer)
-			}
-			delete(s.timers, a.Timer)
 		case Keep:
 			s.printf("  keep %s %s", name, contents(a.Answer, a.List))
 			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.List, a.At}

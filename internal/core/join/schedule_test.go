@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ func runSchedule(seed uint64) (failure string, log []string) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	startTime := time.Unix(0, 0)
 	o := &oracle{start: startTime, kept: make(map[string]Kept)}
-	r := &comparison{oracle: o, now: startTime, timers: make(map[Timer]time.Time), kept: make(map[string]Kept), names: make(map[ID]string), running: make(map[ID]bool), stopped: make(map[ID]bool)}
+	r := &comparison{oracle: o, now: startTime, kept: make(map[string]Kept), names: make(map[ID]string), running: make(map[ID]bool), stopped: make(map[ID]bool)}
 	var list []Mechanism
 	maxMechanisms := 3
 	if seed%2 == 0 {
@@ -48,7 +47,7 @@ func runSchedule(seed uint64) (failure string, log []string) {
 		o.firstWaitStart = startTime
 	}
 	var actions []Action
-	r.core, actions = New(Config{Patience: Patience, Kept: r.recall}, list)
+	r.core, actions = New(r.now, Config{Patience: Patience, Kept: r.recall}, list)
 	r.process(actions)
 	r.compare()
 	for range 5 + random.IntN(35) {
@@ -157,29 +156,13 @@ func (r *comparison) pass(d time.Duration) {
 	r.logf("%v pass", d)
 	end := r.now.Add(d)
 	for r.failure == "" {
-		var dueTimers []Timer
-		for t, deadline := range r.timers {
-			if deadline.After(end) || len(dueTimers) > 0 && deadline.After(r.timers[dueTimers[0]]) {
-				continue
-			}
-			if len(dueTimers) > 0 && deadline.Before(r.timers[dueTimers[0]]) {
-				dueTimers = nil
-			}
-			dueTimers = append(dueTimers, t)
-		}
-		if len(dueTimers) == 0 {
+		due := r.core.Wake()
+		if due.IsZero() || due.After(end) {
 			break
 		}
-		slices.SortFunc(dueTimers, func(a, b Timer) int { return int(a.ID-b.ID)*100 + int(a.Wait-b.Wait) })
-		r.now = r.timers[dueTimers[0]]
+		r.now = due
 		r.oracle.applyTimers(r.now)
-		for _, t := range dueTimers {
-			if _, isRunning := r.timers[t]; isRunning {
-				delete(r.timers, t)
-				r.execute(r.core.TimerFired(r.now, t))
-			}
-		}
-		r.process(nil)
+		r.process(r.core.Tick(r.now))
 		r.compare()
 	}
 	r.now = end

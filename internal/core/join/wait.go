@@ -2,128 +2,82 @@ package join
 
 import "time"
 
-// Wait is a reason to wait. docs/waits.md lists all waits.
-type Wait int
-
-// The waits of a Core.
-const (
-	// ForFirst is the wait of a channel without endpoints for the first mechanism that has not failed.
-	// When this mechanism answers, the timer is not stopped, but it then has no effect.
-	ForFirst Wait = iota
-	// ForList is the wait until a new list is ready: one of its mechanisms has answered, and each of
-	// the others has answered or failed. Until then, the previous endpoints stay in use. A list does
-	// not wait if no mechanism in use has ever answered. Config.Patience limits the wait. Further
-	// lists do not extend it; otherwise, a source that changes its list often would keep old endpoints
-	// in use. After the limit is reached, a further list waits again only if it contains a new source.
-	ForList
-	// ForStored is the wait for the first answer of a source before the stored answer is used.
-	ForStored
-	// ForCalls and ForLog begin when a source without an answer reports what it waits for. After
-	// ForCalls, the errors of calls contain the text of this report. After ForLog, the text is logged.
-	ForCalls
-	ForLog
-)
-
+// docs/waits.md lists all waits.
 const (
 	// Patience is the usual value of Config.Patience, and the least. It is longer than a failover
 	// timeout may be, because one slow DNS answer must not start a client on its backup.
 	Patience = 10 * time.Second
-	// Hush is the limit of ForStored. It is much shorter than gRPC's limit of 20 s for a connection
-	// attempt, because calls can use the stored answer and should not wait for a server that hangs.
+	// Hush is how long a source may be silent before the stored answer of its mechanism is used. It is
+	// much shorter than gRPC's limit of 20 s for a connection attempt, because calls can use the stored
+	// answer and should not wait for a server that hangs.
 	Hush = 2 * time.Second
-	// HushOfMechanism is the limit of ForStored for a mechanism in a stored list. It is short,
-	// because calls have already waited for the source of the list (see Hush). It suffices for a DNS
-	// lookup.
+	// HushOfMechanism is the same for a mechanism in a stored list. It is short, because calls have
+	// already waited for the source of the list. It suffices for a DNS lookup.
 	HushOfMechanism = 200 * time.Millisecond
-	// CallsSayAfter is the limit of ForCalls.
+	// CallsSayAfter and LogSaysAfter are how long a source without an answer waits for something
+	// before the errors of calls and the log say so.
 	CallsSayAfter = 200 * time.Millisecond
-	// LogSaysAfter is the limit of ForLog.
-	LogSaysAfter = 2 * time.Second
+	LogSaysAfter  = 2 * time.Second
 )
 
-func (c *Core) limit(w Wait, m *mechanism) time.Duration {
-	switch {
-	case w == ForCalls:
-		return CallsSayAfter
-	case w == ForLog:
-		return LogSaysAfter - CallsSayAfter
-	case w == ForStored && m.parent != nil && m.parent.stored:
-		return HushOfMechanism
-	case w == ForStored:
-		return Hush
-	}
-	return c.config.Patience
+// waits are the times at which the waits of a mechanism end. The time of a wait that has not begun is
+// zero.
+type waits struct {
+	// list is the wait until the next list is ready: one of its mechanisms has answered, and each of
+	// the others has answered or failed. Until then, the previous endpoints stay in use. A list does
+	// not wait if no mechanism in use has ever answered. Further lists do not extend the wait;
+	// otherwise, a source that changes its list often would keep old endpoints in use. After its end,
+	// a further list waits again only if it contains a new source.
+	list time.Time
+	// stored is the wait for the first answer of a source before the stored answer is used.
+	stored time.Time
+	// calls and log begin when a source without an answer reports what it waits for.
+	calls, log time.Time
 }
 
-// Timer identifies a timer by its wait and its mechanism. The mechanism is 0 for ForFirst.
-type Timer struct {
-	Wait Wait
-	ID   ID
-}
-
-type waits [ForLog + 1]progress
-
-type progress int
-
-const (
-	notStarted progress = iota
-	running
-	elapsed
-)
-
-func (c *Core) beginWait(w Wait, m *mechanism) {
-	of, id := c.waitsOf(m)
-	of[w] = running
-	c.addAction(Action{Kind: StartTimer, ID: id, Timer: Timer{w, id}, After: c.limit(w, m)})
-}
-
-// endWaits stops the timers of the given waits of m. The waits can then begin again.
-func (c *Core) endWaits(m *mechanism, list ...Wait) {
-	of, id := c.waitsOf(m)
-	for _, w := range list {
-		if of[w] == running {
-			c.addAction(Action{Kind: StopTimer, ID: id, Timer: Timer{w, id}})
-		}
-		of[w] = notStarted
-	}
-}
-
-func (c *Core) waitsOf(m *mechanism) (*waits, ID) {
-	if m == nil {
-		return &c.waits, 0
-	}
-	return &m.waits, m.id
-}
+func (c *Core) isOver(end time.Time) bool { return !end.IsZero() && !c.now.Before(end) }
 
 // endAnswerWaits ends the waits for m's first answer, because the source has answered or failed.
-func (c *Core) endAnswerWaits(m *mechanism) {
-	c.endWaits(m, ForStored, ForCalls, ForLog)
+func (m *mechanism) endAnswerWaits() {
+	m.waits = waits{list: m.waits.list}
 	m.trying = ""
 }
 
-// TimerFired is called when a timer fires.
-func (c *Core) TimerFired(now time.Time, t Timer) []Action {
-	m := c.beginEvent(now, t.ID)
-	if m == nil && t.Wait != ForFirst || c.closed {
+// Wake returns the time at which Tick must be called, or zero. Each event may change it.
+func (c *Core) Wake() (next time.Time) {
+	sooner := func(end time.Time) {
+		if end.After(c.lastTick) && (next.IsZero() || end.Before(next)) {
+			next = end
+		}
+	}
+	for _, m := range c.byID { // empty after Closed
+		sooner(c.firstWait)
+		sooner(m.waits.list)
+		sooner(m.waits.stored)
+		sooner(m.waits.calls)
+		sooner(m.waits.log)
+	}
+	return next
+}
+
+// Tick is called at the time that Wake has returned.
+func (c *Core) Tick(now time.Time) []Action {
+	if c.closed {
 		return nil
 	}
-	of, _ := c.waitsOf(m)
-	of[t.Wait] = elapsed
-	switch t.Wait {
-	case ForFirst:
-		c.changed = c.changed || !c.hasSent
-	case ForList:
-		c.useReadyLists()
-	case ForStored:
-		if m.phase == Outstanding {
-			c.useStored(m, "no answer within "+m.silenceLimit.String())
+	c.now, c.lastTick = now, now
+	c.changed = c.changed || !c.hasSent
+	for _, m := range c.allMechanisms() {
+		if c.isOver(m.waits.stored) {
+			m.waits.stored = time.Time{}
+			c.useStored(m, "no answer within "+m.hush.String())
 		}
-	case ForCalls:
-		c.changed = c.changed || !c.hasSent
-		c.beginWait(ForLog, m)
-	case ForLog:
-		c.addAction(Action{Kind: Say, ID: m.id, Text: m.waitText()})
+		if c.isOver(m.waits.log) {
+			m.waits.log = time.Time{}
+			c.addAction(Action{Kind: Say, ID: m.id, Text: m.waitText()})
+		}
 	}
+	c.useReadyLists()
 	return c.takeActions()
 }
 
@@ -134,11 +88,11 @@ func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	if m == nil || m.phase != Outstanding || m.trying == text {
 		return nil
 	}
-	c.endWaits(m, ForCalls, ForLog)
-	if m.trying = text; text != "" {
-		c.beginWait(ForCalls, m)
+	m.trying, m.waits.calls, m.waits.log = text, time.Time{}, time.Time{}
+	if text != "" {
+		m.waits.calls, m.waits.log = now.Add(CallsSayAfter), now.Add(LogSaysAfter)
 	}
-	return c.takeActions()
+	return nil
 }
 
 func (m *mechanism) waitText() string {
