@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/channel/resolving"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	accept "github.com/understudy-lb/understudy/internal/config/target"
 )
@@ -33,7 +33,7 @@ func FuzzTarget(f *testing.F) {
 				t.Errorf("%q: the advice is %q: %v", target, advice, err)
 			}
 		}
-		authority, err := resolving.Authority(target)
+		authority, err := join.Authority(target)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 3000 {
 				t.Errorf("error is not a short line: %.4000q", err)
@@ -45,7 +45,7 @@ func FuzzTarget(f *testing.F) {
 				t.Errorf("the authority of %q has %q", target, c)
 			}
 		}
-		if _, err := resolving.Settings(target); err != nil {
+		if _, err := join.Settings(target); err != nil {
 			t.Errorf("%q has an authority, but no settings: %v", target, err)
 		}
 	})

@@ -17,5 +17,5 @@ import (
 	_ "github.com/understudy-lb/understudy/discovery/failover"
 	_ "github.com/understudy-lb/understudy/discovery/file"
 	_ "github.com/understudy-lb/understudy/discovery/srv"
-	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
+	_ "github.com/understudy-lb/understudy/internal/channel/join"
 )

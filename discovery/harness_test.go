@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
@@ -93,7 +93,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.IsAwaiting(state) { // the source has not answered yet
+	if join.IsAwaiting(state) { // the source has not answered yet
 		return nil
 	}
 	var endpoints []string

@@ -30,7 +30,7 @@ func Register(scheme string, parse Parser) {
 }
 
 // registeredBuilder is the builder that gRPC knows for a scheme. It creates the actual builder on
-// first use, because package resolving may not be initialized yet, or not be linked at all.
+// first use, because package join may not be initialized yet, or not be linked at all.
 type registeredBuilder struct {
 	*reader
 	builder func() options.Builder
@@ -62,7 +62,7 @@ func init() {
 	}
 }
 
-// reader parses the targets of a scheme for package resolving. It is safe for concurrent use.
+// reader parses the targets of a scheme for package join. It is safe for concurrent use.
 type reader struct {
 	scheme  string
 	parse   Parser

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
@@ -37,7 +37,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.IsAwaiting(s) { // the source has not answered yet
+	if join.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
 	if cap(c.states) == 0 {

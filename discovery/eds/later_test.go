@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
@@ -23,7 +23,7 @@ type countingChannel struct {
 }
 
 func (c countingChannel) UpdateState(s resolver.State) error {
-	if awaiting.IsAwaiting(s) { // the source has not answered yet
+	if join.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
 	c.counts <- len(s.Endpoints)

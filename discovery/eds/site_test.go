@@ -15,7 +15,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
@@ -105,7 +105,7 @@ type updateLog struct {
 }
 
 func (c updateLog) UpdateState(state resolver.State) error {
-	if awaiting.IsAwaiting(state) { // the source has not answered yet
+	if join.IsAwaiting(state) { // the source has not answered yet
 		return nil
 	}
 	var parts []string

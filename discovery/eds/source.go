@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery"
-	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
+	_ "github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/envoy/adsclient"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/settle"
@@ -50,7 +50,7 @@ type channel struct {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.IsAwaiting(state) { // the source has not answered yet
+	if join.IsAwaiting(state) { // the source has not answered yet
 		return nil
 	}
 	c.add("state%s", c.describe(state))

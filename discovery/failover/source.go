@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
+	_ "github.com/understudy-lb/understudy/internal/channel/join"
 	program "github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )

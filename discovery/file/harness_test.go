@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	resolving "github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
@@ -45,7 +45,7 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.IsAwaiting(s) { // the source has not answered yet
+	if resolving.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
 	c.states <- s

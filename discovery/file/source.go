@@ -11,7 +11,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
-	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
+	_ "github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"

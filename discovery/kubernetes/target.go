@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
+	_ "github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 

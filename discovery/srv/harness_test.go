@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery/srv"
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
@@ -28,7 +28,7 @@ type channel struct {
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.IsAwaiting(s) { // the source has not answered yet
+	if join.IsAwaiting(s) { // the source has not answered yet
 		return nil
 	}
 	var endpoints []string

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
-	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
+	_ "github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"

@@ -108,10 +108,7 @@ var rank = map[string]int{
 
 	"internal/envoy/messages": 4,
 
-	"internal/channel/join":     4,
-	"internal/channel/lastgood": 4,
-
-	"internal/channel/resolving": 5,
+	"internal/channel/join": 5,
 
 	"discovery/sourcetest": 4, // a test kit, but other modules use it
 
@@ -205,7 +202,7 @@ func TestTopologyDoesNotImportPolicies(t *testing.T) {
 func TestDiscoveryDoesNotImportItsUsers(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
-			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/channel/join", "internal/channel/topology", "internal/channel/resolving", "internal/lb/live"}, to) {
+			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/channel/join", "internal/channel/topology", "internal/lb/live"}, to) {
 				t.Errorf("discovery depends on %s", to)
 			}
 		}

@@ -54,7 +54,7 @@ func TestPoliciesReturnPlainErrors(t *testing.T) {
 			return
 		}
 		switch filepath.ToSlash(file) {
-		case "internal/channel/awaiting/awaiting.go": // creates the status of calls whose context has ended
+		case "internal/channel/join/awaiting.go": // creates the status of calls whose context has ended
 			return
 		case "policy/priority/offer.go": // refuses calls, so that they do not wait
 			return

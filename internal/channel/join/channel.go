@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/join"
@@ -29,6 +28,7 @@ type ChannelConfig struct {
 	ServiceConfig string
 	InUse         *stateattr.InUseReporter
 	Settings      topology.Settings
+	OnClose       func() // may be nil
 }
 
 // Channel implements resolver.Resolver for one channel.
@@ -67,7 +67,12 @@ func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.execute(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
 
-func (c *Channel) close() { c.inUse.Close() }
+func (c *Channel) close() {
+	c.inUse.Close()
+	if c.config.OnClose != nil {
+		c.config.OnClose()
+	}
+}
 
 func (c *Channel) handle(m core.Message) error {
 	switch m.Kind {
@@ -78,7 +83,7 @@ func (c *Channel) handle(m core.Message) error {
 		c.cc.ReportError(err)
 		c.inUse.Report(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
 	case core.Await:
-		return c.cc.UpdateState(awaiting.Set(resolver.State{ServiceConfig: c.parse(json.RawMessage(awaiting.Config))}, c.line(m.Name, m.Text)))
+		return c.cc.UpdateState(setAwaiting(resolver.State{ServiceConfig: c.parse(json.RawMessage(AwaitingConfig))}, c.line(m.Name, m.Text)))
 	}
 	return nil
 }
@@ -204,7 +209,7 @@ func (c *Channel) logPreference(name string, s *slot, content *topology.Checked)
 type naming struct {
 	translator topology.Translator
 	logged     lastTexts
-	told       time.Time // when the program's logger was told that the source fails, or zero
+	told       time.Time // when the program's logger was notified that the source fails, or zero
 }
 
 // childName returns the prefix for the names of a mechanism's children, or the name of its only

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/options"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 )
 
@@ -35,9 +37,28 @@ type follower struct {
 	hasSent bool // the channel would have had an update
 }
 
-// Follow runs the mechanisms of a target without a channel. Until Close, it calls onState after
-// each change. The calls do not overlap. onState may call Close, and must not block.
-func Follow(config Config, onState func(State)) (*Join, error) {
+// Follow runs the sources of a target without a channel. Until stop is called, it calls onState
+// with each new state that a channel would have, one call at a time. onState may call stop. The
+// target has the scheme of a registered source, or is a list without the prefix failover:///.
+// Parameters for policies have no effect.
+func Follow(target string, given options.Program, onState func(State)) (stop func(), err error) {
+	b, parsed, err := parseTarget(target, given)
+	if err != nil {
+		return nil, err
+	}
+	mechanisms, all, err := b.readMechanisms(discovery.Target{Target: parsed, Channel: parsed, ClientConn: closedConn{}})
+	if err != nil {
+		return nil, err
+	}
+	const credsHaveName = true // without credentials, server names have no effect
+	followed, err := follow(b.joinConfig(parsed, mechanisms, all, credsHaveName), onState)
+	if err != nil {
+		return nil, b.Prefixed(err, parsed)
+	}
+	return followed.Close, nil
+}
+
+func follow(config Config, onState func(State)) (*Join, error) {
 	f := &follower{onState: onState}
 	f.config, f.consumer, f.afterBatch = config, f, f.notify
 	return &f.Join, f.start()

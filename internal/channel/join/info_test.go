@@ -21,7 +21,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-var logged = testlog.Capture()
+var (
+	Logged = testlog.Capture()
+	logged = Logged
+)
 
 // recording is a fake channel that keeps all states and the last service config.
 type recording struct {

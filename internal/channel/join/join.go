@@ -1,6 +1,7 @@
-// Package join executes what internal/core/join decides: it starts and stops the sources of a
-// channel's discovery mechanisms, runs timers, stores the last good answers, logs, and updates the
-// channel or another consumer.
+// Package join builds gRPC resolvers from the sources of package discovery. Packages that register a
+// source import it. It executes what internal/core/join decides: it starts and stops the sources of
+// a channel's discovery mechanisms, wakes the core, stores the last good answers, logs, and updates
+// the channel or another consumer.
 //
 // Events run one at a time. A report from a source is queued as an event, so the source does not
 // wait. Calls to sources have a separate queue, because sources may block. Close may be called at
@@ -22,7 +23,6 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/lastgood"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/live"
@@ -244,12 +244,12 @@ func (j *Join) execute(actions []core.Action) {
 			for _, p := range a.List {
 				stored.List = append(stored.List, p.Given.(*Mechanism).Mechanism)
 			}
-			lastgood.Process.Put(s.Key, stored, a.At)
+			lastGood.keep(s.Key, stored, a.At)
 		case core.Confirm:
 			if stored := storedOf(a.Answer); a.Last {
-				j.calls.Enqueue(func() { lastgood.Process.Confirm(s.Key, stored, s.confirmedUntil(a.At)) })
+				j.calls.Enqueue(func() { lastGood.confirm(s.Key, stored, s.confirmedUntil(a.At)) })
 			} else {
-				lastgood.Process.Confirm(s.Key, stored, a.At)
+				lastGood.confirm(s.Key, stored, a.At)
 			}
 		case core.Accept:
 			j.count(s, resultAccepted)
@@ -343,7 +343,7 @@ func (j *Join) setTimer() {
 
 func (j *Join) stored(id core.ID) (core.Kept, bool) {
 	now := time.Now()
-	stored, age, isStored := lastgood.Process.Get(j.slots[id].Key, now)
+	stored, age, isStored := lastGood.get(j.slots[id].Key, now)
 	k := core.Kept{Confirmed: now.Add(-age)}
 	if stored.Answer != nil {
 		k.Answer = coreAnswer(stored.Answer, stored.Answer.Version, stored.Names)
@@ -354,13 +354,13 @@ func (j *Join) stored(id core.ID) (core.Kept, bool) {
 	return k, isStored
 }
 
-func coreAnswer(c *topology.Checked, version string, names lastgood.Names) core.Answer {
+func coreAnswer(c *topology.Checked, version string, names lookups) core.Answer {
 	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
 }
 
-func storedOf(a core.Answer) (c lastgood.Content) {
+func storedOf(a core.Answer) (c keptContent) {
 	c.Answer, _ = a.Content.(*topology.Checked)
-	c.Names, _ = a.Names.(lastgood.Names)
+	c.Names, _ = a.Names.(lookups)
 	return c
 }
 

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/lastgood"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
@@ -51,10 +50,10 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// lastgood.Process.AtWork must not count sources that were closed, or that could not be started.
+// lastGood must not count sources that were closed, or that could not be started.
 func TestStoppedSourcesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before := lastgood.Process.AtWork()
+		before := len(lastGood.running)
 		whole := &source{}
 		c, err := Start(&channel{}, configOf(t.Name(), "whole", whole))
 		if err != nil {
@@ -68,7 +67,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 			whole.Mechanisms(list)
 		}
 		synctest.Wait()
-		if n := lastgood.Process.AtWork() - before; n < 3 {
+		if n := len(lastGood.running) - before; n < 3 {
 			t.Errorf("%d sources are running, want those of the mechanism and of its list", n)
 		}
 		c.Close()
@@ -77,7 +76,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 			t.Errorf("Start = %v for a source that cannot be started", err)
 		}
 		synctest.Wait()
-		if n := lastgood.Process.AtWork() - before; n != 0 {
+		if n := len(lastGood.running) - before; n != 0 {
 			t.Errorf("%d sources are running after all were closed", n)
 		}
 	})

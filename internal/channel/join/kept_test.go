@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/lastgood"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
@@ -31,7 +30,7 @@ func TestLastAnswerIsUsed(t *testing.T) {
 		s.confirmed = time.Now().Add(-10 * time.Minute)
 		c.Close()
 		synctest.Wait()
-		if _, age, hasAnswer := lastgood.Process.Get(t.Name(), time.Now()); !hasAnswer || age != 10*time.Minute {
+		if _, age, hasAnswer := lastGood.get(t.Name(), time.Now()); !hasAnswer || age != 10*time.Minute {
 			t.Errorf("an answer is stored = %v, and confirmed %v ago; want the ten minutes that the source says", hasAnswer, age)
 		}
 		time.Sleep(5 * time.Minute)
@@ -76,7 +75,7 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		parent.Confirm()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if _, age, hasAnswer := lastgood.Process.Get(t.Name(), time.Now()); !hasAnswer || age != time.Minute {
+		if _, age, hasAnswer := lastGood.get(t.Name(), time.Now()); !hasAnswer || age != time.Minute {
 			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", hasAnswer, age)
 		}
 		parent.Mechanisms(list[:1])
@@ -132,7 +131,7 @@ func TestFollowerUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
 		var states []string
-		j, err := Follow(configOf(nil, "m", s).Config, func(state State) {
+		j, err := follow(configOf(nil, "m", s).Config, func(state State) {
 			text := state.Why
 			for _, f := range state.Mechanisms {
 				text += fmt.Sprintf("%s %d endpoints (%s)", f.Name, f.Answer.Endpoints, f.Trouble)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/lastgood"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
@@ -31,7 +30,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 	if s.naming == nil {
 		s.naming = &naming{topology.Translator{Name: j.childName(s.Name), TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
 	}
-	lastgood.Process.Begin(s.Key)
+	lastGood.begin(s.Key)
 	j.slots[a.ID] = s
 	return s
 }
@@ -39,7 +38,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 func (j *Join) startSource(s *slot) {
 	var accepts core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
-		stored, _, _ := lastgood.Process.Get(s.Key, time.Now())
+		stored, _, _ := lastGood.get(s.Key, time.Now())
 		started, err := s.Source.Start(j.receiver(s, stored))
 		if err == nil {
 			s.started = &started
@@ -75,7 +74,7 @@ func (s *slot) confirmedUntil(otherwise time.Time) time.Time {
 }
 
 func (s *slot) stop() {
-	lastgood.Process.End(s.Key)
+	lastGood.end(s.Key)
 	started := s.started
 	s.started = nil
 	if started != nil && started.Close != nil {
@@ -89,7 +88,7 @@ func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	}
 }
 
-func (j *Join) receiver(s *slot, stored lastgood.Content) *discovery.Receiver {
+func (j *Join) receiver(s *slot, stored keptContent) *discovery.Receiver {
 	r := &receiver{join: j, slot: s}
 	if stored.Answer != nil {
 		r.lastAnswer.Store(&receivedAnswer{stored.Answer, stored.Answer.Identity})
@@ -200,7 +199,7 @@ func (r *receiver) update(a discovery.Answer) error {
 		last = &receivedAnswer{last.Checked, a.Identity}
 		r.lastAnswer.Store(last)
 	}
-	answer := coreAnswer(last.Checked, a.Version, lastgood.Names(a.Names))
+	answer := coreAnswer(last.Checked, a.Version, lookups(a.Names))
 	if a.Resolved == nil {
 		r.enqueue(answer)
 		return nil

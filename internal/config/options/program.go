@@ -44,8 +44,8 @@ type Builder interface {
 	Check(target resolver.Target, read bool) error
 }
 
-// Make returns a builder for targets of scheme. parse is a discovery.Parser. Package resolving sets
-// Make, because this package must not import package resolving.
+// Make returns a builder for targets of scheme. parse is a discovery.Parser. Package join sets
+// Make, because this package must not import package join.
 var Make func(scheme string, parse any, given Program) Builder
 
 // NewReader returns a reader of targets. Package discovery sets NewReader.

@@ -35,7 +35,7 @@ type Settings struct {
 	// Zone, Region and Node are the client's location as set in options. The method Location also
 	// returns what the environment and sources know.
 	Zone, Region, Node string
-	// Here returns the client's complete location. Package resolving sets it. It is nil in tools that
+	// Here returns the client's complete location. Package join sets it. It is nil in tools that
 	// have no channel.
 	Here location.Teller
 	// Prefer selects which endpoints count as near. "none" means no preference, and "" the
@@ -46,7 +46,7 @@ type Settings struct {
 	Subset int
 	// SubsetSeed determines which endpoints are in the subset. 0 means ChannelSeed.
 	SubsetSeed int
-	// ChannelSeed is a random seed of the channel. Package resolving sets it.
+	// ChannelSeed is a random seed of the channel. Package join sets it.
 	ChannelSeed uint64
 }
 

@@ -130,8 +130,8 @@ type mechanism struct {
 }
 
 // Core is the state of a channel's mechanisms. Its methods are events that return the actions to
-// execute, in order, except Next, Statuses and AnswerOf, which are queries. Events of a removed
-// mechanism have no effect.
+// execute, in order, except Next, Wake and Statuses, which are queries. Events of a removed mechanism
+// have no effect.
 type Core struct {
 	config  Config
 	list    []*mechanism

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
@@ -24,7 +24,7 @@ type client struct {
 }
 
 func (c *client) UpdateState(s resolver.State) error {
-	if awaiting.IsAwaiting(s) { // there is no answer yet
+	if join.IsAwaiting(s) { // there is no answer yet
 		return nil
 	}
 	var addresses []string

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
 
-	_ "github.com/understudy-lb/understudy/internal/channel/resolving"
+	_ "github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/channel/awaiting"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
 
@@ -40,7 +40,7 @@ type observingConn struct {
 }
 
 func (c *observingConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
-	if strings.Contains(text, awaiting.Config) { // this service config contains no priority policy
+	if strings.Contains(text, join.AwaitingConfig) { // this service config contains no priority policy
 		return c.ClientConn.ParseServiceConfig(text)
 	}
 	t := c.channel.insertTaps(text)
@@ -53,7 +53,7 @@ func (c *observingConn) ParseServiceConfig(text string) *serviceconfig.ParseResu
 }
 
 func (c *observingConn) UpdateState(state resolver.State) error {
-	if awaiting.IsAwaiting(state) { // this update has no endpoints and only makes calls wait
+	if join.IsAwaiting(state) { // this update has no endpoints and only makes calls wait
 		return c.ClientConn.UpdateState(state)
 	}
 	c.mu.Lock()

@@ -47,9 +47,7 @@ var furtherTests = map[string][]string{
 	"internal/envoy/clusterfile":       {"./discovery/file"},
 	"internal/lb/edf":                  {"./internal/lb/weighted", "./policy/weightedroundrobin", "./policy/weightedtarget"},
 	"internal/lb/inorder":              {"./policy/weightedtarget", "./policy/weightedroundrobin", "./internal/channel/topology"},
-	"internal/channel/lastgood":        {"./internal/channel/join"},
 	"internal/config/lbconfig":         {"./policy/priority", "./policy/weightedtarget", "./policy/outlierdetection", "./policy/weightedroundrobin", "./policy/pickfirst", "./policy/drop"},
-	"internal/channel/resolving":       {"./internal/channel/join", "./discovery/..."},
 }
 
 func main() {

@@ -41,8 +41,7 @@ var groups = []group{
 	{title: "sources of endpoints", rooms: []string{
 		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/...",
 	}, row: 2, left: 20, right: 340},
-	{title: "the resolver of a target", rooms: []string{"internal/channel/resolving"}, row: 3, left: 20, right: 340},
-	{title: "which source waits for which", rooms: []string{"internal/channel/join", "internal/channel/lastgood", "internal/channel/awaiting"}, row: 4, left: 20, right: 340},
+	{title: "the resolver of a target", rooms: []string{"internal/channel/join"}, row: 3, left: 20, right: 340},
 	{title: "policies", rooms: []string{
 		"policy/priority", "policy/weightedtarget", "policy/weightedroundrobin", "policy/pickfirst", "policy/outlierdetection", "policy/drop", "policy/hierarchy",
 	}, row: 4, left: 370, right: 670},

@@ -12,13 +12,13 @@ import (
 
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/channel/join"
-	"github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/core/clusters"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // ErrNoAnswer is returned by Run if there are no endpoints for a target.
@@ -38,15 +38,15 @@ func isTarget(argument string) bool {
 // resolveTarget returns an explanation with the current answers of a target. The settings come from
 // the target and the options.
 func resolveTarget(ctx context.Context, opts Options) (*explanation, topology.Settings, error) {
-	target, err := resolving.WithOptions(opts.File, opts.Options)
+	target, err := join.WithOptions(opts.File, opts.Options)
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	settings, err := resolving.Settings(target)
+	settings, err := join.Settings(target)
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	name, _ := resolving.Authority(target)
+	name, _ := join.Authority(target)
 	sources, err := opts.Kubeconfig.Sources(target)
 	if err != nil {
 		return nil, topology.Settings{}, err
@@ -74,7 +74,7 @@ func resolveTarget(ctx context.Context, opts Options) (*explanation, topology.Se
 // maxWait. It returns the latest state of the mechanisms.
 func await(ctx context.Context, target string, program options.Program) (last join.State, err error) {
 	states := make(chan join.State, 1)
-	stop, err := resolving.Follow(target, program, func(state join.State) {
+	stop, err := join.Follow(target, program, func(state join.State) {
 		select {
 		case <-states: // discard an older value that was not received
 		default:
@@ -101,7 +101,7 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 	case len(last.Mechanisms) > 0:
 		return last, nil
 	case last.Why == "":
-		last.Why = fmt.Sprintf("%s: no answer within %v", resolving.Shown(target), maxWait)
+		last.Why = fmt.Sprintf("%s: no answer within %v", printable.HideText(target), maxWait)
 	}
 	return join.State{}, fmt.Errorf("%w: %s", ErrNoAnswer, last.Why)
 }

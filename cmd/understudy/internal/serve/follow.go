@@ -11,11 +11,11 @@ import (
 	_ "github.com/understudy-lb/understudy"                      // registers the targets of this project
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/channel/join"
-	"github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // followedTargets follows the targets of Options.From. It is safe for concurrent use.
@@ -70,8 +70,8 @@ func (f *followedTargets) start(text string) error {
 	if slices.ContainsFunc(f.list, func(other *followedTarget) bool { return other.name == name }) {
 		return fmt.Errorf("cluster %.100q is given twice; want another name for one of the targets, as in NAME=TARGET", name)
 	}
-	t := &followedTarget{name: name, source: name + "=" + resolving.Shown(target)}
-	stop, err := resolving.Follow(target, f.program, func(state join.State) {
+	t := &followedTarget{name: name, source: name + "=" + printable.HideText(target)}
+	stop, err := join.Follow(target, f.program, func(state join.State) {
 		f.change(t, func() { t.state = state })
 	})
 	if err != nil {
@@ -90,12 +90,12 @@ func splitFrom(text string) (name, target string, err error) {
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
 		target = text
-		if name, err = resolving.Authority(target); err != nil {
+		if name, err = join.Authority(target); err != nil {
 			return "", "", err
 		}
 	}
 	if problem := cds.NameProblem(name); problem != "" {
-		return "", "", fmt.Errorf("%.100q: %s; want NAME=TARGET", resolving.Shown(text), problem)
+		return "", "", fmt.Errorf("%.100q: %s; want NAME=TARGET", printable.HideText(text), problem)
 	}
 	return name, target, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery/eds"
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
-	"github.com/understudy-lb/understudy/internal/channel/resolving"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
@@ -40,7 +40,7 @@ func failoverTarget(target string) string {
 }
 
 func (d Dial) dial(target string) (*grpc.ClientConn, error) {
-	target, err := resolving.WithOptions(failoverTarget(target), d.Options)
+	target, err := join.WithOptions(failoverTarget(target), d.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
-	"github.com/understudy-lb/understudy/internal/channel/resolving"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 )
 
 func TestWatchTargets(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTargetOptions(t *testing.T) {
 		{"a:1", []string{"ramp=5s"}, "a:1?ramp=5s"},
 		{"a:1?x=1", []string{"authority=a&b", "y=2"}, "a:1?x=1&authority=a%26b&y=2"},
 	} {
-		if got, err := resolving.WithOptions(test.target, test.options); got != test.want || err != nil {
+		if got, err := join.WithOptions(test.target, test.options); got != test.want || err != nil {
 			t.Errorf("%s with %q is %s, %v, want %s", test.target, test.options, got, err, test.want)
 		}
 	}

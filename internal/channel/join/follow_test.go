@@ -1,4 +1,4 @@
-package resolving_test
+package join_test
 
 import (
 	"errors"
@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	_ "github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/channel/join"
-	"github.com/understudy-lb/understudy/internal/channel/resolving"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
@@ -61,7 +60,7 @@ func follow(t *testing.T, target string) (take func() string, stop func()) {
 	var mu sync.Mutex
 	var lines []string
 	start := time.Now()
-	stop, err := resolving.Follow(target, options.Program{}, func(state join.State) {
+	stop, err := join.Follow(target, options.Program{}, func(state join.State) {
 		mu.Lock()
 		defer mu.Unlock()
 		line := state.Why + " "
@@ -179,7 +178,7 @@ func TestFollowStops(t *testing.T) {
 		clear(manualSources)
 		var n atomic.Int32
 		targetCount++
-		stop, err := resolving.Follow(fmt.Sprintf("manual://%d/west", targetCount), options.Program{}, func(join.State) { n.Add(1); stop() })
+		stop, err := join.Follow(fmt.Sprintf("manual://%d/west", targetCount), options.Program{}, func(join.State) { n.Add(1); stop() })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +198,7 @@ func TestFollowInvalidTarget(t *testing.T) {
 		"manual:///%zz":                  "does not parse",
 		"nosuch:///east":                 `no resolver is registered for scheme "nosuch"`,
 	} {
-		if _, err := resolving.Follow(target, options.Program{}, func(join.State) {}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := join.Follow(target, options.Program{}, func(join.State) {}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Follow(%s) = %v, want %q", target, err, want)
 		}
 	}

@@ -1,18 +1,17 @@
-// Package resolving builds gRPC resolvers from the sources of package discovery. Packages that
-// register a source import it.
-package resolving
+package join
 
 import (
 	"crypto/sha256"
 	"errors"
+	"hash/maphash"
+	"math/rand/v2"
+	"reflect"
 	"sync"
 
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
 	// Imported to register the policies that generated configurations use.
-	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	_ "github.com/understudy-lb/understudy/internal/lb/leaf"
@@ -25,8 +24,6 @@ import (
 	_ "github.com/understudy-lb/understudy/policy/weightedroundrobin"
 	_ "github.com/understudy-lb/understudy/policy/weightedtarget"
 )
-
-var logger = grpclog.Component("understudy")
 
 func init() {
 	options.Make = func(scheme string, parse any, given options.Program) options.Builder {
@@ -89,19 +86,19 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	given.Here = newClientLocation(given.Settings, mechanisms, b.note)
 	given.ChannelSeed = seedOf(opts)
 	inUse, _ := given.InUse.(*stateattr.InUseReporter)
-	config := &join.ChannelConfig{
+	config := &ChannelConfig{
 		Config:        b.joinConfig(target, mechanisms, given, credsCarryName(opts)),
+		OnClose:       conn.close,
 		ServiceConfig: given.ServiceConfig,
 		InUse:         inUse,
 		Settings:      topology.Settings(given.Settings),
 	}
 	config.Recorder, config.Logger = opts.MetricsRecorder, given.Logger
-	channel, err := join.Start(cc, config)
+	channel, err := Start(cc, config)
 	if err != nil {
-		conn.close() // sources that are stored for the next channel may refer to conn
 		return nil, b.Prefixed(err, target)
 	}
-	return channelResolver{channel, conn}, nil
+	return channel, nil
 }
 
 func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism, options.ChannelOptions, error) {
@@ -112,11 +109,11 @@ func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism
 	return mechanisms, given, b.Prefixed(err, target.Target)
 }
 
-// joinConfig converts the discovery mechanisms of a target for package join. credsHaveName is the
+// joinConfig converts the discovery mechanisms of a target for package  credsHaveName is the
 // result of credsCarryName.
-func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.ChannelOptions, credsHaveName bool) join.Config {
+func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.ChannelOptions, credsHaveName bool) Config {
 	redacted := printable.HideTarget(target.URL)
-	config := join.Config{
+	config := Config{
 		Scheme:   b.scheme,
 		Target:   redacted.String(),
 		Hide:     func(text string) string { return printable.HideIn(text, target.URL) },
@@ -125,7 +122,7 @@ func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mech
 	}
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range mechanisms {
-		m := join.Mechanism{Mechanism: p, Key: storeKey{b.identity, key, p.Name}, TrustNames: p.TrustNames && !credsHaveName}
+		m := Mechanism{Mechanism: p, Key: storeKey{b.identity, key, p.Name}, TrustNames: p.TrustNames && !credsHaveName}
 		m.OutlierDetection = "" // has no effect outside of lists (Receiver.Mechanisms)
 		if p.Name != "" && !credsHaveName {
 			m.ServerName = p.Authority
@@ -167,4 +164,17 @@ func credsCarryName(opts resolver.BuildOptions) bool {
 		creds = opts.CredsBundle.TransportCredentials()
 	}
 	return creds != nil && creds.Info().ServerName != ""
+}
+
+var processSeed = maphash.MakeSeed()
+
+// seedOf returns a seed that differs between channels. It is derived from the pointer to the
+// channel's metrics recorder. This pointer stays the same when a channel leaves idle mode and gRPC
+// builds a new resolver, so the seed stays the same, too.
+func seedOf(opts resolver.BuildOptions) uint64 {
+	v := reflect.ValueOf(opts.MetricsRecorder)
+	if v.Kind() != reflect.Pointer || v.Type().Elem().Size() == 0 { // pointers to zero-size values may be equal
+		return rand.Uint64()
+	}
+	return maphash.Comparable(processSeed, opts.MetricsRecorder)
 }

@@ -1,4 +1,4 @@
-package resolving
+package join
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package resolving
+package join
 
 import (
 	"fmt"
@@ -9,32 +9,10 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
-
-// Follow runs the sources of a target without a channel. Until stop is called, it calls onState
-// with each new state that a channel would have, one call at a time. onState may call stop. The
-// target has the scheme of a registered source, or is a list without the prefix failover:///.
-// Parameters for policies have no effect.
-func Follow(target string, given options.Program, onState func(join.State)) (stop func(), err error) {
-	b, parsed, err := parseTarget(target, given)
-	if err != nil {
-		return nil, err
-	}
-	mechanisms, all, err := b.readMechanisms(discovery.Target{Target: parsed, Channel: parsed, ClientConn: closedConn{}})
-	if err != nil {
-		return nil, err
-	}
-	const credsHaveName = true // without credentials, server names have no effect
-	followed, err := join.Follow(b.joinConfig(parsed, mechanisms, all, credsHaveName), onState)
-	if err != nil {
-		return nil, b.Prefixed(err, parsed)
-	}
-	return followed.Close, nil
-}
 
 // Authority returns the authority that a channel to the target would have.
 func Authority(target string) (string, error) {
@@ -77,20 +55,17 @@ func WithOptions(target string, given []string) (string, error) {
 	return target, nil
 }
 
-// Shown returns a target without passwords and tokens.
-func Shown(target string) string { return printable.HideText(target) }
-
 func parseTarget(target string, given options.Program) (*builder, resolver.Target, error) {
 	if scheme, _, _ := strings.Cut(target, ":"); !slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
 		target = "failover:///" + target
 	}
 	u, err := url.Parse(xnet.EscapeZones(target))
 	if err != nil {
-		return nil, resolver.Target{}, fmt.Errorf("target %s does not parse; want a list such as us-east.example.com:443,eu-west.example.com:443, or one of the schemes %s", printable.Quote(Shown(target)), strings.Join(options.Schemes(), ", "))
+		return nil, resolver.Target{}, fmt.Errorf("target %s does not parse; want a list such as us-east.example.com:443,eu-west.example.com:443, or one of the schemes %s", printable.Quote(printable.HideText(target)), strings.Join(options.Schemes(), ", "))
 	}
 	b, ok := options.BuilderFor(u.Scheme, given).(*builder)
 	if !ok {
-		return nil, resolver.Target{}, fmt.Errorf("target %s has the unknown scheme %s, want one of %s", printable.Quote(Shown(target)), printable.Quote(u.Scheme), strings.Join(options.Schemes(), ", "))
+		return nil, resolver.Target{}, fmt.Errorf("target %s has the unknown scheme %s, want one of %s", printable.Quote(printable.HideText(target)), printable.Quote(u.Scheme), strings.Join(options.Schemes(), ", "))
 	}
 	return b, resolver.Target{URL: *u}, nil
 }

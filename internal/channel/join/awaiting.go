@@ -1,7 +1,4 @@
-// Package awaiting implements the policy that a channel uses before its first answer. Calls wait,
-// as on a channel without a policy. If the deadline of a call expires, its error contains the
-// reason for the wait, and not only "context deadline exceeded".
-package awaiting
+package join
 
 import (
 	"errors"
@@ -13,68 +10,70 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-const name = "understudy_awaiting"
+const awaitingName = "understudy_awaiting"
 
-// Config is the loadBalancingConfig of the policy.
-const Config = `[{"` + name + `":{}}]`
+// AwaitingConfig is the loadBalancingConfig of the policy that a channel uses before its first
+// answer. Calls wait, as on a channel without a policy. If the deadline of a call expires, its error
+// contains the reason for the wait, and not only "context deadline exceeded".
+const AwaitingConfig = `[{"` + awaitingName + `":{}}]`
 
-func init() { balancer.Register(builder{}) }
+func init() { balancer.Register(awaitingBuilder{}) }
 
-type key struct{}
+type awaitingKey struct{}
 
-// Set returns a copy of s in which calls wait. If a call's deadline expires, its error contains
+// setAwaiting returns a copy of s in which calls wait. If a call's deadline expires, its error contains
 // text.
-func Set(s resolver.State, text string) resolver.State {
-	s.Attributes = s.Attributes.WithValue(key{}, text)
+func setAwaiting(s resolver.State, text string) resolver.State {
+	s.Attributes = s.Attributes.WithValue(awaitingKey{}, text)
 	return s
 }
 
-// IsAwaiting reports whether s was returned by Set.
+// IsAwaiting reports whether s makes calls wait before the first answer.
 func IsAwaiting(s resolver.State) bool {
-	_, ok := s.Attributes.Value(key{}).(string)
+	_, ok := s.Attributes.Value(awaitingKey{}).(string)
 	return ok
 }
 
-type builder struct{}
+type awaitingBuilder struct{}
 
-func (builder) Name() string { return name }
+func (awaitingBuilder) Name() string { return awaitingName }
 
-func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
-	return &policy{cc: cc, replaced: make(chan struct{})}
+func (awaitingBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	return &awaitingPolicy{cc: cc, replaced: make(chan struct{})}
 }
 
-type policy struct {
+type awaitingPolicy struct {
 	cc       balancer.ClientConn
 	replaced chan struct{} // closed when the current picker is replaced
 }
 
 // publish publishes a new picker. gRPC then passes the calls that wait in the previous picker to
 // the new picker.
-func (p *policy) publish(state connectivity.State, picker func(replaced <-chan struct{}) balancer.Picker) {
+func (p *awaitingPolicy) publish(state connectivity.State, picker func(replaced <-chan struct{}) balancer.Picker) {
 	previous := p.replaced
 	p.replaced = make(chan struct{})
 	p.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: picker(p.replaced)})
 	close(previous)
 }
 
-func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
-	text, _ := s.ResolverState.Attributes.Value(key{}).(string)
+func (p *awaitingPolicy) UpdateClientConnState(s balancer.ClientConnState) error {
+	text, _ := s.ResolverState.Attributes.Value(awaitingKey{}).(string)
 	p.publish(connectivity.Connecting, func(replaced <-chan struct{}) balancer.Picker { return waitingPicker{text, replaced} })
 	return nil
 }
 
 // ResolverError makes calls fail. It is called when all sources have failed.
-func (p *policy) ResolverError(err error) {
+func (p *awaitingPolicy) ResolverError(err error) {
 	p.publish(connectivity.TransientFailure, func(<-chan struct{}) balancer.Picker {
 		return base.NewErrPicker(errors.New(err.Error()))
 	})
 }
 
-func (*policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (*awaitingPolicy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-func (*policy) ExitIdle() {}
+func (*awaitingPolicy) ExitIdle() {}
 
-func (p *policy) Close() { close(p.replaced) }
+func (p *awaitingPolicy) Close() { close(p.replaced) }
 
 // waitingPicker is a picker that blocks until it is replaced or the call ends. It may block,
 // because gRPC calls Pick on the goroutine of the call.

@@ -1,13 +1,8 @@
-// Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
-// resolver of an idle channel. If the source fails when the channel is used again, the stored
-// answer is used. The same holds if a list of mechanisms gives a name another source. An answer is
-// stored for an hour after its last confirmation by the source, and longer while a running source may
-// still confirm it. The store has at most 1,000 answers and 64
-// MiB. Callers pass the current time.
-package lastgood
+package join
 
 import (
 	"container/list"
+	"maps"
 	"sync"
 	"time"
 
@@ -15,24 +10,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
+// lastGood stores the last good answers of sources while channels are idle. gRPC closes the resolver
+// of an idle channel. If the source fails when the channel is used again, the stored answer is used.
+// The same holds if a list of mechanisms gives a name another source. An answer is stored for an hour
+// after its last confirmation by the source, and longer while a running source may still confirm it.
+// The store has at most 1,000 answers and 64 MiB. Callers pass the current time.
+var lastGood answerStore
+
 const (
-	// For is the time for which an answer is stored after its last confirmation.
-	For        = time.Hour
+	// keepFor is the time for which an answer is stored after its last confirmation.
+	keepFor    = time.Hour
 	maxEntries = 1000
 	maxBytes   = 64 << 20
 )
 
-// Content is the last content from a source: an answer or a list of discovery mechanisms. It must
+// keptContent is the last content from a source: an answer or a list of discovery mechanisms. It must
 // not be modified.
-type Content struct {
+type keptContent struct {
 	Answer *topology.Checked
 	List   []discovery.Mechanism
-	Names  Names // results of the lookups behind the answer; ignored by equal
+	Names  lookups // results of the lookups behind the answer; ignored by equal
 }
 
 // equal reports whether c and other are certainly the same answer. They may be the same even if it
 // returns false.
-func (c Content) equal(other Content) bool {
+func (c keptContent) equal(other keptContent) bool {
 	if c.Answer == nil || other.Answer == nil {
 		return c.Answer == other.Answer
 	}
@@ -41,7 +43,7 @@ func (c Content) equal(other Content) bool {
 
 // size returns the approximate size of c in bytes, including the sources that report a size. The
 // size of a value never changes.
-func (c Content) size() int {
+func (c keptContent) size() int {
 	const mechanismSize = 100
 	n := mechanismSize*len(c.List) + c.Names.size()
 	if c.Answer != nil {
@@ -55,12 +57,9 @@ func (c Content) size() int {
 	return n
 }
 
-// Process is the store of this process.
-var Process Store
-
-// Store holds answers by key. It stores nothing under the key nil. The zero value is empty. A Store
-// is safe for concurrent use.
-type Store struct {
+// answerStore holds answers by key. It stores nothing under the key nil. The zero value is empty.
+// It is safe for concurrent use.
+type answerStore struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
 	order   list.List // *entry values; the latest confirmation is first
@@ -70,13 +69,13 @@ type Store struct {
 
 type entry struct {
 	key       any
-	content   Content
+	content   keptContent
 	confirmed time.Time
 }
 
-// Begin records that a source whose answers have the given key was started. Until End is called,
+// begin records that a source whose answers have the given key was started. Until end is called,
 // its answers do not expire, because the source may confirm an answer at any time, even after days.
-func (s *Store) Begin(key any) {
+func (s *answerStore) begin(key any) {
 	if key == nil {
 		return
 	}
@@ -88,8 +87,8 @@ func (s *Store) Begin(key any) {
 	s.running[key]++
 }
 
-// End records that a source was closed. It must be called once for each call of Begin.
-func (s *Store) End(key any) {
+// end records that a source was closed. It must be called once for each call of begin.
+func (s *answerStore) end(key any) {
 	if key == nil {
 		return
 	}
@@ -100,16 +99,9 @@ func (s *Store) End(key any) {
 	}
 }
 
-// AtWork returns the number of keys that have at least one running source.
-func (s *Store) AtWork() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.running)
-}
-
-// Put stores an answer with the time of its confirmation. The previous answer is removed, even if
+// keep stores an answer with the time of its confirmation. The previous answer is removed, even if
 // the new one is too large for the store.
-func (s *Store) Put(key any, content Content, at time.Time) {
+func (s *answerStore) keep(key any, content keptContent, at time.Time) {
 	if key == nil {
 		return
 	}
@@ -118,8 +110,8 @@ func (s *Store) Put(key any, content Content, at time.Time) {
 	s.put(key, content, at)
 }
 
-// put implements Put. The caller must hold mu.
-func (s *Store) put(key any, content Content, at time.Time) {
+// put implements keep. The caller must hold mu.
+func (s *answerStore) put(key any, content keptContent, at time.Time) {
 	if s.entries == nil {
 		s.entries = make(map[any]*list.Element)
 	}
@@ -137,7 +129,7 @@ func (s *Store) put(key any, content Content, at time.Time) {
 // makeRoom removes expired answers. If the store still exceeds its limits, makeRoom also removes
 // the answers with the oldest confirmations. Answers of running sources are removed last. The
 // caller must hold mu.
-func (s *Store) makeRoom(now time.Time) {
+func (s *answerStore) makeRoom(now time.Time) {
 	for last := s.order.Back(); last != nil && (s.overLimit() || expired(last, now)); {
 		e := last
 		last = last.Prev()
@@ -150,12 +142,12 @@ func (s *Store) makeRoom(now time.Time) {
 	}
 }
 
-func (s *Store) overLimit() bool { return s.bytes > maxBytes || len(s.entries) > maxEntries }
+func (s *answerStore) overLimit() bool { return s.bytes > maxBytes || len(s.entries) > maxEntries }
 
-// Confirm records that the answer under key was valid at the given time. If the store has no answer
-// under key, there is space, and content has an answer, Confirm stores content again. The Names of
+// confirm records that the answer under key was valid at the given time. If the store has no answer
+// under key, there is space, and content has an answer, confirm stores content again. The Names of
 // content may be newer than those of the stored answer.
-func (s *Store) Confirm(key any, content Content, at time.Time) {
+func (s *answerStore) confirm(key any, content keptContent, at time.Time) {
 	if key == nil {
 		return
 	}
@@ -185,39 +177,81 @@ func (s *Store) Confirm(key any, content Content, at time.Time) {
 	}
 }
 
-// Get returns the answer under key, and the time since its last confirmation. Each of its Names has
+// get returns the answer under key, and the time since its last confirmation. Each of its Names has
 // the time of its own confirmation. What was confirmed over an hour ago is omitted, unless a second
 // source with the key is running: the first is that of the caller, and the second still uses the
 // answer.
-func (s *Store) Get(key any, now time.Time) (Content, time.Duration, bool) {
+func (s *answerStore) get(key any, now time.Time) (keptContent, time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries[key]
 	if !ok {
-		return Content{}, 0, false
+		return keptContent{}, 0, false
 	}
 	var earliest time.Time
 	if s.running[key] < 2 {
-		earliest = now.Add(-For)
+		earliest = now.Add(-keepFor)
 		if expired(e, now) {
 			if s.running[key] == 0 { // a running source may still confirm the answer
 				s.remove(e)
 			}
-			return Content{}, 0, false
+			return keptContent{}, 0, false
 		}
 	}
 	stored := e.Value.(*entry)
 	content := stored.content
-	content.Names = content.Names.Since(earliest, stored.confirmed)
+	content.Names = content.Names.since(earliest, stored.confirmed)
 	return content, now.Sub(stored.confirmed), true
 }
 
 func expired(e *list.Element, now time.Time) bool {
-	return now.Sub(e.Value.(*entry).confirmed) > For
+	return now.Sub(e.Value.(*entry).confirmed) > keepFor
 }
 
-func (s *Store) remove(e *list.Element) {
+func (s *answerStore) remove(e *list.Element) {
 	stored := s.order.Remove(e).(*entry)
 	delete(s.entries, stored.key)
 	s.bytes -= stored.content.size()
+}
+
+// lookups maps each DNS name to the result of its lookup.
+type lookups map[string]discovery.Name
+
+// since returns the names that were confirmed at or after earliest. A name without a time counts as
+// confirmed at fallback.
+func (n lookups) since(earliest, fallback time.Time) lookups {
+	n = maps.Clone(n)
+	for name, lookup := range n {
+		if lookup.Until.IsZero() {
+			lookup.Until = fallback
+		}
+		if n[name] = lookup; lookup.Until.Before(earliest) {
+			delete(n, name)
+		}
+	}
+	return n
+}
+
+// mergeLater returns n, with the lookups from other that were confirmed later than those in n. A
+// lookup in n without a time is still current. A lookup in other without a time was current until
+// confirmed.
+func (n lookups) mergeLater(other lookups, confirmed time.Time) lookups {
+	n = maps.Clone(n)
+	for name, lookup := range other.since(time.Time{}, confirmed) {
+		if current := n[name].Until; !current.IsZero() && current.Before(lookup.Until) {
+			n[name] = lookup
+		}
+	}
+	return n
+}
+
+func (n lookups) size() (bytes int) {
+	const name, address = 100, 20
+	for key, lookup := range n {
+		bytes += name + len(key)
+		for _, a := range lookup.Addresses {
+			bytes += address + len(a)
+		}
+	}
+	return bytes
 }

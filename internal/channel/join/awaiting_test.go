@@ -1,4 +1,4 @@
-package awaiting_test
+package join_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package lastgood
+package join
 
 import (
 	"fmt"
@@ -12,20 +12,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 )
 
-func contentOf(a *discovery.Answer) Content {
-	return Content{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
+func contentOf(a *discovery.Answer) keptContent {
+	return keptContent{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
 }
 
-func contentOfSize(bytes int) Content {
+func contentOfSize(bytes int) keptContent {
 	return contentOf(&discovery.Answer{Why: strings.Repeat("x", bytes-minSize)})
 }
 
 var minSize = topology.Size(new(discovery.Answer))
 
-func storedKeys(s *Store, n int, now time.Time) string {
+func storedKeys(s *answerStore, n int, now time.Time) string {
 	var keys []string
 	for key := range n {
-		if _, _, ok := s.Get(key, now); ok {
+		if _, _, ok := s.get(key, now); ok {
 			keys = append(keys, fmt.Sprint(key))
 		}
 	}
@@ -33,11 +33,11 @@ func storedKeys(s *Store, n int, now time.Time) string {
 }
 
 func TestMaxEntries(t *testing.T) {
-	var s Store
+	var s answerStore
 	now := time.Unix(0, 0)
 	for key := range maxEntries + 3 {
-		s.Put(key, contentOfSize(minSize), now)
-		s.Confirm(0, Content{}, now) // key 0 now has the latest confirmation
+		s.keep(key, contentOfSize(minSize), now)
+		s.confirm(0, keptContent{}, now) // key 0 now has the latest confirmation
 	}
 	if len(s.entries) != maxEntries || s.order.Len() != maxEntries || s.bytes != maxEntries*minSize {
 		t.Errorf("%d entries of %d bytes are kept, want %d", len(s.entries), s.bytes, maxEntries)
@@ -48,16 +48,16 @@ func TestMaxEntries(t *testing.T) {
 }
 
 func TestMaxBytes(t *testing.T) {
-	var s Store
+	var s answerStore
 	now := time.Unix(0, 0)
 	for key := range 5 {
-		s.Put(key, contentOfSize(maxBytes/4), now)
+		s.keep(key, contentOfSize(maxBytes/4), now)
 	}
 	if got := storedKeys(&s, 5, now); got != "1 2 3 4" || s.bytes != maxBytes {
 		t.Errorf("%s are kept, %d bytes; want the last four", got, s.bytes)
 	}
-	s.Put(9, contentOfSize(maxBytes+1), now)
-	s.Put(4, contentOfSize(minSize), now)
+	s.keep(9, contentOfSize(maxBytes+1), now)
+	s.keep(4, contentOfSize(minSize), now)
 	if got := storedKeys(&s, 10, now); got != "1 2 3 4" || s.bytes != 3*maxBytes/4+minSize {
 		t.Errorf("%s are kept, %d bytes; want no answer that is too large, and the new size", got, s.bytes)
 	}
@@ -68,19 +68,19 @@ func TestMaxBytes(t *testing.T) {
 }
 
 func TestAnswersExpire(t *testing.T) {
-	var s Store
+	var s answerStore
 	start := time.Unix(0, 0)
-	s.Put(nil, contentOfSize(minSize), start)
-	s.Confirm(nil, contentOfSize(minSize), start)
-	s.Put(0, contentOfSize(minSize), start)
-	s.Put(1, contentOfSize(minSize), start)
-	s.Confirm(1, Content{}, start.Add(30*time.Minute))
-	s.Confirm(2, Content{}, start)
-	if _, age, ok := s.Get(0, start.Add(time.Hour)); !ok || age != time.Hour {
+	s.keep(nil, contentOfSize(minSize), start)
+	s.confirm(nil, contentOfSize(minSize), start)
+	s.keep(0, contentOfSize(minSize), start)
+	s.keep(1, contentOfSize(minSize), start)
+	s.confirm(1, keptContent{}, start.Add(30*time.Minute))
+	s.confirm(2, keptContent{}, start)
+	if _, age, ok := s.get(0, start.Add(time.Hour)); !ok || age != time.Hour {
 		t.Errorf("after an hour: age %v, kept %v", age, ok)
 	}
 	for _, key := range []int{0, 2} {
-		if content, age, ok := s.Get(key, start.Add(61*time.Minute)); ok || age != 0 || content.Answer != nil {
+		if content, age, ok := s.get(key, start.Add(61*time.Minute)); ok || age != 0 || content.Answer != nil {
 			t.Errorf("key %d after 61 minutes: %v, age %v, kept %v; want nothing", key, content, age, ok)
 		}
 	}
@@ -95,39 +95,39 @@ func TestAnswersExpire(t *testing.T) {
 // The answer of a running source must not expire, because the source may still confirm it. A second
 // source may use it at any time. If the store is full, other answers must be removed first.
 func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
-	var s Store
-	s.Begin(nil)
-	s.End(nil)
+	var s answerStore
+	s.begin(nil)
+	s.end(nil)
 	start := time.Unix(0, 0)
 	for key := range 4 {
-		s.Begin(key)
-		s.Begin(key)
-		s.Put(key, contentOfSize(minSize), start)
+		s.begin(key)
+		s.begin(key)
+		s.keep(key, contentOfSize(minSize), start)
 	}
-	s.End(1)
-	s.End(1)
-	s.End(3)
+	s.end(1)
+	s.end(1)
+	s.end(3)
 	two := start.Add(2 * time.Hour)
-	s.Put(4, contentOfSize(minSize), two)
+	s.keep(4, contentOfSize(minSize), two)
 	if got := storedKeys(&s, 4, two); got != "0 2" {
 		t.Errorf("%s are returned two hours after they were confirmed, want those with two running sources", got)
 	}
 	for key := range 4 {
-		s.Confirm(key, Content{}, two)
+		s.confirm(key, keptContent{}, two)
 	}
-	s.Confirm(4, Content{}, start)
+	s.confirm(4, keptContent{}, start)
 	if got := storedKeys(&s, 5, start.Add(150*time.Minute)); got != "0 2 3 4" {
 		t.Errorf("%s are kept, want 0 2 3 4", got)
 	}
 	for key := range maxEntries {
-		s.Put(10+key, contentOfSize(minSize), two)
+		s.keep(10+key, contentOfSize(minSize), two)
 	}
 	if got := storedKeys(&s, 5, two); got != "0 2 3" || len(s.entries) != maxEntries {
 		t.Errorf("%s of %d are kept, want 0 2 3", got, len(s.entries))
 	}
 	for key := range maxEntries {
-		s.Begin(2000 + key)
-		s.Put(2000+key, contentOfSize(minSize), two)
+		s.begin(2000 + key)
+		s.keep(2000+key, contentOfSize(minSize), two)
 	}
 	if len(s.entries) != maxEntries {
 		t.Errorf("%d entries are kept, with a running source for each", len(s.entries))
@@ -137,20 +137,20 @@ func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
 // The limits must be those in docs/limits.md.
 func TestDocumentedLimits(t *testing.T) {
 	now := time.Unix(0, 0)
-	var many, large, maximal Store
+	var many, large, maximal answerStore
 	for key := range 1001 {
-		many.Put(key, contentOfSize(minSize), now)
+		many.keep(key, contentOfSize(minSize), now)
 	}
 	if n := len(many.entries); n != 1000 {
 		t.Errorf("%d of 1001 answers are kept, want 1000", n)
 	}
 	for key := range 65 {
-		large.Put(key, contentOfSize(1<<20), now)
+		large.keep(key, contentOfSize(1<<20), now)
 	}
 	if n := len(large.entries); n != 64 {
 		t.Errorf("%d of 65 answers of 1 MiB are kept, want 64", n)
 	}
-	maximal.Put(0, contentOfSize(64<<20), now)
+	maximal.keep(0, contentOfSize(64<<20), now)
 	if n := len(maximal.entries); n != 1 {
 		t.Errorf("an answer of 64 MiB is not kept")
 	}
@@ -174,23 +174,23 @@ func TestConfirmNeedsSpace(t *testing.T) {
 		{"just enough bytes are free", 3, 16 << 20, 16 << 20, 0, true},
 		{"one byte is missing", 3, 16 << 20, 16<<20 + 1, 0, false},
 	} {
-		var s Store
+		var s answerStore
 		for key := range test.others {
-			s.Put(key, contentOfSize(test.size), now)
+			s.keep(key, contentOfSize(test.size), now)
 		}
 		at := now.Add(test.later)
-		s.Confirm("new", contentOfSize(test.renew), at)
-		_, _, got := s.Get("new", at)
-		if _, _, first := s.Get(0, at); got != test.want || first != (test.others > 0 && test.later == 0) {
+		s.confirm("new", contentOfSize(test.renew), at)
+		_, _, got := s.get("new", at)
+		if _, _, first := s.get(0, at); got != test.want || first != (test.others > 0 && test.later == 0) {
 			t.Errorf("%s: stored again = %v, want %v; the first is kept = %v", test.about, got, test.want, first)
 		}
 	}
 }
 
 func TestEqual(t *testing.T) {
-	list := Content{List: make([]discovery.Mechanism, 1)}
+	list := keptContent{List: make([]discovery.Mechanism, 1)}
 	for _, test := range []struct {
-		one, two Content
+		one, two keptContent
 		want     bool
 	}{
 		{contentOfSize(minSize), contentOfSize(minSize), true},
@@ -211,11 +211,11 @@ func (sized) Size() int { return 5000 }
 
 func TestSize(t *testing.T) {
 	content := contentOfSize(minSize + 7)
-	content.Names = Names{"ab": {Addresses: []string{"10.0.0.1", "::1"}}, "c": {}}
+	content.Names = lookups{"ab": {Addresses: []string{"10.0.0.1", "::1"}}, "c": {}}
 	if got, want := content.size(), minSize+7+(100+2)+(20+8)+(20+3)+(100+1); got != want {
 		t.Errorf("an answer with names has %d bytes, want %d", got, want)
 	}
-	content = Content{List: []discovery.Mechanism{{}, {Source: sized{}}}}
+	content = keptContent{List: []discovery.Mechanism{{}, {Source: sized{}}}}
 	if got, want := content.size(), 2*100+5000; got != want {
 		t.Errorf("two mechanisms have %d bytes, want %d", got, want)
 	}
@@ -224,27 +224,27 @@ func TestSize(t *testing.T) {
 // Each name has its own time of confirmation, so that names can change while the answer stays the
 // same.
 func TestNamesExpireSeparately(t *testing.T) {
-	var s Store
+	var s answerStore
 	start := time.Unix(0, 0)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 	content := contentOfSize(minSize)
-	content.Names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}}}
-	s.Put(0, content, start)
-	content.Names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
-	s.Confirm(0, content, at(30))
+	content.Names = lookups{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}}}
+	s.keep(0, content, start)
+	content.Names = lookups{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
+	s.confirm(0, content, at(30))
 	other := contentOfSize(minSize + 1)
-	s.Confirm(0, other, at(30))
+	s.confirm(0, other, at(30))
 	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]"} {
-		known, age, _ := s.Get(0, at(minutes))
+		known, age, _ := s.get(0, at(minutes))
 		left := make(map[string]int)
-		for name, n := range known.Names.Since(at(minutes).Add(-For), at(minutes).Add(-age)) {
+		for name, n := range known.Names.since(at(minutes).Add(-keepFor), at(minutes).Add(-age)) {
 			left[name] = int(n.Until.Sub(start).Minutes())
 		}
 		if got := fmt.Sprint(left); got != want {
 			t.Errorf("after %d minutes names are %s, want %s", minutes, got, want)
 		}
 	}
-	if s.Get(0, at(91)); s.bytes != 0 || len(s.entries) != 0 {
+	if s.get(0, at(91)); s.bytes != 0 || len(s.entries) != 0 {
 		t.Errorf("%d bytes in %d entries are kept after all have expired", s.bytes, len(s.entries))
 	}
 }
@@ -267,13 +267,13 @@ func TestMergeLater(t *testing.T) {
 		"it can be looked up now":  {name("a", 0), name("b", 0), name("b", 0)},
 		"it can be looked up anew": {name("a", 10), name("b", 0), name("b", 0)},
 	} {
-		kept := Names{"x": test.kept, "gone": test.kept}
-		said := Names{"x": test.said, "new": test.said}
+		kept := lookups{"x": test.kept, "gone": test.kept}
+		said := lookups{"x": test.said, "new": test.said}
 		got := said.mergeLater(kept, start.Add(30*time.Minute))
-		if fmt.Sprint(said, kept) != fmt.Sprint(Names{"x": test.said, "new": test.said}, Names{"x": test.kept, "gone": test.kept}) {
+		if fmt.Sprint(said, kept) != fmt.Sprint(lookups{"x": test.said, "new": test.said}, lookups{"x": test.kept, "gone": test.kept}) {
 			t.Errorf("%s: the names that were given have changed", about)
 		}
-		if want := (Names{"x": test.want, "new": test.said}); fmt.Sprint(got) != fmt.Sprint(want) {
+		if want := (lookups{"x": test.want, "new": test.said}); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: there are %v, want %v", about, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package resolving
+package join
 
 import (
 	"errors"
@@ -6,8 +6,6 @@ import (
 
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
-
-	"github.com/understudy-lb/understudy/internal/channel/join"
 )
 
 var errClosed = errors.New("the channel is closed")
@@ -25,15 +23,10 @@ func newConn(cc resolver.ClientConn) *conn {
 	return c
 }
 
-func (c *conn) close() { c.cc.Store(nil) }
+func (c *conn) close() { c.cc.Store(new(resolver.ClientConn(closedConn{}))) }
 
 // Channel returns the channel's ClientConn. If conn is closed, it returns one that does nothing.
-func (c *conn) Channel() resolver.ClientConn {
-	if cc := c.cc.Load(); cc != nil {
-		return *cc
-	}
-	return closedConn{}
-}
+func (c *conn) Channel() resolver.ClientConn { return *c.cc.Load() }
 
 func (c *conn) UpdateState(state resolver.State) error { return c.Channel().UpdateState(state) }
 
@@ -60,14 +53,4 @@ func (closedConn) NewAddress([]resolver.Address) {}
 // its service config, which is not used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
-}
-
-type channelResolver struct {
-	*join.Channel
-	conn *conn
-}
-
-func (r channelResolver) Close() {
-	r.Channel.Close()
-	r.conn.close()
 }

@@ -1,4 +1,4 @@
-package resolving_test
+package join_test
 
 import (
 	"crypto/tls"
@@ -15,15 +15,12 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/resolving"
+	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/settle"
-	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
-
-var logged = testlog.CaptureWarnings()
 
 // channel is the resolver.ClientConn of a fake channel.
 type channel struct {
@@ -280,7 +277,7 @@ func TestSharedAnswers(t *testing.T) {
 
 func TestNoteIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		logged.Take()
+		join.Logged.Take()
 		given := uniquePrefix
 		given.Prefer = "zone"
 		built.mechanisms = []discovery.Mechanism{{Source: &stubSource{answer: hostname("10.0.0.1:1", "")}}}
@@ -292,7 +289,7 @@ func TestNoteIsLoggedOnce(t *testing.T) {
 			}
 			r.Close()
 		}
-		if got := logged.Take(); strings.Count(got, "built: prefer=zone has no effect: the location of this client is unknown") != 1 {
+		if got := join.Logged.Take(); strings.Count(got, "built: prefer=zone has no effect: the location of this client is unknown") != 1 {
 			t.Errorf("logged %q, want one line about the location", got)
 		}
 	})
@@ -301,16 +298,16 @@ func TestNoteIsLoggedOnce(t *testing.T) {
 func TestAuthorityAndSettings(t *testing.T) {
 	built.mechanisms = []discovery.Mechanism{{Source: &stubSource{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &stubSource{}}}
 	built.mechanisms[0].Name = "first"
-	if got, err := resolving.Authority("built:///x"); got != "auth" || err != nil {
+	if got, err := join.Authority("built:///x"); got != "auth" || err != nil {
 		t.Errorf("Authority = %q, %v; want auth", got, err)
 	}
-	if _, err := resolving.Authority("built:///x?nosuch=1"); err == nil {
+	if _, err := join.Authority("built:///x?nosuch=1"); err == nil {
 		t.Error("Authority of a target with an unknown parameter has no error")
 	}
 	for target, want := range map[string]string{
 		"built:///x": "", "built:///x?zone=a": "hints", "built:///x?node=n": "hints", "built:///x?zone=a&prefer=zone": "zone", "built:///x?prefer=zone": "zone",
 	} {
-		if got, err := resolving.Settings(target); got.Prefer != want || err != nil {
+		if got, err := join.Settings(target); got.Prefer != want || err != nil {
 			t.Errorf("Settings(%s) prefers %q, %v; want %q", target, got.Prefer, err, want)
 		}
 	}
@@ -327,7 +324,7 @@ func TestWithOptions(t *testing.T) {
 		{"a:1", "x", `--option "x": want NAME=VALUE, such as failoverTimeout=5s`},
 		{"a:1", "=1", `--option "=1": want NAME=VALUE, such as failoverTimeout=5s`},
 	} {
-		got, err := resolving.WithOptions(test.target, strings.Fields(test.options))
+		got, err := join.WithOptions(test.target, strings.Fields(test.options))
 		if err != nil {
 			got = err.Error()
 		}
