@@ -86,7 +86,6 @@ type Join struct {
 
 	core       *core.Core
 	slots      map[core.ID]*slot
-	retired    []core.ID // stopped mechanisms, which are removed from slots at the end of this batch of events
 	wake       serial.Timer
 	wakeAt     time.Time
 	consumer   consumer
@@ -187,10 +186,6 @@ func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 // flush passes the messages of core.Core to the consumer. It is called at the end of each batch of
 // events.
 func (j *Join) flush() {
-	for _, id := range j.retired {
-		delete(j.slots, id)
-	}
-	j.retired = nil
 	for !j.closed.Load() {
 		m := j.core.Next()
 		if m.Kind == core.Nothing {
@@ -233,13 +228,16 @@ func (j *Join) execute(actions []core.Action) {
 			j.calls.Enqueue(func() { j.startSource(s) })
 		case core.Stop:
 			s.removed.Store(true)
-			j.retired = append(j.retired, a.ID)
+			delete(j.slots, a.ID)
 			j.calls.Enqueue(s.stop)
 		case core.RequestResolution:
 			s.resolveNow.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.ResolveNow() }) })
 		case core.TellFailing:
 			s.endpointsFailed.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
 		case core.Keep:
+			j.count(s, resultAccepted)
+			j.logNotes(s, a.Answer)
+			j.tell(s, a)
 			stored := storedOf(a.Answer)
 			for _, p := range a.List {
 				stored.List = append(stored.List, p.Given.(*Mechanism).Mechanism)
@@ -251,10 +249,6 @@ func (j *Join) execute(actions []core.Action) {
 			} else {
 				lastGood.confirm(s.Key, stored, a.At)
 			}
-		case core.Accept:
-			j.count(s, resultAccepted)
-			j.logNotes(s, a.Answer)
-			j.tell(s, a)
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}
@@ -286,7 +280,7 @@ func (j *Join) tell(s *slot, a *core.Action) {
 	case a.Kind == core.Warn && s.told.IsZero() && j.reports.Allows():
 		s.told = time.Now()
 		j.records.Write(j.config.Logger, "source fails", append(attrs, slog.String("reason", printable.Line(a.Text, maxLength)))...)
-	case (a.Kind == core.Accept || a.Kind == core.ShowRecovered && a.Failure) && !s.told.IsZero():
+	case (a.Kind == core.Keep || a.Kind == core.ShowRecovered && a.Failure) && !s.told.IsZero():
 		j.records.Write(j.config.Logger, "source recovered", append(attrs, slog.Duration("after", time.Since(s.told)))...)
 		s.told = time.Time{}
 	}

@@ -13,7 +13,7 @@ type Action struct {
 	Whole ID // the mechanism whose source sent the list that contains this mechanism, or 0
 
 	Text    string        // one line, for Warn, Say and Show
-	Answer  Answer        // for Keep, Confirm and Accept
+	Answer  Answer        // for Keep and Confirm
 	List    []Mechanism   // for Keep: the list to store instead of Answer
 	At      time.Time     // for Keep and Confirm: when the answer was valid
 	Last    bool          // for Confirm: the source is asked for a time that replaces At, if it knows one
@@ -36,7 +36,7 @@ const (
 	RequestResolution
 	TellFailing
 
-	// Keep stores an answer or a list under the name of the mechanism, for a source that later fails
+	// Keep counts an answer or a list with new content, logs its notes, and stores it under the name of the mechanism, for a source that later fails
 	// before its first answer (see Config.Kept). It replaces what was stored.
 	Keep
 	// Confirm records that the stored answer was last known to be valid at the time At. If the answer
@@ -44,9 +44,6 @@ const (
 	// the Stop of all sources, because a stopped source may no longer know the time.
 	Confirm
 
-	// Accept counts an answer or a list with new content in the metrics, and logs the notes in the
-	// answer.
-	Accept
 	// Warn logs a warning about a mechanism, and Say logs information. Show adds a line to the
 	// channel's debug page without logging it. ShowRecovered adds a line that reports the end of a
 	// problem.

@@ -105,27 +105,15 @@ type Trouble struct {
 }
 
 type mechanism struct {
-	Mechanism
-	id      ID
-	parent  *mechanism // the mechanism whose source sent the list that contains this one, or nil
-	accepts Hears
-
-	phase  Phase
-	answer Answer // empty before the first answer and while a list is in use
-	stored bool   // the answer or the list was stored, and the source has not answered since
+	Status
+	parent *mechanism // the mechanism whose source sent the list that contains this one, or nil
+	stored bool       // the answer or the list was stored, and the source has not answered since
 
 	list     []*mechanism // the list in use instead of this mechanism, or nil
 	nextList []*mechanism // the list that waits until it can replace list, or nil
 
-	failure     Trouble // the failure of the source since its last answer; set in the phase Failed
-	doubt       Trouble // the reason why the source cannot confirm its answer at present
-	confirmedAt time.Time
-	lastError   string
-	failedAt    time.Time
-
 	waits           waits
 	hush            time.Duration // Hush or HushOfMechanism
-	trying          string        // what the source waits for before its first answer
 	refusalReported bool          // the source was notified that the channel refused its answer
 }
 
@@ -168,16 +156,16 @@ func New(now time.Time, config Config, list []Mechanism) (*Core, []Action) {
 
 func (c *Core) addMechanism(m Mechanism, parent *mechanism) *mechanism {
 	c.lastID++
-	added := &mechanism{Mechanism: m, id: c.lastID, parent: parent}
-	c.byID[added.id] = added
+	added := &mechanism{Status: Status{ID: c.lastID, Mechanism: m}, parent: parent}
+	c.byID[added.ID] = added
 	return added
 }
 
 func (c *Core) startSource(m *mechanism) {
 	c.startingCount++
-	a := Action{Kind: Start, ID: m.id, Mechanism: m.Mechanism}
+	a := Action{Kind: Start, ID: m.ID, Mechanism: m.Mechanism}
 	if m.parent != nil {
-		a.Whole = m.parent.id
+		a.Whole = m.parent.ID
 	}
 	c.addAction(a)
 }
@@ -199,8 +187,8 @@ func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
 	if m == nil {
 		return nil
 	}
-	m.accepts = accepts
-	if m.phase == Outstanding {
+	m.Hears = accepts
+	if m.Phase == Outstanding {
 		if _, isStored := c.config.Kept(id); isStored {
 			if m.hush = Hush; m.parent != nil && m.parent.stored {
 				m.hush = HushOfMechanism
@@ -218,12 +206,11 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 		return nil
 	}
 	if c.isRepetition(m, a) {
-		m.answer, m.stored = a, false
+		m.Answer, m.stored = a, false
 		c.confirm(m)
 		return c.takeActions()
 	}
 	c.useAnswer(m, a)
-	c.addAction(Action{Kind: Accept, ID: id, Answer: a})
 	return c.takeActions()
 }
 
@@ -231,21 +218,21 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 // case if m already uses the same answer, the channel has accepted it, and the source has not made
 // calls fail since then.
 func (c *Core) isRepetition(m *mechanism, a Answer) bool {
-	return m.phase == Answered && !c.lastRefused && !m.hasList() &&
-		m.answer.Content == a.Content && !m.makesCallsFail()
+	return m.Phase == Answered && !c.lastRefused && !m.hasList() &&
+		m.Answer.Content == a.Content && !m.makesCallsFail()
 }
 
 func (c *Core) useAnswer(m *mechanism, a Answer) {
 	c.confirmAnswer(m)
 	c.setAnswer(m, a)
-	c.addAction(Action{Kind: Keep, ID: m.id, Answer: a, At: c.now})
+	c.addAction(Action{Kind: Keep, ID: m.ID, Answer: a, At: c.now})
 	c.markChanged(m)
 	c.useReadyLists()
 }
 
 func (c *Core) setAnswer(m *mechanism, a Answer) {
 	m.endAnswerWaits()
-	m.phase, m.answer, m.stored = Answered, a, false
+	m.Phase, m.Answer, m.stored = Answered, a, false
 	before := m.listed()
 	m.list, m.nextList, m.waits.list = nil, nil, time.Time{}
 	c.removeUnlisted(m, before)
@@ -261,9 +248,9 @@ func (c *Core) Failed(now time.Time, id ID, reason string) []Action {
 
 func (c *Core) fail(m *mechanism, reason string) {
 	switch {
-	case m.phase == Answered:
+	case m.Phase == Answered:
 		c.keepConfirmed(m, false)
-		if c.recordFailure(m, reason, m.consequence()) && m.answer.Why != "" {
+		if c.recordFailure(m, reason, m.consequence()) && m.Answer.Why != "" {
 			c.markChanged(m)
 		}
 	case c.useStored(m, reason):
@@ -273,7 +260,7 @@ func (c *Core) fail(m *mechanism, reason string) {
 			c.markChanged(m)
 		}
 		m.endAnswerWaits()
-		m.phase = Failed
+		m.Phase = Failed
 	}
 	c.useReadyLists()
 }
@@ -281,14 +268,14 @@ func (c *Core) fail(m *mechanism, reason string) {
 // useStored makes m use its stored answer or list, because its source has failed before its first
 // answer. It returns false if nothing is stored.
 func (c *Core) useStored(m *mechanism, reason string) bool {
-	k, isStored := c.config.Kept(m.id)
+	k, isStored := c.config.Kept(m.ID)
 	if !isStored {
 		return false
 	}
 	m.recordError(reason, c.now)
-	m.failure = Trouble{reason, c.now, k.Confirmed}
+	m.Failure = Trouble{reason, c.now, k.Confirmed}
 	age := c.now.Sub(k.Confirmed).Round(time.Second)
-	c.addAction(Action{Kind: Warn, ID: m.id, Text: reason + "; the endpoints that were confirmed " + age.String() + " ago are used"})
+	c.addAction(Action{Kind: Warn, ID: m.ID, Text: reason + "; the endpoints that were confirmed " + age.String() + " ago are used"})
 	if k.List != nil {
 		c.setList(m, k.List)
 		m.stored = true
@@ -304,7 +291,7 @@ func (c *Core) useStored(m *mechanism, reason string) bool {
 // Confirmed is called when a source reports that its last answer is still valid.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	m := c.beginEvent(now, id)
-	if m == nil || m.phase != Answered || m.stored {
+	if m == nil || m.Phase != Answered || m.stored {
 		return nil
 	}
 	c.confirm(m)
@@ -313,7 +300,7 @@ func (c *Core) Confirmed(now time.Time, id ID) []Action {
 
 func (c *Core) confirm(m *mechanism) {
 	c.confirmAnswer(m)
-	c.addAction(Action{Kind: Confirm, ID: m.id, Answer: m.ownAnswer(), At: c.now})
+	c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.ownAnswer(), At: c.now})
 }
 
 // keepConfirmed records until when the answer of m was valid, before its source fails, stops or is
@@ -321,7 +308,7 @@ func (c *Core) confirm(m *mechanism) {
 // is in doubt.
 func (c *Core) keepConfirmed(m *mechanism, last bool) {
 	if m.hasValidAnswer() {
-		c.addAction(Action{Kind: Confirm, ID: m.id, Answer: m.ownAnswer(), At: c.validUntil(m), Last: last})
+		c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.ownAnswer(), At: c.validUntil(m), Last: last})
 	}
 }
 
@@ -330,7 +317,7 @@ func (m *mechanism) ownAnswer() Answer {
 	if m.hasList() {
 		return Answer{}
 	}
-	return m.answer
+	return m.Answer
 }
 
 // Doubted is called when a source no longer knows whether its last answer is still valid, for
@@ -343,23 +330,23 @@ func (c *Core) Doubted(now time.Time, id ID, reason string, confirmed time.Time)
 	switch {
 	case m == nil:
 	case reason == "":
-		c.endTrouble(m, &m.doubt)
+		c.endTrouble(m, &m.Doubt)
 	default:
 		m.recordError(reason, now)
-		if m.doubt.Text != reason {
+		if m.Doubt.Text != reason {
 			consequence := ""
 			if !confirmed.IsZero() {
 				consequence = staysInUse
 			}
 			c.addAction(Action{Kind: Show, ID: id, Text: reason + consequence})
 		}
-		since := m.doubt.Since
-		if m.doubt.Text == "" || !m.doubt.Confirmed.Equal(confirmed) {
+		since := m.Doubt.Since
+		if m.Doubt.Text == "" || !m.Doubt.Confirmed.Equal(confirmed) {
 			if since = confirmed; since.IsZero() {
 				since = now
 			}
 		}
-		m.doubt = Trouble{reason, since, confirmed}
+		m.Doubt = Trouble{reason, since, confirmed}
 	}
 	return c.takeActions()
 }
@@ -378,7 +365,7 @@ func (c *Core) Rejected(now time.Time, id ID, reason string) {
 // mechanism. gRFC A37 has ignore_reresolution_requests for the same reason.
 func (c *Core) ResolveNow() []Action {
 	if list := c.inUse(); len(list) == 1 {
-		return c.EndpointsFail(list[0].id, false)
+		return c.EndpointsFail(list[0].ID, false)
 	}
 	return nil
 }
@@ -391,7 +378,7 @@ func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 		if !ignored {
 			c.requestResolution(m)
 		}
-		if m.accepts.Failures {
+		if m.Failures {
 			c.addAction(Action{Kind: TellFailing, ID: id})
 		}
 	}
@@ -399,8 +386,8 @@ func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 }
 
 func (c *Core) requestResolution(m *mechanism) {
-	if m.accepts.LookAgain {
-		c.addAction(Action{Kind: RequestResolution, ID: m.id})
+	if m.LookAgain {
+		c.addAction(Action{Kind: RequestResolution, ID: m.ID})
 	}
 }
 
@@ -421,8 +408,8 @@ func (c *Core) Closed(now time.Time) []Action {
 }
 
 func (c *Core) stopSource(m *mechanism) {
-	c.addAction(Action{Kind: Stop, ID: m.id})
-	delete(c.byID, m.id)
+	c.addAction(Action{Kind: Stop, ID: m.ID})
+	delete(c.byID, m.ID)
 }
 
 // inUse returns the mechanisms in use, in priority order. If a mechanism has been replaced by a
@@ -455,4 +442,4 @@ func (c *Core) markChanged(m *mechanism) {
 
 func (m *mechanism) hasList() bool { return m.list != nil || m.nextList != nil }
 
-func (m *mechanism) hasValidAnswer() bool { return m.phase == Answered && m.failure.Text == "" }
+func (m *mechanism) hasValidAnswer() bool { return m.Phase == Answered && m.Failure.Text == "" }

@@ -26,7 +26,6 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	c.setList(m, list)
 	m.stored = false
 	c.addAction(Action{Kind: Keep, ID: id, List: list, At: c.now})
-	c.addAction(Action{Kind: Accept, ID: id})
 	return c.takeActions()
 }
 
@@ -36,21 +35,21 @@ func (c *Core) setList(m *mechanism, list []Mechanism) {
 	m.endAnswerWaits()
 	before := m.listed()
 	added := c.buildNextList(m, list)
+	for _, p := range added {
+		c.startSource(p)
+	}
 	if len(added) > 0 && c.isOver(m.waits.list) {
 		m.waits.list = time.Time{} // the list may wait again, because it has a new source
 	}
 	switch {
 	case slices.Equal(m.nextList, m.list):
 		m.nextList, m.waits.list = nil, time.Time{}
-	case m.list == nil && m.phase != Answered:
+	case m.list == nil && m.Phase != Answered:
 		m.list = []*mechanism{} // use the list immediately, because m has no answer to use in the meantime
 	}
-	m.phase = Answered
+	m.Phase = Answered
 	c.removeUnlisted(m, before)
 	c.useReadyLists()
-	for _, p := range added {
-		c.startSource(p)
-	}
 }
 
 func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism) {
@@ -87,9 +86,6 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism
 // useReadyLists replaces the list in use by the next list, for each mechanism whose next list no
 // longer has to wait (see waits.list).
 func (c *Core) useReadyLists() {
-	hasPhase := func(list []*mechanism, phase Phase) bool {
-		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
-	}
 	for _, m := range c.list {
 		hasAnswered := m.list == nil || hasPhase(m.list, Answered)
 		switch {
@@ -106,7 +102,7 @@ func (c *Core) useReadyLists() {
 
 func (c *Core) useNextList(m *mechanism) {
 	before := m.listed()
-	m.list, m.nextList, m.answer, m.waits.list = m.nextList, nil, Answer{}, time.Time{}
+	m.list, m.nextList, m.Answer, m.waits.list = m.nextList, nil, Answer{}, time.Time{}
 	if len(m.list) > 1 && c.firstWait.IsZero() && !c.hasSent {
 		c.firstWait = c.now.Add(c.config.Patience)
 	}
@@ -124,6 +120,10 @@ func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
 		p.waits = waits{}
 		c.stopSource(p)
 	}
+}
+
+func hasPhase(list []*mechanism, phase Phase) bool {
+	return slices.ContainsFunc(list, func(p *mechanism) bool { return p.Phase == phase })
 }
 
 func (m *mechanism) listed() []*mechanism {

@@ -34,63 +34,44 @@ func (c *Core) Next() Message {
 	}
 	c.changed = false
 	list := c.inUse()
-	switch kind := c.messageKind(list); kind {
-	case Send:
+	first := slices.IndexFunc(list, func(m *mechanism) bool { return m.Phase != Failed })
+	waits := first >= 0 && list[first].Phase == Outstanding && !c.isOver(c.firstWait)
+	switch {
+	case c.hasSent || !waits && hasPhase(list, Answered): // answers stay in use, even if all sources have failed
 		c.hasSent = true
 		var shown []Status
 		for _, m := range list {
-			if m.phase != Outstanding {
+			if m.Phase != Outstanding {
 				shown = append(shown, m.status())
 			}
 		}
 		return Message{Kind: Send, List: shown}
-	case Report:
+	case !waits && hasPhase(list, Failed):
 		c.lastAwait = ""
 		if len(list) == 1 && c.list[0].Name == "" {
-			return Message{Kind: Report, Name: list[0].Name, Text: list[0].failure.Text}
+			return Message{Kind: Report, Name: list[0].Name, Text: list[0].Failure.Text}
 		}
 		return Message{Kind: Report, Text: noAnswerText(list)}
-	default:
-		m := c.awaitMessage(list)
-		if text := m.Name + ": " + m.Text; text != c.lastAwait && m.Kind != Nothing {
-			c.lastAwait = text
-			return m
-		}
+	}
+	// If the deadline of a call expires during this wait, its error contains the text of the message.
+	overdue := slices.IndexFunc(list, func(m *mechanism) bool { return m.Phase == Outstanding && c.isOver(m.waits.calls) })
+	if overdue < 0 {
 		return Message{}
 	}
-}
-
-// messageKind returns the kind of message that describes the present state. It never returns
-// Nothing.
-func (c *Core) messageKind(list []*mechanism) MessageKind {
-	anyAnswered, anyFailed := false, false
-	first := Failed // the phase of the first mechanism that has not failed
-	for _, m := range list {
-		phase := m.phase
-		if first == Failed {
-			first = phase
-		}
-		anyAnswered, anyFailed = anyAnswered || phase == Answered, anyFailed || phase == Failed
+	m := Message{Kind: Await, Name: list[overdue].Name, Text: list[overdue].waitText()}
+	if text := m.Name + ": " + m.Text; text != c.lastAwait {
+		c.lastAwait = text
+		return m
 	}
-	switch {
-	case c.hasSent: // the answers stay in use, even if all sources have failed
-		return Send
-	case first == Outstanding && !c.isOver(c.firstWait):
-		return Await
-	case anyAnswered:
-		return Send
-	case anyFailed:
-		return Report
-	}
-	return Await
+	return Message{}
 }
 
 func noAnswerText(list []*mechanism) string {
 	const maxCauses = 4
 	var causes []string
 	for _, m := range list[:min(len(list), maxCauses)] {
-		cause := m.failure.Text
-		if m.phase == Outstanding {
+		cause := m.Failure.Text
+		if m.Phase == Outstanding {
 			cause = m.waitText()
 		}
 		causes = append(causes, m.Name+": "+cause)
@@ -99,18 +80,6 @@ func noAnswerText(list []*mechanism) string {
 		causes = append(causes, "and "+strconv.Itoa(more)+" more")
 	}
 	return "no entry has an address: " + strings.Join(causes, "; ")
-}
-
-// awaitMessage returns an Await message about the first mechanism whose first answer is overdue. If
-// no answer is overdue, the message is empty. If the deadline of a call expires during this wait,
-// its error contains the text of the message.
-func (c *Core) awaitMessage(list []*mechanism) Message {
-	for _, m := range list {
-		if m.phase == Outstanding && c.isOver(m.waits.calls) {
-			return Message{Kind: Await, Name: m.Name, Text: m.waitText()}
-		}
-	}
-	return Message{}
 }
 
 // Delivered is called after each message. accepted reports whether the channel accepted the
@@ -132,15 +101,15 @@ func (c *Core) Delivered(accepted bool, notified ID) (refused bool, actions []Ac
 		}
 		return false, nil
 	}
-	if slices.ContainsFunc(list, func(m *mechanism) bool { return m.phase == Failed || m.answer.Why != "" }) {
+	if slices.ContainsFunc(list, func(m *mechanism) bool { return m.Phase == Failed || m.Answer.Why != "" }) {
 		return false, nil
 	}
 	c.lastRefused = true
 	for _, m := range list {
-		if m.phase != Answered {
+		if m.Phase != Answered {
 			continue // the refused update contained no answer of this mechanism
 		}
-		if m.id != notified && !m.refusalReported {
+		if m.ID != notified && !m.refusalReported {
 			c.requestResolution(m)
 		}
 		m.refusalReported = true

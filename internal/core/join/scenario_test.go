@@ -180,7 +180,7 @@ func (s *stage) pass(text string) {
 	s.now = end
 }
 
-var kindNames = map[Kind]string{Stop: "stop", RequestResolution: "ask", TellFailing: "tell that endpoints fail", Accept: "accept", Warn: "warn", Say: "log", Show: "show"}
+var kindNames = map[Kind]string{Stop: "stop", RequestResolution: "ask", TellFailing: "tell that endpoints fail", Warn: "warn", Say: "log", Show: "show"}
 
 func (s *stage) execute(actions []Action) {
 	for _, a := range actions {
@@ -210,7 +210,6 @@ func (s *stage) execute(actions []Action) {
 			s.printf("  show %s: recovered after %v", name, a.After)
 		case Warn, Say, Show:
 			s.printf("  %s %s: %s", kindNames[a.Kind], name, a.Text)
-		case Accept:
 		default:
 			s.printf("  %s %s", kindNames[a.Kind], name)
 		}

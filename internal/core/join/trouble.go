@@ -11,34 +11,34 @@ const (
 // failure, recordFailure logs it with the consequence, and returns true.
 func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 	m.recordError(text, c.now)
-	if m.failure.Text == text {
+	if m.Failure.Text == text {
 		return false
 	}
-	if m.failure.Text == "" {
-		m.failure.Since = c.now
+	if m.Failure.Text == "" {
+		m.Failure.Since = c.now
 		switch {
-		case m.phase != Answered:
-		case m.accepts.LookAgain:
-			m.failure.Confirmed = m.confirmedAt // the source was polled then
+		case m.Phase != Answered:
+		case m.LookAgain:
+			m.Failure.Confirmed = m.Answered // the source was polled then
 		default:
-			m.failure.Confirmed = c.validUntil(m)
+			m.Failure.Confirmed = c.validUntil(m)
 		}
 	}
-	m.failure.Text = text
-	c.addAction(Action{Kind: Warn, ID: m.id, Text: text + consequence})
+	m.Failure.Text = text
+	c.addAction(Action{Kind: Warn, ID: m.ID, Text: text + consequence})
 	return true
 }
 
 func (m *mechanism) consequence() string {
-	if m.answer.Why != "" {
-		return lastAnswer + m.answer.Why
+	if m.Answer.Why != "" {
+		return lastAnswer + m.Answer.Why
 	}
 	return staysInUse
 }
 
 // makesCallsFail reports whether calls fail because of m: its last answer has no usable endpoint,
 // and its source has failed after this answer.
-func (m *mechanism) makesCallsFail() bool { return m.answer.Why != "" && m.failure.Text != "" }
+func (m *mechanism) makesCallsFail() bool { return m.Answer.Why != "" && m.Failure.Text != "" }
 
 // confirmAnswer records that the last answer of m is valid now. This ends a failure. It also ends a
 // doubt, unless the source itself ends its doubts (see Doubted).
@@ -46,49 +46,48 @@ func (c *Core) confirmAnswer(m *mechanism) {
 	if m.makesCallsFail() {
 		c.markChanged(m)
 	}
-	c.endTrouble(m, &m.failure)
-	if !m.doubt.Confirmed.IsZero() {
-		c.endTrouble(m, &m.doubt)
+	c.endTrouble(m, &m.Failure)
+	if !m.Doubt.Confirmed.IsZero() {
+		c.endTrouble(m, &m.Doubt)
 	}
-	m.confirmedAt = c.now
+	m.Answered = c.now
 }
 
 func (c *Core) endTrouble(m *mechanism, t *Trouble) {
 	if t.Text != "" {
-		c.addAction(Action{Kind: ShowRecovered, ID: m.id, After: c.now.Sub(t.Since), Failure: t == &m.failure})
+		c.addAction(Action{Kind: ShowRecovered, ID: m.ID, After: c.now.Sub(t.Since), Failure: t == &m.Failure})
 	}
 	*t = Trouble{}
 }
 
-func (m *mechanism) recordError(text string, now time.Time) { m.lastError, m.failedAt = text, now }
+func (m *mechanism) recordError(text string, now time.Time) { m.LastError, m.FailedAt = text, now }
 
 // validUntil returns the time at which the answer of m was last known to be valid. A source reports
 // changes, so this is the present, unless the source is in doubt.
 func (c *Core) validUntil(m *mechanism) time.Time {
 	switch {
-	case !m.doubt.Confirmed.IsZero():
-		return m.doubt.Confirmed
-	case m.parent != nil && !m.parent.doubt.Confirmed.IsZero():
-		return m.parent.doubt.Confirmed
+	case !m.Doubt.Confirmed.IsZero():
+		return m.Doubt.Confirmed
+	case m.parent != nil && !m.parent.Doubt.Confirmed.IsZero():
+		return m.parent.Doubt.Confirmed
 	}
 	return c.now
 }
 
-// Status describes a mechanism.
+// Status is the state of a mechanism that its users see.
 type Status struct {
-	ID               ID
-	Name             string
-	OutlierDetection string
-	LookAgain        bool
-	Phase            Phase
-	Listed           bool // a list is in use instead of the mechanism
-	Trying           string
-	Answer           Answer
-	Answered         time.Time
-	Failure          Trouble // in the phase Failed, the reason
-	Doubt            Trouble
-	LastError        string
-	FailedAt         time.Time
+	ID ID
+	Mechanism
+	Hears
+	Phase     Phase
+	Listed    bool      // a list is in use instead of the mechanism
+	Trying    string    // what the source waits for before its first answer
+	Answer    Answer    // empty before the first answer and while a list is in use
+	Answered  time.Time // when the source last confirmed an answer
+	Failure   Trouble   // the failure of the source since its last answer; set in the phase Failed
+	Doubt     Trouble   // the reason why the source cannot confirm its answer at present
+	LastError string
+	FailedAt  time.Time
 }
 
 // Trouble returns the present problem. A failure matters more than a doubt.
@@ -113,7 +112,7 @@ func (s *Status) Explained(noUsable string) string {
 // the list.
 func (c *Core) Statuses() (list []Status) {
 	for _, m := range c.list {
-		if m.list == nil || m.failure.Text != "" || m.doubt.Text != "" {
+		if m.list == nil || m.Failure.Text != "" || m.Doubt.Text != "" {
 			list = append(list, m.status())
 		}
 		for _, p := range m.list {
@@ -124,9 +123,7 @@ func (c *Core) Statuses() (list []Status) {
 }
 
 func (m *mechanism) status() Status {
-	return Status{
-		ID: m.id, Name: m.Name, OutlierDetection: m.OutlierDetection, LookAgain: m.accepts.LookAgain,
-		Phase: m.phase, Listed: m.list != nil, Trying: m.trying, Answer: m.answer, Answered: m.confirmedAt,
-		Failure: m.failure, Doubt: m.doubt, LastError: m.lastError, FailedAt: m.failedAt,
-	}
+	s := m.Status
+	s.Listed = m.list != nil
+	return s
 }

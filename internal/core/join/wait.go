@@ -40,7 +40,7 @@ func (c *Core) isOver(end time.Time) bool { return !end.IsZero() && !c.now.Befor
 // endAnswerWaits ends the waits for m's first answer, because the source has answered or failed.
 func (m *mechanism) endAnswerWaits() {
 	m.waits = waits{list: m.waits.list}
-	m.trying = ""
+	m.Trying = ""
 }
 
 // Wake returns the time at which Tick must be called, or zero. Each event may change it.
@@ -74,7 +74,7 @@ func (c *Core) Tick(now time.Time) []Action {
 		}
 		if c.isOver(m.waits.log) {
 			m.waits.log = time.Time{}
-			c.addAction(Action{Kind: Say, ID: m.id, Text: m.waitText()})
+			c.addAction(Action{Kind: Say, ID: m.ID, Text: m.waitText()})
 		}
 	}
 	c.useReadyLists()
@@ -85,10 +85,10 @@ func (c *Core) Tick(now time.Time) []Action {
 // waits. After the source has answered or failed, Trying has no effect.
 func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	m := c.beginEvent(now, id)
-	if m == nil || m.phase != Outstanding || m.trying == text {
+	if m == nil || m.Phase != Outstanding || m.Trying == text {
 		return nil
 	}
-	m.trying, m.waits.calls, m.waits.log = text, time.Time{}, time.Time{}
+	m.Trying, m.waits.calls, m.waits.log = text, time.Time{}, time.Time{}
 	if text != "" {
 		m.waits.calls, m.waits.log = now.Add(CallsSayAfter), now.Add(LogSaysAfter)
 	}
@@ -96,8 +96,8 @@ func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 }
 
 func (m *mechanism) waitText() string {
-	if m.trying == "" {
+	if m.Trying == "" {
 		return "no answer yet"
 	}
-	return "no answer yet: " + m.trying
+	return "no answer yet: " + m.Trying
 }
