@@ -238,16 +238,12 @@ func (j *Join) execute(actions []core.Action) {
 			j.count(s, resultAccepted)
 			j.logNotes(s, a.Answer)
 			j.tell(s, a)
-			stored := storedOf(a.Answer)
-			for _, p := range a.List {
-				stored.List = append(stored.List, p.Given.(*Mechanism).Mechanism)
-			}
-			lastGood.keep(s.Key, stored, a.At)
+			lastGood.keep(s.Key, core.Kept{Answer: a.Answer, List: a.List, Confirmed: a.At})
 		case core.Confirm:
-			if stored := storedOf(a.Answer); a.Last {
-				j.calls.Enqueue(func() { lastGood.confirm(s.Key, stored, s.confirmedUntil(a.At)) })
+			if a.Last {
+				j.calls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.At)) })
 			} else {
-				lastGood.confirm(s.Key, stored, a.At)
+				lastGood.confirm(s.Key, a.Answer, a.At)
 			}
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
@@ -335,28 +331,7 @@ func (j *Join) setTimer() {
 	}
 }
 
-func (j *Join) stored(id core.ID) (core.Kept, bool) {
-	now := time.Now()
-	stored, age, isStored := lastGood.get(j.slots[id].Key, now)
-	k := core.Kept{Confirmed: now.Add(-age)}
-	if stored.Answer != nil {
-		k.Answer = coreAnswer(stored.Answer, stored.Answer.Version, stored.Names)
-	}
-	for i := range stored.List {
-		k.List = append(k.List, coreMechanism(&stored.List[i], nil))
-	}
-	return k, isStored
-}
-
-func coreAnswer(c *topology.Checked, version string, names lookups) core.Answer {
-	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
-}
-
-func storedOf(a core.Answer) (c keptContent) {
-	c.Answer, _ = a.Content.(*topology.Checked)
-	c.Names, _ = a.Names.(lookups)
-	return c
-}
+func (j *Join) stored(id core.ID) (core.Kept, bool) { return lastGood.get(j.slots[id].Key, time.Now()) }
 
 // Stable returns an error with the text of err, without the local addresses of connections. Errors
 // of package net contain these addresses, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o

@@ -30,8 +30,8 @@ func TestLastAnswerIsUsed(t *testing.T) {
 		s.confirmed = time.Now().Add(-10 * time.Minute)
 		c.Close()
 		synctest.Wait()
-		if _, age, hasAnswer := lastGood.get(t.Name(), time.Now()); !hasAnswer || age != 10*time.Minute {
-			t.Errorf("an answer is stored = %v, and confirmed %v ago; want the ten minutes that the source says", hasAnswer, age)
+		if k, hasAnswer := lastGood.get(t.Name(), time.Now()); !hasAnswer || time.Since(k.Confirmed) != 10*time.Minute {
+			t.Errorf("an answer is stored = %v, and confirmed %v ago; want the ten minutes that the source says", hasAnswer, time.Since(k.Confirmed))
 		}
 		time.Sleep(5 * time.Minute)
 		cc, c := start(t, config)
@@ -75,8 +75,8 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		parent.Confirm()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if _, age, hasAnswer := lastGood.get(t.Name(), time.Now()); !hasAnswer || age != time.Minute {
-			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", hasAnswer, age)
+		if k, hasAnswer := lastGood.get(t.Name(), time.Now()); !hasAnswer || time.Since(k.Confirmed) != time.Minute {
+			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", hasAnswer, time.Since(k.Confirmed))
 		}
 		parent.Mechanisms(list[:1])
 		synctest.Wait()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
+	core "github.com/understudy-lb/understudy/internal/core/join"
 )
 
 // lastGood stores the last good answers of sources while channels are idle. gRPC closes the resolver
@@ -24,33 +25,24 @@ const (
 	maxBytes   = 64 << 20
 )
 
-// keptContent is the last content from a source: an answer or a list of discovery mechanisms. It must
-// not be modified.
-type keptContent struct {
-	Answer *topology.Checked
-	List   []discovery.Mechanism
-	Names  lookups // results of the lookups behind the answer; ignored by equal
+// equal reports whether two answers are certainly the same. They may be the same even if it returns
+// false. It ignores the Names.
+func equal(a, other core.Answer) bool {
+	one, _ := a.Content.(*topology.Checked)
+	two, _ := other.Content.(*topology.Checked)
+	return one == two || one != nil && two != nil && topology.Equal(one.Answer, two.Answer)
 }
 
-// equal reports whether c and other are certainly the same answer. They may be the same even if it
-// returns false.
-func (c keptContent) equal(other keptContent) bool {
-	if c.Answer == nil || other.Answer == nil {
-		return c.Answer == other.Answer
-	}
-	return topology.Equal(c.Answer.Answer, other.Answer.Answer)
-}
-
-// size returns the approximate size of c in bytes, including the sources that report a size. The
+// sizeOf returns the approximate size of k in bytes, including the sources that report a size. The
 // size of a value never changes.
-func (c keptContent) size() int {
+func sizeOf(k core.Kept) int {
 	const mechanismSize = 100
-	n := mechanismSize*len(c.List) + c.Names.size()
-	if c.Answer != nil {
-		n += c.Answer.Size
+	n := mechanismSize*len(k.List) + lookupsOf(k.Answer).size()
+	if c, _ := k.Answer.Content.(*topology.Checked); c != nil {
+		n += c.Size
 	}
-	for _, p := range c.List {
-		if sized, ok := p.Source.(interface{ Size() int }); ok {
+	for _, p := range k.List {
+		if sized, ok := p.Given.(*Mechanism).Source.(interface{ Size() int }); ok {
 			n += sized.Size()
 		}
 	}
@@ -68,9 +60,8 @@ type answerStore struct {
 }
 
 type entry struct {
-	key       any
-	content   keptContent
-	confirmed time.Time
+	key any
+	core.Kept
 }
 
 // begin records that a source whose answers have the given key was started. Until end is called,
@@ -101,29 +92,29 @@ func (s *answerStore) end(key any) {
 
 // keep stores an answer with the time of its confirmation. The previous answer is removed, even if
 // the new one is too large for the store.
-func (s *answerStore) keep(key any, content keptContent, at time.Time) {
+func (s *answerStore) keep(key any, k core.Kept) {
 	if key == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(key, content, at)
+	s.put(key, k)
 }
 
 // put implements keep. The caller must hold mu.
-func (s *answerStore) put(key any, content keptContent, at time.Time) {
+func (s *answerStore) put(key any, k core.Kept) {
 	if s.entries == nil {
 		s.entries = make(map[any]*list.Element)
 	}
 	if old, ok := s.entries[key]; ok {
 		s.remove(old)
 	}
-	if content.size() > maxBytes {
+	if sizeOf(k) > maxBytes {
 		return
 	}
-	s.entries[key] = s.order.PushFront(&entry{key, content, at})
-	s.bytes += content.size()
-	s.makeRoom(at)
+	s.entries[key] = s.order.PushFront(&entry{key, k})
+	s.bytes += sizeOf(k)
+	s.makeRoom(k.Confirmed)
 }
 
 // makeRoom removes expired answers. If the store still exceeds its limits, makeRoom also removes
@@ -145,9 +136,9 @@ func (s *answerStore) makeRoom(now time.Time) {
 func (s *answerStore) overLimit() bool { return s.bytes > maxBytes || len(s.entries) > maxEntries }
 
 // confirm records that the answer under key was valid at the given time. If the store has no answer
-// under key, there is space, and content has an answer, confirm stores content again. The Names of
-// content may be newer than those of the stored answer.
-func (s *answerStore) confirm(key any, content keptContent, at time.Time) {
+// under key, there is space, and a has content, confirm stores a again. The Names of a may be newer
+// than those of the stored answer.
+func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	if key == nil {
 		return
 	}
@@ -156,37 +147,37 @@ func (s *answerStore) confirm(key any, content keptContent, at time.Time) {
 	s.makeRoom(at)
 	e, found := s.entries[key]
 	if !found {
-		if content.Answer != nil && len(s.entries) < maxEntries && s.bytes+content.size() <= maxBytes {
-			s.put(key, content, at)
+		k := core.Kept{Answer: a, Confirmed: at}
+		if a.Content != nil && len(s.entries) < maxEntries && s.bytes+sizeOf(k) <= maxBytes {
+			s.put(key, k)
 		}
 		return
 	}
 	old := e.Value.(*entry)
-	s.bytes -= old.content.size()
-	switch {
-	case content.Answer == nil:
-	case old.content.equal(content):
-		old.content.Names = content.Names.mergeLater(old.content.Names, old.confirmed)
+	s.bytes -= sizeOf(old.Kept)
+	switch before := lookupsOf(old.Answer); {
+	case a.Content == nil:
+	case equal(old.Answer, a):
+		old.Answer.Names = lookupsOf(a).mergeLater(before, old.Confirmed)
 	default:
-		old.content.Names = old.content.Names.mergeLater(content.Names, at)
+		old.Answer.Names = before.mergeLater(lookupsOf(a), at)
 	}
-	s.bytes += old.content.size()
-	if !at.Before(old.confirmed) {
-		old.confirmed = at
+	s.bytes += sizeOf(old.Kept)
+	if !at.Before(old.Confirmed) {
+		old.Confirmed = at
 		s.order.MoveToFront(e)
 	}
 }
 
-// get returns the answer under key, and the time since its last confirmation. Each of its Names has
-// the time of its own confirmation. What was confirmed over an hour ago is omitted, unless a second
-// source with the key is running: the first is that of the caller, and the second still uses the
-// answer.
-func (s *answerStore) get(key any, now time.Time) (keptContent, time.Duration, bool) {
+// get returns what is stored under key. Each of its Names has the time of its own confirmation. What
+// was confirmed over an hour ago is omitted, unless a second source with the key is running: the
+// first is that of the caller, and the second still uses the answer.
+func (s *answerStore) get(key any, now time.Time) (core.Kept, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries[key]
 	if !ok {
-		return keptContent{}, 0, false
+		return core.Kept{}, false
 	}
 	var earliest time.Time
 	if s.running[key] < 2 {
@@ -195,27 +186,31 @@ func (s *answerStore) get(key any, now time.Time) (keptContent, time.Duration, b
 			if s.running[key] == 0 { // a running source may still confirm the answer
 				s.remove(e)
 			}
-			return keptContent{}, 0, false
+			return core.Kept{}, false
 		}
 	}
-	stored := e.Value.(*entry)
-	content := stored.content
-	content.Names = content.Names.since(earliest, stored.confirmed)
-	return content, now.Sub(stored.confirmed), true
+	k := e.Value.(*entry).Kept
+	k.Answer.Names = lookupsOf(k.Answer).since(earliest, k.Confirmed)
+	return k, true
 }
 
 func expired(e *list.Element, now time.Time) bool {
-	return now.Sub(e.Value.(*entry).confirmed) > keepFor
+	return now.Sub(e.Value.(*entry).Confirmed) > keepFor
 }
 
 func (s *answerStore) remove(e *list.Element) {
 	stored := s.order.Remove(e).(*entry)
 	delete(s.entries, stored.key)
-	s.bytes -= stored.content.size()
+	s.bytes -= sizeOf(stored.Kept)
 }
 
 // lookups maps each DNS name to the result of its lookup.
 type lookups map[string]discovery.Name
+
+func lookupsOf(a core.Answer) lookups {
+	n, _ := a.Names.(lookups)
+	return n
+}
 
 // since returns the names that were confirmed at or after earliest. A name without a time counts as
 // confirmed at fallback.

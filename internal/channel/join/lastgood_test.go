@@ -10,13 +10,14 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
+	core "github.com/understudy-lb/understudy/internal/core/join"
 )
 
-func contentOf(a *discovery.Answer) keptContent {
-	return keptContent{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
+func contentOf(a *discovery.Answer) core.Answer {
+	return core.Answer{Content: &topology.Checked{Answer: a, Size: topology.Size(a)}}
 }
 
-func contentOfSize(bytes int) keptContent {
+func contentOfSize(bytes int) core.Answer {
 	return contentOf(&discovery.Answer{Why: strings.Repeat("x", bytes-minSize)})
 }
 
@@ -25,7 +26,7 @@ var minSize = topology.Size(new(discovery.Answer))
 func storedKeys(s *answerStore, n int, now time.Time) string {
 	var keys []string
 	for key := range n {
-		if _, _, ok := s.get(key, now); ok {
+		if _, ok := s.get(key, now); ok {
 			keys = append(keys, fmt.Sprint(key))
 		}
 	}
@@ -36,8 +37,8 @@ func TestMaxEntries(t *testing.T) {
 	var s answerStore
 	now := time.Unix(0, 0)
 	for key := range maxEntries + 3 {
-		s.keep(key, contentOfSize(minSize), now)
-		s.confirm(0, keptContent{}, now) // key 0 now has the latest confirmation
+		s.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: now})
+		s.confirm(0, core.Answer{}, now) // key 0 now has the latest confirmation
 	}
 	if len(s.entries) != maxEntries || s.order.Len() != maxEntries || s.bytes != maxEntries*minSize {
 		t.Errorf("%d entries of %d bytes are kept, want %d", len(s.entries), s.bytes, maxEntries)
@@ -51,37 +52,37 @@ func TestMaxBytes(t *testing.T) {
 	var s answerStore
 	now := time.Unix(0, 0)
 	for key := range 5 {
-		s.keep(key, contentOfSize(maxBytes/4), now)
+		s.keep(key, core.Kept{Answer: contentOfSize(maxBytes / 4), Confirmed: now})
 	}
 	if got := storedKeys(&s, 5, now); got != "1 2 3 4" || s.bytes != maxBytes {
 		t.Errorf("%s are kept, %d bytes; want the last four", got, s.bytes)
 	}
-	s.keep(9, contentOfSize(maxBytes+1), now)
-	s.keep(4, contentOfSize(minSize), now)
+	s.keep(9, core.Kept{Answer: contentOfSize(maxBytes + 1), Confirmed: now})
+	s.keep(4, core.Kept{Answer: contentOfSize(minSize), Confirmed: now})
 	if got := storedKeys(&s, 10, now); got != "1 2 3 4" || s.bytes != 3*maxBytes/4+minSize {
 		t.Errorf("%s are kept, %d bytes; want no answer that is too large, and the new size", got, s.bytes)
 	}
 	plain := contentOf(&discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: make([]resolver.Address, 3)}}})
-	if plain.size() < minSize+3*100 {
-		t.Errorf("three addresses count as %d bytes", plain.size())
+	if size := sizeOf(core.Kept{Answer: plain}); size < minSize+3*100 {
+		t.Errorf("three addresses count as %d bytes", size)
 	}
 }
 
 func TestAnswersExpire(t *testing.T) {
 	var s answerStore
 	start := time.Unix(0, 0)
-	s.keep(nil, contentOfSize(minSize), start)
+	s.keep(nil, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
 	s.confirm(nil, contentOfSize(minSize), start)
-	s.keep(0, contentOfSize(minSize), start)
-	s.keep(1, contentOfSize(minSize), start)
-	s.confirm(1, keptContent{}, start.Add(30*time.Minute))
-	s.confirm(2, keptContent{}, start)
-	if _, age, ok := s.get(0, start.Add(time.Hour)); !ok || age != time.Hour {
-		t.Errorf("after an hour: age %v, kept %v", age, ok)
+	s.keep(0, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
+	s.keep(1, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
+	s.confirm(1, core.Answer{}, start.Add(30*time.Minute))
+	s.confirm(2, core.Answer{}, start)
+	if k, ok := s.get(0, start.Add(time.Hour)); !ok || !k.Confirmed.Equal(start) {
+		t.Errorf("after an hour: confirmed at %v, kept %v", k.Confirmed, ok)
 	}
 	for _, key := range []int{0, 2} {
-		if content, age, ok := s.get(key, start.Add(61*time.Minute)); ok || age != 0 || content.Answer != nil {
-			t.Errorf("key %d after 61 minutes: %v, age %v, kept %v; want nothing", key, content, age, ok)
+		if k, ok := s.get(key, start.Add(61*time.Minute)); ok || k.Answer.Content != nil {
+			t.Errorf("key %d after 61 minutes: %v, kept %v; want nothing", key, k, ok)
 		}
 	}
 	if got := storedKeys(&s, 3, start.Add(90*time.Minute)); got != "1" {
@@ -102,32 +103,32 @@ func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
 	for key := range 4 {
 		s.begin(key)
 		s.begin(key)
-		s.keep(key, contentOfSize(minSize), start)
+		s.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
 	}
 	s.end(1)
 	s.end(1)
 	s.end(3)
 	two := start.Add(2 * time.Hour)
-	s.keep(4, contentOfSize(minSize), two)
+	s.keep(4, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
 	if got := storedKeys(&s, 4, two); got != "0 2" {
 		t.Errorf("%s are returned two hours after they were confirmed, want those with two running sources", got)
 	}
 	for key := range 4 {
-		s.confirm(key, keptContent{}, two)
+		s.confirm(key, core.Answer{}, two)
 	}
-	s.confirm(4, keptContent{}, start)
+	s.confirm(4, core.Answer{}, start)
 	if got := storedKeys(&s, 5, start.Add(150*time.Minute)); got != "0 2 3 4" {
 		t.Errorf("%s are kept, want 0 2 3 4", got)
 	}
 	for key := range maxEntries {
-		s.keep(10+key, contentOfSize(minSize), two)
+		s.keep(10+key, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
 	}
 	if got := storedKeys(&s, 5, two); got != "0 2 3" || len(s.entries) != maxEntries {
 		t.Errorf("%s of %d are kept, want 0 2 3", got, len(s.entries))
 	}
 	for key := range maxEntries {
 		s.begin(2000 + key)
-		s.keep(2000+key, contentOfSize(minSize), two)
+		s.keep(2000+key, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
 	}
 	if len(s.entries) != maxEntries {
 		t.Errorf("%d entries are kept, with a running source for each", len(s.entries))
@@ -139,18 +140,18 @@ func TestDocumentedLimits(t *testing.T) {
 	now := time.Unix(0, 0)
 	var many, large, maximal answerStore
 	for key := range 1001 {
-		many.keep(key, contentOfSize(minSize), now)
+		many.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: now})
 	}
 	if n := len(many.entries); n != 1000 {
 		t.Errorf("%d of 1001 answers are kept, want 1000", n)
 	}
 	for key := range 65 {
-		large.keep(key, contentOfSize(1<<20), now)
+		large.keep(key, core.Kept{Answer: contentOfSize(1 << 20), Confirmed: now})
 	}
 	if n := len(large.entries); n != 64 {
 		t.Errorf("%d of 65 answers of 1 MiB are kept, want 64", n)
 	}
-	maximal.keep(0, contentOfSize(64<<20), now)
+	maximal.keep(0, core.Kept{Answer: contentOfSize(64 << 20), Confirmed: now})
 	if n := len(maximal.entries); n != 1 {
 		t.Errorf("an answer of 64 MiB is not kept")
 	}
@@ -176,21 +177,21 @@ func TestConfirmNeedsSpace(t *testing.T) {
 	} {
 		var s answerStore
 		for key := range test.others {
-			s.keep(key, contentOfSize(test.size), now)
+			s.keep(key, core.Kept{Answer: contentOfSize(test.size), Confirmed: now})
 		}
 		at := now.Add(test.later)
 		s.confirm("new", contentOfSize(test.renew), at)
-		_, _, got := s.get("new", at)
-		if _, _, first := s.get(0, at); got != test.want || first != (test.others > 0 && test.later == 0) {
+		_, got := s.get("new", at)
+		if _, first := s.get(0, at); got != test.want || first != (test.others > 0 && test.later == 0) {
 			t.Errorf("%s: stored again = %v, want %v; the first is kept = %v", test.about, got, test.want, first)
 		}
 	}
 }
 
 func TestEqual(t *testing.T) {
-	list := keptContent{List: make([]discovery.Mechanism, 1)}
+	var list core.Answer
 	for _, test := range []struct {
-		one, two keptContent
+		one, two core.Answer
 		want     bool
 	}{
 		{contentOfSize(minSize), contentOfSize(minSize), true},
@@ -199,7 +200,7 @@ func TestEqual(t *testing.T) {
 		{contentOfSize(minSize), list, false},
 		{list, list, true},
 	} {
-		if got := test.one.equal(test.two); got != test.want {
+		if got := equal(test.one, test.two); got != test.want {
 			t.Errorf("%v and %v: equal = %v, want %v", test.one, test.two, got, test.want)
 		}
 	}
@@ -212,11 +213,11 @@ func (sized) Size() int { return 5000 }
 func TestSize(t *testing.T) {
 	content := contentOfSize(minSize + 7)
 	content.Names = lookups{"ab": {Addresses: []string{"10.0.0.1", "::1"}}, "c": {}}
-	if got, want := content.size(), minSize+7+(100+2)+(20+8)+(20+3)+(100+1); got != want {
+	if got, want := sizeOf(core.Kept{Answer: content}), minSize+7+(100+2)+(20+8)+(20+3)+(100+1); got != want {
 		t.Errorf("an answer with names has %d bytes, want %d", got, want)
 	}
-	content = keptContent{List: []discovery.Mechanism{{}, {Source: sized{}}}}
-	if got, want := content.size(), 2*100+5000; got != want {
+	list := core.Kept{List: []core.Mechanism{coreMechanism(&discovery.Mechanism{}, nil), coreMechanism(&discovery.Mechanism{Source: sized{}}, nil)}}
+	if got, want := sizeOf(list), 2*100+5000; got != want {
 		t.Errorf("two mechanisms have %d bytes, want %d", got, want)
 	}
 }
@@ -229,15 +230,15 @@ func TestNamesExpireSeparately(t *testing.T) {
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 	content := contentOfSize(minSize)
 	content.Names = lookups{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}}}
-	s.keep(0, content, start)
+	s.keep(0, core.Kept{Answer: content, Confirmed: start})
 	content.Names = lookups{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
 	s.confirm(0, content, at(30))
 	other := contentOfSize(minSize + 1)
 	s.confirm(0, other, at(30))
 	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]"} {
-		known, age, _ := s.get(0, at(minutes))
+		known, _ := s.get(0, at(minutes))
 		left := make(map[string]int)
-		for name, n := range known.Names.since(at(minutes).Add(-keepFor), at(minutes).Add(-age)) {
+		for name, n := range lookupsOf(known.Answer) {
 			left[name] = int(n.Until.Sub(start).Minutes())
 		}
 		if got := fmt.Sprint(left); got != want {

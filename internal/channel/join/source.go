@@ -38,7 +38,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 func (j *Join) startSource(s *slot) {
 	var accepts core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
-		stored, _, _ := lastGood.get(s.Key, time.Now())
+		stored, _ := lastGood.get(s.Key, time.Now())
 		started, err := s.Source.Start(j.receiver(s, stored))
 		if err == nil {
 			s.started = &started
@@ -88,10 +88,10 @@ func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	}
 }
 
-func (j *Join) receiver(s *slot, stored keptContent) *discovery.Receiver {
+func (j *Join) receiver(s *slot, stored core.Kept) *discovery.Receiver {
 	r := &receiver{join: j, slot: s}
-	if stored.Answer != nil {
-		r.lastAnswer.Store(&receivedAnswer{stored.Answer, stored.Answer.Identity})
+	if c, _ := stored.Answer.Content.(*topology.Checked); c != nil {
+		r.lastAnswer.Store(&receivedAnswer{c, c.Identity})
 	}
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update:  r.update,
@@ -123,7 +123,7 @@ func (j *Join) receiver(s *slot, stored keptContent) *discovery.Receiver {
 			if r.isClosed() {
 				return nil
 			}
-			return stored.Names
+			return lookupsOf(stored.Answer)
 		},
 	})
 }
@@ -199,7 +199,7 @@ func (r *receiver) update(a discovery.Answer) error {
 		last = &receivedAnswer{last.Checked, a.Identity}
 		r.lastAnswer.Store(last)
 	}
-	answer := coreAnswer(last.Checked, a.Version, lookups(a.Names))
+	answer := core.Answer{Content: last.Checked, Why: last.Unusable, Version: a.Version, Names: lookups(a.Names)}
 	if a.Resolved == nil {
 		r.enqueue(answer)
 		return nil
