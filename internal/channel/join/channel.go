@@ -46,7 +46,7 @@ type Channel struct {
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
 func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
 	c := &Channel{config: config, cc: cc, inUse: config.InUse.Channel(config.Target), logged: make(lastTexts)}
-	c.Join.config, c.consumer = config.Config, c
+	c.Join.config, c.Join.handle, c.onClose = config.Config, c.handle, c.close
 	if err := lbconfig.CheckServiceConfig(config.ServiceConfig); err != nil {
 		return nil, err
 	}

@@ -60,11 +60,9 @@ func Follow(target string, given options.Program, onState func(State)) (stop fun
 
 func follow(config Config, onState func(State)) (*Join, error) {
 	f := &follower{onState: onState}
-	f.config, f.consumer, f.afterBatch = config, f, f.notify
+	f.config, f.Join.handle, f.afterBatch = config, f.handle, f.notify
 	return &f.Join, f.start()
 }
-
-func (*follower) close() {}
 
 func (f *follower) handle(m core.Message) error {
 	f.hasSent = f.hasSent || m.Kind == core.Send

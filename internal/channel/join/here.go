@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/config/options"
@@ -14,9 +13,8 @@ import (
 type clientLocation struct {
 	configured location.Location
 	sources    []location.Teller // may know more fields after their first answers
-	// onMissing is called if the location lacks a field that prefer needs.
-	onMissing func()
-	prefer    string
+	prefer     string
+	note       func(string)
 }
 
 func (h *clientLocation) Location() location.Location {
@@ -25,18 +23,15 @@ func (h *clientLocation) Location() location.Location {
 		p = p.Or(s.Location())
 	}
 	if !p.Serves(h.prefer) {
-		h.onMissing()
+		h.note(fmt.Sprintf("prefer=%s has no effect: the location of this client is unknown; set it with zone= or UNDERSTUDY_ZONE, for example", h.prefer))
 	}
 	return p
 }
 
 // newClientLocation returns the client's location from the settings, the environment and the
-// sources of mechanisms. It calls note for each setting that has no effect.
+// sources of mechanisms. It calls note for each setting that has no effect; note logs a text once.
 func newClientLocation(given options.Settings, mechanisms []discovery.Mechanism, note func(string)) *clientLocation {
-	h := &clientLocation{prefer: given.Prefer}
-	h.onMissing = sync.OnceFunc(func() {
-		note(fmt.Sprintf("prefer=%s has no effect: the location of this client is unknown; set it with zone= or UNDERSTUDY_ZONE, for example", given.Prefer))
-	})
+	h := &clientLocation{prefer: given.Prefer, note: note}
 	if given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p discovery.Mechanism) bool { return p.Prefer != "" }) {
 		return h
 	}

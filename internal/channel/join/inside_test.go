@@ -100,7 +100,11 @@ func TestLocationOfClient(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.env)
 			t.Setenv("UNDERSTUDY_REGION", " r")
 			var notes []string
-			h := newClientLocation(test.given, test.mechanisms, func(text string) { notes = append(notes, text) })
+			h := newClientLocation(test.given, test.mechanisms, func(text string) {
+				if !slices.Contains(notes, text) {
+					notes = append(notes, text)
+				}
+			})
 			onMissing := func(n int) {
 				t.Helper()
 				got := slices.DeleteFunc(slices.Clone(notes), func(text string) bool { return !strings.HasPrefix(text, unknown) })

@@ -71,12 +71,6 @@ type listKey struct {
 	name   string
 }
 
-// consumer receives the messages of core.Core. Its methods are called in events.
-type consumer interface {
-	handle(core.Message) error
-	close()
-}
-
 // Join runs the mechanisms of one channel.
 type Join struct {
 	config Config
@@ -88,9 +82,10 @@ type Join struct {
 	slots      map[core.ID]*slot
 	wake       serial.Timer
 	wakeAt     time.Time
-	consumer   consumer
-	afterBatch func()  // called after each batch of events; may be nil
-	caller     *caller // the running call of Update whose answer is being passed to the channel, or nil
+	handle     func(core.Message) error // called with each message of core.Core
+	onClose    func()                   // may be nil
+	afterBatch func()                   // called after each batch of events; may be nil
+	caller     *caller                  // the running call of Update whose answer is being passed to the channel, or nil
 
 	records serial.Records
 	reports serial.Limit
@@ -99,7 +94,6 @@ type Join struct {
 	live         *live.Channel
 	shownSources atomic.Pointer[[]live.Source] // the sources on the debug page
 	startErr     error                         // the error of the only source if it could not be started
-	closedCore   bool                          // core.Core was notified of Close
 }
 
 type slot struct {
@@ -165,15 +159,15 @@ func coreMechanism(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 // Close stops the sources. It does not wait for running updates and for running calls to sources,
 // because it may be called by them. The sources are then stopped after these calls have returned.
 func (j *Join) Close() {
-	j.closed.Store(true)
+	if j.closed.Swap(true) {
+		return
+	}
 	j.calls.Run(func() {
 		j.events.Run(func() {
-			if j.closedCore {
-				return
-			}
-			j.closedCore = true
 			j.execute(j.core.Closed(time.Now()))
-			j.consumer.close()
+			if j.onClose != nil {
+				j.onClose()
+			}
 			j.live.Stop()
 		})
 	})
@@ -186,12 +180,12 @@ func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 // flush passes the messages of core.Core to the consumer. It is called at the end of each batch of
 // events.
 func (j *Join) flush() {
-	for !j.closed.Load() {
+	for !j.closed.Load() && j.startErr == nil { // if Start returns an error, the channel must not get an update
 		m := j.core.Next()
 		if m.Kind == core.Nothing {
 			break
 		}
-		j.taken(j.consumer.handle(m))
+		j.taken(j.handle(m))
 	}
 	j.caller = nil
 	j.setTimer()

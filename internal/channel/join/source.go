@@ -59,7 +59,6 @@ func (j *Join) notStarted(s *slot, err error) {
 			if j.startErr = err; s.Name != "" {
 				j.startErr = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 			}
-			j.closed.Store(true) // the caller of Start gets an error, so the channel must not get an update
 		}
 	})
 }
