@@ -298,16 +298,16 @@ func TestNoteIsLoggedOnce(t *testing.T) {
 func TestAuthorityAndSettings(t *testing.T) {
 	built.mechanisms = []discovery.Mechanism{{Source: &stubSource{}, Authority: "auth", Prefer: "hints"}, {Name: "second", Source: &stubSource{}}}
 	built.mechanisms[0].Name = "first"
-	if got, err := join.Authority("built:///x"); got != "auth" || err != nil {
+	if got, _, err := join.Settings("built:///x"); got != "auth" || err != nil {
 		t.Errorf("Authority = %q, %v; want auth", got, err)
 	}
-	if _, err := join.Authority("built:///x?nosuch=1"); err == nil {
+	if _, _, err := join.Settings("built:///x?nosuch=1"); err == nil {
 		t.Error("Authority of a target with an unknown parameter has no error")
 	}
 	for target, want := range map[string]string{
 		"built:///x": "", "built:///x?zone=a": "hints", "built:///x?node=n": "hints", "built:///x?zone=a&prefer=zone": "zone", "built:///x?prefer=zone": "zone",
 	} {
-		if got, err := join.Settings(target); got.Prefer != want || err != nil {
+		if _, got, err := join.Settings(target); got.Prefer != want || err != nil {
 			t.Errorf("Settings(%s) prefers %q, %v; want %q", target, got.Prefer, err, want)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
@@ -274,13 +273,4 @@ func nameOf(mechanism string, n int, title string) string {
 		return title
 	}
 	return mechanism + ": " + title
-}
-
-// logRefusal logs the error with which the channel refused endpoints. It ignores
-// balancer.ErrBadResolverState, which is the error of a priority without endpoints: the policies
-// log it themselves, and the channel uses the other priorities.
-func (j *Join) logRefusal(err error) {
-	if !errors.Is(err, balancer.ErrBadResolverState) {
-		logger.Warningf("%s: %s: the channel rejects the endpoints: %v", j.config.Scheme, j.config.Target, err)
-	}
 }

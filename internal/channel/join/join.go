@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/balancer"
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/grpclog"
 
@@ -98,13 +99,16 @@ type Join struct {
 
 type slot struct {
 	Mechanism
+	join   *Join
 	id     core.ID
 	parent *slot
 	*naming
 	content *topology.Checked
 	tree    topology.Tree
 
-	removed atomic.Bool // the mechanism was removed, so further reports of its source are ignored
+	removed    atomic.Bool                    // the mechanism was removed, so further reports of its source are ignored
+	lastAnswer atomic.Pointer[receivedAnswer] // at first the stored answer; core.Core compares pointers of equal answers
+	queued     atomic.Pointer[serial.Slot]    // the queued answer, or nil if the last queued event is not an answer
 
 	// The following fields are used only by the events of Join.calls.
 	started                     *discovery.Started // nil before the source was started, and after it was stopped
@@ -127,13 +131,13 @@ func (j *Join) start() error {
 	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // live is nil unless the debug page is enabled.
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
-		list[i] = coreMechanism(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
+		list[i] = coreMechanism(&j.config.Mechanisms[i])
 	}
-	patience := max(core.Patience, j.config.Patience)
+	config := core.Config{Patience: max(core.Patience, j.config.Patience), Kept: func(id core.ID) (core.Kept, bool) { return lastGood.get(j.slots[id].Key, time.Now()) }}
 	j.calls.Run(func() {
 		j.events.Do(func() {
 			var actions []core.Action
-			j.core, actions = core.New(time.Now(), core.Config{Patience: patience, Kept: j.stored}, list)
+			j.core, actions = core.New(time.Now(), config, list)
 			j.execute(actions)
 		})
 	})
@@ -143,17 +147,12 @@ func (j *Join) start() error {
 	return j.startErr // no lock is needed, because the event that sets this field has ended
 }
 
-// coreMechanism converts mechanism p for core.Core. m is the configured mechanism that contains p,
-// or nil for a mechanism in a list.
-func coreMechanism(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
-	source := any(p.Source)
+func coreMechanism(m *Mechanism) core.Mechanism {
+	source := any(m.Source)
 	if !reflect.ValueOf(source).Comparable() {
 		source = nil
 	}
-	if m == nil {
-		m = &Mechanism{Mechanism: *p}
-	}
-	return core.Mechanism{Name: p.Name, Source: source, OutlierDetection: p.OutlierDetection, Given: m}
+	return core.Mechanism{Name: m.Name, Source: source, OutlierDetection: m.OutlierDetection, Given: m}
 }
 
 // Close stops the sources. It does not wait for running updates and for running calls to sources,
@@ -185,7 +184,19 @@ func (j *Join) flush() {
 		if m.Kind == core.Nothing {
 			break
 		}
-		j.taken(j.handle(m))
+		err := j.handle(m)
+		var notified core.ID
+		if j.caller != nil {
+			notified = j.caller.id
+		}
+		refused, actions := j.core.Delivered(err == nil, notified)
+		if refused && !errors.Is(err, balancer.ErrBadResolverState) { // the policies log a priority without endpoints, and the channel uses the others
+			logger.Warningf("%s: %s: the channel rejects the endpoints: %v", j.config.Scheme, j.config.Target, err)
+		}
+		if refused && j.caller != nil {
+			j.caller.refusal.Store(&err)
+		}
+		j.execute(actions)
 	}
 	j.caller = nil
 	j.setTimer()
@@ -195,21 +206,6 @@ func (j *Join) flush() {
 	if j.afterBatch != nil && !j.closed.Load() {
 		j.afterBatch()
 	}
-}
-
-func (j *Join) taken(err error) {
-	var notified core.ID
-	if j.caller != nil {
-		notified = j.caller.id
-	}
-	refused, actions := j.core.Delivered(err == nil, notified)
-	if refused {
-		j.logRefusal(err)
-	}
-	if refused && j.caller != nil {
-		j.caller.refusal.Store(&err)
-	}
-	j.execute(actions)
 }
 
 func (j *Join) execute(actions []core.Action) {
@@ -324,8 +320,6 @@ func (j *Join) setTimer() {
 		}))
 	}
 }
-
-func (j *Join) stored(id core.ID) (core.Kept, bool) { return lastGood.get(j.slots[id].Key, time.Now()) }
 
 // Stable returns an error with the text of err, without the local addresses of connections. Errors
 // of package net contain these addresses, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o

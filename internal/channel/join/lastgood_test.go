@@ -216,7 +216,7 @@ func TestSize(t *testing.T) {
 	if got, want := sizeOf(core.Kept{Answer: content}), minSize+7+(100+2)+(20+8)+(20+3)+(100+1); got != want {
 		t.Errorf("an answer with names has %d bytes, want %d", got, want)
 	}
-	list := core.Kept{List: []core.Mechanism{coreMechanism(&discovery.Mechanism{}, nil), coreMechanism(&discovery.Mechanism{Source: sized{}}, nil)}}
+	list := core.Kept{List: []core.Mechanism{coreMechanism(&Mechanism{}), coreMechanism(&Mechanism{Mechanism: discovery.Mechanism{Source: sized{}}})}}
 	if got, want := sizeOf(list), 2*100+5000; got != want {
 		t.Errorf("two mechanisms have %d bytes, want %d", got, want)
 	}

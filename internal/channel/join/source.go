@@ -3,7 +3,6 @@ package join
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -14,7 +13,7 @@ import (
 )
 
 func (j *Join) addSlot(a *core.Action) *slot {
-	s := &slot{Mechanism: *a.Given.(*Mechanism), id: a.ID, parent: j.slots[a.Whole]}
+	s := &slot{join: j, Mechanism: *a.Given.(*Mechanism), id: a.ID, parent: j.slots[a.Whole]}
 	if s.parent != nil {
 		if s.parent.Key != nil {
 			s.Key = listKey{s.parent.Key, s.Name}
@@ -39,7 +38,7 @@ func (j *Join) startSource(s *slot) {
 	var accepts core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
 		stored, _ := lastGood.get(s.Key, time.Now())
-		started, err := s.Source.Start(j.receiver(s, stored))
+		started, err := s.Source.Start(s.receiver(stored))
 		if err == nil {
 			s.started = &started
 			accepts = core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
@@ -87,25 +86,25 @@ func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	}
 }
 
-func (j *Join) receiver(s *slot, stored core.Kept) *discovery.Receiver {
-	r := &receiver{join: j, slot: s}
+func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
+	j := s.join
 	if c, _ := stored.Answer.Content.(*topology.Checked); c != nil {
-		r.lastAnswer.Store(&receivedAnswer{c, c.Identity})
+		s.lastAnswer.Store(&receivedAnswer{c, c.Identity})
 	}
 	return new(discovery.Receiver).With(discovery.Hooks{
-		Update:  r.update,
-		Fail:    func(err error) { r.fail(err, resultOf(err)) },
-		Confirm: func() { r.enqueueEvent(func(now time.Time) []core.Action { return j.core.Confirmed(now, s.id) }) },
+		Update:  s.update,
+		Fail:    func(err error) { s.fail(err, resultOf(err)) },
+		Confirm: func() { s.enqueueEvent(func(now time.Time) []core.Action { return j.core.Confirmed(now, s.id) }) },
 		Unconfirmed: func(err error, until time.Time) {
 			text := ""
 			if err != nil {
 				text = j.textOf(err)
 			}
-			r.enqueueEvent(func(now time.Time) []core.Action { return j.core.Doubted(now, s.id, text, until) })
+			s.enqueueEvent(func(now time.Time) []core.Action { return j.core.Doubted(now, s.id, text, until) })
 		},
 		Rejected: func(err error) {
 			text := j.textOf(err)
-			r.enqueueEvent(func(now time.Time) []core.Action {
+			s.enqueueEvent(func(now time.Time) []core.Action {
 				j.count(s, resultRefused)
 				j.core.Rejected(now, s.id, text)
 				return nil
@@ -115,11 +114,11 @@ func (j *Join) receiver(s *slot, stored core.Kept) *discovery.Receiver {
 			if text != "" {
 				text = j.textOf(errors.New(text))
 			}
-			r.enqueueEvent(func(now time.Time) []core.Action { return j.core.Trying(now, s.id, text) })
+			s.enqueueEvent(func(now time.Time) []core.Action { return j.core.Trying(now, s.id, text) })
 		},
-		Mechanisms: r.replace,
+		Mechanisms: s.replace,
 		Remembered: func() map[string]discovery.Name {
-			if r.isClosed() {
+			if s.isClosed() {
 				return nil
 			}
 			return lookupsOf(stored.Answer)
@@ -127,23 +126,9 @@ func (j *Join) receiver(s *slot, stored core.Kept) *discovery.Receiver {
 	})
 }
 
-type receiver struct {
-	join       *Join
-	slot       *slot
-	lastAnswer atomic.Pointer[receivedAnswer] // at first the stored answer; core.Core compares pointers of equal answers
-	queued     atomic.Pointer[serial.Slot]    // the queued answer, or nil if the last queued event is not an answer
-}
-
 type receivedAnswer struct {
 	*topology.Checked
 	identity string
-}
-
-func (h *receivedAnswer) checked() *topology.Checked {
-	if h == nil {
-		return nil
-	}
-	return h.Checked
 }
 
 // hasContentOf reports whether h has the same content as answer a. Their identities may differ.
@@ -155,59 +140,62 @@ func (h *receivedAnswer) hasContentOf(a discovery.Answer) bool {
 	return topology.EqualContent(h.Answer, &a)
 }
 
-func (r *receiver) isClosed() bool { return r.join.closed.Load() || r.slot.removed.Load() }
+func (s *slot) isClosed() bool { return s.join.closed.Load() || s.removed.Load() }
 
-func (r *receiver) enqueueEvent(actions func(time.Time) []core.Action) {
-	if r.isClosed() {
+func (s *slot) enqueueEvent(actions func(time.Time) []core.Action) {
+	if s.isClosed() {
 		return
 	}
-	r.queued.Store(nil)
-	r.join.events.Enqueue(r.join.event(actions))
+	s.queued.Store(nil)
+	s.join.events.Enqueue(s.join.event(actions))
 }
 
-func (r *receiver) fail(err error, res result) {
-	text := r.join.textOf(err)
-	r.enqueueEvent(func(now time.Time) []core.Action {
-		r.join.count(r.slot, res)
-		return r.join.core.Failed(now, r.slot.id, text)
+func (s *slot) fail(err error, res result) {
+	text := s.join.textOf(err)
+	s.enqueueEvent(func(now time.Time) []core.Action {
+		s.join.count(s, res)
+		return s.join.core.Failed(now, s.id, text)
 	})
 }
 
 // update checks an answer and queues it. An answer from a gRPC resolver is not queued, but passed
 // to the channel on the caller's stack, so that update can return the channel's error. If other
 // events are running, the answer is handled after them, and update returns nil.
-func (r *receiver) update(a discovery.Answer) error {
-	if r.isClosed() {
+func (s *slot) update(a discovery.Answer) error {
+	if s.isClosed() {
 		return nil
 	}
-	last := r.lastAnswer.Load()
+	last := s.lastAnswer.Load()
 	switch {
 	case last == nil || !last.hasContentOf(a):
+		var c, previous *topology.Checked
+		if last != nil {
+			previous = last.Checked
+		}
 		err := topology.CheckNotEmpty(&a)
-		var c *topology.Checked
 		if err == nil {
-			c, err = topology.CheckAfter(&a, last.checked())
+			c, err = topology.CheckAfter(&a, previous)
 		}
 		if err != nil {
-			r.fail(err, resultRefused)
+			s.fail(err, resultRefused)
 			return err
 		}
 		last = &receivedAnswer{c, a.Identity}
-		r.lastAnswer.Store(last)
+		s.lastAnswer.Store(last)
 	case last.identity != a.Identity:
 		last = &receivedAnswer{last.Checked, a.Identity}
-		r.lastAnswer.Store(last)
+		s.lastAnswer.Store(last)
 	}
 	answer := core.Answer{Content: last.Checked, Why: last.Unusable, Version: a.Version, Names: lookups(a.Names)}
 	if a.Resolved == nil {
-		r.enqueue(answer)
+		s.enqueue(answer)
 		return nil
 	}
-	call := &caller{id: r.slot.id}
-	r.queued.Store(nil)
-	r.join.events.Run(func() {
-		r.join.caller = call
-		r.answered(answer)
+	call := &caller{id: s.id}
+	s.queued.Store(nil)
+	s.join.events.Run(func() {
+		s.join.caller = call
+		s.answered(answer)
 	})
 	if err := call.refusal.Load(); err != nil {
 		return *err
@@ -215,29 +203,29 @@ func (r *receiver) update(a discovery.Answer) error {
 	return nil
 }
 
-func (r *receiver) answered(a core.Answer) {
-	r.join.execute(r.join.core.Answered(time.Now(), r.slot.id, a))
+func (s *slot) answered(a core.Answer) {
+	s.join.execute(s.join.core.Answered(time.Now(), s.id, a))
 }
 
-func (r *receiver) replace(mechanisms []discovery.Mechanism) {
+func (s *slot) replace(mechanisms []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range mechanisms {
 		if _, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection); err != nil {
-			r.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err), resultFailed)
+			s.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err), resultFailed)
 			return
 		}
-		list = append(list, coreMechanism(&mechanisms[i], nil))
+		list = append(list, coreMechanism(&Mechanism{Mechanism: mechanisms[i]}))
 	}
-	r.enqueueEvent(func(now time.Time) []core.Action { return r.join.core.Replaced(now, r.slot.id, list) })
+	s.enqueueEvent(func(now time.Time) []core.Action { return s.join.core.Replaced(now, s.id, list) })
 }
 
 // enqueue queues an answer. If an earlier answer is still queued, the new answer replaces it.
 // Otherwise, a source that is faster than the channel would fill the queue.
-func (r *receiver) enqueue(a core.Answer) {
-	slot := r.queued.Load()
-	if slot == nil {
-		slot = new(serial.Slot)
-		r.queued.Store(slot)
+func (s *slot) enqueue(a core.Answer) {
+	queued := s.queued.Load()
+	if queued == nil {
+		queued = new(serial.Slot)
+		s.queued.Store(queued)
 	}
-	slot.Enqueue(&r.join.events, func() { r.answered(a) })
+	queued.Enqueue(&s.join.events, func() { s.answered(a) })
 }

@@ -14,21 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// Authority returns the authority that a channel to the target would have.
-func Authority(target string) (string, error) {
+// Settings returns the authority that a channel to the target would have, and the policy settings
+// from the parameters of the target.
+func Settings(target string) (authority string, settings options.Settings, err error) {
 	b, parsed, err := parseTarget(target, options.Program{})
 	if err != nil {
-		return "", err
-	}
-	_, _, _, err = b.Read(discovery.Target{Target: parsed, Channel: parsed})
-	return b.Authority(parsed), b.Prefixed(err, parsed)
-}
-
-// Settings returns the policy settings from the parameters of a target.
-func Settings(target string) (options.Settings, error) {
-	b, parsed, err := parseTarget(target, options.Program{})
-	if err != nil {
-		return options.Settings{}, err
+		return "", settings, err
 	}
 	mechanisms, given, _, err := b.Read(discovery.Target{Target: parsed, Channel: parsed})
 	for _, p := range mechanisms {
@@ -36,7 +27,7 @@ func Settings(target string) (options.Settings, error) {
 			given.Prefer = p.Prefer
 		}
 	}
-	return given.Settings, b.Prefixed(err, parsed)
+	return b.Authority(parsed), given.Settings, b.Prefixed(err, parsed)
 }
 
 // WithOptions adds parameters of the form NAME=VALUE to a target.

@@ -208,9 +208,12 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	if c.isRepetition(m, a) {
 		m.Answer, m.stored = a, false
 		c.confirm(m)
-		return c.takeActions()
+	} else {
+		c.confirmAnswer(m)
+		c.setAnswer(m, a)
+		c.addAction(Action{Kind: Keep, ID: m.ID, Answer: a, At: c.now})
+		c.useReadyLists()
 	}
-	c.useAnswer(m, a)
 	return c.takeActions()
 }
 
@@ -222,20 +225,13 @@ func (c *Core) isRepetition(m *mechanism, a Answer) bool {
 		m.Answer.Content == a.Content && !m.makesCallsFail()
 }
 
-func (c *Core) useAnswer(m *mechanism, a Answer) {
-	c.confirmAnswer(m)
-	c.setAnswer(m, a)
-	c.addAction(Action{Kind: Keep, ID: m.ID, Answer: a, At: c.now})
-	c.markChanged(m)
-	c.useReadyLists()
-}
-
 func (c *Core) setAnswer(m *mechanism, a Answer) {
 	m.endAnswerWaits()
 	m.Phase, m.Answer, m.stored = Answered, a, false
 	before := m.listed()
 	m.list, m.nextList, m.waits.list = nil, nil, time.Time{}
 	c.removeUnlisted(m, before)
+	c.markChanged(m)
 }
 
 // Failed is called when a source has failed: it has no answer, or cannot confirm its last one.
@@ -278,13 +274,11 @@ func (c *Core) useStored(m *mechanism, reason string) bool {
 	c.addAction(Action{Kind: Warn, ID: m.ID, Text: reason + "; the endpoints that were confirmed " + age.String() + " ago are used"})
 	if k.List != nil {
 		c.setList(m, k.List)
-		m.stored = true
-		return true
+	} else {
+		c.setAnswer(m, k.Answer)
+		c.useReadyLists()
 	}
-	c.setAnswer(m, k.Answer)
 	m.stored = true
-	c.markChanged(m)
-	c.useReadyLists()
 	return true
 }
 
@@ -307,7 +301,7 @@ func (c *Core) confirm(m *mechanism) {
 // replaced. A source would have reported a change before, so this is the present unless the source
 // is in doubt.
 func (c *Core) keepConfirmed(m *mechanism, last bool) {
-	if m.hasValidAnswer() {
+	if m.Phase == Answered && !m.stored && m.Failure.Text == "" {
 		c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.ownAnswer(), At: c.validUntil(m), Last: last})
 	}
 }
@@ -441,5 +435,3 @@ func (c *Core) markChanged(m *mechanism) {
 }
 
 func (m *mechanism) hasList() bool { return m.list != nil || m.nextList != nil }
-
-func (m *mechanism) hasValidAnswer() bool { return m.Phase == Answered && m.Failure.Text == "" }

@@ -42,11 +42,10 @@ func resolveTarget(ctx context.Context, opts Options) (*explanation, topology.Se
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	settings, err := join.Settings(target)
+	name, settings, err := join.Settings(target)
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	name, _ := join.Authority(target)
 	sources, err := opts.Kubeconfig.Sources(target)
 	if err != nil {
 		return nil, topology.Settings{}, err

@@ -90,7 +90,7 @@ func splitFrom(text string) (name, target string, err error) {
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
 		target = text
-		if name, err = join.Authority(target); err != nil {
+		if name, _, err = join.Settings(target); err != nil {
 			return "", "", err
 		}
 	}
