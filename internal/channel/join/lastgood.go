@@ -64,28 +64,16 @@ type entry struct {
 	core.Kept
 }
 
-// begin records that a source whose answers have the given key was started. Until end is called,
-// its answers do not expire, because the source may confirm an answer at any time, even after days.
-func (s *answerStore) begin(key any) {
-	if key == nil {
-		return
-	}
+// addRunning records that n sources whose answers have the given key were started, or closed if n is
+// negative. As long as one is running, its answers do not expire, because it may confirm an answer at
+// any time, even after days.
+func (s *answerStore) addRunning(key any, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
 		s.running = make(map[any]int)
 	}
-	s.running[key]++
-}
-
-// end records that a source was closed. It must be called once for each call of begin.
-func (s *answerStore) end(key any) {
-	if key == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running[key]--; s.running[key] <= 0 {
+	if s.running[key] += n; s.running[key] == 0 {
 		delete(s.running, key)
 	}
 }

@@ -97,17 +97,17 @@ func TestAnswersExpire(t *testing.T) {
 // source may use it at any time. If the store is full, other answers must be removed first.
 func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
 	var s answerStore
-	s.begin(nil)
-	s.end(nil)
+	s.addRunning(nil, 1)
+	s.addRunning(nil, -1)
 	start := time.Unix(0, 0)
 	for key := range 4 {
-		s.begin(key)
-		s.begin(key)
+		s.addRunning(key, 1)
+		s.addRunning(key, 1)
 		s.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: start})
 	}
-	s.end(1)
-	s.end(1)
-	s.end(3)
+	s.addRunning(1, -1)
+	s.addRunning(1, -1)
+	s.addRunning(3, -1)
 	two := start.Add(2 * time.Hour)
 	s.keep(4, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
 	if got := storedKeys(&s, 4, two); got != "0 2" {
@@ -127,7 +127,7 @@ func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
 		t.Errorf("%s of %d are kept, want 0 2 3", got, len(s.entries))
 	}
 	for key := range maxEntries {
-		s.begin(2000 + key)
+		s.addRunning(2000+key, 1)
 		s.keep(2000+key, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
 	}
 	if len(s.entries) != maxEntries {

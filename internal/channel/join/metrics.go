@@ -39,19 +39,14 @@ func (j *Join) count(s *slot, r result) {
 }
 
 func resultOf(err error) result {
-	if r, ok := errors.AsType[interface {
-		error
-		Refused() bool
-	}](err); ok && r.Refused() {
+	var r interface{ Refused() bool }
+	if errors.As(err, &r) && r.Refused() {
 		return resultRefused
 	}
 	return resultFailed
 }
 
 func isMistake(err error) bool {
-	m, ok := errors.AsType[interface {
-		error
-		Mistake() bool
-	}](err)
-	return ok && m.Mistake()
+	var m interface{ Mistake() bool }
+	return errors.As(err, &m) && m.Mistake()
 }

@@ -29,7 +29,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 	if s.naming == nil {
 		s.naming = &naming{topology.Translator{Name: j.childName(s.Name), TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
 	}
-	lastGood.begin(s.Key)
+	lastGood.addRunning(s.Key, 1)
 	j.slots[a.ID] = s
 	return s
 }
@@ -72,7 +72,7 @@ func (s *slot) confirmedUntil(otherwise time.Time) time.Time {
 }
 
 func (s *slot) stop() {
-	lastGood.end(s.Key)
+	lastGood.addRunning(s.Key, -1)
 	started := s.started
 	s.started = nil
 	if started != nil && started.Close != nil {
