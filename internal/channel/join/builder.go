@@ -109,7 +109,7 @@ func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism
 	return mechanisms, given, b.Prefixed(err, target.Target)
 }
 
-// joinConfig converts the discovery mechanisms of a target for package  credsHaveName is the
+// joinConfig converts the discovery mechanisms of a target for a Join. credsHaveName is the
 // result of credsCarryName.
 func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.ChannelOptions, credsHaveName bool) Config {
 	redacted := printable.HideTarget(target.URL)
