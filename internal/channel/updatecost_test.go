@@ -79,8 +79,8 @@ func newAnswerTest(tb testing.TB, settings topology.Settings, a *discovery.Answe
 	u.policy = balancer.Get("understudy_priority").Build(&u.conn, balancer.BuildOptions{})
 	m := join.Mechanism{Mechanism: discovery.Mechanism{Source: u}}
 	var err error
-	u.join, err = join.Start(u, &join.ChannelConfig{
-		Config:   join.Config{Scheme: "x", Target: "x:///y", Mechanisms: []join.Mechanism{m}},
+	u.join, err = join.Start(u, &join.Config{
+		Scheme: "x", Target: "x:///y", Mechanisms: []join.Mechanism{m},
 		Settings: settings,
 	})
 	if err != nil {

@@ -47,26 +47,24 @@ type awaitingPolicy struct {
 	replaced chan struct{} // closed when the current picker is replaced
 }
 
-// publish publishes a new picker. gRPC then passes the calls that wait in the previous picker to
-// the new picker.
-func (p *awaitingPolicy) publish(state connectivity.State, picker func(replaced <-chan struct{}) balancer.Picker) {
-	previous := p.replaced
-	p.replaced = make(chan struct{})
-	p.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: picker(p.replaced)})
-	close(previous)
+// publish publishes a new picker, which ends when replaced is closed. gRPC then passes the calls that
+// wait in the previous picker to the new picker.
+func (p *awaitingPolicy) publish(state connectivity.State, picker balancer.Picker, replaced chan struct{}) {
+	p.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: picker})
+	close(p.replaced)
+	p.replaced = replaced
 }
 
 func (p *awaitingPolicy) UpdateClientConnState(s balancer.ClientConnState) error {
 	text, _ := s.ResolverState.Attributes.Value(awaitingKey{}).(string)
-	p.publish(connectivity.Connecting, func(replaced <-chan struct{}) balancer.Picker { return waitingPicker{text, replaced} })
+	replaced := make(chan struct{})
+	p.publish(connectivity.Connecting, waitingPicker{text, replaced}, replaced)
 	return nil
 }
 
 // ResolverError makes calls fail. It is called when all sources have failed.
 func (p *awaitingPolicy) ResolverError(err error) {
-	p.publish(connectivity.TransientFailure, func(<-chan struct{}) balancer.Picker {
-		return base.NewErrPicker(errors.New(err.Error()))
-	})
+	p.publish(connectivity.TransientFailure, base.NewErrPicker(errors.New(err.Error())), make(chan struct{}))
 }
 
 func (*awaitingPolicy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}

@@ -85,14 +85,9 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	}
 	given.Here = newClientLocation(given.Settings, mechanisms, b.note)
 	given.ChannelSeed = seedOf(opts)
-	inUse, _ := given.InUse.(*stateattr.InUseReporter)
-	config := &ChannelConfig{
-		Config:        b.joinConfig(target, mechanisms, given, credsCarryName(opts)),
-		OnClose:       conn.close,
-		ServiceConfig: given.ServiceConfig,
-		InUse:         inUse,
-		Settings:      topology.Settings(given.Settings),
-	}
+	config := b.joinConfig(target, mechanisms, given, credsCarryName(opts))
+	config.OnClose, config.ServiceConfig, config.Settings = conn.close, given.ServiceConfig, topology.Settings(given.Settings)
+	config.InUse, _ = given.InUse.(*stateattr.InUseReporter)
 	config.Recorder, config.Logger = opts.MetricsRecorder, given.Logger
 	channel, err := Start(cc, config)
 	if err != nil {
@@ -111,9 +106,9 @@ func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism
 
 // joinConfig converts the discovery mechanisms of a target for a Join. credsHaveName is the
 // result of credsCarryName.
-func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.ChannelOptions, credsHaveName bool) Config {
+func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.ChannelOptions, credsHaveName bool) *Config {
 	redacted := printable.HideTarget(target.URL)
-	config := Config{
+	config := &Config{
 		Scheme:   b.scheme,
 		Target:   redacted.String(),
 		Hide:     func(text string) string { return printable.HideIn(text, target.URL) },

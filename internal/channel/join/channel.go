@@ -20,20 +20,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// ChannelConfig is the configuration of a Channel.
-type ChannelConfig struct {
-	Config
-	// ServiceConfig is the user's service config in JSON, or "". It must not configure load balancing.
-	ServiceConfig string
-	InUse         *stateattr.InUseReporter
-	Settings      topology.Settings
-	OnClose       func() // may be nil
-}
-
 // Channel implements resolver.Resolver for one channel.
 type Channel struct {
 	Join
-	config  *ChannelConfig
 	cc      resolver.ClientConn
 	inUse   *stateattr.InUseChannel
 	json    string
@@ -43,9 +32,9 @@ type Channel struct {
 }
 
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
-func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
-	c := &Channel{config: config, cc: cc, inUse: config.InUse.Channel(config.Target), logged: make(lastTexts)}
-	c.Join.config, c.Join.handle, c.onClose = config.Config, c.handle, c.close
+func Start(cc resolver.ClientConn, config *Config) (*Channel, error) {
+	c := &Channel{cc: cc, inUse: config.InUse.Channel(config.Target), logged: make(lastTexts)}
+	c.config, c.Join.handle, c.onClose = config, c.handle, c.close
 	if err := lbconfig.CheckServiceConfig(config.ServiceConfig); err != nil {
 		return nil, err
 	}

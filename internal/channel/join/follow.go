@@ -58,7 +58,7 @@ func Follow(target string, given options.Program, onState func(State)) (stop fun
 	return followed.Close, nil
 }
 
-func follow(config Config, onState func(State)) (*Join, error) {
+func follow(config *Config, onState func(State)) (*Join, error) {
 	f := &follower{onState: onState}
 	f.config, f.Join.handle, f.afterBatch = config, f.handle, f.notify
 	return &f.Join, f.start()

@@ -65,15 +65,15 @@ func (c *recording) info() *stateattr.Channel {
 }
 
 // several returns the configuration of a channel with several mechanisms.
-func several(mechanisms ...discovery.Mechanism) *ChannelConfig {
-	c := &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y"}}
+func several(mechanisms ...discovery.Mechanism) *Config {
+	c := &Config{Scheme: "x", Target: "x:///y"}
 	for _, p := range mechanisms {
 		c.Mechanisms = append(c.Mechanisms, Mechanism{Mechanism: p})
 	}
 	return c
 }
 
-func start(t *testing.T, config *ChannelConfig) (*recording, *Channel) {
+func start(t *testing.T, config *Config) (*recording, *Channel) {
 	t.Helper()
 	cc := &recording{}
 	c, err := Start(cc, config)

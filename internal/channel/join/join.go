@@ -28,6 +28,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
@@ -48,6 +49,14 @@ type Config struct {
 	Logger *slog.Logger
 	// Mechanisms contains the mechanisms in priority order. It must not be empty.
 	Mechanisms []Mechanism
+
+	// The following fields have no effect on Follow.
+
+	// ServiceConfig is the user's service config in JSON, or "". It must not configure load balancing.
+	ServiceConfig string
+	InUse         *stateattr.InUseReporter
+	Settings      topology.Settings
+	OnClose       func() // may be nil
 }
 
 // Mechanism is one discovery mechanism of a channel (gRFC A37).
@@ -74,7 +83,7 @@ type listKey struct {
 
 // Join runs the mechanisms of one channel.
 type Join struct {
-	config Config
+	config *Config
 	events serial.Serializer // guards the fields below that are not atomic
 	calls  serial.Serializer // runs the calls to sources, one at a time
 	closed atomic.Bool

@@ -45,9 +45,9 @@ func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, s.err
 }
 
-func configOf(key any, name string, s discovery.Source) *ChannelConfig {
+func configOf(key any, name string, s discovery.Source) *Config {
 	m := Mechanism{Mechanism: discovery.Mechanism{Name: name, Source: s}, Key: key}
-	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
+	return &Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}
 }
 
 // lastGood must not count sources that were closed, or that could not be started.

@@ -131,7 +131,7 @@ func TestFollowerUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
 		var states []string
-		j, err := follow(configOf(nil, "m", s).Config, func(state State) {
+		j, err := follow(configOf(nil, "m", s), func(state State) {
 			text := state.Why
 			for _, f := range state.Mechanisms {
 				text += fmt.Sprintf("%s %d endpoints (%s)", f.Name, f.Answer.Endpoints, f.Trouble)
