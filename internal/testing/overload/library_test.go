@@ -85,7 +85,7 @@ func (b *backend) Watch(r *healthpb.HealthCheckRequest, s healthpb.Health_WatchS
 func (b *backend) has(f Fault) bool {
 	now := time.Since(b.start)
 	for _, e := range b.world.Events {
-		if e.Fault == f && e.hits(b.priority, b.index) && now >= e.From && now < e.To {
+		if e.Fault == f && e.Priority == b.priority && (e.Server == all || e.Server == b.index) && now >= e.From && now < e.To {
 			return true
 		}
 	}
@@ -230,8 +230,8 @@ func drive(w World, start time.Time, seed, client uint64, running *sync.WaitGrou
 	random := rand.New(rand.NewPCG(seed, client))
 	for time.Since(start) < w.Length {
 		load := w.Load
-		if w.Spike.has(time.Since(start)) {
-			load = w.Spike.Load
+		if w.Spike.Has(time.Since(start)) {
+			load = w.Spike.Rate
 		}
 		time.Sleep(seconds(random.ExpFloat64() * float64(w.Clients) / load))
 		running.Go(func() {

@@ -3,6 +3,8 @@ package overload
 import (
 	"fmt"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
 // Outcome is what has become of the calls of a world, from World.From on.
@@ -30,68 +32,69 @@ func newOutcome(w World) Outcome {
 	return Outcome{world: w, Next: forever, seconds: make([]second, int(w.Length.Seconds())+2)}
 }
 
-func (o *Outcome) attempt(r *request) {
-	if r.began >= o.world.From {
-		o.Attempts++
+// Run plays a world in the model. The same seed always gives the same outcome.
+func Run(w World, seed uint64) Outcome {
+	w = filled(w)
+	o := newOutcome(w)
+	clients := make([]mover, w.Clients)
+	rehearse.Run(w.played(), seed, rehearse.Observer{Ended: func(c rehearse.Call) {
+		if c.Began >= w.From {
+			o.Attempts += c.Attempts
+		}
+		if c.End != rehearse.Answered {
+			o.lost(c)
+			return
+		}
+		o.answered(c)
+		clients[c.Client].note(c.Priority)
+	}})
+	moves := 0
+	for _, c := range clients {
+		moves += c.moves
 	}
+	return o.finished(moves)
 }
 
-func (o *Outcome) refused(r *request) {
-	o.lost(r)
-	if r.began >= o.world.From {
-		o.Refused++
-	}
-}
-
-func (o *Outcome) waited(r *request) {
-	o.lost(r)
-	if r.began >= o.world.From {
-		o.Waited++
-	}
-}
-
-func (o *Outcome) ended(r *request, c *client, priority int, good bool) {
-	if !good {
-		o.lost(r)
-		return
-	}
-	o.seconds[int(r.began.Seconds())].good++
-	c.inUse.note(priority)
+func (o *Outcome) answered(c rehearse.Call) {
+	o.seconds[int(c.Began.Seconds())].good++
 	trouble := o.world.Trouble
-	if trouble.To > 0 && r.began >= trouble.From && priority > 0 {
+	if trouble.To > 0 && c.Began >= trouble.From && c.Priority > 0 {
 		o.Diverted++
-		o.Next = min(o.Next, c.model.now-trouble.From)
+		o.Next = min(o.Next, c.Ended-trouble.From)
 	}
-	if r.began < o.world.From {
+	if c.Began < o.world.From {
 		return
 	}
 	o.Calls++
 	o.Good++
-	if priority > 0 {
+	if c.Priority > 0 {
 		o.Elsewhere++
 	}
 }
 
-func (o *Outcome) lost(r *request) {
-	o.seconds[int(r.began.Seconds())].lost++
-	if r.began >= o.world.Trouble.From && o.world.Trouble.To > 0 {
+func (o *Outcome) lost(c rehearse.Call) {
+	o.seconds[int(c.Began.Seconds())].lost++
+	if c.Began >= o.world.Trouble.From && o.world.Trouble.To > 0 {
 		o.InTrouble++
 	}
-	if r.began >= o.world.From {
-		o.Calls++
-		o.Lost++
+	if c.Began < o.world.From {
+		return
+	}
+	o.Calls++
+	o.Lost++
+	switch c.End {
+	case rehearse.Refused:
+		o.Refused++
+	case rehearse.Waited:
+		o.Waited++
 	}
 }
 
-func (o Outcome) finished(m *model) Outcome {
-	w := m.world
+func (o Outcome) finished(moves int) Outcome {
+	w := o.world
 	o.Goodput = float64(o.Good) / (w.Length - w.From).Seconds() / min(float64(o.Calls)/(w.Length-w.From).Seconds(), w.capacity())
 	if w.Trouble.To > 0 {
 		o.Recovery = o.recovery()
-	}
-	moves := 0
-	for _, c := range m.clients {
-		moves += c.inUse.moves
 	}
 	o.Moves = float64(moves) / float64(w.Clients) / (w.Length - w.From).Minutes()
 	return o

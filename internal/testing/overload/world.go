@@ -8,46 +8,32 @@
 package overload
 
 import (
+	"math"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
-// Server is an endpoint with workers, each of which serves a call in Service.
-type Server struct {
-	Workers     int
-	Service     time.Duration
-	Blind       bool          // it also works on calls whose deadline has passed
-	LIFO        bool          // it works on the newest call first
-	Limit       int           // it refuses calls while so many are in it
-	Unavailable bool          // it refuses with UNAVAILABLE, not RESOURCE_EXHAUSTED
-	Cold        time.Duration // at first use it is four times slower, which fades with this time
-}
-
-func (s Server) capacity() float64 { return float64(s.Workers) / s.Service.Seconds() }
-
-type Fault int
+type (
+	Server = rehearse.Server
+	Event  = rehearse.Event
+	Span   = rehearse.Span
+	Spike  = rehearse.Spike
+	Fault  = rehearse.Fault
+)
 
 const (
-	Hang        Fault = iota // no answers
-	Internal                 // INTERNAL at once
-	Unavailable              // UNAVAILABLE at once
-	Slower                   // serving takes Factor as long
-	Pause                    // no call is begun
-	Down                     // no connections
+	Hang        = rehearse.Hangs
+	Internal    = rehearse.Errors
+	Unavailable = rehearse.Unavailable
+	Slower      = rehearse.Slow
+	Pause       = rehearse.Pause
+	Down        = rehearse.Killed
+
+	all     = rehearse.All
+	forever = time.Duration(math.MaxInt64)
 )
-
-// Event is a fault of one server, or of all servers of a priority if Server is all.
-type Event struct {
-	From, To         time.Duration
-	Priority, Server int
-	Fault            Fault
-	Factor           float64
-}
-
-const all = -1
-
-func (e Event) hits(priority, server int) bool {
-	return e.Priority == priority && (e.Server == all || e.Server == server)
-}
 
 // World is a setting and what is expected of it.
 type World struct {
@@ -71,16 +57,6 @@ type World struct {
 	Want Bounds
 }
 
-// Spike is another load for a while.
-type Spike struct {
-	Load float64
-	Span
-}
-
-type Span struct{ From, To time.Duration }
-
-func (s Span) has(t time.Duration) bool { return t >= s.From && t < s.To }
-
 // Bounds are what a world must keep. A bound of 0 is none, but see None.
 type Bounds struct {
 	Goodput    float64       // at least this fraction of the smaller of load and capacity is answered
@@ -96,12 +72,26 @@ type Bounds struct {
 	Kept       bool          // no call is lost that is not refused by a server or expires in one
 }
 
-func (w World) capacity() float64 {
-	total := 0.0
-	for _, p := range w.Priorities {
-		for _, s := range p {
-			total += s.capacity() / (1 + w.Costly*max(0, w.CostlyFactor-1))
-		}
+// played returns what the model plays, with the options of Recommended().
+func (w World) played() rehearse.World {
+	return rehearse.World{
+		Priorities: w.Priorities, Clients: w.Clients, Rate: w.Load, Deadlines: w.Deadlines, Length: w.Length, Spike: w.Spike, Events: w.Events,
+		Costly: w.Costly, CostlyFactor: w.CostlyFactor, Expire: w.Expire, Fail: w.Fail, Tokens: w.Tokens, RoundRobin: w.RoundRobin,
+		Policy: rehearse.Policy{
+			FailoverTimeout: w.FailoverTimeout, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second, Failures: 5,
+			Ejection: outlierdetection.Config{
+				Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 100,
+				FailurePercentageEjection:   &outlierdetection.FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 1, RequestVolume: 10},
+				ConsecutiveFailuresEjection: &outlierdetection.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100},
+			},
+		},
+	}
+}
+
+func (w World) capacity() (total float64) {
+	played := w.played()
+	for p := range w.Priorities {
+		total += played.Capacity(p)
 	}
 	return total
 }

@@ -1,0 +1,395 @@
+package rehearse
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/core/share"
+)
+
+// channel is a client. It does what policy/priority does with the decisions of its cores.
+type channel struct {
+	model      *model
+	index      int
+	roundRobin bool // gRPC's, over all servers
+	next       int
+	core       *core.Core
+	names      []string
+	children   map[string]*child // by name, which is the number of the priority
+	intakes    []*intake         // by priority
+	timers     map[timer]uint64  // the serial number of the timer that runs
+
+	chosen string
+	state  core.State // published
+	wanted string
+	offers bool // calls are offered to the READY children: the one in use is READY
+
+	tokens  float64
+	waiting []*call
+}
+
+// intake is the share of a priority, and what the share must know of its connections.
+type intake struct {
+	*share.Share
+	ready, wasReady bool
+	lostAt          time.Duration
+}
+
+type timer struct {
+	kind  core.Kind
+	child string
+}
+
+func newChannel(m *model, index int) *channel {
+	w := &m.world
+	c := &channel{model: m, index: index, next: index, roundRobin: index < int(w.RoundRobin*float64(w.Clients)), core: core.New(), children: make(map[string]*child), timers: make(map[timer]uint64), tokens: w.Tokens}
+	for p := range m.servers {
+		c.names = append(c.names, strconv.Itoa(p))
+		c.intakes = append(c.intakes, &intake{Share: share.New(0, share.Config{Ramp: w.Policy.Ramp})})
+	}
+	if c.roundRobin {
+		return c
+	}
+	policy := w.Policy
+	config := core.Config{
+		Children:        c.names,
+		Priorities:      c.names,
+		FailoverTimeout: policy.FailoverTimeout,
+		ChildRetention:  policy.ChildRetention,
+		WarmStandby:     policy.WarmStandby,
+		Overflow:        policy.Overflow,
+	}
+	c.handle(c.core.BeginUpdate(config))
+	c.handle(c.core.EndUpdate())
+	c.limitBackoffs()
+	return c
+}
+
+func (c *channel) handle(actions []core.Action) {
+	c.apply(actions)
+	c.settle()
+}
+
+func (c *channel) apply(actions []core.Action) {
+	for _, a := range actions {
+		child := c.children[a.Child]
+		switch a.Kind {
+		case core.Create:
+			c.children[a.Child] = c.newChild(a.Child)
+		case core.Update:
+			child.connect()
+			c.handle(c.core.Updated(a.Child))
+		case core.MakeStandby:
+			c.model.after(0, func() { c.handle(c.core.StandbyDue()) })
+		case core.Destroy:
+			child.close()
+			delete(c.children, a.Child)
+			*c.intakes[child.number] = intake{Share: share.New(c.model.now, share.Config{Ramp: c.model.world.Policy.Ramp})}
+		case core.ExitIdle:
+			child.exitIdle()
+		case core.StartFailover:
+			c.startTimer(a, c.core.FailoverTimerFired)
+		case core.StartDeactivation:
+			c.startTimer(a, c.core.DeactivationTimerFired)
+		case core.StopFailover:
+			delete(c.timers, timer{core.StartFailover, a.Child})
+		case core.StopDeactivation:
+			delete(c.timers, timer{core.StartDeactivation, a.Child})
+		case core.Publish, core.PublishRefused, core.PublishTimeout, core.PublishEmpty:
+			c.chosen = a.Child
+			c.state, _ = c.core.State(a.Child)
+			c.model.after(0, c.pickAgain)
+		}
+	}
+}
+
+func (c *channel) startTimer(a core.Action, fired func(string) []core.Action) {
+	key := timer{a.Kind, a.Child}
+	number := c.model.serial
+	c.timers[key] = number
+	c.model.after(a.After, func() {
+		if c.timers[key] == number {
+			delete(c.timers, key)
+			c.handle(fired(a.Child))
+		}
+	})
+}
+
+// settle tells the shares what has become of the other priorities, and the core whether one more is
+// wanted.
+func (c *channel) settle() {
+	if !c.model.world.Policy.Overflow {
+		return
+	}
+	now := c.model.now
+	var returned []int
+	for p, name := range c.names {
+		if _, exists := c.children[name]; !exists {
+			continue
+		}
+		i, state := c.intakes[p], core.Idle
+		state, _ = c.core.State(name)
+		ready := state == core.Ready
+		if i.ready && !ready {
+			i.lostAt = now
+		}
+		if ready && !i.ready {
+			returned = append(returned, p)
+		}
+		i.ready = ready
+	}
+	c.setLast()
+	ready := c.ready()
+	for _, p := range returned {
+		c.noteReturn(p, ready)
+	}
+	c.want(ready)
+	c.offers = c.state == core.Ready
+	c.model.after(0, c.pickAgain)
+}
+
+func (c *channel) ready() (list []int) {
+	for p, i := range c.intakes {
+		if i.ready {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (c *channel) setLast() {
+	var order []share.Standing
+	for p, i := range c.intakes {
+		standing := share.Standing{Awaited: c.core.HasTime(c.names[p])}
+		if i.ready {
+			standing = share.Standing{Ready: true, Tripped: i.Tripped()}
+		}
+		order = append(order, standing)
+	}
+	last := share.Last(order)
+	for p, i := range c.intakes {
+		if i.ready {
+			i.SetLast(c.model.now, p == last)
+		}
+	}
+}
+
+func (c *channel) noteReturn(p int, ready []int) {
+	i := c.intakes[p]
+	isStart := !i.wasReady && (!c.offers || c.model.now <= c.model.world.Policy.FailoverTimeout)
+	i.wasReady = true
+	if p != ready[len(ready)-1] && !isStart {
+		i.Returned(c.model.now, c.model.now-i.lostAt)
+	}
+}
+
+// want asks for one more priority below the lowest READY one that cannot carry its calls.
+func (c *channel) want(ready []int) {
+	below := ""
+	for _, p := range ready {
+		if fraction, _ := c.intakes[p].Fraction(); c.intakes[p].Wanted() || fraction < 1 {
+			below = c.names[p]
+		}
+	}
+	if c.wanted != below {
+		c.wanted = below
+		c.apply(c.core.Want(below))
+	}
+}
+
+// limitBackoffs ends long backoffs while no child is READY.
+func (c *channel) limitBackoffs() {
+	const shortest, most, each = 2 * time.Second, 10 * time.Second, time.Second / 2
+	endpoints := 0
+	for _, list := range c.model.servers {
+		endpoints += len(list)
+	}
+	longest := min(most, max(shortest, time.Duration(endpoints)*each))
+	if c.model.world.Policy.MaxConnectBackoff <= longest {
+		return
+	}
+	c.model.after(longest/4+time.Duration(c.model.random.Int64N(int64(longest/4))), func() {
+		if len(c.ready()) == 0 {
+			for _, name := range c.names {
+				if child := c.children[name]; child != nil {
+					child.resetBackoff(longest / 2)
+				}
+			}
+		}
+		c.limitBackoffs()
+	})
+}
+
+// call is a call of the user, with all its attempts.
+type call struct {
+	began, deadline time.Duration
+	costly          bool
+	priority        int
+	attempts        int
+}
+
+func (c *channel) scheduleCall() {
+	m, w := c.model, &c.model.world
+	rate := w.Rate
+	if w.Spike.Has(m.now) {
+		rate = w.Spike.Rate
+	}
+	m.after(seconds(m.random.ExpFloat64()*float64(w.Clients)/rate), func() {
+		if m.now > w.Length {
+			return
+		}
+		r := &call{began: m.now, deadline: forever, costly: w.Costly > 0 && m.random.Float64() < w.Costly}
+		if d := w.Deadlines[c.index%len(w.Deadlines)]; d > 0 {
+			r.deadline = m.now + d
+		}
+		c.pick(r)
+		c.scheduleCall()
+	})
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func (c *channel) ended(r *call, end End) {
+	if c.model.Ended != nil {
+		c.model.Ended(Call{Client: c.index, Began: r.began, Ended: c.model.now, Priority: r.priority, Attempts: r.attempts, End: end})
+	}
+}
+
+// pick does what the picker of policy/priority does.
+func (c *channel) pick(r *call) {
+	if c.roundRobin {
+		c.next++
+		c.call(r, c.model.flat[c.next%len(c.model.flat)], func(share.Result) {})
+		return
+	}
+	if !c.offers || !c.model.world.Policy.Overflow {
+		c.pickChosen(r)
+		return
+	}
+	now := c.model.now
+	for _, p := range c.ready() {
+		if c.intakes[p].Take(now, c.model.random.Float64()) && c.send(r, p) {
+			return
+		}
+	}
+	allTripped, awaited := true, slices.ContainsFunc(c.names, c.core.HasTime)
+	for _, p := range c.ready() {
+		taken := c.intakes[p].Probe(now)
+		allTripped = allTripped && c.intakes[p].Tripped()
+		if taken && c.send(r, p) {
+			return
+		}
+	}
+	if allTripped && awaited {
+		c.wait(r)
+		return
+	}
+	c.ended(r, Refused)
+}
+
+func (c *channel) pickChosen(r *call) {
+	child := c.children[c.chosen]
+	switch {
+	case c.state == core.Ready && child != nil && c.send(r, child.number):
+	case c.state == core.TransientFailure:
+		c.ended(r, NoConnection)
+	default:
+		if child != nil && c.state == core.Idle {
+			child.exitIdle()
+		}
+		c.wait(r)
+	}
+}
+
+func (c *channel) wait(r *call) {
+	c.waiting = append(c.waiting, r)
+	if r.deadline != forever {
+		c.model.at(r.deadline, func() {
+			if i := slices.Index(c.waiting, r); i >= 0 {
+				c.waiting = slices.Delete(c.waiting, i, i+1)
+				c.ended(r, Waited)
+			}
+		})
+	}
+}
+
+// pickAgain gives the waiting calls to a new picker.
+func (c *channel) pickAgain() {
+	waiting := c.waiting
+	c.waiting = nil
+	for _, r := range waiting {
+		if c.model.now < r.deadline {
+			c.pick(r)
+		}
+	}
+}
+
+// send sends a call to a priority. It returns false if no endpoint of it is connected.
+func (c *channel) send(r *call, p int) bool {
+	m := c.model
+	e := c.children[c.names[p]].pick()
+	if e == nil {
+		return false
+	}
+	i := c.intakes[p]
+	budget := r.deadline - m.now
+	if r.deadline == forever {
+		budget = 0
+	}
+	begun, ticket := i.Begin(m.now, budget, "/method", &e.Endpoint), e.begin()
+	c.call(r, e.server, func(result share.Result) { c.end(p, e, begun, ticket, result) })
+	return true
+}
+
+// call makes an attempt at a server.
+func (c *channel) call(r *call, s *server, ended func(share.Result)) {
+	m := c.model
+	r.priority = s.priority
+	if r.attempts++; m.Attempted != nil {
+		m.Attempted(m.now, s.priority)
+	}
+	s.receive(&attempt{deadline: r.deadline, costly: r.costly, end: func(result share.Result) {
+		ended(result)
+		if c.retries(r, result) {
+			return
+		}
+		if result == share.Good {
+			c.ended(r, Answered)
+		} else {
+			c.ended(r, Failed)
+		}
+	}})
+}
+
+func (c *channel) end(p int, e *endpoint, begun share.Call, ticket ticket, result share.Result) {
+	i := c.intakes[p]
+	before, wanted := i.View(), i.Wanted()
+	blame := i.End(c.model.now, begun, result)
+	if before != i.View() || wanted != i.Wanted() {
+		c.settle()
+	}
+	e.ended(ticket, result, blame)
+}
+
+func (c *channel) retries(r *call, result share.Result) bool {
+	m, most := c.model, c.model.world.Tokens
+	switch {
+	case most == 0:
+		return false
+	case result == share.Good:
+		c.tokens = min(most, c.tokens+0.1)
+		return false
+	case result != share.Unavailable:
+		return false
+	}
+	c.tokens = max(0, c.tokens-1)
+	if c.tokens <= most/2 || r.attempts >= 4 || m.now >= r.deadline {
+		return false
+	}
+	backOff := seconds(m.random.Float64() * 0.05 * math.Exp2(float64(r.attempts-1)))
+	m.after(backOff, func() { c.pick(r) })
+	return true
+}

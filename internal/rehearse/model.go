@@ -1,0 +1,266 @@
+package rehearse
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/core/share"
+)
+
+const (
+	roundTrip = time.Millisecond
+	forever   = time.Duration(math.MaxInt64)
+)
+
+// model is a run: a heap of events, each at its time.
+type model struct {
+	world   World
+	now     time.Duration
+	events  eventHeap
+	serial  uint64
+	random  *rand.Rand
+	servers [][]*server
+	flat    []*server
+	clients []*channel
+	Observer
+}
+
+// Observer sees what happens in a run, in the order in which it happens. Its functions may be nil.
+type Observer struct {
+	Attempted func(now time.Duration, priority int)
+	Ended     func(Call)
+}
+
+// Call is a call that has ended.
+type Call struct {
+	Client       int
+	Began, Ended time.Duration
+	Priority     int // of the last attempt
+	Attempts     int
+	End          End
+}
+
+// End is how a call ended.
+type End int
+
+// The ends of calls. All but the first are lost.
+const (
+	Answered     End = iota
+	Failed           // by a server, or its deadline passed there
+	Refused          // by the client: no priority takes it
+	Waited           // while it waited for a connection
+	NoConnection     // no priority is connected
+)
+
+type event struct {
+	at     time.Duration
+	serial uint64
+	do     func()
+}
+
+type eventHeap []event
+
+func (h eventHeap) Len() int { return len(h) }
+func (h eventHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].serial < h[j].serial
+}
+func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *eventHeap) Push(x any)   { *h = append(*h, x.(event)) }
+func (h *eventHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1].do = nil
+	*h = old[:len(old)-1]
+	return last
+}
+
+func (m *model) at(t time.Duration, do func()) {
+	m.serial++
+	heap.Push(&m.events, event{t, m.serial, do})
+}
+
+func (m *model) after(d time.Duration, do func()) { m.at(m.now+d, do) }
+
+// Run plays a world, which Check must accept. The same seed always gives the same run.
+func Run(w World, seed uint64, o Observer) {
+	m := &model{world: w, random: rand.New(rand.NewPCG(seed, 48)), Observer: o}
+	for p, list := range w.Priorities {
+		var servers []*server
+		for i, s := range list {
+			servers = append(servers, &server{Server: s, model: m, priority: p, index: i, firstUse: -1})
+		}
+		m.servers = append(m.servers, servers)
+		m.flat = append(m.flat, servers...)
+	}
+	for _, e := range w.Events {
+		for _, s := range m.servers[e.Priority] {
+			if e.concerns(s) {
+				m.at(e.From, func() { s.strike(e.Fault) })
+				m.at(e.To, s.work)
+			}
+		}
+	}
+	for i := range w.Clients {
+		m.clients = append(m.clients, newChannel(m, i))
+	}
+	for _, c := range m.clients {
+		c.scheduleCall()
+	}
+	end := w.Length + slices.Max(w.Deadlines) + 5*time.Second
+	for len(m.events) > 0 && m.events[0].at <= end {
+		e := heap.Pop(&m.events).(event)
+		m.now = e.at
+		e.do()
+	}
+}
+
+// attempt is an attempt of a call at a server.
+type attempt struct {
+	deadline time.Duration // forever if it has none
+	costly   bool
+	ended    bool
+	end      func(share.Result)
+}
+
+func (a *attempt) finish(r share.Result) {
+	if !a.ended {
+		a.ended = true
+		a.end(r)
+	}
+}
+
+type server struct {
+	Server
+	model           *model
+	priority, index int
+	connections     []*endpoint
+	busy            int
+	queue           []*attempt
+	inside          []*attempt // not ended; counted for Limit, and lost when the server is killed
+	firstUse        time.Duration
+}
+
+func (s *server) fault(f Fault) (factor float64, has bool) {
+	for i := range s.model.world.Events {
+		if e := &s.model.world.Events[i]; e.Fault == f && e.hits(s, s.model.now) {
+			return e.Factor, true
+		}
+	}
+	return 0, false
+}
+
+func (s *server) has(f Fault) bool {
+	_, has := s.fault(f)
+	return has
+}
+
+func (s *server) accepts() bool { return !s.has(Killed) && !s.has(Drained) }
+
+// strike is called when a fault begins.
+func (s *server) strike(f Fault) {
+	if s.accepts() {
+		return
+	}
+	connections, calls := s.connections, s.inside
+	s.connections = nil
+	if f == Killed {
+		s.inside, s.queue = nil, nil
+		for _, a := range calls {
+			a.finish(share.Unavailable)
+		}
+	}
+	for _, e := range connections {
+		e.disconnected()
+	}
+}
+
+// receive is called when a call arrives.
+func (s *server) receive(a *attempt) {
+	m, w := s.model, &s.model.world
+	refuse := func(r share.Result) { m.after(roundTrip, func() { a.finish(r) }) }
+	failing, broken := s.fault(Errors)
+	switch {
+	case s.has(Killed), s.has(Unavailable), s.Limit > 0 && s.inFlight() >= s.Limit && s.Unavailable:
+		refuse(share.Unavailable)
+		return
+	case broken && (failing == 0 || m.random.Float64() < failing), w.Fail > 0 && m.random.Float64() < w.Fail:
+		refuse(share.Failed)
+		return
+	case s.Limit > 0 && s.inFlight() >= s.Limit:
+		refuse(share.Refused)
+		return
+	}
+	if a.deadline != forever {
+		m.at(a.deadline, func() { a.finish(share.Expired) })
+	}
+	s.inside = append(s.inside, a)
+	if w.Expire > 0 && m.random.Float64() < w.Expire {
+		return
+	}
+	s.queue = append(s.queue, a)
+	s.work()
+}
+
+func (s *server) inFlight() int {
+	s.inside = slices.DeleteFunc(s.inside, func(a *attempt) bool { return a.ended })
+	return len(s.inside)
+}
+
+func (s *server) workers() int {
+	if factor, fewer := s.fault(Fewer); fewer {
+		return max(1, int(float64(s.Workers)*factor+0.5))
+	}
+	return s.Workers
+}
+
+func (s *server) work() {
+	for len(s.queue) > 0 && s.busy < s.workers() && !s.has(Hangs) && !s.has(Pause) {
+		a := s.next()
+		if a.ended && !s.Blind {
+			continue
+		}
+		s.busy++
+		s.model.after(s.serviceTime(a), func() {
+			s.busy--
+			if !s.has(Hangs) {
+				a.finish(share.Good)
+			}
+			s.work()
+		})
+	}
+}
+
+func (s *server) next() (a *attempt) {
+	if s.LIFO {
+		a, s.queue = s.queue[len(s.queue)-1], s.queue[:len(s.queue)-1]
+	} else {
+		a, s.queue = s.queue[0], s.queue[1:]
+	}
+	if len(s.inside) > 1000 {
+		s.inFlight() // forgets those that have ended
+	}
+	return a
+}
+
+func (s *server) serviceTime(a *attempt) time.Duration {
+	d := float64(s.Service)
+	if a.costly {
+		d *= s.model.world.CostlyFactor
+	}
+	if s.Spread > 0 {
+		d *= 1 + s.Spread*(2*s.model.random.Float64()-1)
+	}
+	if s.Cold > 0 {
+		if s.firstUse < 0 {
+			s.firstUse = s.model.now
+		}
+		d *= 1 + 3*math.Exp(-float64(s.model.now-s.firstUse)/float64(s.Cold))
+	}
+	if factor, slow := s.fault(Slow); slow {
+		d *= factor
+	}
+	return time.Duration(d)
+}

@@ -1,0 +1,130 @@
+package rehearse
+
+import (
+	"slices"
+	"time"
+)
+
+// Outcome is what has become of the calls of a world.
+type Outcome struct {
+	Calls, Lost int
+	Refused     int // of the lost: by the client, because no priority takes them
+	Attempts    int
+	Moves       int           // of all clients, from one priority to another
+	Longest     time.Duration // without any answer
+	Normal      time.Duration // after the last fault, until calls are answered as before it; negative if they never are
+	Peak        []float64     // by priority: the most attempts in a second, as a fraction of what it can answer
+	Seconds     []Second      // of the run
+}
+
+// Second has the calls that began in a second: how many each priority answered, and how many were
+// lost.
+type Second struct {
+	Answered []int
+	Lost     int
+}
+
+// Play runs a world, and returns what has become of its calls.
+func Play(w World, seed uint64) *Outcome {
+	o := &Outcome{Peak: make([]float64, len(w.Priorities))}
+	end := int(w.Length/time.Second) + 1
+	arrivals := make([][]int, end)
+	for i := range end {
+		o.Seconds = append(o.Seconds, Second{Answered: make([]int, len(w.Priorities))})
+		arrivals[i] = make([]int, len(w.Priorities))
+	}
+	lastAnswer, clients := time.Duration(0), make([]mover, w.Clients)
+	Run(w, seed, Observer{
+		Attempted: func(now time.Duration, priority int) {
+			if i := int(now / time.Second); i < end {
+				arrivals[i][priority]++
+			}
+		},
+		Ended: func(c Call) {
+			o.Calls++
+			o.Attempts += c.Attempts
+			second := &o.Seconds[int(c.Began/time.Second)]
+			if c.End != Answered {
+				o.Lost++
+				second.Lost++
+				if c.End == Refused {
+					o.Refused++
+				}
+				return
+			}
+			second.Answered[c.Priority]++
+			o.Longest = max(o.Longest, c.Ended-lastAnswer)
+			lastAnswer = c.Ended
+			clients[c.Client].note(c.Priority)
+		},
+	})
+	o.Longest = max(o.Longest, w.Length-lastAnswer)
+	for _, c := range clients {
+		o.Moves += c.moves
+	}
+	for p := range o.Peak {
+		for _, second := range arrivals {
+			o.Peak[p] = max(o.Peak[p], float64(second[p])/w.Capacity(p))
+		}
+	}
+	o.Seconds = o.Seconds[:end-1]
+	o.Normal = o.normal(&w)
+	return o
+}
+
+// normal returns the time from the end of the last fault to the first three seconds in which less
+// than 2 % of the calls are lost, and the first priority answers 90 % of what it did before.
+func (o *Outcome) normal(w *World) time.Duration {
+	begin, end := w.Length, time.Duration(0)
+	for _, e := range w.Events {
+		begin, end = min(begin, e.From), max(end, e.To)
+	}
+	before := o.sum(int(begin/time.Second)-10, int(begin/time.Second))
+	for i := int(end / time.Second); i+3 <= len(o.Seconds) && end > 0; i++ {
+		now := o.sum(i, i+3)
+		if 50*now.Lost < 3+now.total() && 27*before.Answered[0] <= 100*now.Answered[0] {
+			return time.Duration(i)*time.Second - end
+		}
+	}
+	if end == 0 {
+		return 0
+	}
+	return -1
+}
+
+func (o *Outcome) sum(from, to int) Second {
+	total := Second{Answered: make([]int, len(o.Peak))}
+	for _, s := range o.Seconds[max(0, from):to] {
+		total.Lost += s.Lost
+		for p, n := range s.Answered {
+			total.Answered[p] += n
+		}
+	}
+	return total
+}
+
+func (s Second) total() (n int) {
+	for _, answered := range s.Answered {
+		n += answered
+	}
+	return n + s.Lost
+}
+
+// mover counts moves: the priority changes that answers most of ten calls.
+type mover struct {
+	last  []int
+	at    int
+	moves int
+}
+
+func (m *mover) note(priority int) {
+	if m.last = append(m.last, priority); len(m.last) < 10 {
+		return
+	}
+	slices.Sort(m.last)
+	if most := m.last[5]; most != m.at && (m.last[2] == most && m.last[9] == most || m.last[0] == most && m.last[7] == most) {
+		m.moves++
+		m.at = most
+	}
+	m.last = m.last[:0]
+}

@@ -1,0 +1,146 @@
+// Package rehearse plays the outage of a fleet in virtual time: clients whose channels decide with
+// the cores that real channels use, and servers that can become full, slow or silent. Minutes of
+// hundreds of clients take a fraction of a second.
+//
+//	channel   core/priority, core/share, core/outlierdetection, core/weightedroundrobin,
+//	          core/pickfirst: composed as the policies compose them
+//	server    workers, a queue, a deadline that it may not see, a cold start
+//	fault     a span of time in which servers are killed, hang, refuse, slow down ...
+//
+// There is one loop of events, and all chance comes from one seed: a seed is a run. The network is
+// a round trip of a millisecond.
+package rehearse
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
+)
+
+// Server is an endpoint with workers, each of which serves a call in Service.
+type Server struct {
+	Workers     int
+	Service     time.Duration
+	Weight      uint32        // of the endpoint; 0 is 1
+	Spread      float64       // of the service time, as a fraction: 0.5 is half to one and a half of it
+	Blind       bool          // it also works on calls whose deadline has passed
+	LIFO        bool          // it works on the newest call first
+	Limit       int           // it refuses calls while so many are in it; 0 for no limit
+	Unavailable bool          // it refuses with UNAVAILABLE, not RESOURCE_EXHAUSTED
+	Cold        time.Duration // at first use it is four times slower, which fades with this time
+}
+
+// Capacity returns how many calls the server can answer in a second.
+func (s Server) Capacity() float64 { return float64(s.Workers) / s.Service.Seconds() }
+
+// Fault is what can be wrong with a server.
+type Fault int
+
+// The faults.
+const (
+	Killed      Fault = iota // no connections; calls that are under way fail
+	Drained                  // no connections; calls that are under way are answered
+	Hangs                    // no answers, and the connections stay
+	Errors                   // INTERNAL at once, for a fraction Factor of the calls; 0 means all
+	Unavailable              // UNAVAILABLE at once
+	Slow                     // serving takes Factor as long
+	Fewer                    // a fraction Factor of the workers
+	Pause                    // no call is begun
+)
+
+// Event is a fault of one server, or of all servers of a priority if Server is All.
+type Event struct {
+	From, To         time.Duration
+	Priority, Server int
+	Fault            Fault
+	Factor           float64
+}
+
+// All is the Server of an event that concerns all servers of a priority.
+const All = -1
+
+func (e *Event) hits(s *server, now time.Duration) bool {
+	return now >= e.From && now < e.To && e.concerns(s)
+}
+
+func (e *Event) concerns(s *server) bool {
+	return e.Priority == s.priority && (e.Server == All || e.Server == s.index)
+}
+
+// Span is a time from the begin of a run to another one.
+type Span struct{ From, To time.Duration }
+
+// Has reports whether a moment is in the span.
+func (s Span) Has(t time.Duration) bool { return t >= s.From && t < s.To }
+
+// Spike is another rate for a while.
+type Spike struct {
+	Rate float64
+	Span
+}
+
+// World is what is played.
+type World struct {
+	Priorities [][]Server
+	Clients    int
+	Rate       float64         // calls in a second, of all clients
+	Deadlines  []time.Duration // of the clients in turn; 0 for none
+	Length     time.Duration
+	Spike      Spike
+	Events     []Event
+
+	Costly, CostlyFactor float64 // a fraction of the calls takes so many times longer
+	Expire, Fail         float64 // fractions of the calls that expire or fail (INTERNAL) by nature
+	Tokens               float64 // of the retry throttle, for UNAVAILABLE; 0 for no retries
+	RoundRobin           float64 // fraction of the clients that use gRPC's round_robin over all servers
+	Policy               Policy
+}
+
+// Policy is the configuration of the clients.
+type Policy struct {
+	FailoverTimeout   time.Duration
+	ChildRetention    time.Duration
+	WarmStandby       int
+	Overflow          bool
+	Ramp              time.Duration
+	MaxConnectBackoff time.Duration
+	Ejection          outlierdetection.Config // with a zero value, none
+	Failures          int                     // in a row, until an endpoint is ejected
+}
+
+// Capacity returns how many calls a priority can answer in a second.
+func (w *World) Capacity(priority int) (total float64) {
+	for _, s := range w.Priorities[priority] {
+		total += s.Capacity() / (1 + w.Costly*max(0, w.CostlyFactor-1))
+	}
+	return total
+}
+
+// Check returns what is wrong with a world. What it does not bound would make a run endless.
+func (w *World) Check() error {
+	servers := 0
+	for p, list := range w.Priorities {
+		if servers += len(list); len(list) == 0 {
+			return fmt.Errorf("priority %d has no endpoints", p)
+		}
+		for _, s := range list {
+			if s.Workers < 1 || s.Service <= 0 {
+				return fmt.Errorf("priority %d has a server with %d workers and a service time of %v, want both above 0", p, s.Workers, s.Service)
+			}
+		}
+	}
+	const connections, calls = 1_000_000, 100_000_000
+	switch {
+	case servers == 0:
+		return errors.New("there are no priorities")
+	case w.Clients < 1 || w.Clients*servers > connections:
+		return fmt.Errorf("%d clients of %d endpoints, want 1 to %d connections", w.Clients, servers, connections)
+	case !(w.Rate > 0) || w.Rate*w.Length.Seconds() > calls:
+		return fmt.Errorf("%v calls a second for %v, want more than 0 and at most %d calls", w.Rate, w.Length, calls)
+	case len(w.Deadlines) == 0:
+		return errors.New("there are no deadlines")
+	}
+	return nil
+}
