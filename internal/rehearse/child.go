@@ -201,7 +201,10 @@ type endpoint struct {
 	rowSince            uint64
 }
 
-var errRefused = errors.New("connection refused")
+var (
+	errRefused = errors.New("connection refused")
+	errTimeout = errors.New("connection timed out")
+)
 
 func (e *endpoint) apply(actions []pickfirst.Action) {
 	m := e.child.channel.model
@@ -246,22 +249,29 @@ func (e *endpoint) dial() {
 			e.report(pickfirst.Connecting, nil)
 		}
 	})
-	if !e.server.accepts() {
-		m.after(roundTrip, func() {
+	fail := func(err error) func() {
+		return func() {
 			if e.run == run {
 				e.noteConnection(outlierdetection.Broken)
-				e.report(pickfirst.TransientFailure, errRefused)
+				e.report(pickfirst.TransientFailure, err)
 				e.attempts++
 				e.backOff(e.attempts - 1)
 			}
-		})
+		}
+	}
+	switch {
+	case !e.server.accepts():
+		m.after(roundTrip, fail(errRefused))
+		return
+	case e.server.has(Unreachable):
+		m.after(connectTimeout, fail(errTimeout))
 		return
 	}
 	m.after(2*roundTrip+time.Duration(m.random.Int64N(int64(roundTrip))), func() {
 		switch {
 		case e.run != run:
 		case !e.server.accepts():
-			e.dial()
+			fail(errRefused)()
 		default:
 			e.connected, e.attempts = true, 0
 			e.server.connections = append(e.server.connections, e)

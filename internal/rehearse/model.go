@@ -159,14 +159,26 @@ func (s *server) has(f Fault) bool {
 
 func (s *server) accepts() bool { return !s.has(Killed) && !s.has(Drained) }
 
+func (s *server) answers() bool { return !s.has(Hangs) && !s.has(Unreachable) }
+
 // strike is called when a fault begins.
 func (s *server) strike(f Fault) {
-	if s.accepts() {
-		return
+	switch f {
+	case Killed, Drained:
+		s.disconnect(f == Killed)
+	case Unreachable:
+		s.model.after(keepalive, func() {
+			if s.has(Unreachable) {
+				s.disconnect(true)
+			}
+		})
 	}
+}
+
+func (s *server) disconnect(loseCalls bool) {
 	connections, calls := s.connections, s.inside
 	s.connections = nil
-	if f == Killed {
+	if loseCalls {
 		s.inside, s.queue = nil, nil
 		for _, a := range calls {
 			a.finish(share.Unavailable)
@@ -217,7 +229,7 @@ func (s *server) workers() int {
 }
 
 func (s *server) work() {
-	for len(s.queue) > 0 && s.busy < s.workers() && !s.has(Hangs) && !s.has(Pause) {
+	for len(s.queue) > 0 && s.busy < s.workers() && s.answers() && !s.has(Pause) {
 		a := s.next()
 		if a.ended && !s.Blind {
 			continue
@@ -225,7 +237,7 @@ func (s *server) work() {
 		s.busy++
 		s.model.after(s.serviceTime(a), func() {
 			s.busy--
-			if !s.has(Hangs) {
+			if s.answers() {
 				a.finish(share.Good)
 			}
 			s.work()

@@ -43,6 +43,7 @@ const (
 	Killed      Fault = iota // no connections; calls that are under way fail
 	Drained                  // no connections; calls that are under way are answered
 	Hangs                    // no answers, and the connections stay
+	Unreachable              // no packets: connections end by their keepalive, and attempts by their timeout
 	Errors                   // INTERNAL at once, for a fraction Factor of the calls; 0 means all
 	Unavailable              // UNAVAILABLE at once
 	Slow                     // serving takes Factor as long
@@ -57,6 +58,13 @@ type Event struct {
 	Fault            Fault
 	Factor           float64
 }
+
+// How long connections and attempts to an unreachable server last: the keepalive of Recommended(),
+// and gRPC's least time for an attempt.
+const (
+	keepalive      = 15 * time.Second
+	connectTimeout = 20 * time.Second
+)
 
 // All is the Server of an event that concerns all servers of a priority.
 const All = -1
@@ -108,6 +116,15 @@ type Policy struct {
 	MaxConnectBackoff time.Duration
 	Ejection          outlierdetection.Config // with a zero value, none
 	Failures          int                     // in a row, until an endpoint is ejected
+}
+
+// Ejection returns outlier detection as the option outlierDetection turns it on.
+func Ejection() (config outlierdetection.Config, failures int) {
+	return outlierdetection.Config{
+		Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 100,
+		FailurePercentageEjection:   &outlierdetection.FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 1, RequestVolume: 10},
+		ConsecutiveFailuresEjection: &outlierdetection.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100},
+	}, 5
 }
 
 // Capacity returns how many calls a priority can answer in a second.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
 // The real library in a few of the worlds, with Recommended() and in virtual time. usual is what it
@@ -83,18 +84,24 @@ func (b *backend) Watch(r *healthpb.HealthCheckRequest, s healthpb.Health_WatchS
 }
 
 func (b *backend) has(f Fault) bool {
+	_, has := b.fault(f)
+	return has
+}
+
+func (b *backend) fault(f Fault) (factor float64, has bool) {
 	now := time.Since(b.start)
 	for _, e := range b.world.Events {
 		if e.Fault == f && e.Priority == b.priority && (e.Server == all || e.Server == b.index) && now >= e.From && now < e.To {
-			return true
+			return e.Factor, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 func (b *backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	fraction, fails := b.fault(Internal)
 	switch {
-	case b.has(Internal):
+	case fails && (fraction == 0 || rand.Float64() < fraction):
 		return nil, status.Error(codes.Internal, "broken")
 	case b.has(Unavailable):
 		return nil, status.Error(codes.Unavailable, "broken")
@@ -108,8 +115,11 @@ func (b *backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*h
 		return nil, ctx.Err()
 	}
 	service := b.server.Service
-	if b.has(Slower) {
-		service *= 6
+	if factor, slower := b.fault(Slower); slower {
+		service = time.Duration(float64(service) * factor)
+	}
+	if factor, fewer := b.fault(rehearse.Fewer); fewer {
+		service = time.Duration(float64(service) / factor)
 	}
 	b.load.change(1)
 	time.Sleep(service)
@@ -195,6 +205,11 @@ func playLibrary(t *testing.T, w World, dial dialer) (percent float64) {
 // play sends the calls of a world, and tells how each one ended, how long it took, and which server
 // it went to, or nil. It tells one after the other.
 func play(t *testing.T, w World, seed uint64, dial dialer, ended func(error, time.Duration, net.Addr)) {
+	playClients(t, w, seed, dial, func(_ int, err error, took time.Duration, server net.Addr) { ended(err, took, server) })
+}
+
+// playClients is play, and tells the client as well.
+func playClients(t *testing.T, w World, seed uint64, dial dialer, ended func(int, error, time.Duration, net.Addr)) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		listeners, stop := serveWorld(w, start)
@@ -214,7 +229,7 @@ func play(t *testing.T, w World, seed uint64, dial dialer, ended func(error, tim
 					mu.Lock()
 					defer mu.Unlock()
 					if began >= w.From {
-						ended(err, time.Since(start)-began, server.Addr)
+						ended(i, err, time.Since(start)-began, server.Addr)
 					}
 				})
 			})
@@ -248,7 +263,7 @@ func TestLibraryFullAndEndpointLost(t *testing.T) {
 	w := filled(World{Clients: 1, Load: 50, Length: 50 * time.Second, Priorities: [][]Server{
 		same(2, Server{Workers: 1, Service: 10 * time.Millisecond}), same(2, Server{Workers: 20, Service: 10 * time.Millisecond}),
 	}, Events: []Event{
-		{From: 20 * time.Second, To: time.Hour, Server: all, Fault: Slower},
+		{From: 20 * time.Second, To: time.Hour, Server: all, Fault: Slower, Factor: 6},
 		{From: 20 * time.Second, To: time.Hour, Server: 1, Fault: Down},
 	}})
 	if lost := playLibrary(t, w, recommended); lost > 4 {

@@ -11,7 +11,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/rehearse"
 )
 
@@ -74,16 +73,13 @@ type Bounds struct {
 
 // played returns what the model plays, with the options of Recommended().
 func (w World) played() rehearse.World {
+	ejection, failures := rehearse.Ejection()
 	return rehearse.World{
 		Priorities: w.Priorities, Clients: w.Clients, Rate: w.Load, Deadlines: w.Deadlines, Length: w.Length, Spike: w.Spike, Events: w.Events,
 		Costly: w.Costly, CostlyFactor: w.CostlyFactor, Expire: w.Expire, Fail: w.Fail, Tokens: w.Tokens, RoundRobin: w.RoundRobin,
 		Policy: rehearse.Policy{
-			FailoverTimeout: w.FailoverTimeout, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second, Failures: 5,
-			Ejection: outlierdetection.Config{
-				Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 100,
-				FailurePercentageEjection:   &outlierdetection.FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 1, RequestVolume: 10},
-				ConsecutiveFailuresEjection: &outlierdetection.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100},
-			},
+			FailoverTimeout: w.FailoverTimeout, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second,
+			Ejection: ejection, Failures: failures,
 		},
 	}
 }

@@ -86,6 +86,22 @@ func Run(ctx context.Context, opts Options) error {
 	return nil
 }
 
+// Resolve returns the endpoints of a file or a target, without shares, and the settings of its
+// channels. The file must have one cluster, or opts must name one.
+func Resolve(ctx context.Context, opts Options) (*Result, topology.Settings, error) {
+	explanations, _, settings, err := resolveInput(ctx, opts)
+	if err == nil {
+		err = applyDown(explanations, settings, opts)
+	}
+	if err != nil {
+		return nil, settings, err
+	}
+	if len(explanations) != 1 {
+		return nil, settings, fmt.Errorf("%s has %d clusters, want one: name it with --cluster", opts.File, len(explanations))
+	}
+	return explanations[0].result, settings, nil
+}
+
 // resolveInput returns the clusters to explain and the channel's settings. asList means that the
 // results are printed as a list.
 func resolveInput(ctx context.Context, opts Options) (explanations []*explanation, asList bool, settings topology.Settings, err error) {

@@ -1,0 +1,241 @@
+// Package rehearse plays outages of a target's priorities before they happen, and says what they
+// cost.
+package rehearse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/options"
+	"github.com/understudy-lb/understudy/internal/rehearse"
+)
+
+// ErrAboveBudget is returned by Run, after it has printed the result, if it is above the budget.
+var ErrAboveBudget = errors.New("above the budget")
+
+// Options configure Run.
+type Options struct {
+	Input    explain.Options // File, Cluster, Options, Kubeconfig and In are used
+	Clients  int
+	Rate     float64 // calls in a second, of all clients
+	Deadline time.Duration
+	Capacity []string // p0=20/s: calls that an endpoint of the priority can answer in a second
+	Service  time.Duration
+	Faults   []string // names of faults to play, such as "p0 killed"; empty for all
+	Seed     uint64
+	Budget   string // name of a file, or ""
+	Write    bool   // writes the file
+	JSON     bool
+	Out      io.Writer
+	Progress *os.File // a terminal, or nil
+}
+
+// Each run has a fault from the 30th second on, for a minute.
+const (
+	length    = 3 * time.Minute
+	faultFrom = 30 * time.Second
+	faultTo   = 90 * time.Second
+)
+
+// Run rehearses a file or a target.
+func Run(ctx context.Context, o Options) error {
+	world, err := worldOf(ctx, o)
+	if err != nil {
+		return err
+	}
+	budget, err := readBudget(o)
+	if err != nil {
+		return err
+	}
+	scenarios, err := chosen(scenariosFor(world), o.Faults)
+	if err != nil {
+		return err
+	}
+	play(ctx, scenarios, o)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r := report(world, scenarios)
+	if o.Write {
+		return r.writeBudget(o.Budget)
+	}
+	r.judge(budget)
+	if err := r.print(o); err != nil {
+		return &explain.OutputError{Err: err}
+	}
+	if len(r.Above) > 0 {
+		return fmt.Errorf("%w in %d of %d rows", ErrAboveBudget, len(r.Above), len(r.Rows))
+	}
+	return nil
+}
+
+// recommended are the parameters of Recommended(), which a rehearsal uses unless the target or an
+// option says otherwise.
+var recommended = []string{"overflow=true", "warmStandby=1", "failoverTimeout=2s", "outlierDetection=true"}
+
+func worldOf(ctx context.Context, o Options) (rehearse.World, error) {
+	given := o.Input.Options
+	o.Input.Options = nil
+	for _, parameter := range recommended {
+		name, _, _ := strings.Cut(parameter, "=")
+		if !strings.Contains(strings.Join(append(given, o.Input.File), "&"), name+"=") {
+			o.Input.Options = append(o.Input.Options, parameter)
+		}
+	}
+	o.Input.Options = append(o.Input.Options, given...)
+	result, settings, err := explain.Resolve(ctx, o.Input)
+	if err != nil {
+		return rehearse.World{}, err
+	}
+	if settings.Near().Prefer != "" {
+		return rehearse.World{}, errors.New("prefer= splits priorities by distance, which a rehearsal does not know yet: write the groups as priorities")
+	}
+	w := rehearse.World{Clients: o.Clients, Rate: o.Rate, Deadlines: []time.Duration{o.Deadline}, Length: length, Policy: policyOf(settings)}
+	capacities, err := parseCapacities(o.Capacity)
+	if err != nil {
+		return w, err
+	}
+	if w.Priorities, err = priorities(result, capacities, o.Service); err != nil {
+		return w, err
+	}
+	return w, w.Check()
+}
+
+func policyOf(s topology.Settings) rehearse.Policy {
+	p := rehearse.Policy{
+		FailoverTimeout: s.FailoverTimeout, ChildRetention: 15 * time.Minute, WarmStandby: s.WarmStandby,
+		Overflow: s.Overflow, Ramp: s.Ramp, MaxConnectBackoff: 10 * time.Second,
+	}
+	if p.FailoverTimeout <= 0 {
+		p.FailoverTimeout = 10 * time.Second
+	}
+	if s.OutlierDetection == options.On {
+		p.Ejection, p.Failures = rehearse.Ejection()
+	}
+	return p
+}
+
+// parseCapacities parses p0=20/s; several may be separated by commas.
+func parseCapacities(given []string) (map[uint32]float64, error) {
+	all := make(map[uint32]float64)
+	for _, text := range strings.FieldsFunc(strings.Join(given, ","), func(r rune) bool { return r == ',' }) {
+		priority, rate, ok := strings.Cut(text, "=")
+		number, err := strconv.ParseUint(strings.TrimPrefix(priority, "p"), 10, 32)
+		if !ok || err != nil || !strings.HasPrefix(priority, "p") {
+			return nil, fmt.Errorf("--capacity %.100q: want a priority and what one of its endpoints can answer, such as p0=20/s", text)
+		}
+		if all[uint32(number)], err = ParseRate(rate); err != nil {
+			return nil, fmt.Errorf("--capacity %.100q: %w", text, err)
+		}
+	}
+	return all, nil
+}
+
+// ParseRate parses a number of calls in a second, such as 20/s.
+func ParseRate(text string) (float64, error) {
+	rate, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
+	if err != nil || !(rate > 0) || rate > 1e6 {
+		return 0, fmt.Errorf("%.100q given, want calls in a second, from above 0 to 1000000, such as 20/s", text)
+	}
+	return rate, nil
+}
+
+// priorities returns the servers of each priority. The weight of an endpoint is its part of its
+// locality's weight.
+func priorities(result *explain.Result, capacities map[uint32]float64, service time.Duration) (list [][]rehearse.Server, err error) {
+	sums := make(map[[2]any]uint64)
+	last := uint32(0)
+	for _, e := range result.Endpoints {
+		last = max(last, e.Priority)
+		sums[[2]any{e.Priority, e.Locality}] += uint64(e.Weight)
+	}
+	list = make([][]rehearse.Server, last+1)
+	for _, e := range result.Endpoints {
+		if e.Health != "" || e.LocalityWeight == 0 {
+			continue
+		}
+		capacity, known := capacities[e.Priority]
+		if !known {
+			return nil, fmt.Errorf("--capacity: priority %d is missing, want what one of its endpoints can answer, such as p%d=20/s", e.Priority, e.Priority)
+		}
+		workers := max(1, int(capacity*service.Seconds()+0.5))
+		list[e.Priority] = append(list[e.Priority], rehearse.Server{
+			Workers: workers,
+			Service: time.Duration(float64(workers) / capacity * float64(time.Second)),
+			Weight:  uint32(max(1, 1e6*uint64(e.LocalityWeight)*uint64(e.Weight)/max(1, sums[[2]any{e.Priority, e.Locality}])/1e3)),
+		})
+	}
+	for p := range capacities {
+		if p > last {
+			return nil, fmt.Errorf("--capacity: there is no priority %d, want p0 to p%d", p, last)
+		}
+	}
+	return list, nil
+}
+
+// play plays all scenarios beside each other.
+func play(ctx context.Context, scenarios []*scenario, o Options) {
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	played, next := 0, make(chan *scenario)
+	for range runtime.GOMAXPROCS(0) {
+		running.Go(func() {
+			for s := range next {
+				s.outcome = rehearse.Play(s.world, o.Seed)
+				mu.Lock()
+				if played++; o.Progress != nil {
+					fmt.Fprintf(o.Progress, "\rrehearsing %d of %d\x1b[K", played, len(scenarios))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, s := range scenarios {
+		if ctx.Err() == nil {
+			next <- s
+		}
+	}
+	close(next)
+	running.Wait()
+	if o.Progress != nil {
+		fmt.Fprint(o.Progress, "\r\x1b[K")
+	}
+}
+
+func readBudget(o Options) (budget map[string]Limit, err error) {
+	if o.Budget == "" || o.Write {
+		return nil, nil
+	}
+	text, err := os.ReadFile(o.Budget)
+	if err != nil {
+		return nil, fmt.Errorf("--budget: %w", err)
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&budget); err != nil {
+		return nil, fmt.Errorf("--budget %s: %w", o.Budget, err)
+	}
+	return budget, nil
+}
+
+func (r *Report) print(o Options) error {
+	if o.JSON {
+		encoder := json.NewEncoder(o.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	_, err := io.WriteString(o.Out, r.text(table.PainterFor(o.Out)))
+	return err
+}

@@ -1,0 +1,160 @@
+package rehearse
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/internal/rehearse"
+)
+
+// Report is the output with -o json.
+type Report struct {
+	Rate       float64    `json:"rate"`
+	Clients    int        `json:"clients"`
+	Priorities []Priority `json:"priorities"`
+	Warnings   []string   `json:"warnings"`
+	Rows       []Row      `json:"rows"`
+	Above      []string   `json:"above_budget"`
+}
+
+// Priority is a priority, and what it can answer.
+type Priority struct {
+	Endpoints int     `json:"endpoints"`
+	Capacity  float64 `json:"capacity"` // calls in a second
+}
+
+// Row is what a fault costs.
+type Row struct {
+	Fault    string    `json:"fault"`
+	Calls    int       `json:"calls"`
+	Lost     int       `json:"lost"`
+	Refused  int       `json:"refused"` // of the lost: by the client, because every priority is full
+	Gap      float64   `json:"seconds_without_answer"`
+	Normal   *float64  `json:"seconds_until_normal"` // after the fault; null if not within the run
+	Moves    int       `json:"moves"`
+	Peak     []float64 `json:"peak_load"` // by priority, as a fraction of what it can answer
+	Attempts float64   `json:"attempts_per_call"`
+}
+
+// Limit is what the budget allows a row. A figure that is missing is not bounded.
+type Limit struct {
+	LostPercent *float64 `json:"lost_percent,omitempty"`
+	Gap         *float64 `json:"seconds_without_answer,omitempty"`
+	Normal      *float64 `json:"seconds_until_normal,omitempty"`
+}
+
+// everyRow is the name of the limit of rows that have none of their own.
+const everyRow = "every row"
+
+func report(w rehearse.World, scenarios []*scenario) *Report {
+	r := &Report{Rate: w.Rate, Clients: w.Clients, Warnings: warnings(&w), Above: []string{}}
+	for p, servers := range w.Priorities {
+		r.Priorities = append(r.Priorities, Priority{len(servers), w.Capacity(p)})
+	}
+	for _, s := range scenarios {
+		o := s.outcome
+		row := Row{Fault: s.name, Calls: o.Calls, Lost: o.Lost, Refused: o.Refused, Gap: o.Longest.Seconds(), Moves: o.Moves, Peak: o.Peak, Attempts: float64(o.Attempts) / float64(max(1, o.Calls))}
+		if o.Normal >= 0 {
+			normal := o.Normal.Seconds()
+			row.Normal = &normal
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return r
+}
+
+// warnings says which priorities cannot carry the calls.
+func warnings(w *rehearse.World) (list []string) {
+	list = []string{}
+	for p := range w.Priorities {
+		if capacity := w.Capacity(p); capacity < w.Rate {
+			what := fmt.Sprintf("when the priorities above it fail, at least %.0f %% of the calls are lost", 100*(1-capacity/w.Rate))
+			if p == 0 {
+				what = "it is full without any fault"
+			}
+			list = append(list, fmt.Sprintf("p%d can answer %.4g calls/s and the clients make %.4g: %s", p, capacity, w.Rate, what))
+		}
+	}
+	return list
+}
+
+func (r *Row) lostPercent() float64 { return 100 * float64(r.Lost) / float64(max(1, r.Calls)) }
+
+// judge compares the rows with the budget.
+func (r *Report) judge(budget map[string]Limit) {
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		limit, own := budget[row.Fault]
+		if !own {
+			limit = budget[everyRow]
+		}
+		check := func(what string, got float64, want *float64, unit string) {
+			if want != nil && got > *want {
+				r.Above = append(r.Above, fmt.Sprintf("%s: %s %.3g%s, want at most %.3g%s", row.Fault, what, got, unit, *want, unit))
+			}
+		}
+		check("lost", row.lostPercent(), limit.LostPercent, " %")
+		check("without an answer", row.Gap, limit.Gap, " s")
+		if limit.Normal != nil && row.Normal == nil {
+			r.Above = append(r.Above, fmt.Sprintf("%s: not normal at the end of the run, want at most %.3g s", row.Fault, *limit.Normal))
+		} else if row.Normal != nil {
+			check("normal after", *row.Normal, limit.Normal, " s")
+		}
+	}
+}
+
+// writeBudget writes the figures of this run as a budget, so that the next run fails if one is worse.
+func (r *Report) writeBudget(file string) error {
+	budget := make(map[string]Limit)
+	for i := range r.Rows {
+		lost := r.Rows[i].lostPercent()
+		budget[r.Rows[i].Fault] = Limit{&lost, &r.Rows[i].Gap, r.Rows[i].Normal}
+	}
+	text, err := json.MarshalIndent(budget, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func (r *Report) text(paint table.Painter) string {
+	var b strings.Builder
+	var parts []string
+	for p, priority := range r.Priorities {
+		parts = append(parts, fmt.Sprintf("p%d has %d endpoints and can answer %.4g", p, priority.Endpoints, priority.Capacity))
+	}
+	fmt.Fprintf(&b, "%d clients make %.4g calls/s; %s\n", r.Clients, r.Rate, strings.Join(parts, ", "))
+	for _, warning := range r.Warnings {
+		fmt.Fprintln(&b, paint.Bad(warning))
+	}
+	header := []string{"fault", "lost", "", "no answer", "normal after"}
+	for p := range r.Priorities {
+		header = append(header, fmt.Sprintf("p%d load", p))
+	}
+	rows := [][]string{append(header, "moves", "attempts")}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		normal := "not in the run"
+		if row.Normal != nil {
+			normal = seconds(*row.Normal)
+		}
+		cells := []string{row.Fault, fmt.Sprintf("%5d", row.Lost), fmt.Sprintf("%5.2f %%", row.lostPercent()), seconds(row.Gap), normal}
+		for _, peak := range row.Peak {
+			cells = append(cells, fmt.Sprintf("%3.0f %%", 100*peak))
+		}
+		rows = append(rows, append(cells, fmt.Sprintf("%5d", row.Moves), fmt.Sprintf("%.2f", row.Attempts)))
+	}
+	fmt.Fprintf(&b, "\n%s", table.Format(rows))
+	for _, text := range r.Above {
+		fmt.Fprintln(&b, paint.Bad("above the budget: "+text))
+	}
+	return b.String()
+}
+
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
+}

@@ -1,0 +1,97 @@
+package rehearse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/understudy-lb/understudy/internal/rehearse"
+)
+
+// scenario is a row of the report: a world with a fault.
+type scenario struct {
+	name    string
+	world   rehearse.World
+	outcome *rehearse.Outcome
+}
+
+// faults are played on each priority in turn, and at once on two.
+var faults = []struct {
+	name   string
+	fault  rehearse.Fault
+	factor float64
+}{
+	{"killed", rehearse.Killed, 0},
+	{"drained", rehearse.Drained, 0},
+	{"hangs", rehearse.Hangs, 0},
+	{"errors", rehearse.Errors, 0},
+	{"half the errors", rehearse.Errors, 0.5},
+	{"slower by 4", rehearse.Slow, 4},
+	{halfGone, rehearse.Killed, 0},
+	{"capacity halved", rehearse.Fewer, 0.5},
+}
+
+const halfGone = "half the endpoints gone"
+
+func events(w *rehearse.World, priority, fault int) (list []rehearse.Event) {
+	f := faults[fault]
+	e := rehearse.Event{From: faultFrom, To: faultTo, Priority: priority, Server: rehearse.All, Fault: f.fault, Factor: f.factor}
+	if f.name != halfGone {
+		return []rehearse.Event{e}
+	}
+	for i := range (len(w.Priorities[priority]) + 1) / 2 {
+		e.Server = i
+		list = append(list, e)
+	}
+	return list
+}
+
+// scenariosFor returns all scenarios: nothing wrong, each fault in each priority, a load of 0.9, 1.1
+// and 1.5 times what the first priority can carry, and each fault in two priorities.
+func scenariosFor(w rehearse.World) (list []*scenario) {
+	add := func(name string, change func(*rehearse.World)) {
+		s := &scenario{name: name, world: w}
+		change(&s.world)
+		list = append(list, s)
+	}
+	add("nothing wrong", func(*rehearse.World) {})
+	for p := range w.Priorities {
+		for f := range faults {
+			add(fmt.Sprintf("p%d %s", p, faults[f].name), func(w *rehearse.World) { w.Events = events(w, p, f) })
+		}
+	}
+	for _, load := range []float64{0.9, 1.1, 1.5} {
+		add(fmt.Sprintf("%v × the load of p0", load), func(w *rehearse.World) { w.Rate = load * w.Capacity(0) })
+	}
+	for p := range len(w.Priorities) - 1 {
+		for f := range faults {
+			add(fmt.Sprintf("p%d and p%d %s", p, p+1, faults[f].name), func(w *rehearse.World) {
+				w.Events = append(events(w, p, f), events(w, p+1, f)...)
+			})
+		}
+	}
+	return list
+}
+
+// chosen returns the scenarios whose names begin with one of these.
+func chosen(all []*scenario, names []string) ([]*scenario, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var list []*scenario
+	for _, name := range names {
+		found := false
+		for _, s := range all {
+			if strings.HasPrefix(s.name, name) {
+				found = true
+				if !slices.Contains(list, s) {
+					list = append(list, s)
+				}
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("--fault %.100q: want the beginning of a row's name, such as %q or %q", name, all[0].name, all[1].name)
+		}
+	}
+	return list, nil
+}
