@@ -241,6 +241,7 @@ Exit codes: 0, 1 if a row is above the budget, 2 if the arguments or the file ar
 	flags.Uint64Var(&o.Seed, "seed", 1, "`number` from which all chance comes")
 	flags.StringVar(&o.Budget, "budget", "", "`FILE` with what a row may cost; the exit code is 1 if one costs more")
 	flags.BoolVar(&o.Write, "write", false, "write the file of --budget from this run")
+	flags.StringVar(&o.Plot, "plot", "", "draw the calls of one row over time to `FILE`, an SVG")
 	flags.StringVar(&o.Input.Cluster, "cluster", "", "`NAME` of the cluster, in a file with a list of clusters")
 	flags.StringArrayVar(&o.Input.Options, "option", nil, "option of the channel as `NAME=VALUE` (docs/options.md); may be repeated")
 	o.Input.Kubeconfig.Flags(flags)

@@ -82,7 +82,7 @@ func (o *Outcome) normal(w *World) time.Duration {
 	before := o.sum(int(begin/time.Second)-10, int(begin/time.Second))
 	for i := int(end / time.Second); i+3 <= len(o.Seconds) && end > 0; i++ {
 		now := o.sum(i, i+3)
-		if 50*now.Lost < 3+now.total() && 27*before.Answered[0] <= 100*now.Answered[0] {
+		if 50*now.Lost < 3+now.Total() && 27*before.Answered[0] <= 100*now.Answered[0] {
 			return time.Duration(i)*time.Second - end
 		}
 	}
@@ -103,7 +103,8 @@ func (o *Outcome) sum(from, to int) Second {
 	return total
 }
 
-func (s Second) total() (n int) {
+// Total returns the number of calls.
+func (s Second) Total() (n int) {
 	for _, answered := range s.Answered {
 		n += answered
 	}

@@ -32,9 +32,6 @@ func figuredWorlds() (names []string, worlds []World) {
 	add("nothing wrong", fleet(150))
 	add("1.5 times the load", fleet(300))
 	add("more than all can carry", fleet(750))
-	for name, e := range map[string]Event{} {
-		add(name, fleet(150, e))
-	}
 	for _, fault := range []struct {
 		name  string
 		event Event
@@ -58,6 +55,9 @@ func figuredWorlds() (names []string, worlds []World) {
 	atStart.From = 0
 	add("unreachable from the start", fleet(150, atStart))
 	add("two priorities killed", fleet(150, minute(0, Killed, 0), minute(1, Killed, 0)))
+	slow := fleet(30, Event{To: 20 * time.Second, Server: All, Fault: Errors})
+	slow.Priorities[0] = []Server{{Workers: 40, Service: 600 * time.Millisecond}}
+	add("slow by nature, with errors at first", slow)
 	retries := fleet(150, minute(0, Unavailable, 0))
 	retries.Tokens = 100
 	add("UNAVAILABLE, with retries", retries)

@@ -14,6 +14,7 @@ package rehearse
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
@@ -158,6 +159,8 @@ func (w *World) Check() error {
 		return fmt.Errorf("%v calls a second for %v, want more than 0 and at most %d calls", w.Rate, w.Length, calls)
 	case len(w.Deadlines) == 0:
 		return errors.New("there are no deadlines")
+	case slices.Min(w.Deadlines) < 0 || slices.Max(w.Deadlines) > time.Hour:
+		return fmt.Errorf("a deadline of %v, want 0 to 1h", slices.Min(w.Deadlines))
 	}
 	return nil
 }

@@ -246,7 +246,7 @@ func drive(w World, start time.Time, seed, client uint64, running *sync.WaitGrou
 	for time.Since(start) < w.Length {
 		load := w.Load
 		if w.Spike.Has(time.Since(start)) {
-			load = w.Spike.Rate
+			load = w.Spike.Load
 		}
 		time.Sleep(seconds(random.ExpFloat64() * float64(w.Clients) / load))
 		running.Go(func() {

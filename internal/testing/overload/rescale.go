@@ -31,7 +31,7 @@ func (w World) Rescaled(seed uint64) World {
 	}
 	w.Priorities = priorities
 	scale := w.capacity() / before
-	w.Load, w.Spike.Rate = w.Load*scale, w.Spike.Rate*scale
+	w.Load, w.Spike.Load = w.Load*scale, w.Spike.Load*scale
 	w.Deadlines = slices.Clone(w.Deadlines)
 	for i := range w.Deadlines {
 		w.Deadlines[i] = time.Duration(float64(w.Deadlines[i]) * service * deadline)

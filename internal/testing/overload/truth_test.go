@@ -24,17 +24,17 @@ func truths() (list []World) {
 		{"half the errors", Event{Fault: Internal, Factor: 0.5}},
 		{"UNAVAILABLE", Event{Fault: Unavailable}},
 		{"slower by 4", Event{Fault: Slower, Factor: 4}},
-		{"one of the endpoints gone", Event{Fault: Down, Server: 0}},
+		{"half the endpoints gone", Event{Fault: Down}},
 		{"capacity halved", Event{Fault: rehearse.Fewer, Factor: 0.5}},
 	} {
 		e := fault.event
 		e.From, e.To = span.From, span.To
-		if fault.event != (Event{Fault: Down, Server: 0}) {
+		if fault.name != "half the endpoints gone" {
 			e.Server = all
 		}
 		for _, clients := range []int{5, 30} {
 			list = append(list, filled(World{
-				Name: fmt.Sprintf("%s, %d clients", fault.name, clients), Load: 300, Clients: clients, Length: 80 * time.Second,
+				Name: fmt.Sprintf("%s, %d clients", fault.name, clients), Load: 300, Clients: clients, Length: 70 * time.Second,
 				Priorities: [][]Server{same(2, fifo(10)), same(2, fifo(10))}, Events: []Event{e}, Trouble: span,
 			}))
 		}
@@ -42,56 +42,63 @@ func truths() (list []World) {
 	known := regexp.MustCompile(`^load (180|220|300|360|500)/s, deadline (0.3|1|3) s, FIFO, 30 clients$`)
 	for _, w := range Worlds() {
 		if known.MatchString(w.Name) && len(list) < 30 {
+			w.From = 0 // moves are counted from there on, or from the start
 			list = append(list, w)
 		}
 	}
 	return list
 }
 
-// untrue are worlds in which the model differs, with the reason.
-var untrue = map[string]string{}
-
-// TestModelIsTrue plays each world twice with real channels and five times in the model. The means of
-// the lost calls differ by a tenth or five calls at most, and those of the moves by a tenth or two,
-// in at least 27 of the 30 worlds.
+// TestModelIsTrue plays each world with real channels and in the model, with some seeds. The means of
+// the lost calls differ by a tenth or five calls at most, and those of the moves by a quarter or five,
+// and by what chance explains, in at least 27 of the 30 worlds.
 func TestModelIsTrue(t *testing.T) {
+	const seeds = 4
+	untrue, most := 0, 0
+	if *whole {
+		most = 3
+	}
 	for _, w := range truths() {
 		if !*whole && w.Name != "hangs, 5 clients" {
 			continue
 		}
-		real, model := played{}, played{}
-		for seed := uint64(1); seed <= 2; seed++ {
-			real.add(playReal(t, w, seed), 2)
-		}
-		for seed := uint64(1); seed <= 5; seed++ {
+		var lost, moves [2][]float64 // of real channels, and of the model
+		for seed := range uint64(seeds) {
+			l, m := playReal(t, w, seed)
+			lost[0], moves[0] = append(lost[0], l), append(moves[0], m)
 			o := Run(w, seed)
-			model.add(played{float64(o.Lost), o.Moves * float64(w.Clients) * (w.Length - w.From).Minutes()}, 5)
+			lost[1], moves[1] = append(lost[1], float64(o.Lost)), append(moves[1], o.Moves*float64(w.Clients)*w.Length.Minutes())
 		}
-		isTrue := near(real.lost, model.lost, 5) && near(real.moves, model.moves, 2)
-		t.Logf("%-45s lost %6.0f, model %6.0f; moves %4.0f, model %4.0f  %v", w.Name, real.lost, model.lost, real.moves, model.moves, isTrue)
-		if reason := untrue[w.Name]; isTrue == (reason != "") {
-			t.Errorf("%s: the library loses %.0f calls in %.0f moves, the model %.0f in %.0f; listed as untrue: %q", w.Name, real.lost, real.moves, model.lost, model.moves, reason)
+		isTrue := near(lost, 0.1) && near(moves, 0.25)
+		t.Logf("%-45s lost %.0f, model %.0f; moves %.0f, model %.0f  %v", w.Name, lost[0], lost[1], moves[0], moves[1], isTrue)
+		if !isTrue {
+			untrue++
 		}
 	}
-	if len(untrue) > 3 {
-		t.Errorf("the model is untrue in %d worlds, want at most 3", len(untrue))
+	if untrue > most {
+		t.Errorf("the model is untrue in %d worlds, want at most %d", untrue, most)
 	}
 }
 
-// played is what became of the calls of a world, as a mean.
-type played struct{ lost, moves float64 }
-
-func (p *played) add(one played, of float64) {
-	p.lost, p.moves = p.lost+one.lost/of, p.moves+one.moves/of
+func near(samples [2][]float64, part float64) bool {
+	var mean, variance [2]float64
+	for i, values := range samples {
+		for _, v := range values {
+			mean[i] += v / float64(len(values))
+		}
+		for _, v := range values {
+			variance[i] += (v - mean[i]) * (v - mean[i]) / float64(len(values)*max(1, len(values)-1))
+		}
+	}
+	chance := 2 * math.Sqrt(variance[0]+variance[1])
+	return math.Abs(mean[0]-mean[1]) <= max(5, part*mean[0])+chance
 }
 
-func near(real, model, least float64) bool { return math.Abs(real-model) <= max(least, 0.1*real) }
-
-func playReal(t *testing.T, w World, seed uint64) (p played) {
+func playReal(t *testing.T, w World, seed uint64) (lost, moves float64) {
 	clients := make([]mover, w.Clients)
 	playClients(t, w, seed, recommended, func(client int, err error, _ time.Duration, server net.Addr) {
 		if err != nil {
-			p.lost++
+			lost++
 			return
 		}
 		var priority, index int
@@ -101,7 +108,7 @@ func playReal(t *testing.T, w World, seed uint64) (p played) {
 		clients[client].note(priority)
 	})
 	for _, c := range clients {
-		p.moves += float64(c.moves)
+		moves += float64(c.moves)
 	}
-	return p
+	return lost, moves
 }

@@ -17,8 +17,6 @@ import (
 type (
 	Server = rehearse.Server
 	Event  = rehearse.Event
-	Span   = rehearse.Span
-	Spike  = rehearse.Spike
 	Fault  = rehearse.Fault
 )
 
@@ -33,6 +31,18 @@ const (
 	all     = rehearse.All
 	forever = time.Duration(math.MaxInt64)
 )
+
+// Span is a time from the begin of a world to another one.
+type Span struct{ From, To time.Duration }
+
+// Has reports whether a moment is in the span.
+func (s Span) Has(t time.Duration) bool { return rehearse.Span(s).Has(t) }
+
+// Spike is another load for a while.
+type Spike struct {
+	Load float64
+	Span
+}
 
 // World is a setting and what is expected of it.
 type World struct {
@@ -75,7 +85,7 @@ type Bounds struct {
 func (w World) played() rehearse.World {
 	ejection, failures := rehearse.Ejection()
 	return rehearse.World{
-		Priorities: w.Priorities, Clients: w.Clients, Rate: w.Load, Deadlines: w.Deadlines, Length: w.Length, Spike: w.Spike, Events: w.Events,
+		Priorities: w.Priorities, Clients: w.Clients, Rate: w.Load, Deadlines: w.Deadlines, Length: w.Length, Spike: rehearse.Spike{Rate: w.Spike.Load, Span: rehearse.Span(w.Spike.Span)}, Events: w.Events,
 		Costly: w.Costly, CostlyFactor: w.CostlyFactor, Expire: w.Expire, Fail: w.Fail, Tokens: w.Tokens, RoundRobin: w.RoundRobin,
 		Policy: rehearse.Policy{
 			FailoverTimeout: w.FailoverTimeout, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second,

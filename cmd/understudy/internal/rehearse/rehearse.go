@@ -20,6 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/rehearse"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // ErrAboveBudget is returned by Run, after it has printed the result, if it is above the budget.
@@ -37,6 +38,7 @@ type Options struct {
 	Seed     uint64
 	Budget   string // name of a file, or ""
 	Write    bool   // writes the file
+	Plot     string // name of a file, or ""
 	JSON     bool
 	Out      io.Writer
 	Progress *os.File // a terminal, or nil
@@ -68,6 +70,14 @@ func Run(ctx context.Context, o Options) error {
 		return context.Cause(ctx)
 	}
 	r := report(world, scenarios)
+	if o.Plot != "" {
+		if len(scenarios) != 1 {
+			return fmt.Errorf("--plot: %d rows are played, want one: choose it with --fault", len(scenarios))
+		}
+		if err := os.WriteFile(o.Plot, []byte(plot(scenarios[0])), 0o644); err != nil {
+			return &explain.OutputError{Err: err}
+		}
+	}
 	if o.Write {
 		return r.writeBudget(o.Budget)
 	}
@@ -76,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 		return &explain.OutputError{Err: err}
 	}
 	if len(r.Above) > 0 {
-		return fmt.Errorf("%w in %d of %d rows", ErrAboveBudget, len(r.Above), len(r.Rows))
+		return fmt.Errorf("%w: %s", ErrAboveBudget, printable.Count(len(r.Above), "figure", "figures"))
 	}
 	return nil
 }
@@ -157,13 +167,18 @@ func ParseRate(text string) (float64, error) {
 func priorities(result *explain.Result, capacities map[uint32]float64, service time.Duration) (list [][]rehearse.Server, err error) {
 	sums := make(map[[2]any]uint64)
 	last := uint32(0)
-	for _, e := range result.Endpoints {
-		last = max(last, e.Priority)
+	isUsed := func(e *explain.Endpoint) bool { return e.Health == "" && e.LocalityWeight > 0 }
+	for i := range result.Endpoints {
+		e := &result.Endpoints[i]
+		if last = max(last, e.Priority); !isUsed(e) {
+			continue
+		}
 		sums[[2]any{e.Priority, e.Locality}] += uint64(e.Weight)
 	}
 	list = make([][]rehearse.Server, last+1)
-	for _, e := range result.Endpoints {
-		if e.Health != "" || e.LocalityWeight == 0 {
+	for i := range result.Endpoints {
+		e := &result.Endpoints[i]
+		if !isUsed(e) {
 			continue
 		}
 		capacity, known := capacities[e.Priority]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/internal/rehearse"
+	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
 // Report is the output with -o json.
@@ -36,8 +37,8 @@ type Row struct {
 	Gap      float64   `json:"seconds_without_answer"`
 	Normal   *float64  `json:"seconds_until_normal"` // after the fault; null if not within the run
 	Moves    int       `json:"moves"`
-	Peak     []float64 `json:"peak_load"` // by priority, as a fraction of what it can answer
-	Attempts float64   `json:"attempts_per_call"`
+	Peak     []float64 `json:"peak_load"`         // by priority, as a fraction of what it can answer
+	Attempts float64   `json:"attempts_per_call"` // 0 for a call that is refused
 }
 
 // Limit is what the budget allows a row. A figure that is missing is not bounded.
@@ -125,28 +126,28 @@ func (r *Report) text(paint table.Painter) string {
 	var b strings.Builder
 	var parts []string
 	for p, priority := range r.Priorities {
-		parts = append(parts, fmt.Sprintf("p%d has %d endpoints and can answer %.4g", p, priority.Endpoints, priority.Capacity))
+		parts = append(parts, fmt.Sprintf("p%d has %s and can answer %.4g", p, printable.Count(priority.Endpoints, "endpoint", "endpoints"), priority.Capacity))
 	}
 	fmt.Fprintf(&b, "%d clients make %.4g calls/s; %s\n", r.Clients, r.Rate, strings.Join(parts, ", "))
 	for _, warning := range r.Warnings {
 		fmt.Fprintln(&b, paint.Bad(warning))
 	}
-	header := []string{"fault", "lost", "", "no answer", "normal after"}
+	header := []string{"fault", "lost calls", "", "no answer", "normal after"}
 	for p := range r.Priorities {
 		header = append(header, fmt.Sprintf("p%d load", p))
 	}
-	rows := [][]string{append(header, "moves", "attempts")}
+	rows := [][]string{append(header, "moves")}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		normal := "not in the run"
 		if row.Normal != nil {
 			normal = seconds(*row.Normal)
 		}
-		cells := []string{row.Fault, fmt.Sprintf("%5d", row.Lost), fmt.Sprintf("%5.2f %%", row.lostPercent()), seconds(row.Gap), normal}
+		cells := []string{row.Fault, fmt.Sprintf("%10d", row.Lost), fmt.Sprintf("%5.2f %%", row.lostPercent()), seconds(row.Gap), normal}
 		for _, peak := range row.Peak {
 			cells = append(cells, fmt.Sprintf("%3.0f %%", 100*peak))
 		}
-		rows = append(rows, append(cells, fmt.Sprintf("%5d", row.Moves), fmt.Sprintf("%.2f", row.Attempts)))
+		rows = append(rows, append(cells, fmt.Sprintf("%5d", row.Moves)))
 	}
 	fmt.Fprintf(&b, "\n%s", table.Format(rows))
 	for _, text := range r.Above {

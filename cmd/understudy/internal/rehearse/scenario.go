@@ -65,7 +65,7 @@ func scenariosFor(w rehearse.World) (list []*scenario) {
 	}
 	for p := range len(w.Priorities) - 1 {
 		for f := range faults {
-			add(fmt.Sprintf("p%d and p%d %s", p, p+1, faults[f].name), func(w *rehearse.World) {
+			add(fmt.Sprintf("p%d, p%d %s", p, p+1, faults[f].name), func(w *rehearse.World) {
 				w.Events = append(events(w, p, f), events(w, p+1, f)...)
 			})
 		}
