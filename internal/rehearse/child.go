@@ -1,10 +1,10 @@
 package rehearse
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
@@ -12,43 +12,61 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/core/share"
 	"github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/lb/edf"
 
 	coreedf "github.com/understudy-lb/understudy/internal/core/edf"
 )
 
-// child is what is below a priority: outlier detection, and round robin over its endpoints.
+// child is what is below a priority: outlier detection, and the localities.
 type child struct {
-	channel   *channel
+	channel    *channel
+	name       string
+	number     int
+	outliers   *outlierdetection.Core[*endpoint]
+	target     weightedtarget.Core
+	localities map[string]*locality
+	endpoints  []*endpoint
+	reported   weightedtarget.State
+	ready      []*locality
+	scheduler  *edf.Scheduler // of the localities that are READY
+	closed     bool
+}
+
+// locality has round robin over its endpoints.
+type locality struct {
+	child     *child
 	name      string
-	number    int
-	outliers  *outlierdetection.Core[*endpoint]
+	weight    uint32
 	wrr       *weightedroundrobin.Core[*endpoint]
-	reported  weightedroundrobin.State
-	endpoints []*endpoint
 	ready     []*endpoint
 	scheduler *edf.Scheduler
-	closed    bool
 }
 
 func (c *channel) newChild(name string) *child {
 	m := c.model
-	ch := &child{channel: c, name: name, wrr: weightedroundrobin.New[*endpoint](), reported: weightedroundrobin.Connecting}
-	ch.number = slices.Index(c.names, name)
+	ch := &child{channel: c, name: name, number: slices.Index(c.names, name), localities: make(map[string]*locality), reported: weightedtarget.Connecting}
 	ch.outliers = outlierdetection.New[*endpoint](func() uint32 { return m.random.Uint32N(100) })
-	servers := m.servers[ch.number]
-	ch.wrr.Begin(weightedroundrobin.Config{StartRandom: true}, len(servers))
 	var entries []*outlierdetection.Endpoint[*endpoint]
-	for i, s := range servers {
-		e := &endpoint{child: ch, server: s, outlier: &outlierdetection.Endpoint[*endpoint]{}}
-		key := weightedroundrobin.KeyOf([]weightedroundrobin.Address{{Addr: name + "/" + strconv.Itoa(i)}})
-		e.robin, _ = ch.wrr.Endpoint(key, s.Weight)
+	var names []string
+	for i, s := range m.servers[ch.number] {
+		l := ch.localities[s.Locality]
+		if l == nil {
+			l = &locality{child: ch, name: s.Locality, weight: s.LocalityWeight, wrr: weightedroundrobin.New[*endpoint]()}
+			l.wrr.Begin(weightedroundrobin.Config{StartRandom: true}, 0)
+			ch.localities[s.Locality], names = l, append(names, s.Locality)
+		}
+		e := &endpoint{locality: l, child: ch, server: s, outlier: &outlierdetection.Endpoint[*endpoint]{}}
+		e.robin, _ = l.wrr.Endpoint(weightedroundrobin.KeyOf([]weightedroundrobin.Address{{Addr: strconv.Itoa(i)}}), s.Weight)
 		e.robin.Attached, e.outlier.Attached = e, e
 		e.leaf.SetHealth(true)
 		ch.endpoints, entries = append(ch.endpoints, e), append(entries, e.outlier)
 	}
-	ch.wrr.Endpoints()
-	ch.wrr.End()
+	for _, l := range ch.localities {
+		l.wrr.Endpoints()
+		l.wrr.End()
+	}
+	ch.target.Update(names, 0)
 	ejection := m.world.Policy.Ejection
 	ejection.BelowOverflow = m.world.Policy.Overflow
 	ch.outliers.Update(ejection, entries, at(m.now))
@@ -120,22 +138,47 @@ func (ch *child) showEjections() {
 	}
 }
 
-// endpointReported is called when an endpoint has reported its state.
-func (ch *child) endpointReported(e *endpoint, state weightedroundrobin.State) {
-	m := ch.channel.model
-	if ch.wrr.Reported(e.robin, state, at(m.now)) {
+// report is called when an endpoint has reported its state.
+func (l *locality) report(e *endpoint, state weightedroundrobin.State) {
+	m := l.child.channel.model
+	if l.wrr.Reported(e.robin, state, at(m.now)) {
 		m.after(0, func() {
-			if !ch.closed {
+			if !l.child.closed {
 				e.apply(e.leaf.ExitIdle())
 			}
 		})
 	}
-	if _, due := ch.wrr.Due(); !due {
+	if _, due := l.wrr.Due(); !due {
 		return
 	}
-	published := ch.wrr.Publish(at(m.now))
-	ch.rebuild()
-	if published == weightedroundrobin.TransientFailure {
+	published := l.wrr.Publish(at(m.now))
+	ready, weights := l.wrr.Ready(at(m.now))
+	l.ready = nil
+	for _, e := range ready {
+		l.ready = append(l.ready, e.Attached)
+	}
+	l.scheduler = m.schedule(weights)
+	l.child.report(l, published)
+}
+
+// report is called when a locality has reported its state.
+func (ch *child) report(l *locality, state weightedroundrobin.State) {
+	m := ch.channel.model
+	ch.target.Report(l.name, weightedtarget.State(state))
+	if !ch.target.Stale() {
+		m.after(0, ch.channel.pickAgain)
+		return
+	}
+	published := ch.target.Publish()
+	ch.ready = nil
+	var weights []uint32
+	if published == weightedtarget.Ready {
+		for _, name := range ch.target.In(published) {
+			ch.ready, weights = append(ch.ready, ch.localities[name]), append(weights, ch.localities[name].weight)
+		}
+	}
+	ch.scheduler = m.schedule(weights)
+	if published == weightedtarget.TransientFailure {
 		m.after(0, func() {
 			ch.outliers.AllConnectsFailed()
 			ch.showEjections()
@@ -146,29 +189,26 @@ func (ch *child) endpointReported(e *endpoint, state weightedroundrobin.State) {
 		return
 	}
 	ch.reported = published
-	ch.channel.handle(ch.channel.core.Reported(ch.name, stateOf(published)))
+	ch.channel.handle(ch.channel.core.Reported(ch.name, stateOf[published]))
 }
 
-func stateOf(s weightedroundrobin.State) core.State {
-	return map[weightedroundrobin.State]core.State{
-		weightedroundrobin.Ready: core.Ready, weightedroundrobin.Connecting: core.Connecting,
-		weightedroundrobin.Idle: core.Idle, weightedroundrobin.TransientFailure: core.TransientFailure,
-	}[s]
+var stateOf = [...]core.State{
+	weightedtarget.Ready: core.Ready, weightedtarget.Connecting: core.Connecting,
+	weightedtarget.Idle: core.Idle, weightedtarget.TransientFailure: core.TransientFailure,
 }
 
-// rebuild makes a new sequence of picks.
-func (ch *child) rebuild() {
-	m := ch.channel.model
-	ready, weights := ch.wrr.Ready(at(m.now))
-	ch.ready, ch.scheduler = nil, nil
-	entries := make([]edf.Entry, len(ready))
-	for i, e := range ready {
-		ch.ready = append(ch.ready, e.Attached)
-		entries[i] = edf.Entry{Weight: weights[i], Left: coreedf.RandomLeft(m.random.Uint64N)}
+// schedule returns a new sequence of picks, or nil if there is nothing to pick.
+func (m *model) schedule(weights []uint32) *edf.Scheduler {
+	if len(weights) == 0 {
+		return nil
 	}
-	if len(entries) > 0 {
-		ch.scheduler = edf.New(entries)
+	entries := make([]edf.Entry, len(weights))
+	for i, weight := range weights {
+		if entries[i].Weight = weight; len(weights) > 1 {
+			entries[i].Left = coreedf.RandomLeft(m.random.Uint64N)
+		}
 	}
+	return edf.New(entries)
 }
 
 // pick returns the endpoint that the next call goes to, or nil.
@@ -176,7 +216,11 @@ func (ch *child) pick() *endpoint {
 	if ch.scheduler == nil {
 		return nil
 	}
-	if e := ch.ready[ch.scheduler.Next()]; e.connected {
+	l := ch.ready[ch.scheduler.Next()]
+	if l.scheduler == nil {
+		return nil
+	}
+	if e := l.ready[l.scheduler.Next()]; e.connected {
 		return e
 	}
 	return nil
@@ -186,6 +230,7 @@ func (ch *child) pick() *endpoint {
 // detection.
 type endpoint struct {
 	share.Endpoint
+	locality  *locality
 	child     *child
 	server    *server
 	leaf      pickfirst.Core
@@ -200,11 +245,6 @@ type endpoint struct {
 	period              uint64 // grows with each first failure of a row, and with each change of the outlier's state
 	rowSince            uint64
 }
-
-var (
-	errRefused = errors.New("connection refused")
-	errTimeout = errors.New("connection timed out")
-)
 
 func (e *endpoint) apply(actions []pickfirst.Action) {
 	m := e.child.channel.model
@@ -231,7 +271,7 @@ func (e *endpoint) apply(actions []pickfirst.Action) {
 		case pickfirst.WatchHealth:
 			m.after(roundTrip, e.reportHealth)
 		case pickfirst.Publish:
-			e.child.endpointReported(e, [...]weightedroundrobin.State{
+			e.locality.report(e, [...]weightedroundrobin.State{
 				pickfirst.Idle: weightedroundrobin.Idle, pickfirst.Connecting: weightedroundrobin.Connecting,
 				pickfirst.Ready: weightedroundrobin.Ready, pickfirst.TransientFailure: weightedroundrobin.TransientFailure,
 			}[a.State])
@@ -261,17 +301,17 @@ func (e *endpoint) dial() {
 	}
 	switch {
 	case !e.server.accepts():
-		m.after(roundTrip, fail(errRefused))
+		m.after(roundTrip, fail(syscall.ECONNREFUSED))
 		return
 	case e.server.has(Unreachable):
-		m.after(connectTimeout, fail(errTimeout))
+		m.after(connectTimeout, fail(syscall.ETIMEDOUT))
 		return
 	}
 	m.after(2*roundTrip+time.Duration(m.random.Int64N(int64(roundTrip))), func() {
 		switch {
 		case e.run != run:
 		case !e.server.accepts():
-			fail(errRefused)()
+			fail(syscall.ECONNREFUSED)()
 		default:
 			e.connected, e.attempts = true, 0
 			e.server.connections = append(e.server.connections, e)

@@ -2,8 +2,8 @@
 // the cores that real channels use, and servers that can become full, slow or silent. Minutes of
 // hundreds of clients take a fraction of a second.
 //
-//	channel   core/priority, core/share, core/outlierdetection, core/weightedroundrobin,
-//	          core/pickfirst: composed as the policies compose them
+//	channel   core/priority, core/share, core/outlierdetection, core/weightedtarget,
+//	          core/weightedroundrobin, core/pickfirst: composed as the policies compose them
 //	server    workers, a queue, a deadline that it may not see, a cold start
 //	fault     a span of time in which servers are killed, hang, refuse, slow down ...
 //
@@ -22,15 +22,17 @@ import (
 
 // Server is an endpoint with workers, each of which serves a call in Service.
 type Server struct {
-	Workers     int
-	Service     time.Duration
-	Weight      uint32        // of the endpoint; 0 is 1
-	Spread      float64       // of the service time, as a fraction: 0.5 is half to one and a half of it
-	Blind       bool          // it also works on calls whose deadline has passed
-	LIFO        bool          // it works on the newest call first
-	Limit       int           // it refuses calls while so many are in it; 0 for no limit
-	Unavailable bool          // it refuses with UNAVAILABLE, not RESOURCE_EXHAUSTED
-	Cold        time.Duration // at first use it is four times slower, which fades with this time
+	Workers        int
+	Service        time.Duration
+	Weight         uint32        // of the endpoint; 0 is 1
+	Locality       string        // of the endpoint
+	LocalityWeight uint32        // weight of the locality; 0 is 1
+	Spread         float64       // of the service time, as a fraction: 0.5 is half to one and a half of it
+	Blind          bool          // it also works on calls whose deadline has passed
+	LIFO           bool          // it works on the newest call first
+	Limit          int           // it refuses calls while so many are in it; 0 for no limit
+	Unavailable    bool          // it refuses with UNAVAILABLE, not RESOURCE_EXHAUSTED
+	Cold           time.Duration // at first use it is four times slower, which fades with this time
 }
 
 // Capacity returns how many calls the server can answer in a second.
@@ -60,8 +62,8 @@ type Event struct {
 	Factor           float64
 }
 
-// How long connections and attempts to an unreachable server last: the keepalive of Recommended(),
-// and gRPC's least time for an attempt.
+// How long connections and attempts to an unreachable server last: that of the recommended
+// keepalive, and gRPC's least time for an attempt.
 const (
 	keepalive      = 15 * time.Second
 	connectTimeout = 20 * time.Second
@@ -119,7 +121,7 @@ type Policy struct {
 	Failures          int                     // in a row, until an endpoint is ejected
 }
 
-// Ejection returns outlier detection as the option outlierDetection turns it on.
+// Ejection returns outlier detection as it is when the option for it is on, without more.
 func Ejection() (config outlierdetection.Config, failures int) {
 	return outlierdetection.Config{
 		Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 100,
@@ -141,7 +143,7 @@ func (w *World) Check() error {
 	servers := 0
 	for p, list := range w.Priorities {
 		if servers += len(list); len(list) == 0 {
-			return fmt.Errorf("priority %d has no endpoints", p)
+			return fmt.Errorf("priority %d has no endpoints, want at least one", p)
 		}
 		for _, s := range list {
 			if s.Workers < 1 || s.Service <= 0 {
@@ -152,13 +154,13 @@ func (w *World) Check() error {
 	const connections, calls = 1_000_000, 100_000_000
 	switch {
 	case servers == 0:
-		return errors.New("there are no priorities")
+		return errors.New("no priorities given, want at least one")
 	case w.Clients < 1 || w.Clients*servers > connections:
 		return fmt.Errorf("%d clients of %d endpoints, want 1 to %d connections", w.Clients, servers, connections)
 	case !(w.Rate > 0) || w.Rate*w.Length.Seconds() > calls:
 		return fmt.Errorf("%v calls a second for %v, want more than 0 and at most %d calls", w.Rate, w.Length, calls)
 	case len(w.Deadlines) == 0:
-		return errors.New("there are no deadlines")
+		return errors.New("no deadlines given, want at least one")
 	case slices.Min(w.Deadlines) < 0 || slices.Max(w.Deadlines) > time.Hour:
 		return fmt.Errorf("a deadline of %v, want 0 to 1h", slices.Min(w.Deadlines))
 	}

@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// recommended are the parameters of Recommended(), which a rehearsal uses unless the target or an
+// recommended are the recommended parameters of docs/options.md, which a rehearsal uses unless the target or an
 // option says otherwise.
 var recommended = []string{"overflow=true", "warmStandby=1", "failoverTimeout=2s", "outlierDetection=true"}
 
@@ -110,7 +110,7 @@ func worldOf(ctx context.Context, o Options) (rehearse.World, error) {
 		return rehearse.World{}, err
 	}
 	if settings.Near().Prefer != "" {
-		return rehearse.World{}, errors.New("prefer= splits priorities by distance, which a rehearsal does not know yet: write the groups as priorities")
+		return rehearse.World{}, errors.New("prefer= splits priorities by distance, which is not rehearsed: want the groups as priorities")
 	}
 	w := rehearse.World{Clients: o.Clients, Rate: o.Rate, Deadlines: []time.Duration{o.Deadline}, Length: length, Policy: policyOf(settings)}
 	capacities, err := parseCapacities(o.Capacity)
@@ -162,23 +162,15 @@ func ParseRate(text string) (float64, error) {
 	return rate, nil
 }
 
-// priorities returns the servers of each priority. The weight of an endpoint is its part of its
-// locality's weight.
+// priorities returns the servers of each priority.
 func priorities(result *explain.Result, capacities map[uint32]float64, service time.Duration) (list [][]rehearse.Server, err error) {
-	sums := make(map[[2]any]uint64)
 	last := uint32(0)
-	isUsed := func(e *explain.Endpoint) bool { return e.Health == "" && e.LocalityWeight > 0 }
-	for i := range result.Endpoints {
-		e := &result.Endpoints[i]
-		if last = max(last, e.Priority); !isUsed(e) {
-			continue
-		}
-		sums[[2]any{e.Priority, e.Locality}] += uint64(e.Weight)
+	for _, e := range result.Endpoints {
+		last = max(last, e.Priority)
 	}
 	list = make([][]rehearse.Server, last+1)
-	for i := range result.Endpoints {
-		e := &result.Endpoints[i]
-		if !isUsed(e) {
+	for _, e := range result.Endpoints {
+		if e.Health != "" || e.LocalityWeight == 0 {
 			continue
 		}
 		capacity, known := capacities[e.Priority]
@@ -187,9 +179,10 @@ func priorities(result *explain.Result, capacities map[uint32]float64, service t
 		}
 		workers := max(1, int(capacity*service.Seconds()+0.5))
 		list[e.Priority] = append(list[e.Priority], rehearse.Server{
-			Workers: workers,
-			Service: time.Duration(float64(workers) / capacity * float64(time.Second)),
-			Weight:  uint32(max(1, 1e6*uint64(e.LocalityWeight)*uint64(e.Weight)/max(1, sums[[2]any{e.Priority, e.Locality}])/1e3)),
+			Workers:  workers,
+			Service:  time.Duration(float64(workers) / capacity * float64(time.Second)),
+			Weight:   e.Weight,
+			Locality: e.Locality, LocalityWeight: e.LocalityWeight,
 		})
 	}
 	for p := range capacities {
