@@ -75,6 +75,10 @@ bench-failover: ## measure how long 1,000 channels that lose a priority go witho
 timed: ## check how many calls each fault loses, as docs/explanation/what-starts-a-failover.md says (a minute on a quiet Linux machine)
 	go test ./internal/e2e -run 'TestFailoverCauses|TestFiveFailuresEjectEndpoint' -count=1 -v -timed
 
+.PHONY: experiments
+experiments: ## draw the experiments of docs/experiments.md again
+	go test ./internal/rehearse -run TestExperiments -count=1 -draw
+
 .PHONY: worlds
 worlds: ## run the model of overload in all worlds, with three seeds and rescaled, and the library in some (five minutes)
 	go test ./internal/testing/overload -all -count=1 -timeout 1h

@@ -234,8 +234,10 @@ type call struct {
 func (c *channel) scheduleCall() {
 	m, w := c.model, &c.model.world
 	rate := w.Rate
-	if w.Spike.Has(m.now) {
-		rate = w.Spike.Rate
+	for _, spike := range w.Spikes {
+		if spike.Has(m.now) {
+			rate = spike.Rate
+		}
 	}
 	m.after(seconds(m.random.ExpFloat64()*float64(w.Clients)/rate), func() {
 		if m.now > w.Length {
@@ -351,7 +353,7 @@ func (c *channel) call(r *call, s *server, ended func(share.Result)) {
 	if r.attempts++; m.Attempted != nil {
 		m.Attempted(m.now, s.priority)
 	}
-	s.receive(&attempt{deadline: r.deadline, costly: r.costly, end: func(result share.Result) {
+	s.receive(&attempt{client: c, deadline: r.deadline, costly: r.costly, end: func(result share.Result) {
 		ended(result)
 		if c.retries(r, result) {
 			return

@@ -49,7 +49,7 @@ func (c *channel) newChild(name string) *child {
 	ch.outliers = outlierdetection.New[*endpoint](func() uint32 { return m.random.Uint32N(100) })
 	var entries []*outlierdetection.Endpoint[*endpoint]
 	var names []string
-	for i, s := range m.servers[ch.number] {
+	for i, s := range m.subset(m.servers[ch.number]) {
 		l := ch.localities[s.Locality]
 		if l == nil {
 			l = &locality{child: ch, name: s.Locality, weight: s.LocalityWeight, wrr: weightedroundrobin.New[*endpoint]()}
@@ -72,6 +72,20 @@ func (c *channel) newChild(name string) *child {
 	ch.outliers.Update(ejection, entries, at(m.now))
 	ch.scheduleSweep()
 	return ch
+}
+
+// subset returns the servers that a client uses.
+func (m *model) subset(servers []*server) []*server {
+	if m.world.Subset == 0 || m.world.Subset >= len(servers) {
+		return servers
+	}
+	chosen := m.random.Perm(len(servers))[:m.world.Subset]
+	slices.Sort(chosen)
+	var list []*server
+	for _, i := range chosen {
+		list = append(list, servers[i])
+	}
+	return list
 }
 
 // at is a moment of a run as the cores see it.
@@ -303,7 +317,7 @@ func (e *endpoint) dial() {
 	case !e.server.accepts():
 		m.after(roundTrip, fail(syscall.ECONNREFUSED))
 		return
-	case e.server.has(Unreachable):
+	case e.server.unreachableFor(e.child.channel):
 		m.after(connectTimeout, fail(syscall.ETIMEDOUT))
 		return
 	}

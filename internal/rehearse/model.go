@@ -119,6 +119,7 @@ func Run(w World, seed uint64, o Observer) {
 
 // attempt is an attempt of a call at a server.
 type attempt struct {
+	client   *channel
 	deadline time.Duration // forever if it has none
 	costly   bool
 	ended    bool
@@ -159,33 +160,45 @@ func (s *server) has(f Fault) bool {
 
 func (s *server) accepts() bool { return !s.has(Killed) && !s.has(Drained) }
 
-func (s *server) answers() bool { return !s.has(Hangs) && !s.has(Unreachable) }
+// unreachableFor reports whether no packets pass between the server and a client.
+func (s *server) unreachableFor(c *channel) bool {
+	for i := range s.model.world.Events {
+		e := &s.model.world.Events[i]
+		if e.Fault == Unreachable && e.hits(s, s.model.now) && (e.Seen == 0 || float64(c.index) < e.Seen*float64(s.model.world.Clients)) {
+			return true
+		}
+	}
+	return false
+}
 
 // strike is called when a fault begins.
 func (s *server) strike(f Fault) {
 	switch f {
 	case Killed, Drained:
-		s.disconnect(f == Killed)
+		s.disconnect(f == Killed, func(*channel) bool { return true })
 	case Unreachable:
-		s.model.after(keepalive, func() {
-			if s.has(Unreachable) {
-				s.disconnect(true)
-			}
-		})
+		s.model.after(keepalive, func() { s.disconnect(true, s.unreachableFor) })
 	}
 }
 
-func (s *server) disconnect(loseCalls bool) {
+// disconnect ends the connections of some clients.
+func (s *server) disconnect(loseCalls bool, some func(*channel) bool) {
 	connections, calls := s.connections, s.inside
-	s.connections = nil
-	if loseCalls {
-		s.inside, s.queue = nil, nil
-		for _, a := range calls {
+	s.connections, s.inside = nil, nil
+	for _, a := range calls {
+		if loseCalls && some(a.client) {
 			a.finish(share.Unavailable)
+		} else {
+			s.inside = append(s.inside, a)
 		}
 	}
+	s.queue = slices.DeleteFunc(s.queue, func(a *attempt) bool { return a.ended && loseCalls })
 	for _, e := range connections {
-		e.disconnected()
+		if some(e.child.channel) {
+			e.disconnected()
+		} else {
+			s.connections = append(s.connections, e)
+		}
 	}
 }
 
@@ -209,7 +222,7 @@ func (s *server) receive(a *attempt) {
 		m.at(a.deadline, func() { a.finish(share.Expired) })
 	}
 	s.inside = append(s.inside, a)
-	if w.Expire > 0 && m.random.Float64() < w.Expire {
+	if s.unreachableFor(a.client) || w.Expire > 0 && m.random.Float64() < w.Expire {
 		return
 	}
 	s.queue = append(s.queue, a)
@@ -229,7 +242,7 @@ func (s *server) workers() int {
 }
 
 func (s *server) work() {
-	for len(s.queue) > 0 && s.busy < s.workers() && s.answers() && !s.has(Pause) {
+	for len(s.queue) > 0 && s.busy < s.workers() && !s.has(Hangs) && !s.has(Pause) {
 		a := s.next()
 		if a.ended && !s.Blind {
 			continue
@@ -237,7 +250,7 @@ func (s *server) work() {
 		s.busy++
 		s.model.after(s.serviceTime(a), func() {
 			s.busy--
-			if s.answers() {
+			if !s.has(Hangs) && !s.unreachableFor(a.client) {
 				a.finish(share.Good)
 			}
 			s.work()

@@ -60,6 +60,7 @@ type Event struct {
 	Priority, Server int
 	Fault            Fault
 	Factor           float64
+	Seen             float64 // an Unreachable server is so for this fraction of the clients; 0 means all
 }
 
 // How long connections and attempts to an unreachable server last: that of the recommended
@@ -99,13 +100,14 @@ type World struct {
 	Rate       float64         // calls in a second, of all clients
 	Deadlines  []time.Duration // of the clients in turn; 0 for none
 	Length     time.Duration
-	Spike      Spike
+	Spikes     []Spike
 	Events     []Event
 
 	Costly, CostlyFactor float64 // a fraction of the calls takes so many times longer
 	Expire, Fail         float64 // fractions of the calls that expire or fail (INTERNAL) by nature
 	Tokens               float64 // of the retry throttle, for UNAVAILABLE; 0 for no retries
 	RoundRobin           float64 // fraction of the clients that use gRPC's round_robin over all servers
+	Subset               int     // each client uses so many endpoints of a priority, at random; 0 for all
 	Policy               Policy
 }
 

@@ -74,7 +74,8 @@ func Run(ctx context.Context, o Options) error {
 		if len(scenarios) != 1 {
 			return fmt.Errorf("--plot: %d rows are played, want one: choose it with --fault", len(scenarios))
 		}
-		if err := os.WriteFile(o.Plot, []byte(plot(scenarios[0])), 0o644); err != nil {
+		s := scenarios[0]
+		if err := os.WriteFile(o.Plot, []byte(s.outcome.Plot(s.name+": calls in each second", s.world)), 0o644); err != nil {
 			return &explain.OutputError{Err: err}
 		}
 	}

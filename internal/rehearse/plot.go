@@ -8,11 +8,11 @@ import (
 // colours of priorities, from the highest on; the last one is for those below.
 var colours = []string{"#2f6db5", "#e0a030", "#6a9a3a", "#8a6ab0"}
 
-// plot draws how many calls each priority answers in each second, and how many are lost, on top of
-// each other.
-func plot(s *scenario) string {
+// Plot draws how many calls each priority answers in each second, and how many are lost, on top of
+// each other, as an SVG. The time of faults is grey.
+func (o *Outcome) Plot(title string, w World) string {
 	const width, height, left, top = 900, 300, 50, 40
-	series := s.outcome.Seconds
+	series := o.Seconds
 	most := 1
 	for _, second := range series {
 		most = max(most, second.Total())
@@ -21,8 +21,8 @@ func plot(s *scenario) string {
 	y := func(calls int) float64 { return top + height - float64(calls)*height/float64(most) }
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n", width+left+20, height+top+40)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n"+`<text x="%d" y="20">%s: calls that begin in each second</text>`+"\n", left, s.name)
-	for _, e := range s.world.Events {
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n"+`<text x="%d" y="20">%s</text>`+"\n", left, title)
+	for _, e := range w.Events {
 		from, to := x(int(e.From.Seconds())), x(int(e.To.Seconds()))
 		fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="#eeeeee"/>`+"\n", from, top, to-from, height)
 	}
@@ -38,7 +38,7 @@ func plot(s *scenario) string {
 		fmt.Fprintf(&b, `<polygon points="%s%s" fill="%s"/>`+"\n", above.String(), below.String(), colour)
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="12" height="12" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", left+90*place, top+height+22, colour, left+90*place+17, top+height+33, name)
 	}
-	for p := range s.world.Priorities {
+	for p := range w.Priorities {
 		area(fmt.Sprintf("p%d", p), colours[min(p, len(colours)-1)], p, func(i int) (from, to int) {
 			for q := range p {
 				from += series[i].Answered[q]
@@ -46,7 +46,7 @@ func plot(s *scenario) string {
 			return from, from + series[i].Answered[p]
 		})
 	}
-	area("lost", "#c03030", len(s.world.Priorities), func(i int) (from, to int) {
+	area("lost", "#c03030", len(w.Priorities), func(i int) (from, to int) {
 		return series[i].Total() - series[i].Lost, series[i].Total()
 	})
 	for _, calls := range []int{0, most / 2, most} {
