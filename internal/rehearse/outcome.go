@@ -33,7 +33,7 @@ func Play(w World, seed uint64) *Outcome {
 		o.Seconds = append(o.Seconds, Second{Answered: make([]int, len(w.Priorities))})
 		arrivals[i] = make([]int, len(w.Priorities))
 	}
-	lastAnswer, clients := time.Duration(0), make([]mover, w.Clients)
+	lastAnswer, clients := time.Duration(0), make([]Mover, w.Clients)
 	Run(w, seed, Observer{
 		Attempted: func(now time.Duration, priority int) {
 			if i := int(now / time.Second); i < end {
@@ -55,12 +55,12 @@ func Play(w World, seed uint64) *Outcome {
 			second.Answered[c.Priority]++
 			o.Longest = max(o.Longest, c.Ended-lastAnswer)
 			lastAnswer = c.Ended
-			clients[c.Client].note(c.Priority)
+			clients[c.Client].Note(c.Priority)
 		},
 	})
 	o.Longest = max(o.Longest, w.Length-lastAnswer)
 	for _, c := range clients {
-		o.Moves += c.moves
+		o.Moves += c.Moves
 	}
 	for p := range o.Peak {
 		for _, second := range arrivals {
@@ -111,20 +111,21 @@ func (s Second) Total() (n int) {
 	return n + s.Lost
 }
 
-// mover counts moves: the priority changes that answers most of ten calls.
-type mover struct {
+// Mover counts the moves of a client: another priority answers at least eight of ten calls.
+type Mover struct {
+	Moves int
 	last  []int
 	at    int
-	moves int
 }
 
-func (m *mover) note(priority int) {
+// Note is called for each answer.
+func (m *Mover) Note(priority int) {
 	if m.last = append(m.last, priority); len(m.last) < 10 {
 		return
 	}
 	slices.Sort(m.last)
-	if most := m.last[5]; most != m.at && (m.last[2] == most && m.last[9] == most || m.last[0] == most && m.last[7] == most) {
-		m.moves++
+	if most := m.last[5]; most != m.at && (m.last[2] == most && m.last[9] == most || m.last[1] == most && m.last[8] == most || m.last[0] == most && m.last[7] == most) {
+		m.Moves++
 		m.at = most
 	}
 	m.last = m.last[:0]

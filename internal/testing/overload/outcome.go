@@ -36,7 +36,7 @@ func newOutcome(w World) Outcome {
 func Run(w World, seed uint64) Outcome {
 	w = filled(w)
 	o := newOutcome(w)
-	clients := make([]mover, w.Clients)
+	clients := make([]rehearse.Mover, w.Clients)
 	rehearse.Run(w.played(), seed, rehearse.Observer{Ended: func(c rehearse.Call) {
 		if c.Began >= w.From {
 			o.Attempts += c.Attempts
@@ -46,11 +46,11 @@ func Run(w World, seed uint64) Outcome {
 			return
 		}
 		o.answered(c)
-		clients[c.Client].note(c.Priority)
+		clients[c.Client].Note(c.Priority)
 	}})
 	moves := 0
 	for _, c := range clients {
-		moves += c.moves
+		moves += c.Moves
 	}
 	return o.finished(moves)
 }
@@ -113,30 +113,6 @@ func (o *Outcome) recovery() time.Duration {
 		}
 	}
 	return -1
-}
-
-// mover counts moves: the priority changes that answers most of ten calls.
-type mover struct {
-	calls, moves int
-	at           int
-	of           map[int]int
-}
-
-func (m *mover) note(priority int) {
-	if m.of == nil {
-		m.of = map[int]int{}
-	}
-	m.of[priority]++
-	if m.calls++; m.calls%10 > 0 {
-		return
-	}
-	for p, n := range m.of {
-		if n > 7 && p != m.at {
-			m.moves++
-			m.at = p
-		}
-	}
-	clear(m.of)
 }
 
 // Missed returns the bounds of the world that the outcome does not keep, with the figures.

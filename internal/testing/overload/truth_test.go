@@ -95,7 +95,7 @@ func near(samples [2][]float64, part float64) bool {
 }
 
 func playReal(t *testing.T, w World, seed uint64) (lost, moves float64) {
-	clients := make([]mover, w.Clients)
+	clients := make([]rehearse.Mover, w.Clients)
 	playClients(t, w, seed, recommended, func(client int, err error, _ time.Duration, server net.Addr) {
 		if err != nil {
 			lost++
@@ -105,10 +105,10 @@ func playReal(t *testing.T, w World, seed uint64) (lost, moves float64) {
 		if _, err := fmt.Sscanf(server.String(), "10.0.%d.%d:1", &priority, &index); err != nil {
 			t.Error(err)
 		}
-		clients[client].note(priority)
+		clients[client].Note(priority)
 	})
 	for _, c := range clients {
-		moves += float64(c.moves)
+		moves += float64(c.Moves)
 	}
 	return lost, moves
 }
