@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"sync"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 )
 
 // Shared returns a source that several channels can share: the process starts only one of all
@@ -40,24 +42,22 @@ func (s shared) Start(r *Receiver) (Started, error) {
 	if err := s.Check(false); err != nil {
 		return Started{}, err
 	}
-	g := join(s)
+	g := join(s.key)
 	if err := g.start(s.source, r); err != nil {
 		g.leave(0)
 		return Started{}, err
 	}
-	m := &member{group: g, receiver: r, changed: make(chan struct{}, 1), done: make(chan struct{})}
+	m := &member{group: g, receiver: r}
 	g.add(m)
-	started := Started{Close: func() { g.remove(m, s.linger) }}
-	if g.started.ResolveNow != nil {
-		started.ResolveNow = g.resolveNow
-	}
-	if g.started.EndpointsFailed != nil {
-		started.EndpointsFailed = g.endpointsFailed
-	}
-	if g.started.Confirmed != nil {
-		started.Confirmed = g.started.Confirmed
-	}
-	return started, nil
+	return Started{
+		Close: func() {
+			g.remove(m)
+			g.leave(s.linger)
+		},
+		ResolveNow:      g.call(g.started.ResolveNow),
+		EndpointsFailed: g.call(g.started.EndpointsFailed),
+		Confirmed:       g.started.Confirmed,
+	}, nil
 }
 
 var groups = struct {
@@ -75,51 +75,49 @@ type group struct {
 	hasStarted bool // guarded by startMu
 	started    Started
 
-	callMu sync.Mutex // held during each call of the source, so that calls do not overlap
-	closed bool       // guarded by callMu
+	calls  serial.Serializer // runs the calls of the source, which must not overlap
+	closed bool              // guarded by calls
 
 	mu      sync.Mutex
 	members map[*member]bool
-	last    reports
+	current reports // what a new member must receive
 }
 
-// join returns the group for the key of s, and counts the caller as a user.
-func join(s shared) *group {
+// join returns the group of a key, and counts the caller as a user.
+func join(key any) *group {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
-	g := groups.all[s.key]
+	g := groups.all[key]
 	if g == nil {
-		g = &group{key: s.key, members: make(map[*member]bool)}
-		groups.all[s.key] = g
+		g = &group{key: key, members: make(map[*member]bool)}
+		groups.all[key] = g
 	}
 	if g.users++; g.timer != nil {
 		g.timer.Stop()
-		g.timer = nil
 	}
 	return g
 }
 
-// leave undoes join when a channel no longer uses the group. If no channel is left, the source is
-// closed after linger.
+// leave undoes join. If no user is left, the source is closed after linger.
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
-	if g.users--; g.users > 0 {
+	if g.users--; g.users == 0 {
+		g.timer = time.AfterFunc(linger, g.expire)
+	}
+}
+
+func (g *group) expire() {
+	groups.mu.Lock()
+	defer groups.mu.Unlock()
+	if g.users > 0 || groups.all[g.key] != g {
 		return
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(linger, func() {
-		groups.mu.Lock()
-		expired := g.timer == timer // false if a channel has joined since the timer was started
-		if expired {
-			delete(groups.all, g.key)
-		}
-		groups.mu.Unlock()
-		if expired {
-			g.close()
-		}
+	delete(groups.all, g.key)
+	g.calls.Enqueue(func() {
+		g.closed = true
+		g.started.close()
 	})
-	g.timer = timer
 }
 
 // start starts the source unless it has already been started. Concurrent callers wait. If the
@@ -127,197 +125,144 @@ func (g *group) leave(linger time.Duration) {
 func (g *group) start(s Source, first *Receiver) error {
 	g.startMu.Lock()
 	defer g.startMu.Unlock()
-	if !g.hasStarted {
-		started, err := s.Start(g.receiver(first))
-		if err != nil {
-			return err
-		}
+	if g.hasStarted {
+		return nil
+	}
+	started, err := s.Start(g.receiver(first))
+	if err == nil {
 		g.hasStarted, g.started = true, started
 	}
-	return nil
+	return err
 }
 
-func (g *group) resolveNow() {
-	g.callMu.Lock()
-	defer g.callMu.Unlock()
-	if !g.closed && g.started.ResolveNow != nil {
-		g.started.ResolveNow()
+// call returns a function that calls f, a function of the source, unless the source is closed. The
+// call runs on another goroutine, because the source may answer on the caller's stack.
+func (g *group) call(f func()) func() {
+	if f == nil {
+		return nil
 	}
-}
-
-func (g *group) endpointsFailed() {
-	g.callMu.Lock()
-	defer g.callMu.Unlock()
-	if !g.closed {
-		g.started.EndpointsFailed()
+	return func() {
+		g.calls.Enqueue(func() {
+			if !g.closed {
+				f()
+			}
+		})
 	}
-}
-
-func (g *group) close() {
-	g.callMu.Lock()
-	defer g.callMu.Unlock()
-	g.closed = true
-	g.started.close()
 }
 
 func (g *group) receiver(first *Receiver) *Receiver {
 	return new(Receiver).With(Hooks{
 		Update: func(a Answer) error {
-			g.record(func(s *reports) { s.answer(func(r *Receiver) error { return r.Update(a) }) })
+			g.record(answered, func(m *member) { m.resolveIfRejected(m.receiver.Update(a)) })
 			return nil
 		},
-		Mechanisms: func(mechanisms []Mechanism) {
-			g.record(func(s *reports) { s.answer(func(r *Receiver) error { r.Mechanisms(mechanisms); return nil }) })
-		},
-		Fail:    func(err error) { g.record(func(s *reports) { s.failCount, s.failErr = s.failCount+1, err }) },
-		Confirm: func() { g.record((*reports).confirm) },
-		Unconfirmed: func(err error, since time.Time) {
-			g.record(func(s *reports) {
-				s.unconfirmedCount, s.unconfirmed = s.unconfirmedCount+1, unconfirmedReport{err, since}
+		Mechanisms: func(list []Mechanism) {
+			g.record(answered, func(m *member) {
+				m.receiver.Mechanisms(list)
+				m.resolveIfRejected(nil)
 			})
 		},
-		Rejected:   func(err error) { g.record(func(s *reports) { s.rejectCount, s.rejectErr = s.rejectCount+1, err }) },
-		Trying:     func(text string) { g.record(func(s *reports) { s.trying = text }) },
+		Fail:    func(err error) { g.record(failed, func(m *member) { m.receiver.Fail(err) }) },
+		Confirm: func() { g.record(confirmed, func(m *member) { m.receiver.Confirm() }) },
+		Unconfirmed: func(err error, since time.Time) {
+			kind := unconfirmed
+			if !since.IsZero() {
+				kind = outdated
+			}
+			g.record(kind, func(m *member) { m.receiver.Unconfirmed(err, since) })
+		},
+		Rejected:   func(err error) { g.record(rejected, func(m *member) { m.receiver.Rejected(err) }) },
+		Trying:     func(text string) { g.record(trying, func(m *member) { m.receiver.Trying(text) }) },
 		Remembered: first.Remembered,
 	})
 }
 
-func (g *group) record(change func(*reports)) {
+// reports holds the last report of each kind that still applies. Each report is a function that
+// passes it to a member. They are passed in the order of the kinds.
+type reports [kinds]func(*member)
+
+const (
+	trying = iota
+	answered
+	confirmed
+	failed
+	rejected
+	unconfirmed // until the source says otherwise
+	outdated    // unconfirmed until the next answer
+	kinds
+)
+
+// ended contains the kinds of reports that no longer apply after a report of each kind.
+var ended = [kinds][]int{
+	answered:    {trying, confirmed, failed, outdated},
+	confirmed:   {trying, failed, outdated},
+	unconfirmed: {outdated},
+	outdated:    {unconfirmed},
+}
+
+func (s *reports) add(kind int, report func(*member)) {
+	for _, k := range ended[kind] {
+		s[k] = nil
+	}
+	s[kind] = report
+}
+
+func (g *group) record(kind int, report func(*member)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	change(&g.last)
+	if kind != rejected { // a new member does not receive earlier rejections
+		g.current.add(kind, report)
+	}
 	for m := range g.members {
-		m.wake()
+		m.pending.add(kind, report)
+		m.next.Enqueue(&m.events, m.send)
 	}
 }
 
-// add adds a member and sends it the current reports on the caller's stack. The member's own
-// goroutine sends later changes.
+// add adds a member and sends it the current reports on the caller's stack.
 func (g *group) add(m *member) {
 	g.mu.Lock()
-	current := g.last
-	m.sent.rejectCount = current.rejectCount // a member does not receive earlier rejections
+	m.pending = g.current
 	g.members[m] = true
 	g.mu.Unlock()
-	m.send(current)
-	go m.run()
+	m.events.Do(m.send)
 }
 
 // remove removes a member. It may be called from inside a call of the member's receiver.
-func (g *group) remove(m *member, linger time.Duration) {
+func (g *group) remove(m *member) {
 	g.mu.Lock()
-	isMember := g.members[m]
+	defer g.mu.Unlock()
 	delete(g.members, m)
-	g.mu.Unlock()
-	if isMember {
-		close(m.done)
-		g.leave(linger)
-	}
-}
-
-// reports holds the last reports of a shared source. Each counter is incremented when the field
-// after it is set, so that members notice the change.
-type reports struct {
-	answerCount      int
-	sendAnswer       func(*Receiver) error // passes the last answer or list of mechanisms to a receiver
-	confirmCount     int
-	failCount        int
-	failErr          error
-	rejectCount      int
-	rejectErr        error
-	unconfirmedCount int
-	unconfirmed      unconfirmedReport
-	trying           string
-}
-
-type unconfirmedReport struct {
-	err   error
-	since time.Time
-}
-
-func (s *reports) answer(pass func(*Receiver) error) {
-	s.answerCount, s.sendAnswer = s.answerCount+1, pass
-	s.clearFailure()
-}
-
-func (s *reports) confirm() {
-	s.confirmCount++
-	s.clearFailure()
-}
-
-// clearFailure is called after an answer or a confirmation. It clears the failure and the
-// description of what the source is waiting for. It also clears an unconfirmed report that has a
-// time.
-func (s *reports) clearFailure() {
-	s.failErr, s.trying = nil, ""
-	if !s.unconfirmed.since.IsZero() {
-		s.unconfirmed = unconfirmedReport{}
-	}
+	m.pending = reports{}
 }
 
 type member struct {
-	group    *group
-	receiver *Receiver
-	changed  chan struct{}
-	done     chan struct{}
-
-	// The following fields are used by add, and afterwards only by run.
-	sent         reports
+	group        *group
+	receiver     *Receiver
+	pending      reports           // not sent yet; guarded by group.mu
+	events       serial.Serializer // runs send, and guards lastRejected
+	next         serial.Slot
 	lastRejected bool
 }
 
-func (m *member) wake() {
-	select {
-	case m.changed <- struct{}{}:
-	default: // a wake-up is already pending
+// send sends the member the pending reports.
+func (m *member) send() {
+	m.group.mu.Lock()
+	pending := m.pending
+	m.pending = reports{}
+	m.group.mu.Unlock()
+	for _, report := range pending {
+		if report != nil {
+			report(m)
+		}
 	}
 }
 
-func (m *member) run() {
-	for {
-		select {
-		case <-m.done:
-			return
-		case <-m.changed:
-		}
-		select {
-		case <-m.done:
-			return
-		default:
-		}
-		m.group.mu.Lock()
-		current := m.group.last
-		m.group.mu.Unlock()
-		m.send(current)
+// resolveIfRejected records whether the member has rejected an answer. If the member accepted the
+// previous one, a rejection causes a re-resolution.
+func (m *member) resolveIfRejected(err error) {
+	if resolveNow := m.group.call(m.group.started.ResolveNow); err != nil && !m.lastRejected && resolveNow != nil {
+		resolveNow()
 	}
-}
-
-// send sends the member the changes since the reports that it received last.
-func (m *member) send(current reports) {
-	r, previous := m.receiver, m.sent
-	m.sent = current
-	if current.trying != previous.trying && current.answerCount == 0 {
-		r.Trying(current.trying)
-	}
-	switch {
-	case current.answerCount != previous.answerCount:
-		previous.failCount = 0
-		refused := current.sendAnswer(r) != nil
-		if refused && !m.lastRejected {
-			go m.group.resolveNow() // not on this goroutine, because the source may answer on the caller's stack
-		}
-		m.lastRejected = refused
-	case current.confirmCount != previous.confirmCount:
-		r.Confirm()
-		previous.failCount = 0
-	}
-	if current.failErr != nil && current.failCount != previous.failCount {
-		r.Fail(current.failErr)
-	}
-	if current.rejectCount != previous.rejectCount {
-		r.Rejected(current.rejectErr)
-	}
-	if current.unconfirmedCount != previous.unconfirmedCount || current.unconfirmed.err != nil {
-		r.Unconfirmed(current.unconfirmed.err, current.unconfirmed.since)
-	}
+	m.lastRejected = err != nil
 }

@@ -75,7 +75,7 @@ func TestSharedSourceReports(t *testing.T) {
 			{func() { s.Unconfirmed(lostErr, time.Now()) }, "doubt(lost,false)", "answer1 doubt(lost,false)"},
 			{func() { answer("2") }, "answer2", "answer2"},
 			{func() { s.Unconfirmed(lostErr, time.Time{}) }, "doubt(lost,true)", "answer2 doubt(lost,true)"},
-			{func() { answer("3") }, "answer3 doubt(lost,true)", "answer3 doubt(lost,true)"},
+			{func() { answer("3") }, "answer3", "answer3 doubt(lost,true)"},
 			{func() { s.Unconfirmed(nil, time.Time{}) }, "doubt(<nil>,true)", "answer3"},
 			{func() { s.raw.Fail(lostErr); s.Fail(errors.New("worse")) }, "fail(worse)", "answer3 fail(worse)"},
 			{func() { s.raw.Confirm(); s.Fail(lostErr) }, "confirm fail(lost)", "answer3 fail(lost)"},
