@@ -23,7 +23,7 @@ func TestSourceContract(t *testing.T) {
 				write(t, path, content)
 			}
 			sourcetest.Run(t, func(*testing.T) discovery.Source {
-				return &source{path: path, options: filewatch.Options{PollOnly: true}}
+				return &source{watched: watched{path, filewatch.Options{PollOnly: true}}}
 			})
 		})
 	}

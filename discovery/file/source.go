@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
+	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -39,7 +39,7 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if cluster != "" {
 		name = cluster
 	}
-	return []discovery.Mechanism{{Source: &source{path, cluster, t, discovery.OwnOptions(t, filewatch.Options{})}, Authority: xnet.EncodeAuthority(name)}}, nil
+	return []discovery.Mechanism{{Source: &source{watched{path, discovery.OwnOptions(t, filewatch.Options{})}, cluster, t}, Authority: xnet.EncodeAuthority(name)}}, nil
 }
 
 func pathOf(target resolver.Target) (string, error) {
@@ -61,26 +61,35 @@ func pathOf(target resolver.Target) (string, error) {
 }
 
 type source struct {
-	path    string
+	watched
 	cluster string
 	target  *discovery.Target
-	options filewatch.Options
 }
 
 // Start implements discovery.Source. The file may not exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &watch{source: s, receiver: r, done: ctx.Done()}
-	w.maker = cds.Maker{Target: s.target, EDS: w.eds}
-	go w.run()
-	return discovery.Started{Close: cancel}, nil
+	u := &user{source: s, receiver: r, joins: true}
+	u.maker = cds.Maker{Target: s.target, EDS: u.eds}
+	started, err := discovery.Shared(s.watched, 0, s.watched).Start(new(discovery.Receiver).With(discovery.Hooks{Mechanisms: u.update}))
+	if err != nil {
+		return started, err
+	}
+	u.events.Do(func() { u.joins = false })
+	return discovery.Started{Close: func() {
+		u.events.Run(u.editTimer.Stop)
+		started.Close()
+	}}, nil
 }
 
-type watch struct {
+// user makes the answers of a channel from the readings of a file.
+type user struct {
 	*source
 	receiver *discovery.Receiver
-	done     <-chan struct{}
 
+	events    serial.Serializer // guards the fields below
+	joins     bool              // while true, a reading is the last one of the other channels
+	editTimer serial.Timer
+	last      *content // what was sent last
 	maker     cds.Maker
 	lastNotes string
 }
@@ -88,78 +97,65 @@ type watch struct {
 // eds returns the source of an EDS cluster, whose endpoints come from the management servers of the
 // xDS bootstrap. The source does not request the Cluster from a server, because the file defines
 // it.
-func (w *watch) eds(service string) (discovery.Source, error) {
-	mechanisms, err := w.target.Mechanisms(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
+func (u *user) eds(service string) (discovery.Source, error) {
+	mechanisms, err := u.target.Mechanisms(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
 		return nil, err
 	}
 	return mechanisms[0].Source, nil
 }
 
-func (w *watch) run() {
-	l := join(readerKey{w.path, w.options})
-	defer l.leave()
-	if r, changed := l.read(); r != nil && !l.isCurrent() && !w.wait(changed, time.After(editTimeout)) {
-		return
-	}
-	for sent := (*reading)(nil); ; {
-		r, changed := l.read()
-		if r != nil && r != sent {
-			sent = r
-			w.send(r)
-		}
-		if !w.wait(changed, nil) {
-			return
-		}
-	}
-}
-
 // editTimeout limits how long a new channel waits for the latest edit of a file that other channels
 // already use. It is longer than the time after which a file counts as complete (docs/waits.md).
 const editTimeout = 3 * time.Second
 
-// wait waits until the file has been read again, or until a value arrives on timeout. It returns
-// false if the watch is closed first.
-func (w *watch) wait(changed <-chan struct{}, timeout <-chan time.Time) bool {
-	select {
-	case <-w.done:
-		return false
-	case <-changed:
-	case <-timeout:
-	}
-	return true
-}
-
-func (w *watch) send(r *reading) {
-	if r.err != nil {
-		w.receiver.Fail(r.err)
-		return
-	}
-	cluster, err := r.doc.Choose(w.cluster)
-	switch {
-	case err != nil:
-		w.receiver.Fail(err)
-	case r.doc.Clusters != nil:
-		w.sendMechanisms(r.doc, cluster)
-	default:
-		answer, err := r.doc.Answer()
-		if err != nil {
-			w.receiver.Fail(err)
+// update receives a reading, which is the source of the only mechanism. If the file has changed
+// since the reading that other channels use, a new channel waits for the next one.
+func (u *user) update(list []discovery.Mechanism) {
+	r := list[0].Source.(*reading)
+	u.events.Run(func() {
+		if u.joins && !r.isCurrent(u.path) {
+			u.editTimer.Start(&u.events, editTimeout, func() { u.send(r.content) })
 			return
 		}
-		answer.Version = r.version
-		_ = w.receiver.Update(answer) // no error handling is needed, because the next edit is read anyway
+		u.editTimer.Stop()
+		if r.content != u.last {
+			u.send(r.content)
+		}
+	})
+}
+
+func (u *user) send(c *content) {
+	u.last = c
+	if c.err != nil {
+		u.receiver.Fail(c.err)
+		return
+	}
+	cluster, err := c.doc.Choose(u.cluster)
+	switch {
+	case err != nil:
+		u.receiver.Fail(err)
+	case c.doc.Clusters != nil:
+		u.sendMechanisms(c.doc, cluster)
+	default:
+		answer, err := c.doc.Answer()
+		if err != nil {
+			u.receiver.Fail(err)
+			return
+		}
+		answer.Version = c.version
+		_ = u.receiver.Update(answer) // no error handling is needed, because the next edit is read anyway
 	}
 }
 
 // sendMechanisms sends the discovery mechanisms of a cluster to the receiver. It also logs the
 // fields of the file that have no effect, if they differ from those that it logged last.
-func (w *watch) sendMechanisms(doc *clusterfile.Document, cluster string) {
+func (u *user) sendMechanisms(doc *clusterfile.Document, cluster string) {
 	g, notes := doc.Resolve(cluster)
-	w.receiver.Mechanisms(w.maker.Mechanisms(g))
-	if notes != nil && notes.Error() != w.lastNotes {
-		w.lastNotes = notes.Error()
-		logger.Warning(Scheme + ": " + w.lastNotes)
+	u.receiver.Mechanisms(u.maker.Mechanisms(g))
+	if notes != nil && notes.Error() != u.lastNotes {
+		u.lastNotes = notes.Error()
+		logger.Warning(Scheme + ": " + u.lastNotes)
 	}
 }
 

@@ -32,7 +32,7 @@ func (h *channelReports) Fail(err error)                  { h.failures <- err }
 func startSource(t *testing.T, path string) *channelReports {
 	t.Helper()
 	h := &channelReports{make(chan discovery.Answer, 10), make(chan error, 10)}
-	w, err := (&source{path: path}).Start(flat.Receiver(h))
+	w, err := (&source{watched: watched{path: path}}).Start(flat.Receiver(h))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestReadBackoff(t *testing.T) {
 		write(t, path, onePort(1))
 		restore := limitFiles(t)
 		receiver := &failureCounter{answerChan: make(answerChan, 1)}
-		w, err := (&source{path: path, options: filewatch.Options{PollOnly: true}}).Start(flat.Receiver(receiver))
+		w, err := (&source{watched: watched{path, filewatch.Options{PollOnly: true}}}).Start(flat.Receiver(receiver))
 		if err != nil {
 			t.Fatal(err)
 		}

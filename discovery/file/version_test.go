@@ -25,7 +25,7 @@ func TestAnswersHaveVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		received := make(answerChan, 1)
-		w, err := (&source{path: path}).Start(flat.Receiver(received))
+		w, err := (&source{watched: watched{path: path}}).Start(flat.Receiver(received))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,138 @@
+package file
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
+)
+
+// watched identifies a file. It is the source of the file's readings, which all channels that use
+// the file share. If each of 1,000 channels watched the file itself, checking it twice a second
+// would take almost 5% of a core, and each copy of the content would take megabytes.
+type watched struct {
+	path    string
+	options filewatch.Options
+}
+
+// reading is the result of reading a file. It is a Source only in order to pass through
+// discovery.Shared.
+type reading struct {
+	discovery.Source // always nil
+	*content
+	info fs.FileInfo // of the file when it was read; nil if it did not exist
+}
+
+// content is what a file contains, or the reason why it cannot be used. Readings of a file that has
+// not changed have the same content.
+type content struct {
+	doc     *clusterfile.Document // nil if err is set
+	version string
+	err     error
+}
+
+func (r *reading) isCurrent(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		info = nil
+	}
+	return !filewatch.Differ(r.info, info)
+}
+
+func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	reader := &fileReader{watched: w, receiver: r, file: filewatch.NewFile(w.path)}
+	go reader.run(ctx)
+	return discovery.Started{Close: cancel}, nil
+}
+
+func (watched) Check(bool) error { return nil }
+
+type fileReader struct {
+	watched
+	receiver     *discovery.Receiver
+	file         *filewatch.File
+	last         *content // nil until the first reading
+	lastParsed   *content // nil until the file could be read
+	lastChecksum [sha256.Size]byte
+}
+
+// run reads the file immediately, and again whenever it may have changed.
+func (f *fileReader) run(ctx context.Context) {
+	w := filewatch.New(f.options, f.path)
+	defer w.Close()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ok := true; ok; ok = w.Wait(ctx.Done(), timer.C) {
+		timer.Stop()
+		f.check()
+		if next := f.file.Next(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+func (f *fileReader) check() {
+	due, err := f.file.Look()
+	if err != nil {
+		logger.Warning(Scheme + ": " + err.Error())
+		if f.last == nil {
+			f.publish(&content{err: err})
+		}
+	}
+	if due {
+		f.read()
+	}
+}
+
+// read reads the file and publishes the result. It parses the content only if it has changed.
+func (f *fileReader) read() {
+	data, err := clusterfile.Read(f.path)
+	if err != nil {
+		f.fail(err)
+		return
+	}
+	if !f.file.Read() {
+		return
+	}
+	if checksum := sha256.Sum256(data); f.lastParsed == nil || checksum != f.lastChecksum {
+		f.lastParsed, f.lastChecksum = &content{version: fmt.Sprintf("%.4x", checksum)}, checksum
+		f.lastParsed.doc, f.lastParsed.err = clusterfile.Parse(f.path, data)
+	}
+	f.publish(f.lastParsed)
+}
+
+// fail publishes the reason why the file cannot be read. If the reason may be temporary, fail
+// schedules another attempt.
+func (f *fileReader) fail(err error) {
+	result := &content{err: err}
+	if isTemporary(err) {
+		f.file.Failed()
+	} else if f.last != nil && f.last.err != nil && f.last.err.Error() == err.Error() {
+		result = f.last
+	}
+	f.publish(result)
+}
+
+// publish passes a reading to all channels, even if the content is the same as before, because a
+// new channel may wait for it.
+func (f *fileReader) publish(c *content) {
+	f.last = c
+	f.receiver.Mechanisms([]discovery.Mechanism{{Name: f.path, Source: &reading{content: c, info: f.file.Seen()}}})
+}
+
+// isTemporary reports whether err is a system error that may end although the file does not change,
+// such as a lack of file descriptors. A missing file is not temporary in this sense, because its
+// creation will be noticed.
+func isTemporary(err error) bool {
+	_, isSyscallErr := errors.AsType[syscall.Errno](err)
+	return isSyscallErr && !errors.Is(err, fs.ErrNotExist)
+}
