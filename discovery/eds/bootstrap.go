@@ -2,6 +2,7 @@ package eds
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -24,7 +25,6 @@ const (
 type bootstrap struct {
 	node    *corev3.Node
 	servers []bootstrapServer
-	isFile  bool
 }
 
 type bootstrapServer struct {
@@ -37,29 +37,34 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
+// fileError is an error about a file that may be temporary: the file may be incomplete, or its
+// volume may not be mounted yet.
+type fileError struct{ error }
+
+func isFileError(err error) bool {
+	_, isFileErr := errors.AsType[fileError](err)
+	return isFileErr
+}
+
 // loadBootstrap reads the bootstrap that the environment variables specify. If no variable is set,
 // it returns an empty bootstrap.
 func loadBootstrap() (*bootstrap, error) {
+	text, where := []byte(os.Getenv(bootstrapConfigVar)), "("+bootstrapConfigVar+")"
 	if path := os.Getenv(bootstrapFileVar); path != "" {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fileError{fmt.Errorf("xDS bootstrap (%s): %w", bootstrapFileVar, err)}
+		where = "(" + bootstrapFileVar + ")"
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			return nil, fmt.Errorf("xDS bootstrap %s: %w", where, err)
 		}
-		b, err := parseBootstrap(text)
-		if err != nil {
-			return nil, fileError{fmt.Errorf("xDS bootstrap %s (%s): %w", path, bootstrapFileVar, err)}
-		}
-		b.isFile = true
-		return b, nil
+		where = path + " " + where
+	} else if len(text) == 0 {
+		return &bootstrap{}, nil
 	}
-	if text := os.Getenv(bootstrapConfigVar); text != "" {
-		b, err := parseBootstrap([]byte(text))
-		if err != nil {
-			return nil, fmt.Errorf("xDS bootstrap (%s): %w", bootstrapConfigVar, err)
-		}
-		return b, nil
+	b, err := parseBootstrap(text)
+	if err != nil {
+		return nil, fmt.Errorf("xDS bootstrap %s: %w", where, err)
 	}
-	return &bootstrap{}, nil
+	return b, nil
 }
 
 func parseBootstrap(text []byte) (*bootstrap, error) {

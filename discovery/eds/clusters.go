@@ -24,19 +24,19 @@ type clusterSource struct {
 
 func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	h := s.newWatch(r)
-	w, err := s.follow(r.With(discovery.Hooks{Unconfirmed: h.unconfirmed}), h.needs, h.handleSnapshot)
-	if err != nil {
-		return discovery.Started{}, err
+	started, err := h.open()
+	if err == nil {
+		started.Close = h.close
 	}
-	h.watch.Store(w)
-	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
+	return started, err
 }
 
 func (s clusterSource) newWatch(r *discovery.Receiver) *clusterWatch {
-	h := &clusterWatch{source: s.source, receiver: r, endpointWatches: make(map[*endpointsWatch]bool), lastNotes: make(map[string]string), openWatch: new(atomic.Pointer[clusterWatch])}
-	h.openWatch.Store(h)
-	h.mechanismMaker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
-		return &clusterEndpoints{owner: h.openWatch, source: s.source, server: h.mechanismMaker.Scope, service: service}, nil
+	h := &clusterWatch{receiver: r, lastNotes: make(map[string]string), endpoints: make(map[*endpointsWatch]bool), ifOpen: new(atomic.Pointer[clusterWatch])}
+	h.watch = watch{source: s.source, receiver: r.With(discovery.Hooks{Unconfirmed: h.unconfirmed}), needs: h.needs, onSnapshot: h.handleSnapshot}
+	h.ifOpen.Store(h)
+	h.maker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
+		return &clusterEndpoints{owner: h.ifOpen, source: s.source, server: h.maker.Scope, service: service}, nil
 	}}
 	return h
 }
@@ -44,24 +44,22 @@ func (s clusterSource) newWatch(r *discovery.Receiver) *clusterWatch {
 // clusterWatch receives the resources of a target with CDS. It passes the list of discovery
 // mechanisms to the target's receiver, and endpoints to the mechanisms that use EDS.
 type clusterWatch struct {
-	source         source
-	receiver       *discovery.Receiver
-	mechanismMaker cds.Maker
-	openWatch      *atomic.Pointer[clusterWatch] // shared with each clusterEndpoints, which may outlive this watch; nil after close
-	watch          atomic.Pointer[watch]
-	lastSnapshot   atomic.Pointer[adsclient.Snapshot]
+	watch
+	receiver *discovery.Receiver           // the receiver of watch queues its reports behind the snapshots
+	ifOpen   *atomic.Pointer[clusterWatch] // shared with each clusterEndpoints, which may outlive this watch; nil after close
 
-	events          serial.Serializer // guards the fields below
-	lastNotes       map[string]string
-	pendingSnapshot *adsclient.Snapshot
-	hasSent         bool
-	delayTimer      serial.Timer // sends pendingSnapshot
-	endpointWatches map[*endpointsWatch]bool
+	events     serial.Serializer // guards the fields below
+	snapshot   *adsclient.Snapshot
+	hasSent    bool
+	delayTimer serial.Timer // sends the first snapshot
+	maker      cds.Maker
+	lastNotes  map[string]string
+	endpoints  map[*endpointsWatch]bool
 }
 
 // needs returns the resources to subscribe to, according to the clusters that are known so far.
 func (h *clusterWatch) needs(known map[string]adsclient.State) adsclient.Needs {
-	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return knownCluster(known[name]) })
+	g := cds.Resolve(h.cluster, func(name string) cds.Known { return knownCluster(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
 	for _, e := range g.List {
 		switch {
@@ -92,13 +90,11 @@ const maxDelay = time.Second
 // most maxDelay.
 func (h *clusterWatch) handleSnapshot(s adsclient.Snapshot) {
 	h.events.Run(func() {
-		if h.hasSent || !isIncomplete(s) {
-			h.send(s)
-			return
-		}
-		h.pendingSnapshot = &s
-		if !h.delayTimer.Runs() {
-			h.delayTimer.Start(&h.events, maxDelay, func() { h.send(*h.pendingSnapshot) })
+		switch h.snapshot = &s; {
+		case h.hasSent || !isIncomplete(s):
+			h.send()
+		case !h.delayTimer.Runs():
+			h.delayTimer.Start(&h.events, maxDelay, h.send)
 		}
 	})
 }
@@ -121,24 +117,21 @@ func isIncomplete(s adsclient.Snapshot) bool {
 	return false
 }
 
-// send passes the discovery mechanisms and the endpoints of s to their receivers, unless the watch
-// is closed.
-func (h *clusterWatch) send(s adsclient.Snapshot) {
-	if h.openWatch.Load() == nil {
+// send passes the discovery mechanisms and the endpoints of the snapshot to their receivers, unless
+// the watch is closed.
+func (h *clusterWatch) send() {
+	if h.ifOpen.Load() == nil {
 		return
 	}
 	h.delayTimer.Stop()
-	h.hasSent, h.pendingSnapshot = true, nil
-	h.lastSnapshot.Store(&s)
-	h.mechanismMaker.Scope = s.Server
-	g := s.For.(*cds.Graph)
-	list := h.mechanismMaker.Mechanisms(g)
+	h.hasSent = true
+	h.maker.Scope = h.snapshot.Server
+	g := h.snapshot.For.(*cds.Graph)
+	list := h.maker.Mechanisms(g)
 	h.logNotes(g)
 	h.receiver.Mechanisms(list)
-	for p := range h.endpointWatches {
-		if p.server == s.Server {
-			p.handleState(s.Endpoints[p.service])
-		}
+	for w := range h.endpoints {
+		w.update(h.snapshot)
 	}
 }
 
@@ -158,9 +151,9 @@ func (h *clusterWatch) logNotes(g *cds.Graph) {
 }
 
 func (h *clusterWatch) close() {
-	h.openWatch.Store(nil)
+	h.ifOpen.Store(nil)
 	h.events.Run(h.delayTimer.Stop)
-	h.watch.Load().stop()
+	h.stop()
 }
 
 // clusterEndpoints is the source of the endpoints of one cluster. The endpoints come from the
@@ -176,19 +169,20 @@ type clusterEndpoints struct {
 // Start implements discovery.Source. If the clusterWatch is closed, Start subscribes to the
 // endpoints itself.
 func (p *clusterEndpoints) Start(r *discovery.Receiver) (discovery.Started, error) {
-	if h := p.owner.Load(); h != nil {
-		w := &endpointsWatch{clusterEndpoints: p, owner: h, receiver: r}
-		r.Trying("waiting for its endpoints")
-		w.update()
-		h.events.Run(func() {
-			h.endpointWatches[w] = true
-			w.update() // a snapshot may have arrived before w was registered
-		})
-		return discovery.Started{Close: w.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
+	h := p.owner.Load()
+	if h == nil {
+		s := p.source
+		s.cluster = p.service
+		return s.Start(r)
 	}
-	s := p.source
-	s.cluster = p.service
-	return s.Start(r)
+	r.Trying("waiting for its endpoints")
+	w := &endpointsWatch{clusterEndpoints: p, receiver: r}
+	h.events.Do(func() {
+		h.endpoints[w] = true
+		w.update(h.snapshot)
+	})
+	end := func() { h.events.Run(func() { delete(h.endpoints, w) }) }
+	return discovery.Started{Close: end, EndpointsFailed: h.endpointsFailed, Confirmed: h.confirmed}, nil
 }
 
 // Check implements discovery.Source. It returns nil, because the clusterSource checks the options.
@@ -196,38 +190,13 @@ func (*clusterEndpoints) Check(bool) error { return nil }
 
 type endpointsWatch struct {
 	*clusterEndpoints
-	owner     *clusterWatch
 	receiver  *discovery.Receiver
-	lastState adsclient.State // used by Start, and afterwards only in the events of the clusterWatch
+	lastState adsclient.State
 }
 
-func (w *endpointsWatch) update() {
-	if s := w.owner.lastSnapshot.Load(); s != nil && w.server == s.Server {
-		w.handleState(s.Endpoints[w.service])
+func (w *endpointsWatch) update(s *adsclient.Snapshot) {
+	if state := s.Endpoints[w.service]; w.server == s.Server && state != w.lastState {
+		w.lastState = state
+		sendState(w.receiver, state)
 	}
-}
-
-func (w *endpointsWatch) handleState(s adsclient.State) {
-	if s != w.lastState {
-		w.lastState = s
-		sendState(w.receiver, s)
-	}
-}
-
-// confirmed returns the time at which the current server last sent a message.
-func (w *endpointsWatch) confirmed() time.Time {
-	if watch := w.owner.watch.Load(); watch != nil {
-		return watch.confirmed()
-	}
-	return time.Now()
-}
-
-func (w *endpointsWatch) endpointsFailed() {
-	if watch := w.owner.watch.Load(); watch != nil {
-		watch.endpointsFailed()
-	}
-}
-
-func (w *endpointsWatch) close() {
-	w.owner.events.Run(func() { delete(w.owner.endpointWatches, w) })
 }

@@ -183,11 +183,10 @@ func TestOutageIsReportedAfterList(t *testing.T) {
 		Unconfirmed: func(err error, _ time.Time) { reports = append(reports, err.Error()) },
 	})
 	h := clusterSource{source: source{cluster: "shop"}}.newWatch(r)
-	w := &watch{receiver: r.With(discovery.Hooks{Unconfirmed: h.unconfirmed}), onSnapshot: h.handleSnapshot}
 	needs := h.needs(map[string]adsclient.State{"shop": stateOf(t, adstest.EDS("shop"))})
 	h.events.Run(func() { // a busy watch handles the snapshot later
-		w.Changed(adsclient.Snapshot{For: needs.For})
-		w.Lost(&adsclient.Outage{Err: errors.New("outage"), LastMessage: time.Now()})
+		h.Changed(adsclient.Snapshot{For: needs.For})
+		h.Lost(&adsclient.Outage{Err: errors.New("outage"), LastMessage: time.Now()})
 	})
 	if got := strings.Join(reports, ", "); got != "list, outage" {
 		t.Errorf("the reports are %s, want the list before the outage", got)

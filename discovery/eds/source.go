@@ -1,9 +1,8 @@
 package eds
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"os"
 	"strconv"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -66,58 +65,33 @@ type source struct {
 // read again until it is valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
-	onSnapshot := func(n adsclient.Snapshot) { sendState(r, n.Endpoints[s.cluster]) }
-	w, err := s.follow(r, func(map[string]adsclient.State) adsclient.Needs { return needs }, onSnapshot)
-	if err != nil {
-		return discovery.Started{}, err
+	w := &watch{
+		source:     s,
+		receiver:   r,
+		needs:      func(map[string]adsclient.State) adsclient.Needs { return needs },
+		onSnapshot: func(n adsclient.Snapshot) { sendState(r, n.Endpoints[s.cluster]) },
 	}
-	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
-}
-
-// follow subscribes to the resources that needs returns, and passes their snapshots to onSnapshot.
-// If a file is invalid, follow returns without an error, and a goroutine reads the file again until
-// it is valid.
-func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, onSnapshot func(adsclient.Snapshot)) (*watch, error) {
-	if err := s.options.check(); err != nil {
-		return nil, err
-	}
-	w := &watch{receiver: r, onSnapshot: onSnapshot}
-	w.ctx, w.cancel = context.WithCancel(context.Background())
-	subscribe := func(servers []adsclient.Server) *adsclient.Following {
-		return adsclient.Follow(adsclient.Target{
-			Cluster:          s.cluster,
-			Servers:          servers,
-			ReachabilityOnly: s.options.reachabilityOnly,
-			Needs:            needs,
-		}, w, s.recorder)
-	}
-	servers, err := s.servers()
-	if err == nil {
-		w.start(servers, subscribe)
-		return w, nil
-	}
-	if _, isFileErr := errors.AsType[fileError](err); !isFileErr {
-		return nil, err
-	}
-	go w.retry(err, s.servers, subscribe)
-	return w, nil
+	return w.open()
 }
 
 // servers returns the management servers in order of preference. An error about a file is a
 // fileError.
 func (s source) servers() ([]adsclient.Server, error) {
-	boot, err := loadBootstrap()
-	if err != nil {
+	if err := s.options.check(); err != nil {
 		return nil, err
 	}
-	servers, err := s.serversWith(boot)
-	if err != nil && boot.isFile {
+	servers, err := s.readServers()
+	if err != nil && os.Getenv(bootstrapFileVar) != "" {
 		err = fileError{err}
 	}
 	return servers, err
 }
 
-func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
+func (s source) readServers() ([]adsclient.Server, error) {
+	boot, err := loadBootstrap()
+	if err != nil {
+		return nil, err
+	}
 	node := s.options.node
 	if node == nil {
 		node = boot.nodeOrDefault()
@@ -174,11 +148,8 @@ func readResource(m proto.Message) (any, error) {
 // Check implements discovery.Source. It ignores errors about files unless read is set, because
 // these errors may be temporary.
 func (s source) Check(read bool) error {
-	if err := s.options.check(); err != nil {
-		return err
-	}
 	_, err := s.servers()
-	if _, isFileErr := errors.AsType[fileError](err); isFileErr && !read {
+	if isFileError(err) && !read {
 		return nil
 	}
 	return err

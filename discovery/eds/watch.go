@@ -12,14 +12,64 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/xnet"
 )
 
+// watch is a channel's subscription to resources.
 type watch struct {
+	source
 	receiver   *discovery.Receiver
+	needs      func(map[string]adsclient.State) adsclient.Needs
 	onSnapshot func(adsclient.Snapshot)
 	ctx        context.Context
 	cancel     context.CancelFunc
 
 	following atomic.Pointer[adsclient.Following] // nil until the servers are known
 	outage    *adsclient.Outage                   // nil while the server can be reached
+}
+
+// open subscribes to the resources. If a file is invalid, open returns without an error, and a
+// goroutine reads the file again until it is valid.
+func (w *watch) open() (discovery.Started, error) {
+	servers, err := w.servers()
+	if err != nil && !isFileError(err) {
+		return discovery.Started{}, err
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	if err == nil {
+		w.follow(servers)
+	} else {
+		go w.retry(err)
+	}
+	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
+}
+
+// retry reads the bootstrap again with gRPC's backoff until it is valid.
+func (w *watch) retry(err error) {
+	var servers []adsclient.Server
+	for attempt := 0; err != nil; attempt++ {
+		w.receiver.Fail(err)
+		if !xnet.Rest(w.ctx, xnet.Backoff(attempt, rand.Float64())) {
+			return
+		}
+		servers, err = w.servers()
+	}
+	w.follow(servers)
+}
+
+func (w *watch) follow(servers []adsclient.Server) {
+	var names []string
+	for _, s := range servers {
+		names = append(names, s.URI)
+	}
+	w.receiver.Trying("waiting for management server " + strings.Join(names, ", then "))
+	following := adsclient.Follow(adsclient.Target{
+		Cluster:          w.cluster,
+		Servers:          servers,
+		ReachabilityOnly: w.options.reachabilityOnly,
+		Needs:            w.needs,
+	}, w, w.recorder)
+	w.following.Store(following)
+	if w.ctx.Err() != nil { // stop may have been called before Store
+		following.Stop()
+	}
 }
 
 func (w *watch) Changed(s adsclient.Snapshot) {
@@ -78,41 +128,4 @@ func (w *watch) stop() {
 	if following := w.following.Load(); following != nil {
 		following.Stop()
 	}
-}
-
-// fileError is an error about a file that may be temporary: the file may be incomplete, or its
-// volume may not be mounted yet.
-type fileError struct{ error }
-
-func (w *watch) start(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
-	w.receiver.Trying(waitingText(servers))
-	if w.ctx.Err() != nil {
-		return
-	}
-	following := follow(servers)
-	w.following.Store(following)
-	if w.ctx.Err() != nil { // stop may have been called before Store
-		following.Stop()
-	}
-}
-
-func waitingText(servers []adsclient.Server) string {
-	var names []string
-	for _, s := range servers {
-		names = append(names, s.URI)
-	}
-	return "waiting for management server " + strings.Join(names, ", then ")
-}
-
-// retry calls read with gRPC's backoff until it succeeds, and then subscribes to the servers.
-func (w *watch) retry(err error, read func() ([]adsclient.Server, error), follow func([]adsclient.Server) *adsclient.Following) {
-	var servers []adsclient.Server
-	for attempt := 0; err != nil; attempt++ {
-		w.receiver.Fail(err)
-		if !xnet.Rest(w.ctx, xnet.Backoff(attempt, rand.Float64())) {
-			return
-		}
-		servers, err = read()
-	}
-	w.start(servers, follow)
 }
