@@ -18,7 +18,7 @@ func TestSourceContract(t *testing.T) {
 		for _, every := range []time.Duration{0, 30 * time.Second} {
 			t.Run(about+" "+every.String(), func(t *testing.T) {
 				sourcetest.Run(t, func(*testing.T) discovery.Source {
-					return source{"_grpc._tcp.x", n(), discovery.Refresh{Every: every, RemoveAfter: 2}}
+					return source{"_grpc._tcp.x", n(), discovery.Refresh{Every: every, RemoveAfter: 2}, ""}
 				})
 			})
 		}

@@ -138,7 +138,7 @@ func TestNewHostDespiteSilentHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := newZone("well 10 1")
 		r := &updateLog{start: time.Now()}
-		w, err := source{"_grpc._tcp.x", z, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2}}.Start(flat.Receiver(r))
+		w, err := source{"_grpc._tcp.x", z, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2}, ""}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,15 +202,15 @@ func (h *hostileDNS) LookupNetIP(_ context.Context, network, host string) ([]net
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := &checkingReceiver{t: t}, &hostileDNS{}
-		w := source{"_grpc._tcp.x", h, discovery.Refresh{Every: time.Second, RemoveAfter: 3}}.startWatch(flat.Receiver(r))
+		w := source{"_grpc._tcp.x", h, discovery.Refresh{Every: time.Second, RemoveAfter: 3}, ""}.startWatch(flat.Receiver(r))
 		time.Sleep(4 * time.Second)
 		w.cancel()
 		synctest.Wait()
 		if r.answers < 3 || r.lastErr != nil {
 			t.Errorf("%d answers, error %v", r.answers, r.lastErr)
 		}
-		for _, host := range w.table.hosts {
-			if n := len(host.addresses.Values()); n > maxAddresses {
+		for _, r := range w.table.records.Values() {
+			if n := len(w.table.addressesOf(r.host)); n > maxAddresses {
 				t.Fatalf("a host has %d addresses", n)
 			}
 		}

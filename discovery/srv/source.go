@@ -36,14 +36,11 @@ func parseTarget(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if dns != "" && dns != "tcp" {
 		return nil, fmt.Errorf("dns: %s given, want tcp, or nothing for UDP", printable.Quote(dns))
 	}
-	dnsResolver := discovery.OwnOptions(t, xnet.LookupOptions{}).Resolver
-	if dnsResolver == nil {
-		dnsResolver = newResolver(p.server, dns == "tcp")
+	s := source{name: p.record, resolver: discovery.OwnOptions(t, xnet.LookupOptions{}).Resolver, refresh: refresh}
+	if s.resolver == nil {
+		s.resolver, s.server = newResolver(p.server, dns == "tcp"), p.server
 	}
-	mechanism := discovery.Mechanism{
-		Source:    source{p.record, dnsResolver, refresh},
-		Authority: xnet.EncodeAuthority(p.host),
-	}
+	mechanism := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(p.host)}
 	switch verify := t.Parameter("verify"); verify {
 	case "", "target":
 	case "record":
@@ -61,6 +58,7 @@ type source struct {
 	name     string
 	resolver xnet.Resolver
 	refresh  discovery.Refresh
+	server   string // host:port of the DNS server in the target, for errors
 }
 
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
@@ -123,7 +121,7 @@ func (w *watch) run(ctx context.Context) {
 // lookUp performs a lookup and passes the result to the receiver. It reports whether the lookup
 // succeeded and the receiver accepted the answer.
 func (w *watch) lookUp(ctx context.Context) bool {
-	a, silent, err := lookUp(ctx, w.resolver, w.name, w.silentHosts, w.sendPartial)
+	a, silent, err := w.source.lookUp(ctx, w.silentHosts, w.sendPartial)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -149,9 +147,9 @@ func (w *watch) lookUp(ctx context.Context) bool {
 // sendPartial passes incomplete results of a lookup to the receiver. It uses a copy of the table,
 // so that the table counts each lookup only once when a record is missing.
 func (w *watch) sendPartial(a answer) {
-	t := w.table.clone()
+	t := w.table
 	if found := t.apply(w.name, a); len(found.Priorities) > 0 {
-		_ = w.send(t, found) // no error handling is needed, because the complete answer follows
+		_ = w.send(&t, found) // no error handling is needed, because the complete answer follows
 	}
 }
 
@@ -183,16 +181,13 @@ const minPause = 30 * time.Second
 func (w *watch) waitForNext(ctx context.Context) {
 	start := time.Now()
 	minWait := minPause
-	var timerC <-chan time.Time
+	var due <-chan time.Time
 	if w.refresh.Every > 0 {
-		minWait = min(minWait, w.refresh.Every)
-		timer := time.NewTimer(w.refresh.Next())
-		defer timer.Stop()
-		timerC = timer.C
+		minWait, due = min(minWait, w.refresh.Every), time.After(w.refresh.Next())
 	}
 	select {
 	case <-ctx.Done():
-	case <-timerC:
+	case <-due:
 	case <-w.requests:
 		xnet.Rest(ctx, minWait-time.Since(start))
 	}

@@ -5,24 +5,27 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/core/names"
 )
 
-// table holds the known records of a service and the addresses of their hosts.
+// table holds the known records of a service and the addresses of their hosts. A copy of a table
+// can be changed without changing the original.
 type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
-	hosts       map[string]*host
+	known       map[string]knownName      // by name (see nameOf); replaced by apply
 	stored      map[string]discovery.Name // from before the channel was idle; nil after the first complete lookup
 }
 
-type host struct {
+// knownName holds the addresses of a host in one family.
+type knownName struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
+	last      []string // the addresses of the last successful lookup
 	names.Held
-	hasNoAddress bool // whether the last response contained no address
 }
 
 // recordKey identifies a record, whose priority and weight may change.
@@ -53,94 +56,75 @@ func merged(records []record) []record {
 	return list
 }
 
-// markUnconfirmed marks all hosts as unconfirmed, because the lookup of the records has failed.
+// markUnconfirmed marks all addresses as unconfirmed, because the lookup of the records has failed.
 func (t *table) markUnconfirmed() {
-	for _, h := range t.hosts {
-		h.RecordFailure(time.Now())
+	for name, k := range t.known {
+		k.RecordFailure(time.Now())
+		t.known[name] = k
 	}
 }
 
 // apply applies a complete answer and returns the endpoints to use from now on.
-func (t *table) apply(name string, a answer) discovery.Answer {
-	previous := t.hosts
-	t.hosts = make(map[string]*host)
+func (t *table) apply(service string, a answer) discovery.Answer {
+	previous := t.known
+	t.known = make(map[string]knownName)
 	records := t.records.Next(t.removeAfter, merged(a.records), record.key)
 	for _, r := range records {
-		if t.hosts[r.host] != nil {
-			continue
+		for _, family := range families {
+			name := nameOf(family, r.host)
+			k, isKnown := previous[name]
+			if addresses, isFound := a.addresses[name]; isFound {
+				k = knownName{addresses: k.addresses}
+				k.add(t.removeAfter, addresses)
+			} else {
+				if !isKnown {
+					k = t.restored(name)
+				}
+				k.RecordFailure(time.Now())
+			}
+			t.known[name] = k
 		}
-		known := previous[r.host]
-		if known == nil {
-			known = t.restoreHost(r.host, a.hosts[r.host].succeeded)
-		}
-		known.apply(t.removeAfter, a.hosts[r.host])
-		t.hosts[r.host] = known
 	}
 	slices.SortStableFunc(records, func(a, b record) int { return int(a.priority) - int(b.priority) })
-	return t.answer(name, records)
+	return t.answer(service, records)
 }
 
-// apply applies the result of the lookup of a host. If the lookup of one address family failed, the
-// known addresses of that family stay in use.
-func (h *host) apply(removeAfter int, f hostAddresses) {
-	if f.succeeded == [2]bool{} {
-		h.RecordFailure(time.Now())
-		return
+func (k *knownName) add(removeAfter int, addresses []netip.Addr) {
+	k.addresses.Next(removeAfter, addresses, netip.Addr.Unmap)
+	for _, ip := range addresses {
+		k.last = append(k.last, ip.String())
 	}
-	addresses, keepsOld := f.addresses, false
-	for _, ip := range h.addresses.Values() {
-		if !f.succeeded[familyOf(ip)] {
-			addresses, keepsOld = append(slices.Clip(addresses), ip), true
-		}
-	}
-	h.addresses.Next(removeAfter, addresses, netip.Addr.Unmap)
-	h.hasNoAddress = len(addresses) == 0
-	if keepsOld {
-		h.RecordFailure(time.Now())
-		return
-	}
-	h.Until = time.Time{}
 }
 
-func (t *table) clone() *table {
-	c := *t
-	c.records = t.records.Clone()
-	c.hosts = make(map[string]*host, len(t.hosts))
-	for name, h := range t.hosts {
-		h := *h
-		h.addresses = h.addresses.Clone()
-		c.hosts[name] = &h
-	}
-	return &c
-}
-
-// restoreHost returns a host with the stored addresses, except those of a family whose lookup has
-// succeeded.
-func (t *table) restoreHost(name string, found [2]bool) *host {
-	h, known := &host{}, t.stored[name]
-	h.Until = known.Until
+// restored returns the stored addresses of a name.
+func (t *table) restored(name string) knownName {
 	var addresses []netip.Addr
-	for _, text := range known.Addresses {
-		if ip, err := netip.ParseAddr(text); err == nil && !found[familyOf(ip)] {
+	for _, text := range t.stored[name].Addresses {
+		if ip, err := netip.ParseAddr(text); err == nil {
 			addresses = append(addresses, ip)
 		}
 	}
-	h.addresses.Next(t.removeAfter, addresses, netip.Addr.Unmap)
-	return h
+	k := knownName{Held: names.Held{Until: t.stored[name].Until}}
+	k.add(t.removeAfter, addresses)
+	return k
 }
 
 func (t *table) names() map[string]discovery.Name {
-	all := make(map[string]discovery.Name, len(t.hosts))
-	for name, h := range t.hosts {
-		known := discovery.Name{Until: h.Until}
-		if !h.hasNoAddress { // otherwise, removed addresses would be used again after idle mode
-			for _, ip := range h.addresses.Values() {
-				known.Addresses = append(known.Addresses, ip.String())
-			}
-		}
-		all[name] = known
+	all := make(map[string]discovery.Name, len(t.known))
+	for name, k := range t.known {
+		all[name] = discovery.Name{Addresses: k.last, Until: k.Until}
 	}
 	return all
+}
+
+// addressesOf returns the addresses of a host.
+func (t *table) addressesOf(host string) []netip.Addr {
+	var all []netip.Addr
+	for _, family := range families {
+		k := t.known[nameOf(family, host)]
+		all = append(all, k.addresses.Values()...)
+	}
+	return all[:min(len(all), maxAddresses)]
 }
 
 // answer returns an answer with the endpoints of the records, which are sorted by priority. Each
@@ -172,8 +156,8 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 func (t *table) endpoints(records []record, used map[netip.AddrPort]bool) []discovery.Endpoint {
 	addresses := make([][]netip.AddrPort, len(records))
 	for i, r := range records {
-		for _, ip := range t.hosts[r.host].addresses.Values() {
-			if address := netip.AddrPortFrom(ip.Unmap(), r.port); !used[address] {
+		for _, ip := range t.addressesOf(r.host) {
+			if address := netip.AddrPortFrom(ip.Unmap(), r.port); !used[address] && !slices.Contains(addresses[i], address) {
 				addresses[i] = append(addresses[i], address)
 			}
 		}
@@ -188,7 +172,7 @@ func (t *table) endpoints(records []record, used map[netip.AddrPort]bool) []disc
 			if !known {
 				at = len(endpoints)
 				index[address], used[address] = at, true
-				endpoints = append(endpoints, discovery.Endpoint{Addresses: []string{address.String()}, Hostname: r.name()})
+				endpoints = append(endpoints, discovery.Endpoint{Addresses: []string{address.String()}, Hostname: strings.TrimSuffix(r.host, ".")})
 				weights = append(weights, 0)
 			}
 			weights[at] += shares[i]

@@ -14,14 +14,14 @@ import (
 // a record. An entry "HOST = ADDRESS ADDRESS" is the result of a lookup. The lookup of a host
 // without such an entry has failed.
 func answerOf(text string) answer {
-	a := answer{hosts: make(map[string]hostAddresses)}
+	a := answer{addresses: make(map[string][]netip.Addr)}
 	for entry := range strings.SplitSeq(text, ";") {
 		if host, addresses, ok := strings.Cut(entry, "="); ok {
-			f := hostAddresses{succeeded: [2]bool{true, true}}
+			host = strings.TrimSpace(host)
+			a.addresses[nameOf("ip4", host)], a.addresses[nameOf("ip6", host)] = nil, nil
 			for address := range strings.FieldsSeq(addresses) {
-				f.addresses = append(f.addresses, netip.MustParseAddr(address))
+				a.addresses[nameOf("ip4", host)] = append(a.addresses[nameOf("ip4", host)], netip.MustParseAddr(address))
 			}
-			a.hosts[strings.TrimSpace(host)] = f
 			continue
 		}
 		var r record
@@ -131,17 +131,17 @@ func TestTable(t *testing.T) {
 // messages, and each address must have a share, even if the counts have no small common multiple.
 func TestWeightSum(t *testing.T) {
 	for _, n := range []int{1, 3000, 7000} {
-		table := table{hosts: make(map[string]*host)}
+		table := table{known: make(map[string]knownName)}
 		records := make([]record, n)
 		for i := range records {
 			records[i] = record{host: fmt.Sprint(i), port: 1, weight: 65535 * uint64(min(i, 1))}
-			known := &host{}
+			var known knownName
 			var addresses []netip.Addr
 			for j := range 1 + (i+63)%64 {
 				addresses = append(addresses, netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)}))
 			}
 			known.addresses.Next(1, addresses, netip.Addr.Unmap)
-			table.hosts[records[i].host] = known
+			table.known[nameOf("ip4", records[i].host)] = known
 		}
 		var sum uint64
 		shares := make(map[string]uint64)

@@ -72,7 +72,7 @@ func runSource(t *testing.T, n *nameServer, every time.Duration, resolveNow bool
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n.start, r = time.Now(), &receiver{}
-		w, err := source{"_grpc._tcp.x", n, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(flat.Receiver(r))
+		w, err := source{"_grpc._tcp.x", n, discovery.Refresh{Every: every, RemoveAfter: 2}, ""}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,11 +158,11 @@ func TestFailedHostLookups(t *testing.T) {
 	})
 	var a answer
 	var err error
-	synctest.Test(t, func(t *testing.T) { a, _, err = lookUp(t.Context(), failing, "x", nil, nil) })
+	synctest.Test(t, func(t *testing.T) { a, _, err = source{name: "x", resolver: failing}.lookUp(t.Context(), nil, nil) })
 	if err != nil || a.problems == nil {
 		t.Fatalf("lookUp = %+v, %v, want an answer with flaws", a, err)
 	}
-	if got := fmt.Sprint(len(a.records), a.hosts["good."].addresses, a.hosts["gone."].addresses, len(a.hosts)); got != "3 [10.0.0.1] [] 2" {
+	if got := fmt.Sprint(len(a.records), a.addresses["ip4 good."], a.addresses["ip4 gone."], len(a.addresses)); got != "3 [10.0.0.1] [] 4" {
 		t.Errorf("found %s, want three records, one address of good, none of gone, nothing of slow", got)
 	}
 }
@@ -247,7 +247,7 @@ func updatesOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &updateLog{start: time.Now()}
-		w, err := source{"_grpc._tcp.x", host, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(flat.Receiver(r))
+		w, err := source{"_grpc._tcp.x", host, discovery.Refresh{Every: every, RemoveAfter: 2}, ""}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}

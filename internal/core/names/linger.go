@@ -4,7 +4,8 @@ import "slices"
 
 // Lingering keeps values that are missing from a few consecutive answers. Some DNS servers return
 // only some of a name's addresses in each answer. Without Lingering, the client would close good
-// connections to the missing addresses. Lingering is not safe for concurrent use.
+// connections to the missing addresses. A copy is independent of the original.
+// Lingering is not safe for concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
@@ -26,6 +27,7 @@ func (s *Lingering[K, V]) Next(maxMisses int, answer []V, key func(V) K) []V {
 			latest[key(v)] = v
 		}
 	}
+	s.items = slices.Clone(s.items) // a copy of s must not change
 	for i := range s.items {
 		it := &s.items[i]
 		if v, ok := latest[it.key]; ok {
@@ -44,9 +46,6 @@ func (s *Lingering[K, V]) Next(maxMisses int, answer []V, key func(V) K) []V {
 	}
 	return s.Values()
 }
-
-// Clone returns an independent copy.
-func (s *Lingering[K, V]) Clone() Lingering[K, V] { return Lingering[K, V]{slices.Clone(s.items)} }
 
 // Values returns the current values in order.
 func (s *Lingering[K, V]) Values() []V {
