@@ -23,8 +23,6 @@ type zone struct {
 func (*zone) Scheme() string { return "zone" }
 
 func (z *zone) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	z.mu.Lock()
-	z.mu.Unlock()
 	r := &zoneResolver{zone: z, cc: cc, resolveNow: make(chan struct{}, 1), closed: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r, nil

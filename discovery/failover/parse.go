@@ -24,9 +24,6 @@ const maxEntries = 64
 // targetForm is the example of a valid target in error messages.
 const targetForm = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
-// refusedSchemes maps each scheme that cannot be used in a list to the reason.
-var refusedSchemes = map[string]string{"xds": "an xds target configures load balancing itself"}
-
 type listParser struct {
 	*discovery.Target
 	options
@@ -115,36 +112,36 @@ func (l *listParser) parseEntry(escaped string) ([]discovery.Mechanism, error) {
 // findResolver parses an entry and finds its resolver, as grpc.NewClient does. Unlike in NewClient,
 // "://" after an unregistered scheme is an error.
 func (o *options) findResolver(text string) (resolver.Target, resolver.Builder, error) {
+	var none resolver.Target
 	text = xnet.EscapeZones(text)
 	u, err := url.Parse(text)
-	if err == nil {
-		if u.Fragment != "" {
-			return resolver.Target{}, nil, errors.New("it has a fragment (# is written %23, and %2523 in an entry of a list)")
-		}
-		if reason, ok := refusedSchemes[u.Scheme]; ok {
-			return resolver.Target{}, nil, fmt.Errorf("scheme %q is refused: %s", u.Scheme, reason)
-		}
-		if builder := o.lookup(u.Scheme); builder != nil {
-			target := resolver.Target{URL: *u}
-			return target, builder, o.checkDNS(target)
-		}
+	var builder resolver.Builder
+	switch {
+	case err != nil:
+	case u.Fragment != "":
+		return none, nil, errors.New("it has a fragment (# is written %23, and %2523 in an entry of a list)")
+	case u.Scheme == "xds":
+		return none, nil, errors.New(`scheme "xds" is refused: an xds target configures load balancing itself`)
+	default:
+		builder = o.lookup(u.Scheme)
 	}
-	if strings.Contains(text, "://") {
-		if err != nil {
-			return resolver.Target{}, nil, parseError(text, err)
-		}
-		return resolver.Target{}, nil, fmt.Errorf("no resolver is registered for scheme %s; give one by failover.WithResolvers or register it", printable.Quote(u.Scheme))
-	}
-	u, err = url.Parse("dns:///" + text)
-	if err != nil {
-		return resolver.Target{}, nil, parseError(text, err)
-	}
-	builder := o.lookup(u.Scheme)
 	if builder == nil {
-		return resolver.Target{}, nil, errors.New("no resolver is registered for scheme \"dns\"")
+		switch hasScheme := strings.Contains(text, "://"); {
+		case hasScheme && err == nil:
+			return none, nil, fmt.Errorf("no resolver is registered for scheme %s; give one by failover.WithResolvers or register it", printable.Quote(u.Scheme))
+		case !hasScheme:
+			u, err = url.Parse("dns:///" + text)
+		}
+		if err != nil {
+			return none, nil, parseError(text, err)
+		}
+		builder = o.lookup("dns")
 	}
 	target := resolver.Target{URL: *u}
-	return target, builder, o.checkDNS(target)
+	if u.Scheme == "dns" && o.customResolver("dns") == nil {
+		_, err = hostPort(target.Endpoint())
+	}
+	return target, builder, err
 }
 
 func (o *options) lookup(scheme string) resolver.Builder {
@@ -161,14 +158,6 @@ func (o *options) customResolver(scheme string) resolver.Builder {
 		}
 	}
 	return nil
-}
-
-func (o *options) checkDNS(target resolver.Target) error {
-	if target.URL.Scheme != "dns" || o.customResolver("dns") != nil {
-		return nil
-	}
-	_, err := hostPort(target.Endpoint())
-	return err
 }
 
 // hostPort returns endpoint as host:port. Like gRPC's DNS resolver, it uses port 443 and host
@@ -200,16 +189,6 @@ func hostPort(endpoint string) (string, error) {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port), nil
-}
-
-// isAddress reports whether the host of endpoint is an IP address, for which no lookup is needed.
-func isAddress(endpoint string) bool {
-	address, err := hostPort(endpoint)
-	if err != nil {
-		return false
-	}
-	_, err = netip.ParseAddrPort(address)
-	return err == nil
 }
 
 // uniqueName returns name, followed by a number if names already contains it. It adds the result to
@@ -246,13 +225,11 @@ func parseError(text string, err error) error {
 // cause returns the reason in an error of package net or net/url, without the text that was being
 // parsed.
 func cause(err error) error {
-	var urlErr *url.Error
-	if errors.As(err, &urlErr) {
-		return urlErr.Err
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
 	}
-	var addrErr *net.AddrError
-	if errors.As(err, &addrErr) {
-		return errors.New(addrErr.Err)
+	if e, ok := errors.AsType[*net.AddrError](err); ok {
+		return errors.New(e.Err)
 	}
 	return err
 }

@@ -27,7 +27,7 @@ func describeMechanisms(t *testing.T, target string) string {
 	for _, p := range mechanisms {
 		resolved := "its own"
 		if s, ok := p.Source.(source); ok {
-			resolved = s.entry.target.String()
+			resolved = s.target.String()
 		}
 		lines = append(lines, p.Name+" -> "+resolved+" "+p.Authority)
 	}

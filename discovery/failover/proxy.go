@@ -40,7 +40,7 @@ type routing struct {
 // In the last case, directReceiver handles the answers, because NO_PROXY rarely lists the addresses
 // of a name.
 func (s source) route() (routing, error) {
-	if s.hasDialer || s.entry.target.URL.Scheme != "dns" || s.options.customResolver("dns") != nil {
+	if s.hasDialer || s.target.URL.Scheme != "dns" || s.options.customResolver("dns") != nil {
 		return routing{}, nil // a custom dialer looks up names itself
 	}
 	// When gRPC decides whether the channel uses a proxy, it treats the whole list as one host
@@ -49,7 +49,7 @@ func (s source) route() (routing, error) {
 	if err != nil {
 		return routing{}, err
 	}
-	address, err := hostPort(s.entry.target.Endpoint())
+	address, err := hostPort(s.target.Endpoint())
 	if err != nil {
 		return routing{}, err
 	}
@@ -58,7 +58,7 @@ func (s source) route() (routing, error) {
 	case err != nil:
 		return routing{}, err
 	case !channelUsesProxy && entryUsesProxy:
-		logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole list for one host name, whose end matches NO_PROXY", s.entry.name)
+		logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole list for one host name, whose end matches NO_PROXY", s.target.URL.Redacted())
 	case entryUsesProxy && !s.options.localDNS:
 		return routing{address: address, byProxy: true}, nil
 	case !entryUsesProxy && channelUsesProxy:

@@ -79,10 +79,13 @@ func (l *listParser) mechanismsOf(target resolver.Target, builder resolver.Build
 }
 
 func (l *listParser) resolverMechanism(t *discovery.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
-	p := entry{name: nameOf(t.Target), target: t.Target, authority: authorityOf(builder, t.Target)}
+	authority := xnet.AuthorityOfEndpoint(t.Endpoint())
+	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
+		authority = overrider.OverrideAuthority(t.Target)
+	}
 	opts := t.BuildOptions
 	if opts.Authority == "" {
-		opts.Authority = p.authority
+		opts.Authority = authority
 	}
 	inner := discovery.FromResolver(builder, t.Target, t.ClientConn, opts)
 	if t.URL.Scheme == "dns" {
@@ -90,40 +93,17 @@ func (l *listParser) resolverMechanism(t *discovery.Target, builder resolver.Bui
 		if err != nil {
 			return nil, err
 		}
-		if !isAddress(t.Endpoint()) {
-			inner = discovery.Refreshed(inner, refresh)
-		}
+		inner = discovery.Refreshed(inner, refresh)
 	}
-	s := source{Source: inner, entry: p, options: l.options, list: t.Channel.Endpoint(), hasDialer: opts.Dialer != nil}
-	return []discovery.Mechanism{{Source: s, Authority: p.authority}}, nil
-}
-
-// entry is an entry of the list that has a gRPC resolver.
-type entry struct {
-	name      string
-	target    resolver.Target
-	authority string
-}
-
-func nameOf(target resolver.Target) string {
-	target.URL.RawQuery = ""
-	return target.URL.Redacted()
-}
-
-// authorityOf returns the authority that a channel to target alone would have, unless an option
-// sets another authority.
-func authorityOf(builder resolver.Builder, target resolver.Target) string {
-	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
-		return overrider.OverrideAuthority(target)
-	}
-	return xnet.AuthorityOfEndpoint(target.Endpoint())
+	s := source{Source: inner, target: t.Target, options: l.options, list: t.Channel.Endpoint(), hasDialer: opts.Dialer != nil}
+	return []discovery.Mechanism{{Source: s, Authority: authority}}, nil
 }
 
 // source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks up the
 // name, the only endpoint is the name itself.
 type source struct {
 	discovery.Source
-	entry     entry
+	target    resolver.Target
 	options   options
 	list      string // the whole list, which is the endpoint of the channel's target
 	hasDialer bool
