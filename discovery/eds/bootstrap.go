@@ -23,13 +23,23 @@ const (
 )
 
 type bootstrap struct {
-	node    *corev3.Node
-	servers []bootstrapServer
+	Servers []bootstrapServer `json:"xds_servers"`
+	Node    *bootstrapNode    `json:"node"`
 }
 
 type bootstrapServer struct {
-	uri   string
-	creds []bootstrapCreds
+	URI   string           `json:"server_uri"`
+	Creds []bootstrapCreds `json:"channel_creds"`
+}
+
+type bootstrapNode struct{ *corev3.Node }
+
+func (n *bootstrapNode) UnmarshalJSON(text []byte) error {
+	n.Node = new(corev3.Node)
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, n.Node); err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	return nil
 }
 
 type bootstrapCreds struct {
@@ -68,37 +78,25 @@ func loadBootstrap() (*bootstrap, error) {
 }
 
 func parseBootstrap(text []byte) (*bootstrap, error) {
-	var parsed struct {
-		Servers []struct {
-			URI   string           `json:"server_uri"`
-			Creds []bootstrapCreds `json:"channel_creds"`
-		} `json:"xds_servers"`
-		Node json.RawMessage `json:"node"`
-	}
-	if err := json.Unmarshal(text, &parsed); err != nil {
+	var b bootstrap
+	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, fmt.Errorf("not the JSON of a bootstrap: %w", err)
 	}
-	b := &bootstrap{}
-	for i, s := range parsed.Servers {
+	for i, s := range b.Servers {
 		if s.URI == "" {
 			return nil, fmt.Errorf("xds_servers[%d] has no server_uri", i)
 		}
-		b.servers = append(b.servers, bootstrapServer{s.URI, s.Creds})
 	}
-	if len(parsed.Node) > 0 {
-		b.node = new(corev3.Node)
-		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(parsed.Node, b.node); err != nil {
-			return nil, fmt.Errorf("node: %w", err)
-		}
-	}
-	return b, nil
+	return &b, nil
 }
+
+const dnsPrefix = "dns:///"
 
 // find returns the server with the given URI, or nil. The scheme "dns" may be omitted in both URIs.
 func (b *bootstrap) find(uri string) *bootstrapServer {
-	for i := range b.servers {
-		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {
-			return &b.servers[i]
+	for i, s := range b.Servers {
+		if strings.TrimPrefix(s.URI, dnsPrefix) == strings.TrimPrefix(uri, dnsPrefix) {
+			return &b.Servers[i]
 		}
 	}
 	return nil
@@ -107,7 +105,7 @@ func (b *bootstrap) find(uri string) *bootstrapServer {
 // credentials returns the first supported entry of the server's channel_creds.
 func (s *bootstrapServer) credentials() (channelCredentials, error) {
 	var unknown []string
-	for _, c := range s.creds {
+	for _, c := range s.Creds {
 		switch c.Type {
 		case "insecure":
 			return channelCredentials{insecure.NewCredentials(), insecureIdentity}, nil
@@ -116,7 +114,7 @@ func (s *bootstrapServer) credentials() (channelCredentials, error) {
 		}
 		unknown = append(unknown, printable.Quote(c.Type))
 	}
-	uri := printable.Line(s.uri, 100)
+	uri := printable.Line(s.URI, 100)
 	if unknown == nil {
 		return channelCredentials{}, fmt.Errorf("xDS bootstrap: server %s has no channel_creds", uri)
 	}
@@ -134,7 +132,7 @@ func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
 			return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)
 		}
 	}
-	if err := files.check(); err != nil {
+	if _, err := files.load(); err != nil {
 		return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)
 	}
 	if files == (tlsFiles{}) {
@@ -144,8 +142,8 @@ func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
 }
 
 func (b *bootstrap) nodeOrDefault() *corev3.Node {
-	if b.node != nil {
-		return withAgent(b.node)
+	if b.Node != nil {
+		return withAgent(b.Node.Node)
 	}
 	id, err := os.Hostname()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -25,16 +26,16 @@ const (
 	systemIdentity   = "tls"
 )
 
-// credentialsFor returns the credentials for the management server at uri. host is the server's
-// host:port if the channel's target contains the server, and "" otherwise.
-func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
+// credentialsFor returns the credentials for the management server at uri, which comes from the
+// channel's target or from the bootstrap.
+func (o *options) credentialsFor(uri string, boot *bootstrap) (channelCredentials, error) {
 	if o.credentials != nil {
 		return *o.credentials, nil
 	}
 	if server := boot.find(uri); server != nil {
 		return server.credentials()
 	}
-	if xnet.IsLoopback(host) {
+	if xnet.IsLoopback(strings.TrimPrefix(uri, dnsPrefix)) {
 		return channelCredentials{insecure.NewCredentials(), insecureIdentity}, nil
 	}
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
@@ -48,16 +49,11 @@ type tlsFiles struct {
 	PrivateKey  string `json:"private_key_file"`
 }
 
-func (f tlsFiles) check() error {
-	if (f.Certificate == "") != (f.PrivateKey == "") {
-		return errors.New("certificate_file and private_key_file go together: only one is given")
-	}
-	_, err := f.load()
-	return err
-}
-
 // load reads the files. If a file is missing or invalid, it returns a fileError.
 func (f tlsFiles) load() (*tls.Config, error) {
+	if (f.Certificate == "") != (f.PrivateKey == "") {
+		return nil, errors.New("certificate_file and private_key_file go together: only one is given")
+	}
 	var config tls.Config
 	if f.CA != "" {
 		roots, err := xnet.Roots(f.CA)

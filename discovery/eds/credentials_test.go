@@ -91,7 +91,7 @@ func TestDefaultCredentials(t *testing.T) {
 		{"tls:1", options{}, systemIdentity},
 		{"tls:1", insecureOption, insecureIdentity},
 	} {
-		got, err := test.options.credentialsFor(test.host, "dns:///"+test.host, boot)
+		got, err := test.options.credentialsFor("dns:///"+test.host, boot)
 		if err != nil || got.identity != test.want {
 			t.Errorf("%s: credentials %v, %v, want %v", test.host, got.identity, err, test.want)
 		}

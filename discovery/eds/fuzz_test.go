@@ -58,18 +58,18 @@ func FuzzBootstrap(f *testing.F) {
 		if _, err := proto.Marshal(b.nodeOrDefault()); err != nil {
 			t.Errorf("the node cannot be sent: %v", err)
 		}
-		for i := range b.servers {
-			s := &b.servers[i]
-			if found := b.find(s.uri); found == nil || strings.TrimPrefix(found.uri, "dns:///") != strings.TrimPrefix(s.uri, "dns:///") {
-				t.Errorf("server %q is not found by its URI", s.uri)
+		for i := range b.Servers {
+			s := &b.Servers[i]
+			if found := b.find(s.URI); found == nil || strings.TrimPrefix(found.URI, "dns:///") != strings.TrimPrefix(s.URI, "dns:///") {
+				t.Errorf("server %q is not found by its URI", s.URI)
 			}
-			for i := range s.creds {
-				s.creds[i].Config = withoutFiles(s.creds[i].Config)
+			for i := range s.Creds {
+				s.Creds[i].Config = withoutFiles(s.Creds[i].Config)
 			}
 			if c, err := s.credentials(); err != nil {
 				checkLine(t, err)
 			} else if c.transport == nil || c.identity == nil {
-				t.Errorf("server %q has no credentials and no error", s.uri)
+				t.Errorf("server %q has no credentials and no error", s.URI)
 			}
 		}
 	})

@@ -97,9 +97,24 @@ func (s source) readServers() ([]adsclient.Server, error) {
 		node = boot.nodeOrDefault()
 	}
 	s.Set(location.Location{Region: node.GetLocality().GetRegion(), Zone: node.GetLocality().GetZone()})
+	var uris []string
+	for _, host := range s.hosts {
+		uris = append(uris, dnsPrefix+host)
+	}
+	if uris == nil {
+		for _, server := range boot.Servers {
+			uris = append(uris, server.URI)
+		}
+	}
+	if uris == nil {
+		return nil, fmt.Errorf("the target names no server, and neither does an xDS bootstrap (%s); want eds://xds.example.com:443/cluster", bootstrapFileVar)
+	}
 	var servers []adsclient.Server
-	add := func(host, uri string) error {
-		c, err := s.options.credentialsFor(host, uri, boot)
+	for _, uri := range uris {
+		c, err := s.options.credentialsFor(uri, boot)
+		if err != nil {
+			return nil, err
+		}
 		servers = append(servers, adsclient.Server{
 			URI:         uri,
 			Credentials: c.transport,
@@ -110,23 +125,6 @@ func (s source) readServers() ([]adsclient.Server, error) {
 			Network:     s.network,
 			DialOptions: s.options.dialOptions,
 		})
-		return err
-	}
-	for _, host := range s.hosts {
-		if err := add(host, "dns:///"+host); err != nil {
-			return nil, err
-		}
-	}
-	if len(s.hosts) > 0 {
-		return servers, nil
-	}
-	for _, server := range boot.servers {
-		if err := add("", server.uri); err != nil {
-			return nil, err
-		}
-	}
-	if len(servers) == 0 {
-		return nil, fmt.Errorf("the target names no server, and neither does an xDS bootstrap (%s); want eds://xds.example.com:443/cluster", bootstrapFileVar)
 	}
 	return servers, nil
 }
