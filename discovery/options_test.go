@@ -1,7 +1,6 @@
 package discovery_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -175,19 +174,6 @@ func TestInvalidMechanisms(t *testing.T) {
 		opts := resolver.BuildOptions{DisableServiceConfig: strings.Contains(want, "disables")}
 		if _, err := newBuilder(mechanisms).Build(target("x:///y"), &channel{}, opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Build = %v, want %q", err, want)
-		}
-	}
-}
-
-func TestSourceCannotReadCommonParameter(t *testing.T) {
-	for name, want := range map[string]string{"authority": "authority", "ramp": "ramp", "refresh": "refresh", "shelf": ""} {
-		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
-			t.Parameter(name)
-			return []discovery.Mechanism{{Source: &fakeSource{}}}, nil
-		})
-		err := b.Check(target("x:///y"), false)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: the source reads the parameter %q", want))) {
-			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }

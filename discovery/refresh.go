@@ -23,7 +23,7 @@ type Refresh struct {
 // for sources that look up names.
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	for _, name := range options.Names(options.LookedUpName) {
-		if text := t.parameter(name); text != "" {
+		if text := t.Parameter(name); text != "" {
 			if err := t.options.Set(name, text, options.LookedUpName); err != nil {
 				return Refresh{}, t.errorf("has an invalid parameter: %v", err)
 			}

@@ -27,29 +27,18 @@ type Target struct {
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
-	options         options.ChannelOptions
-	notes           []string
-	scope           options.Scope
-	query           url.Values
-	readParameters  map[string]bool
-	commonParameter string    // the common parameter that the source has read by mistake, or ""
-	readOptions     *sync.Map // keys: the types T of the source options that OwnOptions has read
+	options        options.ChannelOptions
+	notes          []string
+	scope          options.Scope
+	query          url.Values
+	readParameters map[string]bool
+	readOptions    *sync.Map // keys: the types T of the source options that OwnOptions has read
 }
 
 // Parameter returns the value of a parameter in the target's query, or "" if the parameter is not
 // set. A Parser must read all parameters that it supports, because a query parameter that is never
-// read is an error. Reading a parameter that is common to all targets is a bug in the source, and
-// is also an error.
+// read is an error.
 func (t *Target) Parameter(name string) string {
-	for _, scope := range []options.Scope{options.Channel, options.LookedUpName} {
-		if slices.Contains(options.Names(scope), name) {
-			t.commonParameter = name
-		}
-	}
-	return t.parameter(name)
-}
-
-func (t *Target) parameter(name string) string {
 	t.readParameters[name] = true
 	return t.query.Get(name)
 }
@@ -88,9 +77,6 @@ func (t *Target) readQuery() error {
 }
 
 func (t *Target) checkQuery() error {
-	if t.commonParameter != "" {
-		return fmt.Errorf("the source reads the parameter %q, which is common to all targets; want another name", t.commonParameter)
-	}
 	for _, name := range slices.Sorted(maps.Keys(t.query)) {
 		if slices.Contains(options.Names(t.scope), name) || t.readParameters[name] {
 			continue

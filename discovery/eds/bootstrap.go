@@ -61,12 +61,11 @@ func isFileError(err error) bool {
 func loadBootstrap() (*bootstrap, error) {
 	text, where := []byte(os.Getenv(bootstrapConfigVar)), "("+bootstrapConfigVar+")"
 	if path := os.Getenv(bootstrapFileVar); path != "" {
-		where = "(" + bootstrapFileVar + ")"
 		var err error
 		if text, err = os.ReadFile(path); err != nil {
-			return nil, fmt.Errorf("xDS bootstrap %s: %w", where, err)
+			return nil, fmt.Errorf("xDS bootstrap (%s): %w", bootstrapFileVar, err)
 		}
-		where = path + " " + where
+		where = path + " (" + bootstrapFileVar + ")"
 	} else if len(text) == 0 {
 		return &bootstrap{}, nil
 	}

@@ -28,7 +28,7 @@
 // stream has received nothing for 30 s. The second stream is opened within 10 s, at most once in 5
 // minutes. It replaces the first stream if it receives a response within 15 s.
 //
-// A response larger than 64 MiB is not read, unless WithMaxResponseSize sets another limit.
+// A response larger than 64 MiB is not read.
 //
 // # Clusters
 //

@@ -6,7 +6,6 @@ import (
 	"reflect"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
@@ -19,23 +18,19 @@ const Scheme = "eds"
 
 func init() { discovery.Register(Scheme, targetMechanisms) }
 
-const defaultMaxResponse = 64 << 20
+// maxResponse is the size in bytes of the largest response that is accepted. It is several times the
+// size of 100,000 endpoints. A larger response ends the stream.
+const maxResponse = 64 << 20
 
 type options struct {
 	credentials *channelCredentials // if nil, the credentials of the bootstrap or the default
 	node        *corev3.Node
-	maxResponse int
 
 	reachabilityOnly bool
 	cds              bool
-
-	dialOptions []grpc.DialOption
 }
 
 func (o *options) check() error {
-	if o.maxResponse <= 0 {
-		return fmt.Errorf("a response size of %d bytes, want at least 1", o.maxResponse)
-	}
 	if _, err := proto.Marshal(o.node); err != nil {
 		return fmt.Errorf("the node cannot be sent: %w", err)
 	}
@@ -76,13 +71,6 @@ func WithNode(node *corev3.Node) discovery.SourceOption {
 		node = withAgent(proto.CloneOf(node))
 	}
 	return discovery.OwnOption(func(o *options) { o.node = node })
-}
-
-// WithMaxResponseSize sets the size in bytes of the largest response that is accepted. A larger
-// response ends the stream. The default is 64 MiB, which is several times the size of 100,000
-// endpoints. Applying a response temporarily takes about ten times its size in memory.
-func WithMaxResponseSize(bytes int) discovery.SourceOption {
-	return discovery.OwnOption(func(o *options) { o.maxResponse = bytes })
 }
 
 const (

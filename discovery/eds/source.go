@@ -27,7 +27,7 @@ func targetMechanisms(t *discovery.Target) ([]discovery.Mechanism, error) {
 	s := source{
 		hosts:    hosts,
 		cluster:  cluster,
-		options:  discovery.OwnOptions(t, options{maxResponse: defaultMaxResponse}),
+		options:  discovery.OwnOptions(t, options{}),
 		network:  discovery.OwnOptions(t, adsclient.Options{}).Network,
 		recorder: t.BuildOptions.MetricsRecorder,
 		Learned:  new(location.Learned),
@@ -120,10 +120,9 @@ func (s source) readServers() ([]adsclient.Server, error) {
 			Credentials: c.transport,
 			Identity:    c.identity,
 			Node:        node,
-			MaxResponse: s.options.maxResponse,
+			MaxResponse: maxResponse,
 			Read:        readResource,
 			Network:     s.network,
-			DialOptions: s.options.dialOptions,
 		})
 	}
 	return servers, nil
