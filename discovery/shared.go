@@ -71,12 +71,10 @@ type group struct {
 	users int         // number of channels; guarded by groups.mu
 	timer *time.Timer // closes the source after linger; guarded by groups.mu
 
-	startMu    sync.Mutex
-	hasStarted bool // guarded by startMu
-	started    Started
-
-	calls  serial.Serializer // runs the calls of the source, which must not overlap
-	closed bool              // guarded by calls
+	calls      serial.Serializer // runs the calls of the source, which must not overlap; guards the next fields
+	hasStarted bool
+	started    Started // does not change after a start
+	closed     bool
 
 	mu      sync.Mutex
 	members map[*member]bool
@@ -120,18 +118,18 @@ func (g *group) expire() {
 	})
 }
 
-// start starts the source unless it has already been started. Concurrent callers wait. If the
-// attempt fails, the next caller tries again.
-func (g *group) start(s Source, first *Receiver) error {
-	g.startMu.Lock()
-	defer g.startMu.Unlock()
-	if g.hasStarted {
-		return nil
-	}
-	started, err := s.Start(g.receiver(first))
-	if err == nil {
-		g.hasStarted, g.started = true, started
-	}
+// start starts the source unless it has already been started. If the attempt fails, the next caller
+// tries again.
+func (g *group) start(s Source, first *Receiver) (err error) {
+	g.calls.Do(func() {
+		if g.hasStarted {
+			return
+		}
+		var started Started
+		if started, err = s.Start(g.receiver(first)); err == nil {
+			g.hasStarted, g.started = true, started
+		}
+	})
 	return err
 }
 
