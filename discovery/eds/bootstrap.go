@@ -126,12 +126,14 @@ func (s *bootstrapServer) credentials() (channelCredentials, error) {
 
 func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
 	var files tlsFiles
+	var err error
 	if len(config) > 0 {
-		if err := json.Unmarshal(config, &files); err != nil {
-			return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)
-		}
+		err = json.Unmarshal(config, &files)
 	}
-	if _, err := files.load(); err != nil {
+	if err == nil {
+		_, err = files.load()
+	}
+	if err != nil {
 		return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)
 	}
 	if files == (tlsFiles{}) {

@@ -22,6 +22,7 @@ const maxNameLength = 4096
 // target contains no server, so that the servers of the bootstrap are used.
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
+	cluster = strings.TrimPrefix(u.Path, "/") // the name may contain slashes
 	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("target %s %s; want eds://xds.example.com:443/cluster, or eds:///cluster with an xDS bootstrap", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...))
 	}
@@ -32,16 +33,16 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 		return nil, "", invalid("has user information")
 	case u.Fragment != "":
 		return nil, "", invalid("has a fragment (in a cluster's name, # is written %%23)")
-	case clusterOf(target) == "":
+	case cluster == "":
 		return nil, "", invalid("names no cluster")
-	case !utf8.ValidString(clusterOf(target)):
+	case !utf8.ValidString(cluster):
 		return nil, "", invalid("names a cluster that is not UTF-8")
-	case len(clusterOf(target)) > maxNameLength:
-		return nil, "", invalid("names a cluster of %d bytes, want at most %d", len(clusterOf(target)), maxNameLength)
-	case cds.NameProblem(clusterOf(target)) != "":
-		return nil, "", invalid("names a cluster with an invalid name: %s", cds.NameProblem(clusterOf(target)))
+	case len(cluster) > maxNameLength:
+		return nil, "", invalid("names a cluster of %d bytes, want at most %d", len(cluster), maxNameLength)
+	case cds.NameProblem(cluster) != "":
+		return nil, "", invalid("names a cluster with an invalid name: %s", cds.NameProblem(cluster))
 	case u.Host == "":
-		return nil, clusterOf(target), nil
+		return nil, cluster, nil
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if problem := hostProblem(host); problem != "" {
@@ -52,7 +53,7 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 		}
 		hosts = append(hosts, host)
 	}
-	return hosts, clusterOf(target), nil
+	return hosts, cluster, nil
 }
 
 func hostProblem(host string) string {
@@ -67,10 +68,4 @@ func hostProblem(host string) string {
 		return fmt.Sprintf("has port %s, which is not from 1 to 65535", printable.Quote(port))
 	}
 	return ""
-}
-
-// clusterOf returns the name of the cluster, which is the path without its first slash. The name
-// may contain slashes.
-func clusterOf(target resolver.Target) string {
-	return strings.TrimPrefix(target.URL.Path, "/")
 }
