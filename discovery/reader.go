@@ -17,7 +17,7 @@ import (
 // the first mechanism come before those of the second, and so on. It must not start anything,
 // because it is also called to determine the authority. It may be called from several goroutines.
 // Its errors need not contain the scheme, because the builder adds it as a prefix.
-type Parser func(*Target) ([]Mechanism, error)
+type Parser = func(*Target) ([]Mechanism, error)
 
 // Register registers a source for understudy.NewClient and, like resolver.Register, for all
 // channels of the process. parse parses the targets of the scheme. Register replaces an earlier
@@ -36,15 +36,6 @@ type registeredBuilder struct {
 	builder func() options.Builder
 }
 
-func (r *registeredBuilder) Scheme() string { return r.scheme }
-
-func (r *registeredBuilder) OverrideAuthority(target resolver.Target) string {
-	return r.Authority(target)
-}
-
-// Reader returns the reader of the scheme, for nested targets.
-func (r *registeredBuilder) Reader() any { return r.reader }
-
 func (r *registeredBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if options.Make == nil {
 		return nil, r.Prefixed(errors.New("no resolver is available for this source; import github.com/understudy-lb/understudy"), target)
@@ -54,11 +45,7 @@ func (r *registeredBuilder) Build(target resolver.Target, cc resolver.ClientConn
 
 func init() {
 	options.NewReader = func(scheme string, parse any, program options.Program) any {
-		parser, ok := parse.(Parser)
-		if !ok {
-			parser = parse.(func(*Target) ([]Mechanism, error))
-		}
-		return &reader{scheme, parser, program}
+		return &reader{scheme, parse.(Parser), program}
 	}
 }
 
@@ -69,10 +56,15 @@ type reader struct {
 	program options.Program
 }
 
-// Authority returns the authority of a channel to target. A parameter of the target takes
+func (r *reader) Scheme() string { return r.scheme }
+
+// Reader returns r, for nested targets.
+func (r *reader) Reader() any { return r }
+
+// OverrideAuthority returns the authority of a channel to target. A parameter of the target takes
 // precedence over the program's option, which takes precedence over the first mechanism's
 // authority. If the target is invalid, the result does not matter, because no channel is created.
-func (r *reader) Authority(target resolver.Target) string {
+func (r *reader) OverrideAuthority(target resolver.Target) string {
 	t, mechanisms, err := r.readChannelTarget(Target{Target: target, Channel: target})
 	switch {
 	case err != nil:

@@ -27,7 +27,7 @@ import (
 
 func init() {
 	options.Make = func(scheme string, parse any, given options.Program) options.Builder {
-		b := &builder{scheme: scheme, reader: options.NewReader(scheme, parse, given).(reader)}
+		b := &builder{reader: options.NewReader(scheme, parse, given).(reader)}
 		if b.identity = b; given.Registered != nil && len(given.Sources) == 0 {
 			b.identity = builderIdentity{given.Registered, given.Authority}
 		}
@@ -38,7 +38,9 @@ func init() {
 // reader parses the targets of a scheme. Package discovery implements it and provides it through
 // options.NewReader.
 type reader interface {
-	Authority(resolver.Target) string
+	Scheme() string
+	resolver.AuthorityOverrider
+	Reader() any // the reader, which also parses targets that are nested in other targets
 	Check(target resolver.Target, read bool) error
 	// Read returns the discovery mechanisms of a target, the options that apply to the channel, and
 	// notes about options without effect. The Authority and TrustNames of each mechanism already
@@ -50,19 +52,9 @@ type reader interface {
 // builder builds resolvers whose endpoints come from sources. It is safe for concurrent use.
 type builder struct {
 	reader
-	scheme      string
 	identity    any // equal for two builders if they find the same endpoints for each target
 	loggedNotes sync.Map
 }
-
-// Scheme implements resolver.Builder.
-func (b *builder) Scheme() string { return b.scheme }
-
-// OverrideAuthority implements resolver.AuthorityOverrider.
-func (b *builder) OverrideAuthority(target resolver.Target) string { return b.Authority(target) }
-
-// Reader returns the reader, which also parses targets that are nested in other targets.
-func (b *builder) Reader() any { return b.reader }
 
 // Build implements resolver.Builder. It fails if the target, an option or the service config is
 // invalid, or if the channel disables service configs.
@@ -109,7 +101,7 @@ func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism
 func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.ChannelOptions, credsHaveName bool) *Config {
 	redacted := printable.HideTarget(target.URL)
 	config := &Config{
-		Scheme:   b.scheme,
+		Scheme:   b.Scheme(),
 		Target:   redacted.String(),
 		Hide:     func(text string) string { return printable.HideIn(text, target.URL) },
 		Patience: given.FailoverTimeout,
@@ -129,7 +121,7 @@ func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mech
 
 func (b *builder) note(text string) {
 	if _, isLogged := b.loggedNotes.LoadOrStore(text, true); !isLogged {
-		logger.Warning(b.scheme + ": " + text)
+		logger.Warning(b.Scheme() + ": " + text)
 	}
 }
 

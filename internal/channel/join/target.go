@@ -27,7 +27,7 @@ func Settings(target string) (authority string, settings options.Settings, err e
 			given.Prefer = p.Prefer
 		}
 	}
-	return b.Authority(parsed), given.Settings, b.Prefixed(err, parsed)
+	return b.OverrideAuthority(parsed), given.Settings, b.Prefixed(err, parsed)
 }
 
 // WithOptions adds parameters of the form NAME=VALUE to a target.
