@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"google.golang.org/grpc/resolver"
 )
@@ -29,15 +30,12 @@ func (i resolverSource) Start(r *Receiver) (Started, error) {
 		cc = c.Channel() // if the channel is closed, this ClientConn does nothing
 	}
 	r.Trying("waiting for " + i.target.URL.Redacted())
-	wrapped, err := i.builder.Build(i.target, resolverConn{ClientConn: cc, r: r}, i.opts)
+	conn := &resolverConn{ClientConn: cc, r: r}
+	wrapped, err := i.builder.Build(i.target, conn, i.opts)
 	if err != nil {
 		return Started{}, err
 	}
-	return Started{
-		// The Close method of gRPC's resolvers waits for a running UpdateState, which may be the caller.
-		Close:      func() { go wrapped.Close() },
-		ResolveNow: func() { wrapped.ResolveNow(resolver.ResolveNowOptions{}) },
-	}, nil
+	return Started{Close: func() { conn.close(wrapped) }, ResolveNow: func() { wrapped.ResolveNow(resolver.ResolveNowOptions{}) }}, nil
 }
 
 // Check implements Source. It returns nil, because only Build can detect errors, and Build needs a
@@ -48,9 +46,27 @@ func (resolverSource) Check(bool) error { return nil }
 type resolverConn struct {
 	resolver.ClientConn // implements ParseServiceConfig, and methods that later versions of gRPC may add
 	r                   *Receiver
+	running             atomic.Int32
 }
 
-func (c resolverConn) UpdateState(state resolver.State) error {
+// close closes the wrapped resolver. The Close method of gRPC's resolvers waits for a running
+// UpdateState. While calls are running, close may itself run inside UpdateState, so it then calls
+// Close on another goroutine.
+func (c *resolverConn) close(wrapped resolver.Resolver) {
+	if c.running.Load() > 0 {
+		go wrapped.Close()
+		return
+	}
+	wrapped.Close()
+}
+
+// enter counts a call from the wrapped resolver as running until the returned function is called.
+func (c *resolverConn) enter() (leave func()) {
+	c.running.Add(1)
+	return func() { c.running.Add(-1) }
+}
+
+func (c *resolverConn) UpdateState(state resolver.State) error {
 	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // copied, because the resolver may reuse its slice
 	for i, e := range state.Endpoints {
 		e.Addresses = slices.Clone(e.Addresses)
@@ -63,13 +79,15 @@ func (c resolverConn) UpdateState(state resolver.State) error {
 			endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}, Attributes: attributes})
 		}
 	}
+	defer c.enter()()
 	return c.r.Update(Answer{Resolved: endpoints})
 }
 
-func (c resolverConn) NewAddress(addresses []resolver.Address) {
+func (c *resolverConn) NewAddress(addresses []resolver.Address) {
 	_ = c.UpdateState(resolver.State{Addresses: addresses})
 }
 
-func (c resolverConn) ReportError(err error) {
+func (c *resolverConn) ReportError(err error) {
+	defer c.enter()()
 	c.r.Fail(err)
 }
