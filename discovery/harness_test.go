@@ -26,6 +26,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
@@ -124,7 +125,9 @@ func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
 }
 
-func (c *channel) config() string { return c.lastState.ServiceConfig.Config.(rawConfig).json }
+func (c *channel) config() string {
+	return lbtest.StateJSON(c.lastState, c.lastState.ServiceConfig.Config.(rawConfig).json)
+}
 
 // fakeSource is a source whose reports the test sends with the methods of Receiver.
 type fakeSource struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 type testNetwork struct {
@@ -112,7 +113,7 @@ func (c updateLog) UpdateState(state resolver.State) error {
 	for _, e := range state.Endpoints {
 		parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])
 	}
-	config := state.ServiceConfig.Config.(rawConfig).text
+	config := lbtest.StateJSON(state, state.ServiceConfig.Config.(rawConfig).text)
 	c.config.Store(config)
 	_, priorities, _ := strings.Cut(config, `"priorities":`)
 	list, _, _ := strings.Cut(priorities, "]")

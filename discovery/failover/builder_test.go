@@ -13,6 +13,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 func TestBuildErrors(t *testing.T) {
@@ -84,7 +85,7 @@ func TestUpdatesHaveServiceConfig(t *testing.T) {
 		for _, address := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
 			f.resolvers["a"].answer(address)
 			synctest.Wait()
-			sent := cc.lastState.ServiceConfig.Config.(rawConfig).json
+			sent := lbtest.StateJSON(cc.lastState, cc.lastState.ServiceConfig.Config.(rawConfig).json)
 			if cc.lastState.Endpoints[0].Addresses[0].Addr != address {
 				t.Fatalf("sent %v, want %s", cc.lastState.Endpoints, address)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
@@ -64,7 +65,6 @@ func (c *channel) UpdateState(state resolver.State) error {
 func (c *channel) ReportError(err error) { c.add("error %v", err) }
 
 func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
-	c.config = json
 	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
 }
 
@@ -77,7 +77,7 @@ func (c *channel) describe(state resolver.State) string {
 	var config struct {
 		LoadBalancingConfig []map[string]struct{ Priorities []string }
 	}
-	if err := json.Unmarshal([]byte(c.config), &config); err != nil {
+	if err := json.Unmarshal([]byte(lbtest.StateJSON(state, state.ServiceConfig.Config.(rawConfig).json)), &config); err != nil {
 		return err.Error()
 	}
 	groups := hierarchy.Group(state.Endpoints)

@@ -19,6 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/filewatch"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/testleak"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
@@ -75,7 +76,7 @@ func (c *fakeChannel) awaitConfig(t *testing.T, texts ...string) {
 	for last := ""; ; {
 		select {
 		case s := <-c.states:
-			last = s.ServiceConfig.Config.(config).json
+			last = lbtest.StateJSON(s, s.ServiceConfig.Config.(config).json)
 			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(last, text) }) {
 				return
 			}

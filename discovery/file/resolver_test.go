@@ -14,6 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 const oneLocality = `
@@ -39,7 +40,7 @@ func TestState(t *testing.T) {
 	if got := weight.FromEndpoint(state.Endpoints[0]).Weight; got != 2 {
 		t.Errorf("weight = %d, want 2", got)
 	}
-	json := state.ServiceConfig.Config.(config).json
+	json := lbtest.StateJSON(state, state.ServiceConfig.Config.(config).json)
 	if !strings.HasPrefix(json, `{"loadBalancingConfig":[{"understudy_priority":{`) || !strings.HasSuffix(json, `],"methodConfig":[]}`) {
 		t.Errorf("service config = %s", json)
 	}

@@ -39,7 +39,7 @@ func (h *fleet) setPriorities(settings topology.Settings, names ...string) {
 		}
 		targets = append(targets, h.targets[i])
 	}
-	h.update(topology.Join(settings, topology.Targets(targets)))
+	h.update(joined(h.t, settings, targets))
 }
 
 // An update adds a priority above the one in use, and its endpoints do not answer yet. No call

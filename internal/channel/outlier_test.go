@@ -1,7 +1,6 @@
 package channel_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -67,20 +66,21 @@ func (h *fleet) start(settings topology.Settings, sizes ...int) {
 		}
 		h.targets = append(h.targets, target)
 	}
-	h.update(topology.Join(settings, topology.Targets(h.targets)))
+	h.update(joined(h.t, settings, h.targets))
+}
+
+func joined(t *testing.T, settings topology.Settings, targets []topology.Target) topology.Tree {
+	t.Helper()
+	policies, err := topology.NewPolicies(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policies.Join(topology.Targets(targets))
 }
 
 func (h *fleet) update(tree topology.Tree) {
 	h.t.Helper()
-	var named []map[string]json.RawMessage
-	if err := json.Unmarshal(tree.Config(), &named); err != nil {
-		h.t.Fatal(err)
-	}
-	config, err := balancer.Get("understudy_priority").(balancer.ConfigParser).ParseConfig(named[0]["understudy_priority"])
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: resolver.State{Endpoints: tree.Endpoints}}); err != nil {
+	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: tree.Config(), ResolverState: resolver.State{Endpoints: tree.Endpoints}}); err != nil {
 		h.t.Fatal(err)
 	}
 	h.settle()
@@ -254,7 +254,7 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 		t.Fatal(err)
 	}
 	inFleetWith(t, topology.Settings{}, func(h *fleet) {
-		h.update(topology.Join(topology.Settings{}, topology.Targets(h.targets).WithOutlierDetection(detection)))
+		h.update(topology.Targets(h.targets).WithOutlierDetection(detection))
 		h.failing["a0"] = true
 		h.calls(2 * interval)
 		if _, failed := h.calls(interval); failed > 0 {

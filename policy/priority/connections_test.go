@@ -19,15 +19,15 @@ func TestConnectionsOfChild(t *testing.T) {
 	}
 	tree := func(leaf string) lbconfig.Policy {
 		localities := &lbconfig.WeightedTarget{Targets: map[string]lbconfig.Target{
-			"x": {Weight: 1, ChildPolicy: lbconfig.MarshalOnlyPolicy(leaf, nil)},
-			"y": {Weight: 1, ChildPolicy: lbconfig.MarshalOnlyPolicy(leaf, nil)},
+			"x": {Weight: 1, ChildPolicy: lbconfig.Named(leaf, nil)},
+			"y": {Weight: 1, ChildPolicy: lbconfig.Named(leaf, nil)},
 		}}
-		drop := &lbconfig.Drop{ChildPolicy: lbconfig.MarshalOnlyPolicy("understudy_weighted_target", localities)}
-		return lbconfig.MarshalOnlyPolicy("outlier", &lbconfig.OutlierDetection{ChildPolicy: lbconfig.MarshalOnlyPolicy("drop", drop)})
+		drop := &lbconfig.Drop{ChildPolicy: lbconfig.Named("understudy_weighted_target", localities)}
+		return lbconfig.Named("outlier", &lbconfig.OutlierDetection{ChildPolicy: lbconfig.Named("drop", drop)})
 	}
 	all, first := tree("understudy_weighted_round_robin"), tree("understudy_pick_first")
-	nested := lbconfig.MarshalOnlyPolicy("understudy_priority", &lbconfig.Priority{
-		Children:   map[string]lbconfig.PriorityChild{"x": {Config: lbconfig.MarshalOnlyPolicy("round_robin", nil)}, "y": {Config: lbconfig.MarshalOnlyPolicy("pick_first", nil)}},
+	nested := lbconfig.Named("understudy_priority", &lbconfig.Priority{
+		Children:   map[string]lbconfig.PriorityChild{"x": {Config: lbconfig.Named("round_robin", nil)}, "y": {Config: lbconfig.Named("pick_first", nil)}},
 		Priorities: []string{"x", "y"},
 	})
 	for _, test := range []struct {

@@ -64,6 +64,10 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 // Begin updates the existing children (A56, "Configuration Updates").
 func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	resolveNow, state := stateattr.TakeResolveNow(state)
+	given, state := stateattr.TakeConfig(state)
+	if given, ok := given.(*lbconfig.Priority); ok && len(config.Children) == 0 {
+		config = given
+	}
 	p.config, p.state, p.childState = config, state, stateattr.BelowPriority(state)
 	p.beginShares()
 	p.updateTitles()

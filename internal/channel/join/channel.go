@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,10 +26,14 @@ type Channel struct {
 	Join
 	cc      resolver.ClientConn
 	inUse   *stateattr.InUseChannel
-	json    string
-	parsed  *serviceconfig.ParseResult
 	childOf map[string]core.ID
 	logged  lastTexts
+
+	// The policies get their configuration as a value in the state. The service config, which is the
+	// user's with a fixed loadBalancingConfig, is parsed once for each of the two.
+	policies          *topology.Policies
+	awaiting, serving *serviceconfig.ParseResult
+	outliers          map[string]*lbconfig.OutlierDetection // what the mechanisms' texts say
 }
 
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
@@ -38,8 +43,12 @@ func Start(cc resolver.ClientConn, config *Config) (*Channel, error) {
 	if err := lbconfig.CheckServiceConfig(config.ServiceConfig); err != nil {
 		return nil, err
 	}
-	if parsed := c.parse(topology.Join(config.Settings).Config()); parsed != nil && parsed.Err != nil {
-		return nil, fmt.Errorf("service config: %w", parsed.Err)
+	var err error
+	if c.policies, err = topology.NewPolicies(config.Settings); err != nil {
+		return nil, fmt.Errorf("service config: %w", err)
+	}
+	if c.serving = c.parse(`[{"understudy_priority":{}}]`); c.serving != nil && c.serving.Err != nil {
+		return nil, fmt.Errorf("service config: %w", c.serving.Err)
 	}
 	return c, c.start()
 }
@@ -71,7 +80,10 @@ func (c *Channel) handle(m core.Message) error {
 		c.cc.ReportError(err)
 		c.inUse.Report(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
 	case core.Await:
-		return c.cc.UpdateState(setAwaiting(resolver.State{ServiceConfig: c.parse(json.RawMessage(AwaitingConfig))}, c.line(m.Name, m.Text)))
+		if c.awaiting == nil {
+			c.awaiting = c.parse(AwaitingConfig)
+		}
+		return c.cc.UpdateState(setAwaiting(resolver.State{ServiceConfig: c.awaiting}, c.line(m.Name, m.Text)))
 	}
 	return nil
 }
@@ -107,8 +119,9 @@ func (c *Channel) send(list []core.Status) error {
 	if len(c.childOf) == 0 {
 		info.Empty = printable.Text(c.config.Target + ": " + strings.Join(empty, "; "))
 	}
-	tree := topology.Join(c.config.Settings, trees...)
-	state := resolver.State{Endpoints: tree.Endpoints, ServiceConfig: c.parse(tree.Config())}
+	c.forgetOutliers(list)
+	tree := c.policies.Join(trees...)
+	state := stateattr.SetConfig(resolver.State{Endpoints: tree.Endpoints, ServiceConfig: c.serving}, tree.Config())
 	state = stateattr.SetChannel(stateattr.SetResolveNow(state, c.endpointsFail), info)
 	size := tree.Size()
 	logger.Infof("%s: %s: %s", c.config.Scheme, c.config.Target, size)
@@ -116,15 +129,29 @@ func (c *Channel) send(list []core.Status) error {
 	return c.cc.UpdateState(hierarchy.Seal(state))
 }
 
-func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
-	json, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, policies)
+func (c *Channel) parse(policies string) *serviceconfig.ParseResult {
+	merged, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, json.RawMessage(policies))
 	if err != nil {
 		return &serviceconfig.ParseResult{Err: err}
 	}
-	if c.parsed == nil || c.json != json {
-		c.json, c.parsed = json, c.cc.ParseServiceConfig(json)
+	return c.cc.ParseServiceConfig(merged)
+}
+
+// outlierDetection parses a text only once, however often its mechanism sends an answer.
+func (c *Channel) outlierDetection(text string) *lbconfig.OutlierDetection {
+	if c.outliers[text] == nil {
+		if c.outliers == nil {
+			c.outliers = make(map[string]*lbconfig.OutlierDetection)
+		}
+		c.outliers[text], _ = lbconfig.ParseOutlierDetection(text) // receiver.replace has already checked the text
 	}
-	return c.parsed
+	return c.outliers[text]
+}
+
+func (c *Channel) forgetOutliers(shown []core.Status) {
+	maps.DeleteFunc(c.outliers, func(text string, _ *lbconfig.OutlierDetection) bool {
+		return !slices.ContainsFunc(shown, func(m core.Status) bool { return m.OutlierDetection == text })
+	})
 }
 
 // nearConfig returns the configuration that decides which endpoints of a mechanism are preferred.
@@ -169,8 +196,7 @@ func (c *Channel) tree(m *core.Status) topology.Tree {
 		if policy.IsPickFirst() {
 			c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with pick_first")
 		}
-		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // receiver.replace has already checked the text
-		tree = tree.WithOutlierDetection(o)
+		tree = tree.WithOutlierDetection(c.outlierDetection(m.OutlierDetection))
 	}
 	return tree
 }

@@ -34,7 +34,7 @@ func TestNamesOfChildrenDiffer(t *testing.T) {
 				_ = s.Update(test.answers[i])
 			}
 			cc.last()
-			if _, got, _ := strings.Cut(cc.json, `"priorities":`); !strings.HasPrefix(got, test.want) {
+			if _, got, _ := strings.Cut(cc.config(), `"priorities":`); !strings.HasPrefix(got, test.want) {
 				t.Errorf("the list %s, %s: the channel got the priorities %s, want %s", test.first, test.second, got, test.want)
 			}
 		})
@@ -45,8 +45,8 @@ func TestNamesOfChildrenDiffer(t *testing.T) {
 		defer c.Close()
 		_ = one.Update(answerOf(1))
 		_ = two.Update(answerOf(2))
-		if cc.last(); !strings.Contains(cc.json, `"priorities":["x/child0","x'child0'2/child0"]`) {
-			t.Errorf("the mechanisms x and x/child0: the channel got %s", cc.json)
+		if cc.last(); !strings.Contains(cc.config(), `"priorities":["x/child0","x'child0'2/child0"]`) {
+			t.Errorf("the mechanisms x and x/child0: the channel got %s", cc.config())
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {
@@ -55,8 +56,8 @@ func TestLocalityWeight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"us":{"weight":3,`, `"eu":{"weight":1,`, `"sa":{"weight":9,`} {
-		if !strings.Contains(string(tree.Config()), want) {
-			t.Errorf("the configuration has no %s: %s", want, tree.Config())
+		if !strings.Contains(lbtest.JSON(tree.Config()), want) {
+			t.Errorf("the configuration has no %s: %s", want, lbtest.JSON(tree.Config()))
 		}
 	}
 }

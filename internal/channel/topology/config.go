@@ -1,16 +1,16 @@
 package topology
 
 import (
-	"encoding/json"
-	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/config/options"
 )
 
 // The names of the policies in a tree. They are repeated in this file, because this package must
 // not import the policies.
 const (
-	priorityName           = "understudy_priority"
 	outlierDetectionName   = "understudy_outlier_detection"
 	dropName               = "understudy_drop"
 	weightedTargetName     = "understudy_weighted_target"
@@ -36,46 +36,113 @@ type priorityChild struct {
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32
-	outlierDetection   *OutlierDetection
+	outlierDetection   *lbconfig.OutlierDetection
 }
 
-func encode(priorities []priorityChild, settings Settings) json.RawMessage {
-	top := settings.choice()
+// Policies configures the policies of one channel. The configurations are values, which policies
+// get as they are: nothing is encoded or parsed. It is not safe for concurrent use.
+type Policies struct {
+	settings Settings
+	leaf     lbconfig.Policy            // the policy of each locality
+	own      *lbconfig.OutlierDetection // chosen by the settings, or nil
+	last     map[string]configuredChild // by name; the next configuration shares what has not changed
+}
+
+type configuredChild struct {
+	priorityChild
+	policy lbconfig.Policy
+}
+
+// NewPolicies parses the endpoint policy, if the settings name one.
+func NewPolicies(settings Settings) (*Policies, error) {
+	leaf, err := settings.leaf()
+	p := &Policies{settings: settings, leaf: leaf}
+	switch {
+	case err != nil:
+		return nil, err
+	case settings.EndpointPolicy.IsPickFirst() || settings.OutlierDetection == options.Off:
+		p.own = lbconfig.New[lbconfig.OutlierDetection]()
+	case settings.OutlierDetection == options.On:
+		p.own = forFewEndpoints()
+	}
+	return p, nil
+}
+
+// config returns the configuration of understudy_priority.
+func (p *Policies) config(priorities []priorityChild) *lbconfig.Priority {
+	top := lbconfig.New[lbconfig.Priority]()
+	options.Copy(top, p.settings)
+	top.PerPriority = options.Settings(p.settings).InOneList()
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
+	last := p.last
+	p.last = make(map[string]configuredChild, len(priorities))
 	number, isSplit := -1, false // number is the source's priority to which the current child belongs
-	for _, p := range priorities {
-		if isSplit = isSplit || p.continuesPriority; !p.continuesPriority {
+	for _, c := range priorities {
+		if isSplit = isSplit || c.continuesPriority; !c.continuesPriority {
 			number++
 		}
 		top.SourcePriorities = append(top.SourcePriorities, number)
-		top.Priorities = append(top.Priorities, p.name)
-		top.Children[p.name] = lbconfig.PriorityChild{
-			Config:                     settings.outlierDetection(p.outlierDetection, p.policy(settings.leaf())),
-			IgnoreReresolutionRequests: p.ignoreReresolution,
+		top.Priorities = append(top.Priorities, c.name)
+		known := last[c.name]
+		if known.policy.Name() == "" || known.outlierDetection != c.outlierDetection || !slices.Equal(known.drops, c.drops) || !maps.Equal(known.localities, c.localities) {
+			known = configuredChild{c, p.policy(&c)}
 		}
+		p.last[c.name] = known
+		top.Children[c.name] = lbconfig.PriorityChild{Config: known.policy, IgnoreReresolutionRequests: c.ignoreReresolution}
 	}
 	if !isSplit {
 		top.SourcePriorities = nil // this is the default if no priority is split
 	}
-	encoded, err := json.Marshal(lbconfig.MarshalOnlyPolicy(priorityName, top))
-	if err != nil {
-		panic(fmt.Sprintf("topology: a configuration of strings and numbers does not encode: %v", err))
-	}
-	return encoded
+	return top
 }
 
-// policy returns the part of a priority's policy below understudy_outlier_detection. leaf is the
-// policy of each locality.
-func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
-	targets := make(map[string]lbconfig.Target, len(p.localities))
-	for name, weight := range p.localities {
-		targets[name] = lbconfig.Target{Weight: weight, ChildPolicy: leaf}
+// policy returns the policy of a priority. Every priority has outlier detection, but it ejects
+// endpoints only if the settings or else the cluster enable it.
+func (p *Policies) policy(c *priorityChild) lbconfig.Policy {
+	localities := &lbconfig.WeightedTarget{Targets: make(map[string]lbconfig.Target, len(c.localities)), StartPoint: startPoint, RemovedChildRetention: retention}
+	for name, weight := range c.localities {
+		localities.Targets[name] = lbconfig.Target{Weight: weight, ChildPolicy: p.leaf}
 	}
-	localities := &lbconfig.WeightedTarget{Targets: targets, StartPoint: startPoint, RemovedChildRetention: retention}
-	return lbconfig.MarshalOnlyPolicy(dropName, &lbconfig.Drop{
-		DropCategories: p.drops,
-		ChildPolicy:    lbconfig.MarshalOnlyPolicy(weightedTargetName, localities),
-	})
+	drop := &lbconfig.Drop{DropCategories: c.drops, ChildPolicy: lbconfig.Named(weightedTargetName, localities)}
+	outliers := lbconfig.New[lbconfig.OutlierDetection]()
+	switch {
+	case p.own != nil:
+		*outliers = *p.own
+	case c.outlierDetection != nil:
+		*outliers = *c.outlierDetection
+	}
+	outliers.ChildPolicy = lbconfig.Named(dropName, drop)
+	return lbconfig.Named(outlierDetectionName, outliers)
+}
+
+// forFewEndpoints returns a configuration that also works with two endpoints and a few calls per
+// second. The defaults of A50 need more endpoints and more calls.
+func forFewEndpoints() *lbconfig.OutlierDetection {
+	config := lbconfig.New[lbconfig.OutlierDetection]()
+	config.MaxEjectionPercent = 100
+	config.FailurePercentageEjection = lbconfig.New[lbconfig.FailurePercentageEjection]()
+	config.FailurePercentageEjection.MinimumHosts = 1
+	config.FailurePercentageEjection.RequestVolume = 10
+	config.ConsecutiveFailuresEjection = lbconfig.New[lbconfig.ConsecutiveFailuresEjection]()
+	return config
+}
+
+func (s Settings) leaf() (lbconfig.Policy, error) {
+	if !s.EndpointPolicy.IsDefault() {
+		name, config := s.EndpointPolicy.Split()
+		if s.EndpointPolicy.IsPickFirst() {
+			name = pickFirstName
+		}
+		child, err := lbconfig.ParsePolicy(name, config)
+		return lbconfig.Named(endpointPolicyName, &lbconfig.EndpointPolicy{ChildPolicy: child}), err
+	}
+	config := lbconfig.New[lbconfig.WeightedRoundRobin]()
+	config.StartPoint = startPoint
+	if s.SlowStart > 0 {
+		config.SlowStart = lbconfig.New[lbconfig.SlowStart]()
+		config.SlowStart.Window = lbconfig.Duration(s.SlowStart)
+	}
+	return lbconfig.Named(weightedRoundRobinName, config), nil
 }

@@ -1,7 +1,6 @@
 package topology_test
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -22,7 +21,6 @@ import (
 	_ "github.com/understudy-lb/understudy/policy/weightedtarget"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/net/location"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -93,12 +91,8 @@ func (c *channel) update(answer *discovery.Answer) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var policy lbconfig.Policy
-	if err := json.Unmarshal(tree.Config(), &policy); err != nil {
-		c.t.Fatalf("config %s: %v", tree.Config(), err)
-	}
 	var state balancer.ClientConnState
-	state.BalancerConfig = policy.Config
+	state.BalancerConfig = tree.Config()
 	state.ResolverState.Endpoints = tree.Endpoints
 	state.ResolverState = hierarchy.Seal(state.ResolverState)
 	if err := c.policy.UpdateClientConnState(state); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/location"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // A value at a limit is accepted, and the next one is refused.
@@ -88,7 +89,7 @@ func TestLongerTextIsLarger(t *testing.T) {
 
 // The configuration of outlier detection comes from the options or, without one, from the cluster.
 func TestChoiceOfOutlierDetection(t *testing.T) {
-	cluster, err := topology.ParseOutlierDetection(`{"interval": "7s", "successRateEjection": {}}`)
+	cluster, err := lbconfig.ParseOutlierDetection(`{"interval": "7s", "successRateEjection": {}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 	const want = `"interval":"7s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"successRateEjection":{`
 	for _, test := range []struct {
 		settings topology.Settings
-		cluster  *topology.OutlierDetection
+		cluster  *lbconfig.OutlierDetection
 		want     string
 	}{
 		{topology.Settings{}, nil, none},
@@ -113,12 +114,12 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := string(topology.Join(test.settings, tree.WithOutlierDetection(test.cluster)).Config())
+		config := lbtest.JSON(join(t, test.settings, tree.WithOutlierDetection(test.cluster)).Config())
 		if !strings.Contains(config, `"understudy_outlier_detection":{`+test.want) {
 			t.Errorf("%+v: the configuration is\n%s\nwant in it\n%s", test.settings, config, test.want)
 		}
 	}
-	var missing *topology.OutlierDetection
+	var missing *lbconfig.OutlierDetection
 	if missing.JSON() != "" || !strings.HasPrefix(cluster.JSON(), `{"interval":"7s",`) {
 		t.Errorf("the JSON of none is %q and of the cluster's %q", missing.JSON(), cluster.JSON())
 	}
@@ -136,7 +137,7 @@ func TestGroupsOfPriorityBelongTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if config := string(tree.Config()); !strings.Contains(config, want) {
+		if config := lbtest.JSON(tree.Config()); !strings.Contains(config, want) {
 			t.Errorf("%q: the configuration is %s, want %s in it", lines, config, want)
 		}
 	}
@@ -144,7 +145,7 @@ func TestGroupsOfPriorityBelongTogether(t *testing.T) {
 
 func TestSeedOfSubset(t *testing.T) {
 	subset := func(channel uint64, seed int) string {
-		tree := topology.Join(topology.Settings{Subset: 5, ChannelSeed: channel, SubsetSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: plain(upTo(100)...)}}))
+		tree := join(t, topology.Settings{Subset: 5, ChannelSeed: channel, SubsetSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: plain(upTo(100)...)}}))
 		var addresses []string
 		for _, e := range tree.Endpoints {
 			addresses = append(addresses, e.Addresses[0].Addr)

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	_ "google.golang.org/grpc/balancer/ringhash"
 	"google.golang.org/grpc/experimental/balancer/weight"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // A policy that must see all endpoints of a priority gets one list, in which an endpoint's weight is
@@ -38,7 +40,7 @@ func TestEndpointsOfPriorityAreInOneList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree = topology.Join(topology.Settings{EndpointPolicy: `ring_hash_experimental{"requestHashHeader": "user"}`}, tree)
+		tree = join(t, topology.Settings{EndpointPolicy: `ring_hash_experimental{"requestHashHeader": "user"}`}, tree)
 		var got []string
 		localities := make(map[string]bool)
 		for _, e := range tree.Endpoints {
@@ -48,7 +50,7 @@ func TestEndpointsOfPriorityAreInOneList(t *testing.T) {
 		if text := strings.Join(got, " "); text != test.want || len(localities) != 1 {
 			t.Errorf("got %s in %v, want %s in one locality", text, localities, test.want)
 		}
-		if config := string(tree.Config()); strings.Count(config, `"targets":{"all":{"weight":1`) != 2 {
+		if config := lbtest.JSON(tree.Config()); strings.Count(config, `"targets":{"all":{"weight":1`) != 2 {
 			t.Errorf("config %s\nwant one target for each priority", config)
 		}
 	}

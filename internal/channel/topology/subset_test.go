@@ -29,8 +29,9 @@ func upTo(n int) []int {
 	return all
 }
 
-func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses []string) {
-	tree := topology.Join(topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: endpoints}}))
+func subsetOf(t *testing.T, endpoints []resolver.Endpoint, size int, seed uint64) (addresses []string) {
+	t.Helper()
+	tree := join(t, topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: endpoints}}))
 	for _, e := range tree.Endpoints {
 		addresses = append(addresses, e.Addresses[0].Addr)
 	}
@@ -42,7 +43,7 @@ func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses [
 func TestSubsetsSpreadClients(t *testing.T) {
 	endpoints, clients := plain(upTo(1000)...), make(map[string]int)
 	for seed := range uint64(200) {
-		subset := subsetOf(endpoints, 20, seed)
+		subset := subsetOf(t, endpoints, 20, seed)
 		if len(subset) != 20 {
 			t.Fatalf("a subset has %d endpoints, want 20", len(subset))
 		}
@@ -67,11 +68,11 @@ func TestRollingReplacementMakesTwoConnections(t *testing.T) {
 	opened, replaced := 0, 0
 	for seed := range uint64(5) {
 		numbers := upTo(500)
-		before := subsetOf(plain(numbers...), 20, seed)
+		before := subsetOf(t, plain(numbers...), 20, seed)
 		start := slices.Clone(before)
 		for i := range numbers {
 			numbers[i] += 500
-			after := subsetOf(plain(numbers...), 20, seed)
+			after := subsetOf(t, plain(numbers...), 20, seed)
 			for _, a := range after {
 				if !slices.Contains(before, a) {
 					opened++
@@ -104,7 +105,7 @@ func TestSubsetsAreDistributedLikeGRPC(t *testing.T) {
 	}
 	got, want := make(map[string]int), make(map[string]int)
 	for seed := range uint64(clients) {
-		for _, a := range subsetOf(endpoints, size, seed) {
+		for _, a := range subsetOf(t, endpoints, size, seed) {
 			got[a]++
 		}
 		var last balancer.ClientConnState
@@ -147,12 +148,12 @@ func TestSubsetOfEachLocality(t *testing.T) {
 	subsetTranslator, allTranslator := new(topology.Translator), new(topology.Translator)
 	subset, _ := subsetTranslator.Translate(answer)
 	full, _ := allTranslator.Translate(answer)
-	subset, full = topology.Join(settings, subset), topology.Join(topology.Settings{}, full)
+	subset, full = join(t, settings, subset), join(t, topology.Settings{}, full)
 	if len(subset.Endpoints) != 6 || len(full.Endpoints) != 10 {
 		t.Errorf("%d of %d endpoints are used, want 6 of 10", len(subset.Endpoints), len(full.Endpoints))
 	}
-	if string(subset.Config()) != string(full.Config()) {
-		t.Errorf("a subset changes the configuration:\n%s\n%s", subset.Config(), full.Config())
+	if lbtest.JSON(subset.Config()) != lbtest.JSON(full.Config()) {
+		t.Errorf("a subset changes the configuration:\n%s\n%s", lbtest.JSON(subset.Config()), lbtest.JSON(full.Config()))
 	}
 	if got, want := subset.Size()+"; "+full.Size(), "6 of 10 endpoints in 2 priorities; 10 endpoints in 2 priorities"; got != want {
 		t.Errorf("the sizes are %q, want %q", got, want)
@@ -160,11 +161,20 @@ func TestSubsetOfEachLocality(t *testing.T) {
 	duplicated := append(plain(upTo(50)...), plain(upTo(50)...)...)
 	slices.Reverse(duplicated)
 	duplicated = append(duplicated, resolver.Endpoint{})
-	got := subsetOf(duplicated, 10, 1)
+	got := subsetOf(t, duplicated, 10, 1)
 	slices.Sort(got)
-	distinct := subsetOf(plain(upTo(50)...), 10, 1)
+	distinct := subsetOf(t, plain(upTo(50)...), 10, 1)
 	slices.Sort(distinct)
 	if len(got) != 20 || !slices.Equal(slices.Compact(got), distinct) {
 		t.Errorf("the subset of endpoints that are listed twice is %q, want each of %q twice", got, distinct)
 	}
+}
+
+func join(t *testing.T, settings topology.Settings, tree topology.Tree) topology.Tree {
+	t.Helper()
+	policies, err := topology.NewPolicies(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policies.Join(tree)
 }

@@ -2,14 +2,13 @@ package topology
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 func endpointAt(address string) resolver.Endpoint {
@@ -46,7 +45,7 @@ func TestTargetsBecomePriorities(t *testing.T) {
 		`"removedChildRetention":"0s","startPoint":"random"}}]}}]}}],"ignoreReresolutionRequests":false}`
 	want = `[{"understudy_priority":{"children":{"east":` + child + `,"none":` + child + `,"west":` + child +
 		`},"priorities":["east","west","none"],` + durations + `}}]`
-	if got := string(tree.Config()); got != want {
+	if got := lbtest.JSON(tree.Config()); got != want {
 		t.Errorf("config = %s\nwant     %s", got, want)
 	}
 }
@@ -54,28 +53,7 @@ func TestTargetsBecomePriorities(t *testing.T) {
 func TestNoTargets(t *testing.T) {
 	tree := Targets(nil)
 	want := `[{"understudy_priority":{"children":{},"priorities":[],` + durations + `}}]`
-	if string(tree.Config()) != want || len(tree.Endpoints) != 0 {
-		t.Errorf("tree = %s, %v, want %s without endpoints", tree.Config(), tree.Endpoints, want)
-	}
-}
-
-func TestPoliciesParseConfig(t *testing.T) {
-	tree := Targets([]Target{{Name: "east"}, {Name: "west"}})
-	var policy lbconfig.Policy
-	if err := json.Unmarshal(tree.Config(), &policy); err != nil {
-		t.Fatal(err)
-	}
-	top := policy.Config.(*lbconfig.Priority)
-	outliers := top.Children["east"].Config.Config.(*lbconfig.OutlierDetection)
-	drop := outliers.ChildPolicy.Config.(*lbconfig.Drop)
-	localities := drop.ChildPolicy.Config.(*lbconfig.WeightedTarget)
-	endpoints := localities.Targets["/"].ChildPolicy.Config.(*lbconfig.WeightedRoundRobin)
-	if top.RemovedChildRetention != retention || localities.RemovedChildRetention != retention || localities.StartPoint != startPoint || endpoints.StartPoint != startPoint {
-		t.Errorf("%s is read as %+v, %+v, %+v", tree.Config(), top, localities, endpoints)
-	}
-	for what, level := range map[string]any{"outlier_detection": outliers, "drop": drop, "weighted_target": localities, "weighted_round_robin": endpoints} {
-		if encoded, err := json.Marshal(level); err != nil || !strings.Contains(string(tree.Config()), string(encoded)) {
-			t.Errorf("%s is written as %s, %v; topology wrote %s", what, encoded, err, tree.Config())
-		}
+	if lbtest.JSON(tree.Config()) != want || len(tree.Endpoints) != 0 {
+		t.Errorf("tree = %s, %v, want %s without endpoints", lbtest.JSON(tree.Config()), tree.Endpoints, want)
 	}
 }

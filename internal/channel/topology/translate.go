@@ -146,7 +146,7 @@ func titleOf(p *Priority, near string) string {
 
 func dropCategories(a *Answer) (drops []lbconfig.DropCategory) {
 	for _, d := range a.Drops {
-		drops = append(drops, lbconfig.DropCategory{Category: d.Category, RequestsPerMillion: d.PerMillion})
+		drops = append(drops, lbconfig.DropCategory{Category: strings.ToValidUTF8(d.Category, "\uFFFD"), RequestsPerMillion: d.PerMillion})
 	}
 	return drops
 }

@@ -19,13 +19,13 @@
 package topology
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -39,8 +39,8 @@ type Tree struct {
 	Why string
 
 	priorities  []priorityChild
-	settings    Settings
-	total, size int // number of endpoints before and after the choice of a subset
+	policies    *Policies // nil before Join
+	total, size int       // number of endpoints before and after the choice of a subset
 }
 
 // Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
@@ -61,9 +61,15 @@ func (t Tree) HasWeights() bool {
 	return slices.ContainsFunc(t.Endpoints, func(e resolver.Endpoint) bool { return of(e) != of(t.Endpoints[0]) })
 }
 
-// Config returns the value of loadBalancingConfig for a service config. Equal trees return equal
-// bytes. Each call encodes the tree again.
-func (t Tree) Config() json.RawMessage { return encode(t.priorities, t.settings) }
+// Config returns the configuration of understudy_priority. It must not be modified, and shares
+// values with other configurations of the same Policies.
+func (t Tree) Config() *lbconfig.Priority {
+	policies := t.policies
+	if policies == nil {
+		policies, _ = NewPolicies(Settings{})
+	}
+	return policies.config(t.priorities)
+}
 
 // TreePriority is one priority of a tree.
 type TreePriority struct {
@@ -98,8 +104,8 @@ func (t Tree) Reresolving() Tree {
 }
 
 // WithOutlierDetection returns a copy of the tree in which o is the outlier detection that the
-// cluster configures, or nil. The channel's settings override it.
-func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
+// cluster configures, without a child policy, or nil. The channel's settings override it.
+func (t Tree) WithOutlierDetection(o *lbconfig.OutlierDetection) Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
 		t.priorities[i].outlierDetection = o
@@ -107,10 +113,14 @@ func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	return t
 }
 
+// Settings are the settings of the policies in a tree. EndpointPolicy must not change while a channel
+// exists, because it determines the type of a policy.
+type Settings options.Settings
+
 // Join returns a tree with the priorities of all trees, in order (gRFC A37). It applies the
 // settings, and chooses a subset of the endpoints if the settings require this. Two trees must not
 // have children with the same name (see Translator.Name and Target.Name).
-func Join(settings Settings, trees ...Tree) Tree {
+func (p *Policies) Join(trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
 		joined = trees[0] // avoid copying, because most channels have only one tree
@@ -120,11 +130,11 @@ func Join(settings Settings, trees ...Tree) Tree {
 		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
 		joined.priorities = append(joined.priorities, tree.priorities...)
 	}
-	joined.settings = settings
+	joined.policies = p
 	joined.total = len(joined.Endpoints)
-	joined.Endpoints = settings.subset(joined.Endpoints)
+	joined.Endpoints = p.settings.subset(joined.Endpoints)
 	joined.size = len(joined.Endpoints)
-	if options.Settings(settings).InOneList() {
+	if options.Settings(p.settings).InOneList() {
 		joined = joined.inOneList()
 	}
 	return joined

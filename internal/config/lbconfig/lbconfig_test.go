@@ -56,12 +56,11 @@ func TestPolicySurvivesRoundTrips(t *testing.T) {
 	}
 }
 
-func TestMarshalOnlyPolicy(t *testing.T) {
+func TestPolicyOfNameIsMarshaled(t *testing.T) {
 	for want, p := range map[string]Policy{
 		`[]`:                                  {},
-		`[{"p":{}}]`:                          MarshalOnlyPolicy("p", nil),
-		`[{"p":{"shuffleAddressList":true}}]`: MarshalOnlyPolicy("p", &PickFirst{ShuffleAddressList: true}),
-		`[{"p":{"a":1}}]`:                     RawPolicy("p", json.RawMessage(`{"a": 1}`)),
+		`[{"p":{}}]`:                          Named("p", nil),
+		`[{"p":{"shuffleAddressList":true}}]`: Named("p", &PickFirst{ShuffleAddressList: true}),
 	} {
 		if got, err := json.Marshal(p); err != nil || string(got) != want {
 			t.Errorf("%s, %v; want %s", got, err, want)

@@ -1,6 +1,7 @@
 // Package lbconfig holds the configuration types of this module's policies. The policies parse
-// them, and package topology writes them. Package lbconfig also merges the user's service config
-// with the load-balancing configuration that a resolver makes.
+// them from JSON, and package topology makes the same values for a resolver's answer, which must not
+// be modified. Package lbconfig also merges the user's service config with the load-balancing
+// configuration of a resolver.
 //
 // Every type survives a JSON round trip, because grpc-go's cds policy marshals parsed
 // configurations and parses them again.
@@ -10,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/balancer"
@@ -20,8 +22,7 @@ import (
 // preference, `[{"name": {…}}]`. The first one that is registered is used (gRPC
 // service_config.proto, LoadBalancingConfig).
 type Policy struct {
-	// Builder builds the policy. It is nil if no policy is configured, and in a Policy from
-	// MarshalOnlyPolicy.
+	// Builder builds the policy. It is nil if no policy is configured, or if Named did not find it.
 	Builder balancer.Builder
 	// Config is the result of the builder's ParseConfig, or nil if the builder has no such method.
 	Config serviceconfig.LoadBalancingConfig
@@ -30,14 +31,28 @@ type Policy struct {
 	raw  json.RawMessage // JSON form of Config, as it was parsed
 }
 
-// MarshalOnlyPolicy returns a policy that can only be marshaled, so its builder need not be
-// registered.
-func MarshalOnlyPolicy(name string, config serviceconfig.LoadBalancingConfig) Policy {
-	return Policy{Config: config, name: name}
+// Named returns the policy that is registered under name. If there is none, the result can only be
+// marshaled.
+func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
+	return Policy{Builder: balancer.Get(name), Config: config, name: name}
 }
 
-// RawPolicy is MarshalOnlyPolicy for a configuration in JSON, or nil.
-func RawPolicy(name string, config json.RawMessage) Policy { return Policy{name: name, raw: config} }
+// ParsePolicy returns the policy that is registered under name, with a configuration in JSON. The
+// default is {}.
+func ParsePolicy(name string, config json.RawMessage) (p Policy, err error) {
+	if config == nil {
+		config = json.RawMessage("{}")
+	}
+	builder := balancer.Get(name)
+	if builder == nil {
+		return p, notRegistered(strconv.Quote(name))
+	}
+	return p, p.parse(builder, config)
+}
+
+func notRegistered(names ...string) error {
+	return fmt.Errorf("none of the policies is registered: %s", strings.Join(names, ", "))
+}
 
 // Name returns the name of the policy, or "" for the zero Policy.
 func (p Policy) Name() string {
@@ -49,13 +64,13 @@ func (p Policy) Name() string {
 
 // MarshalJSON returns a list that contains only this policy.
 func (p Policy) MarshalJSON() ([]byte, error) {
-	var config any = p.raw
-	switch {
+	var config any = p.Config
+	switch _, marshals := config.(json.Marshaler); {
 	case p.Name() == "":
 		return []byte("[]"), nil
-	case p.raw == nil && p.Config != nil:
-		config = p.Config
-	case p.raw == nil:
+	case p.raw != nil && !marshals: // another project's type need not survive a round trip
+		config = p.raw
+	case p.Config == nil:
 		config = struct{}{}
 	}
 	return json.Marshal([]map[string]any{{p.Name(): config}})
@@ -86,7 +101,7 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 	if len(unknown) == 0 {
 		return errors.New("names no policy, want at least one")
 	}
-	return fmt.Errorf("none of the policies is registered: %s", strings.Join(unknown, ", "))
+	return notRegistered(unknown...)
 }
 
 func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
@@ -50,7 +50,7 @@ type Cluster struct {
 	Service     string
 	Children    []string
 	// OutlierDetection is nil for an aggregate, and for a cluster that does not configure it.
-	OutlierDetection *topology.OutlierDetection
+	OutlierDetection *lbconfig.OutlierDetection
 	// Notes lists the ignored fields of the cluster.
 	Notes []messages.Problem
 }

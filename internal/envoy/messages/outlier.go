@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 )
 
@@ -21,7 +20,7 @@ import (
 // "If the enforcing_success_rate field is set to 0, the config success_rate_ejection field will be
 // null". "If the enforcing_failure_percent field is set to 0 or null, the config
 // failure_percent_ejection field will be null". The fields are validated even then.
-func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
+func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*lbconfig.OutlierDetection, []Problem, error) {
 	config, s, f := lbconfig.New[lbconfig.OutlierDetection](), lbconfig.New[lbconfig.SuccessRateEjection](), lbconfig.New[lbconfig.FailurePercentageEjection]()
 	f.EnforcementPercentage = 0
 	var r outlierReader
@@ -55,7 +54,7 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 		return nil, nil, err
 	}
 	r.notes.AddUnused("", given, r.supported...) // "All other fields will be ignored"
-	return topology.NewOutlierDetection(config), r.notes.Problems, nil
+	return config, r.notes.Problems, nil
 }
 
 type outlierReader struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 const (
@@ -70,8 +71,8 @@ type targetLevel struct {
 func parse(t *testing.T, tree tree) top {
 	t.Helper()
 	var config []map[string]top
-	if err := json.Unmarshal(tree.Config(), &config); err != nil {
-		t.Fatalf("config %s: %v", tree.Config(), err)
+	if err := json.Unmarshal([]byte(lbtest.JSON(tree.Config())), &config); err != nil {
+		t.Fatalf("config %s: %v", lbtest.JSON(tree.Config()), err)
 	}
 	return config[0][priorityName]
 }
@@ -109,7 +110,7 @@ func TestTranslate(t *testing.T) {
 		t.Errorf("endpoints:\n%swant:\n%s", got, want)
 	}
 	if config := parse(t, tree); config.RemovedChildRetention != "0s" || !config.Children["child0"].IgnoreReresolutionRequests {
-		t.Errorf("config = %s, want removed children dropped and re-resolution ignored", tree.Config())
+		t.Errorf("config = %s, want removed children dropped and re-resolution ignored", lbtest.JSON(tree.Config()))
 	}
 	if !proto.Equal(given, untouched) {
 		t.Error("the cluster was modified")
@@ -125,7 +126,7 @@ func TestClusterWithoutLocalities(t *testing.T) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{cluster(), cluster(withWeight(0, newLocality(3, "us")))} {
 		tree := translate(t, new(topology.Translator), c)
 		if len(tree.Endpoints) != 0 || len(parse(t, tree).Priorities) != 0 {
-			t.Errorf("tree of %v = %s, want one without priorities", c, tree.Config())
+			t.Errorf("tree of %v = %s, want one without priorities", c, lbtest.JSON(tree.Config()))
 		}
 	}
 }
@@ -136,10 +137,10 @@ func TestJoinedTreesFollowOneAnother(t *testing.T) {
 	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
 	one := translate(t, &first, cluster(newLocality(0, "us", "10.0.0.1"), newLocality(1, "eu", "10.1.0.1")))
 	other := translate(t, &second, cluster(newLocality(0, "us", "10.0.0.1")))
-	if got := strings.Join(parse(t, tree{Tree: topology.Join(topology.Settings{}, one.Tree, other.Tree)}).Priorities, " "); got != "a/child0 a/child1 b/child0" {
+	if got := strings.Join(parse(t, tree{Tree: new(topology.Policies).Join(one.Tree, other.Tree)}).Priorities, " "); got != "a/child0 a/child1 b/child0" {
 		t.Errorf("priorities = %s", got)
 	}
-	if got := strings.Join(parse(t, tree{Tree: topology.Join(topology.Settings{}, other.Tree)}).Priorities, " "); got != "b/child0" {
+	if got := strings.Join(parse(t, tree{Tree: new(topology.Policies).Join(other.Tree)}).Priorities, " "); got != "b/child0" {
 		t.Errorf("priorities = %s without the first", got)
 	}
 }

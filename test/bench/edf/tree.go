@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 
@@ -11,7 +10,6 @@ import (
 	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 	"github.com/understudy-lb/understudy/internal/lb/weighted"
@@ -85,10 +83,10 @@ func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
 func (t *tree) stateWith(settings topology.Settings, answer *discovery.Answer) balancer.ClientConnState {
 	generated, err := t.translator.Translate(answer)
 	must(err)
-	generated = topology.Join(settings, generated)
-	var policy lbconfig.Policy
-	must(json.Unmarshal(generated.Config(), &policy))
-	state := balancer.ClientConnState{BalancerConfig: policy.Config}
+	policies, err := topology.NewPolicies(settings)
+	must(err)
+	generated = policies.Join(generated)
+	state := balancer.ClientConnState{BalancerConfig: generated.Config()}
 	state.ResolverState.Endpoints = generated.Endpoints
 	state.ResolverState = hierarchy.Seal(state.ResolverState)
 	return state

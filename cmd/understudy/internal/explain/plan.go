@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -19,7 +18,6 @@ import (
 // plan is the policy tree for the discovery mechanisms of a cluster, with further details.
 type plan struct {
 	tree          topology.Tree
-	config        json.RawMessage
 	names         map[string]string
 	failures      map[string]string // why children of the priority policy have no endpoints
 	clusters      []string
@@ -52,8 +50,11 @@ func newPlan(mechanisms []cds.Mechanism, settings topology.Settings) (plan, erro
 		}
 		trees = append(trees, tree)
 	}
-	p.tree = topology.Join(settings, trees...)
-	p.config = p.tree.Config()
+	policies, err := topology.NewPolicies(settings)
+	if err != nil {
+		return plan{}, err
+	}
+	p.tree = policies.Join(trees...)
 	if near := settings.Near(); !near.Place.Serves(near.Prefer) {
 		p.notes = append(p.notes, "prefer="+near.Prefer+" has no effect: the location of the client is unknown; set it with --zone, for example")
 	}

@@ -47,19 +47,14 @@ type simulation struct {
 }
 
 func newSimulation(p plan, owners map[mechanismAddress]*Endpoint) (*simulation, error) {
-	var policy lbconfig.Policy
-	if err := policy.UnmarshalJSON(p.config); err != nil {
-		return nil, err
-	}
-	config, err := configOf[*lbconfig.Priority](policy)
-	if err != nil {
-		return nil, err
-	}
+	config := p.tree.Config()
 	s := &simulation{plan: p, config: config, priorities: p.tree.Priorities(), children: make(map[string]*child)}
 	for name, c := range config.Children {
-		if s.children[name], err = newChild(c.Config); err != nil {
+		child, err := newChild(c.Config)
+		if err != nil {
 			return nil, err
 		}
+		s.children[name] = child
 	}
 	for _, e := range p.tree.Endpoints {
 		s.add(e, owners)

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/envoy/clusterfile"
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
@@ -116,15 +115,11 @@ func newTestPlan(t *testing.T, file string, settings topology.Settings) (*Result
 // 2,000 calls. It returns nil if calls fail.
 func measureShares(t *testing.T, p plan, owners map[mechanismAddress]*Endpoint) map[*Endpoint]float64 {
 	t.Helper()
-	var policy lbconfig.Policy
-	if err := policy.UnmarshalJSON(p.config); err != nil {
-		t.Fatal(err)
-	}
 	cc := &lbtest.ClientConn{}
-	root := policy.Builder.Build(cc, balancer.BuildOptions{})
+	root := balancer.Get("understudy_priority").Build(cc, balancer.BuildOptions{})
 	defer root.Close()
 	state := stateattr.SetChannel(resolver.State{Endpoints: p.tree.Endpoints}, &stateattr.Channel{Names: p.names})
-	if err := root.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: policy.Config}); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
+	if err := root.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: p.tree.Config()}); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
 		t.Fatal(err)
 	}
 	for range 60 {
