@@ -47,7 +47,6 @@ type channel struct {
 	updateErr error
 	onUpdate  func(resolver.State)
 	lastState resolver.State
-	config    string
 }
 
 func (c *channel) UpdateState(state resolver.State) error {

@@ -181,6 +181,29 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
+// BenchmarkAnswerOfManyLocalities changes the weight of one locality of many.
+func BenchmarkAnswerOfManyLocalities(b *testing.B) {
+	answers := make([]*discovery.Answer, 2)
+	for i := range answers {
+		answers[i] = &discovery.Answer{Service: "bench"}
+		for p := range 10 {
+			var priority discovery.Priority
+			for l := range 100 {
+				priority.Localities = append(priority.Localities, discovery.Locality{
+					Region: fmt.Sprint("r", l), Weight: 1, Endpoints: []discovery.Endpoint{{Addresses: []string{fmt.Sprintf("10.0.%d.%d:443", p, l)}}},
+				})
+			}
+			answers[i].Priorities = append(answers[i].Priorities, priority)
+		}
+		answers[i].Priorities[0].Localities[0].Weight = uint32(1 + i)
+	}
+	u := newAnswerTest(b, topology.Settings{}, answers[0])
+	b.ReportAllocs()
+	for i := 1; b.Loop(); i++ {
+		u.answer(b, answers[i%2])
+	}
+}
+
 // BenchmarkMemory reports the memory of a policy tree for each endpoint, without the subchannels,
 // which are fakes, and without the source's answer.
 func BenchmarkMemory(b *testing.B) {

@@ -53,6 +53,9 @@
 // Entries with the same number are groups of the same priority at different distances from the
 // client: warmStandby counts numbers.
 //
+// Without children, the policy takes the configuration that a resolver of this module has put into the
+// attributes of its state, if there is one (docs/adr/0061-a-tree-is-a-value.md).
+//
 // Durations are strings in seconds such as "0.25s", or in Go's format such as "15m". The first
 // registered policy of a list is used. Unknown fields are ignored, and logged once with a list of
 // the known ones. Errors name the invalid field.

@@ -65,3 +65,39 @@ func TestOnlyOutermostPolicyRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A configuration in the state takes effect if the service config has no children. A service config
+// with children, such as a program's own that wraps our resolver, takes precedence. A policy below
+// does not get the configuration of the one above.
+func TestConfigInState(t *testing.T) {
+	const inner = `{"children": {"inner": {"config": [{"understudy_priority": {}}]}}, "priorities": ["inner"]}`
+	for text, want := range map[string]string{
+		`{}`:                         "a",
+		children("stub_update", "b"): "b",
+		inner:                        "",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cc := &lbtest.ClientConn{}
+			stubs, p, _ := stubs(cc, nil)
+			defer p.Close()
+			state := stateattr.SetConfig(resolver.State{}, parse(children("stub_update", "a")))
+			for range 2 {
+				if err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(text), ResolverState: state}); err != nil && want != "" {
+					t.Fatal(err)
+				}
+			}
+			for _, name := range []string{"a", "b"} {
+				child := stubs.Get(name)
+				if (child != nil) != (name == want) {
+					t.Errorf("%s: the policy has child %s: %v", text, name, child != nil)
+				}
+				if child == nil {
+					continue
+				}
+				if config, _ := stateattr.TakeConfig(child.LastUpdate().ResolverState); config != nil {
+					t.Errorf("%s: the child gets the configuration %v of its parent", text, config)
+				}
+			}
+		})
+	}
+}

@@ -193,8 +193,9 @@ func (c *Channel) tree(m *core.Status) topology.Tree {
 		tree = tree.Reresolving()
 	}
 	if m.OutlierDetection != "" {
-		if policy.IsPickFirst() {
-			c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with pick_first")
+		if c.policies.CannotEject() {
+			name, _ := policy.Split()
+			c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with "+name)
 		}
 		tree = tree.WithOutlierDetection(c.outlierDetection(m.OutlierDetection))
 	}

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -44,7 +45,7 @@ type priorityChild struct {
 type Policies struct {
 	settings Settings
 	leaf     lbconfig.Policy            // the policy of each locality
-	own      *lbconfig.OutlierDetection // chosen by the settings, or nil
+	own      *lbconfig.OutlierDetection // for all priorities, or nil if the clusters choose it
 	last     map[string]configuredChild // by name; the next configuration shares what has not changed
 }
 
@@ -56,16 +57,27 @@ type configuredChild struct {
 // NewPolicies parses the endpoint policy, if the settings name one.
 func NewPolicies(settings Settings) (*Policies, error) {
 	leaf, err := settings.leaf()
-	p := &Policies{settings: settings, leaf: leaf}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case settings.EndpointPolicy.IsPickFirst() || settings.OutlierDetection == options.Off:
+	}
+	p := &Policies{settings: settings, leaf: leaf}
+	bare, found := lbconfig.BarePickFirst(leaf)
+	switch {
+	case found && settings.OutlierDetection == options.On && !settings.EndpointPolicy.IsPickFirst():
+		return nil, fmt.Errorf("outlierDetection: %s given, which would not notice that an endpoint is ejected", bare)
+	case found || settings.OutlierDetection == options.Off:
 		p.own = lbconfig.New[lbconfig.OutlierDetection]()
 	case settings.OutlierDetection == options.On:
 		p.own = forFewEndpoints()
 	}
 	return p, nil
+}
+
+// CannotEject reports whether outlier detection has no effect, because the endpoint policy has one
+// pick_first for several endpoints.
+func (p *Policies) CannotEject() bool {
+	_, found := lbconfig.BarePickFirst(p.leaf)
+	return found
 }
 
 // config returns the configuration of understudy_priority.

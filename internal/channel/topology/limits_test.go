@@ -98,6 +98,10 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},`
 	const none = `"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,`
 	const want = `"interval":"7s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"successRateEjection":{`
+	const bare = `understudy_drop{"childPolicy": [{"understudy_pick_first": {}}]}`
+	if _, err := topology.NewPolicies(topology.Settings{EndpointPolicy: bare, OutlierDetection: options.On}); err == nil || !strings.Contains(err.Error(), "understudy_pick_first below understudy_drop") {
+		t.Errorf("ejection from a list of one pick_first: %v", err)
+	}
 	for _, test := range []struct {
 		settings topology.Settings
 		cluster  *lbconfig.OutlierDetection
@@ -109,6 +113,7 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 		{topology.Settings{OutlierDetection: options.On}, nil, ours},
 		{topology.Settings{OutlierDetection: options.Off}, cluster, none},
 		{topology.Settings{EndpointPolicy: "pick_first", OutlierDetection: options.On}, cluster, none},
+		{topology.Settings{EndpointPolicy: bare}, cluster, none},
 	} {
 		tree, err := new(topology.Translator).Translate(answerOf(t, "0 us: a"))
 		if err != nil {

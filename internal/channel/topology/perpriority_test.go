@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	_ "google.golang.org/grpc/balancer/ringhash"
 	"google.golang.org/grpc/experimental/balancer/weight"
 
 	"github.com/understudy-lb/understudy/discovery"

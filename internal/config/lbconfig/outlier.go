@@ -76,7 +76,7 @@ func (o *OutlierDetection) check() error {
 	if time.Duration(o.Interval) < MinInterval {
 		return fmt.Errorf(`interval: %q given, want a duration of 1ms and more, such as "10s"`, time.Duration(o.Interval))
 	}
-	if name, found := barePickFirst(o.ChildPolicy); found {
+	if name, found := BarePickFirst(o.ChildPolicy); found {
 		return fmt.Errorf("childPolicy: %s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin", name)
 	}
 	return nil
@@ -89,10 +89,10 @@ func (c *Code) check() error {
 	return nil
 }
 
-// barePickFirst reports whether p is, or contains, a pick_first for several endpoints. Outlier
+// BarePickFirst reports whether p is, or contains, a pick_first for several endpoints. Outlier
 // detection cannot eject such endpoints, because this pick_first does not listen to their health.
 // name consists of the name of the pick_first and the names of the policies above it.
-func barePickFirst(p Policy) (name string, found bool) {
+func BarePickFirst(p Policy) (name string, found bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true
 	}
@@ -115,7 +115,7 @@ func barePickFirst(p Policy) (name string, found bool) {
 	}
 	slices.SortFunc(children, func(a, b Policy) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, policy := range children {
-		if name, found = barePickFirst(policy); found {
+		if name, found = BarePickFirst(policy); found {
 			return name + " below " + p.Name(), true
 		}
 	}
