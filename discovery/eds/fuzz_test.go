@@ -124,7 +124,7 @@ func FuzzResource(f *testing.F) {
 			t.Errorf("%v becomes %+v, then %+v, %v", m, got, again, err)
 		}
 		if a, ok := got.(*discovery.Answer); ok {
-			if _, err := topology.Check(a); err != nil {
+			if _, err := topology.Check(a, nil); err != nil {
 				t.Errorf("%v becomes an invalid answer: %v", m, err)
 			}
 			for _, note := range a.Notes {

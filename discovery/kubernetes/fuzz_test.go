@@ -50,7 +50,7 @@ func checkKnown(t *testing.T, k *knownSlices) {
 			checkLine(t, "an error", err.Error())
 			continue
 		}
-		if _, err := topology.Check(&a); err != nil {
+		if _, err := topology.Check(&a, nil); err != nil {
 			t.Errorf("the answer is invalid: %v", err)
 		}
 		checkLine(t, "the reason", a.Why)

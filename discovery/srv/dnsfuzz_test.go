@@ -80,7 +80,7 @@ func FuzzAnswers(f *testing.F) {
 		r := new(discovery.Receiver).With(discovery.Hooks{
 			Update: func(a discovery.Answer) error {
 				updates++
-				if _, err := topology.Check(&a); err != nil {
+				if _, err := topology.Check(&a, nil); err != nil {
 					t.Errorf("the answer is invalid: %v", err)
 				}
 				for _, p := range a.Priorities {

@@ -136,9 +136,9 @@ type receivedAnswer struct {
 func (h *receivedAnswer) hasContentOf(a discovery.Answer) bool {
 	if a.Identity != "" && a.Identity == h.identity {
 		a.Identity = h.Identity
-		return topology.Equal(h.Answer, &a)
+		return topology.Equal(h.Given, &a)
 	}
-	return topology.EqualContent(h.Answer, &a)
+	return topology.EqualContent(h.Given, &a)
 }
 
 func (s *slot) isClosed() bool { return s.join.closed.Load() || s.removed.Load() }
@@ -175,7 +175,7 @@ func (s *slot) update(a discovery.Answer) error {
 		}
 		err := topology.CheckNotEmpty(&a)
 		if err == nil {
-			c, err = topology.CheckAfter(&a, previous)
+			c, err = topology.Check(&a, previous)
 		}
 		if err != nil {
 			s.fail(err, resultRefused)

@@ -1,11 +1,7 @@
 package topology
 
 import (
-	"errors"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"google.golang.org/grpc/resolver"
 
@@ -43,32 +39,6 @@ func rank(h Health) int {
 }
 
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
-
-var (
-	errNoAddresses = errors.New("its resolver returned no addresses")
-	errEmpty       = errors.New("its answer has no endpoints, and Answer.Empty is not set")
-)
-
-// CheckNotEmpty returns an error if an answer has no endpoint and is not marked as Empty. Such an
-// answer is usually a mistake. For example, gRPC's DNS resolver sends an empty answer when a name
-// temporarily does not exist.
-func CheckNotEmpty(a *Answer) error {
-	err := errEmpty
-	switch {
-	case a.Empty || slices.ContainsFunc(a.Resolved, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }):
-		return nil
-	case a.Resolved != nil:
-		err = errNoAddresses
-	case slices.ContainsFunc(a.Priorities, func(p Priority) bool {
-		return slices.ContainsFunc(p.Localities, func(l Locality) bool { return len(l.Endpoints) > 0 })
-	}):
-		return nil
-	}
-	if a.Why != "" {
-		return &Invalid{a.Why + ": " + err.Error()}
-	}
-	return &Invalid{err.Error()}
-}
 
 // Equal reports whether a and other are known to have the same content. It ignores versions. If it
 // returns false, the contents may still be the same.
@@ -136,41 +106,4 @@ func Size(a *Answer) int {
 		}
 	}
 	return n
-}
-
-// Invalid is the error of an answer that breaks a rule and is therefore rejected as a whole.
-type Invalid struct{ text string }
-
-// Error describes the broken rule in one line.
-func (e *Invalid) Error() string { return e.text }
-
-// Refused marks the error for discovery.Refused, so that metrics count the answer as refused.
-func (*Invalid) Refused() bool { return true }
-
-func unusableAnswerReason(a *Answer) string {
-	var all Priority
-	for _, p := range a.Priorities {
-		all.Localities = append(all.Localities, p.Localities...)
-	}
-	return unusableReason(&all)
-}
-
-// unusableReason returns the reason why no endpoint of a priority can receive calls, such as "no
-// endpoint can take calls: 1 draining, 2 unhealthy".
-func unusableReason(p *Priority) string {
-	counts, total := make(map[Health]int), 0
-	for _, l := range p.Localities {
-		for i := range l.Endpoints {
-			counts[l.Endpoints[i].Health]++
-			total++
-		}
-	}
-	if total == 0 {
-		return "there are no endpoints"
-	}
-	var descriptions []string
-	for _, h := range slices.Sorted(maps.Keys(counts)) {
-		descriptions = append(descriptions, fmt.Sprintf("%d %v", counts[h], h))
-	}
-	return "no endpoint can take calls: " + strings.Join(descriptions, ", ")
 }

@@ -23,13 +23,12 @@ type builtLocality struct {
 	attributes map[uint32]*attributes.Attributes
 }
 
-func (t *Translator) build(to []resolver.Endpoint, l *Locality, index endpointIndex, skip map[endpointIndex]bool, childPath path, last builtLocality) ([]resolver.Endpoint, builtLocality) {
+func (t *Translator) build(to []resolver.Endpoint, l *Locality, childPath path, last builtLocality) ([]resolver.Endpoint, builtLocality) {
 	b, before := builtLocality{attributes: make(map[uint32]*attributes.Attributes, len(last.attributes))}, len(to)
 	var search inorder.Search
 	for k := range l.Endpoints {
 		e := &l.Endpoints[k]
-		index.endpoint = k
-		if !isUsable(e.Health) || skip[index] {
+		if !isUsable(e.Health) {
 			continue
 		}
 		serverName := t.ServerName

@@ -13,7 +13,7 @@ import (
 // Near configures which endpoints of a priority are preferred because of their location. The zero
 // value has no preference.
 type Near struct {
-	// Prefer is the option of the same name: "zone", "node", "hints" or "".
+	// Prefer is the option of the same name: "zone", "hints" or "".
 	Prefer string
 	Place  location.Location
 }
@@ -31,49 +31,33 @@ func (s Settings) Near() Near {
 // if no endpoint of the answer has any of these fields. It returns "" if an endpoint has one of
 // them, or if the client's location is unknown.
 func (n Near) MissingFields(a *Answer) string {
-	var region, zone, node, hints bool
-	for i := range a.Priorities {
-		for j := range a.Priorities[i].Localities {
-			l := &a.Priorities[i].Localities[j]
-			region, zone = region || l.Region != "", zone || l.Zone != ""
-			for k := range l.Endpoints {
-				e := &l.Endpoints[k]
-				node, hints = node || e.Node != "", hints || len(e.ForZones)+len(e.ForNodes) > 0
+	needed := map[string]bool{"hints": n.Prefer == "hints", "zone": n.Prefer == "zone" && n.Place.Zone != "", "region": n.Prefer == "zone" && n.Place.Region != ""}
+	for _, p := range a.Priorities {
+		for _, l := range p.Localities {
+			hasHints := slices.ContainsFunc(l.Endpoints, func(e Endpoint) bool { return len(e.ForZones)+len(e.ForNodes) > 0 })
+			if needed["hints"] && hasHints || needed["zone"] && l.Zone != "" || needed["region"] && l.Region != "" {
+				return ""
 			}
 		}
 	}
-	var missing []string
-	for _, field := range []struct {
-		name            string
-		needed, present bool
-	}{
-		{"node", n.Prefer == "node" && n.Place.Node != "", node},
-		{"zone", n.Prefer != "hints" && n.Place.Zone != "", zone},
-		{"region", n.Prefer != "hints" && n.Place.Region != "", region},
-		{"hints", n.Prefer == "hints", hints},
-	} {
-		switch {
-		case field.needed && field.present:
-			return ""
-		case field.needed:
-			missing = append(missing, field.name)
-		}
-	}
-	return strings.Join(missing, " or ")
+	return strings.Join(slices.DeleteFunc([]string{"zone", "region", "hints"}, func(field string) bool { return !needed[field] }), " or ")
 }
 
-// nearness is the distance of an endpoint from the client. Lower values are nearer. If Near.Prefer
-// is "hints", it is sameNode for endpoints that the hints prefer, and elsewhere for all others.
+// nearness is the distance of an endpoint from the client. Lower values are nearer. With hints, it is
+// nearest for the endpoints that the hints prefer, and elsewhere for all others.
 type nearness int
 
 const (
-	sameNode nearness = iota
-	sameZone
+	nearest nearness = iota
 	sameRegion
 	elsewhere
 )
 
-var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRegion: "same region", elsewhere: "elsewhere"}
+// nearNames are the names of groups for users, by the nearness of the farthest endpoints.
+var nearNames = map[string][elsewhere + 1]string{
+	"zone":  {"same zone", "same region", "elsewhere"},
+	"hints": {"hinted", "", "not hinted"},
+}
 
 // group is a near group: the endpoints of a priority at the same distance from the client.
 type group struct {
@@ -82,112 +66,97 @@ type group struct {
 	name           string // the name for users, such as "same zone", or "" if the priority was not split
 }
 
-// split divides each priority of an answer into near groups. It returns an answer whose priorities
-// are the groups, and the groups in the same order. Without a preference, it returns a itself.
+// split divides each priority of an answer into near groups.
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// split omits empty groups. If no endpoint of a group can receive calls, it merges the group with
-// the next group.
-func (n Near) split(a *Answer) (*Answer, []group) {
-	var groups []group
-	for i := range a.Priorities {
-		for _, g := range n.groups(&a.Priorities[i]) {
+// It omits empty groups. If no endpoint of a group can receive calls, it merges the group with the
+// next group.
+func (n Near) split(c *Checked) (groups []group) {
+	for i, p := range c.Priorities {
+		split := n.groups(p)
+		if len(split) < 2 {
+			split = []group{{Priority: p}}
+		}
+		for _, g := range split {
 			g.sourcePriority = i
 			groups = append(groups, g)
 		}
 	}
-	if len(groups) == len(a.Priorities) {
-		return a, groups
-	}
-	split := *a
-	split.Priorities = nil
-	for _, g := range groups {
-		split.Priorities = append(split.Priorities, g.Priority)
-	}
-	return &split, groups
+	return groups
 }
 
-func (n Near) groups(p *Priority) []group {
+func (n Near) groups(p Priority) (groups []group) {
 	if n.Prefer == "" {
-		return []group{{Priority: *p}}
+		return nil
 	}
-	near := n.measure(p)
-	groupOf := merge(p, near)
-	var groups []group
-	for _, farthest := range slices.Compact(slices.Clone(groupOf[:])) {
-		g := group{name: n.nameOf(farthest)}
-		for j := range p.Localities {
-			if l, isInGroup := localityIn(&p.Localities[j], near[j], func(of nearness) bool { return groupOf[of] == farthest }); isInGroup {
+	near, usable := n.measure(p)
+	var merged [elsewhere + 1]bool // the distances of the current group
+	for farthest := nearest; farthest <= elsewhere; farthest++ {
+		merged[farthest] = true
+		if !usable[farthest] && farthest < elsewhere {
+			continue
+		}
+		g := group{name: nearNames[n.Prefer][farthest]}
+		var shares []share
+		for j, l := range p.Localities {
+			whole := l.Endpoints
+			if l.Endpoints = nil; len(whole) == 0 && !merged[near[j][0]] {
+				continue
+			}
+			for k := range whole {
+				if merged[near[j][k]] {
+					l.Endpoints = append(l.Endpoints, whole[k])
+				}
+			}
+			if len(l.Endpoints) > 0 || len(whole) == 0 {
 				g.Localities = append(g.Localities, l)
+				shares = append(shares, share{usableWeight(l.Endpoints), usableWeight(whole)})
 			}
 		}
 		if len(g.Localities) > 0 {
-			scaleWeights(&g.Priority, p)
+			scaleWeights(g.Localities, shares)
 			groups = append(groups, g)
 		}
-	}
-	if len(groups) < 2 {
-		return []group{{Priority: *p}}
+		clear(merged[:])
 	}
 	return groups
 }
 
-// nameOf returns the name of a group for users. farthest is the nearness of the group's farthest
-// endpoints.
-func (n Near) nameOf(farthest nearness) string {
-	switch {
-	case n.Prefer != "hints":
-		return nearNames[farthest]
-	case farthest == elsewhere:
-		return "not hinted"
-	}
-	return "hinted"
-}
-
-// measure returns the nearness of each endpoint of each locality. For a locality without endpoints,
-// it returns a single value.
-func (n Near) measure(p *Priority) [][]nearness {
+// measure returns the nearness of each endpoint of each locality, and at which distances there are
+// usable endpoints. For a locality without endpoints, it returns a single value.
+func (n Near) measure(p Priority) (near [][]nearness, usable [elsewhere + 1]bool) {
 	var hinted map[string]func(*Endpoint) bool
 	if n.Prefer == "hints" {
 		hinted = n.hints(p)
 	}
-	near := make([][]nearness, len(p.Localities))
-	for j := range p.Localities {
-		l := &p.Localities[j]
+	near = make([][]nearness, len(p.Localities))
+	for j, l := range p.Localities {
+		place, ofLocality := location.Location{Region: l.Region, Zone: l.Zone}, elsewhere
+		switch {
+		case n.Prefer == "hints":
+		case n.Place.SameZone(place):
+			ofLocality = nearest
+		case n.Place.SameRegion(place):
+			ofLocality = sameRegion
+		}
+		near[j] = slices.Repeat([]nearness{ofLocality}, max(1, len(l.Endpoints)))
 		for k := range l.Endpoints {
-			near[j] = append(near[j], n.nearnessOf(l, &l.Endpoints[k], hinted))
-		}
-		if len(l.Endpoints) == 0 {
-			near[j] = []nearness{n.nearnessOf(l, &Endpoint{}, hinted)}
+			e := &l.Endpoints[k]
+			if names := hinted[family(e)]; names != nil && names(e) {
+				near[j][k] = nearest
+			}
+			usable[near[j][k]] = usable[near[j][k]] || isUsable(e.Health)
 		}
 	}
-	return near
-}
-
-func (n Near) nearnessOf(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) bool) nearness {
-	endpointLocation := location.Location{Region: l.Region, Zone: l.Zone, Node: e.Node}
-	switch {
-	case n.Prefer == "hints":
-		if names := hinted[family(e)]; names != nil && names(e) {
-			return sameNode
-		}
-		return elsewhere
-	case n.Prefer == "node" && n.Place.SameNode(endpointLocation):
-		return sameNode
-	case n.Place.SameZone(endpointLocation):
-		return sameZone
-	case n.Place.SameRegion(endpointLocation):
-		return sameRegion
-	}
-	return elsewhere
+	return near, usable
 }
 
 // hints returns a function for each address family whose hints can be used. The function reports
 // whether an endpoint's hints prefer the endpoint for this client. Hints for nodes are used if all
 // usable endpoints of the family have them, and at least one of them names the client's node.
 // Otherwise, hints for zones are used if they meet the same conditions.
-func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
+func (n Near) hints(p Priority) map[string]func(*Endpoint) bool {
 	families := make(map[string][]*Endpoint)
 	for j := range p.Localities {
 		for k := range p.Localities[j].Endpoints {
@@ -233,68 +202,32 @@ func family(e *Endpoint) string {
 	return "IPv6"
 }
 
-// merge returns the group of each nearness. A group is identified by the nearness of its farthest
-// endpoints. If no endpoint at one nearness is usable, they are merged with those at the next.
-func merge(p *Priority, near [][]nearness) (groupOf [elsewhere + 1]nearness) {
-	var usable [elsewhere + 1]bool
-	for j := range p.Localities {
-		for k := range p.Localities[j].Endpoints {
-			usable[near[j][k]] = usable[near[j][k]] || isUsable(p.Localities[j].Endpoints[k].Health)
-		}
-	}
-	first := sameNode
-	for at := sameNode; at <= elsewhere; at++ {
-		if !usable[at] && at < elsewhere {
-			continue
-		}
-		for ; first <= at; first++ {
-			groupOf[first] = at
-		}
-	}
-	return groupOf
-}
+// share is the weight of a locality's usable endpoints in a group, and of all of them.
+type share struct{ inGroup, total uint64 }
 
-// localityIn returns a copy of a locality that contains only the endpoints whose nearness is in a
-// group. It returns false if no part of the locality is in the group.
-func localityIn(l *Locality, near []nearness, isInGroup func(nearness) bool) (Locality, bool) {
-	copied := *l
-	copied.Endpoints = nil
-	for k := range l.Endpoints {
-		if isInGroup(near[k]) {
-			copied.Endpoints = append(copied.Endpoints, l.Endpoints[k])
-		}
-	}
-	return copied, len(copied.Endpoints) > 0 || len(l.Endpoints) == 0 && isInGroup(near[0])
-}
-
-// scaleWeights adapts the weights of the localities in g. If only some endpoints of a locality are
-// in g, the locality gets only their share of its weight. The weights of all localities in g are
-// multiplied by a factor, so that rounding has little effect.
-func scaleWeights(g, original *Priority) {
-	type share struct{ inGroup, total uint64 }
-	shares, sum, hasPartial := make([]share, len(g.Localities)), uint64(0), false
-	for j, l := range g.Localities {
-		index := slices.IndexFunc(original.Localities, func(w Locality) bool { return NameOf(&w) == NameOf(&l) })
-		shares[j] = share{usableWeight(&l), usableWeight(&original.Localities[index])}
-		hasPartial = hasPartial || l.Weight > 0 && shares[j].inGroup != shares[j].total
+// scaleWeights gives each locality of a group the share of its weight that belongs to its endpoints in
+// the group. If the results are not whole, it multiplies the weights of all localities by a factor, so
+// that rounding has little effect.
+func scaleWeights(localities []Locality, shares []share) {
+	factor, sum := uint64(1), uint64(0)
+	for j, l := range localities {
 		sum += uint64(l.Weight)
+		if of := shares[j]; of.total > 0 && uint64(l.Weight)*of.inGroup%of.total > 0 {
+			factor = 1 << 16
+		}
 	}
-	if !hasPartial {
-		return
-	}
-	factor := max(1, min(1<<16, maxWeight/2/sum))
-	for j := range g.Localities {
-		l := &g.Localities[j]
-		if w := uint64(l.Weight) * factor; shares[j].total > 0 && w > 0 {
-			l.Weight = uint32(max(1, float64(w)*float64(shares[j].inGroup)/float64(shares[j].total)))
+	factor = max(1, min(factor, maxWeight/2/sum))
+	for j := range localities {
+		if of, l := shares[j], &localities[j]; of.total > 0 {
+			l.Weight = uint32(max(1, float64(uint64(l.Weight)*factor)*float64(of.inGroup)/float64(of.total)))
 		}
 	}
 }
 
-func usableWeight(l *Locality) (sum uint64) {
-	for k := range l.Endpoints {
-		if isUsable(l.Endpoints[k].Health) {
-			sum += uint64(weightOf(&l.Endpoints[k]))
+func usableWeight(endpoints []Endpoint) (sum uint64) {
+	for k := range endpoints {
+		if isUsable(endpoints[k].Health) {
+			sum += uint64(weightOf(&endpoints[k]))
 		}
 	}
 	return sum

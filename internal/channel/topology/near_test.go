@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
-// nearLocality parses "region/zone*weight:=address@node>zone>n=node address!". ">" begins a hint,
+// nearLocality parses "region/zone*weight:=address>zone>n=node address!". ">" begins a hint,
 // and "!" marks an unhealthy endpoint.
 func nearLocality(text string) Locality {
 	name, endpoints, _ := strings.Cut(text, ":=")
@@ -23,8 +23,7 @@ func nearLocality(text string) Locality {
 			e.Addresses = []string{word}
 		} else {
 			parts := strings.Split(word, ">")
-			address, node, _ := strings.Cut(parts[0], "@")
-			e.Addresses, e.Node = []string{address}, node
+			e.Addresses = []string{parts[0]}
 			for _, hint := range parts[1:] {
 				if name, isNode := strings.CutPrefix(hint, "n="); isNode {
 					e.ForNodes = append(e.ForNodes, name)
@@ -53,13 +52,14 @@ func nearAnswer(priorities ...string) *Answer {
 	return a
 }
 
-// describe describes each group in one line: "priority name: region/zone*weight 1 2;".
+// describe describes each group in one line: "priority name: region/zone*weight 1 2;". The weight is left
+// out if it is that of the endpoints.
 func describe(groups []group) (lines []string) {
 	for _, g := range groups {
 		line := fmt.Sprintf("%d %s:", g.sourcePriority, g.name)
 		for _, l := range g.Localities {
 			line += " " + NameOf(&l)
-			if l.Weight > 0 {
+			if uint64(l.Weight) != max(1, usableWeight(l.Endpoints)) {
 				line += fmt.Sprintf("*%d", l.Weight)
 			}
 			for _, e := range l.Endpoints {
@@ -74,7 +74,7 @@ func describe(groups []group) (lines []string) {
 
 func TestNearGroups(t *testing.T) {
 	home := location.Location{Region: "r", Zone: "a", Node: "n"}
-	const three = "r/a:=1 2@n 3; r/b:=4 5; s/c:=6"
+	const three = "r/a:=1 2 3; r/b:=4 5; s/c:=6"
 	for name, test := range map[string]struct {
 		near   Near
 		answer []string
@@ -83,7 +83,6 @@ func TestNearGroups(t *testing.T) {
 		"no preference":                          {Near{}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
 		"no location":                            {Near{Prefer: "zone"}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
 		"zone":                                   {Near{Prefer: "zone", Place: home}, []string{three}, []string{"0 same zone: r/a 1 2 3;", "0 same region: r/b 4 5;", "0 elsewhere: s/c 6;"}},
-		"node":                                   {Near{Prefer: "node", Place: home}, []string{three}, []string{"0 same node: r/a 2;", "0 same zone: r/a 1 3;", "0 same region: r/b 4 5;", "0 elsewhere: s/c 6;"}},
 		"each priority":                          {Near{Prefer: "zone", Place: home}, []string{"r/a:=1; r/b:=2", "r/b:=3; r/a:=4", "s/c:=5"}, []string{"0 same zone: r/a 1;", "0 same region: r/b 2;", "1 same zone: r/a 4;", "1 same region: r/b 3;", "2 : s/c 5;"}},
 		"a zone of the name in another region":   {Near{Prefer: "zone", Place: home}, []string{"s/a:=1; r/b:=2"}, []string{"0 same region: r/b 2;", "0 elsewhere: s/a 1;"}},
 		"a zone without a region":                {Near{Prefer: "zone", Place: home}, []string{"/a:=1; /b:=2"}, []string{"0 same zone: /a 1;", "0 elsewhere: /b 2;"}},
@@ -101,8 +100,11 @@ func TestNearGroups(t *testing.T) {
 		"hints for other nodes, then for zones":  {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=o"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2;"}},
 		"each address family":                    {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b [::1]:1 [::2]:1>a"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 [::1] [::2];"}},
 	} {
-		_, groups := test.near.split(nearAnswer(test.answer...))
-		if got := describe(groups); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
+		answer, err := Check(nearAnswer(test.answer...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := describe(test.near.split(answer)); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
 	}

@@ -37,7 +37,7 @@ type Translator struct {
 // If the answer breaks a rule, Translate returns an *Invalid and keeps the state of the previous
 // answer.
 func (t *Translator) Translate(a *Answer) (Tree, error) {
-	c, err := Check(a)
+	c, err := Check(a, nil)
 	if err != nil {
 		return Tree{}, err
 	}
@@ -46,73 +46,57 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 
 // Tree is like Translate, for an answer that Check has returned.
 func (t *Translator) Tree(c *Checked) Tree {
-	a, groups := t.Near.split(c.Answer)
-	if a != c.Answer {
-		if split, err := check(a, uncheckedEndpoints{all: c.skip != nil}); err == nil {
-			split.Unusable, c = c.Unusable, split
-		} else { // not known to happen
-			a, groups = Near{}.split(c.Answer)
-		}
-	}
-	children := t.assignNames(a, groups)
+	groups := t.Near.split(c)
+	children := t.assignNames(c, groups)
 	last := t.built
 	t.built = make(map[path]builtLocality, len(last))
-	tree := Tree{Endpoints: make([]resolver.Endpoint, 0, c.Endpoints)}
-	tree.priorities = make([]priorityChild, 0, len(a.Priorities))
-	drops := dropCategories(a)
-	for i := range a.Priorities {
-		p := &a.Priorities[i]
+	tree := Tree{Endpoints: make([]resolver.Endpoint, 0, c.Endpoints), Why: c.Unusable}
+	tree.priorities = make([]priorityChild, 0, len(groups))
+	drops := dropCategories(c.Answer)
+	for i := range groups {
+		g := &groups[i]
 		child := priorityChild{
 			name:               children[i],
-			title:              titleOf(p, groups[i].name),
-			continuesPriority:  i > 0 && groups[i].sourcePriority == groups[i-1].sourcePriority,
-			cluster:            a.Service,
+			title:              g.title(),
+			continuesPriority:  i > 0 && g.sourcePriority == groups[i-1].sourcePriority,
+			cluster:            c.Service,
 			ignoreReresolution: true, // the source sends new addresses without a request
 			drops:              drops,
-			localities:         make(map[string]uint32, len(p.Localities)),
+			localities:         make(map[string]uint32, len(g.Localities)),
 		}
 		before := len(tree.Endpoints)
-		t.appendLocalities(&tree, c, i, &child, last)
+		for j := range g.Localities {
+			l := &g.Localities[j]
+			at := path{child.name, NameOf(l)}
+			child.localities[at[1]] = l.Weight
+			tree.Endpoints, t.built[at] = t.build(tree.Endpoints, l, at, last[at])
+		}
 		if len(tree.Endpoints) == before {
-			child.unusableReason = cmp.Or(a.Why, unusableReason(p))
+			child.unusableReason = cmp.Or(c.why[g.sourcePriority], c.Why, unusableReason(g.Priority))
 		}
 		tree.priorities = append(tree.priorities, child)
 	}
-	tree.Why = c.Unusable
 	return tree
-}
-
-// appendLocalities appends the endpoints of priority i to the tree, and adds its localities to
-// child. It reuses the endpoints of the previous tree, which are in last.
-func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild, last map[path]builtLocality) {
-	for j := range c.Priorities[i].Localities {
-		l := &c.Priorities[i].Localities[j]
-		name := NameOf(l)
-		child.localities[name] = c.weights[i][j]
-		at := path{child.name, name}
-		tree.Endpoints, t.built[at] = t.build(tree.Endpoints, l, endpointIndex{i, j, 0}, c.skip, at, last[at])
-	}
 }
 
 // assignNames returns the names of the children for the priorities of an answer, and stores them
 // for the next answer. It identifies near groups by their addresses, because a locality can move to
 // another group when groups are merged.
-func (t *Translator) assignNames(a *Answer, groups []group) (names []string) {
-	hasNearGroups := len(groups) > 0 && t.Near.Prefer != ""
-	members := make([][]member, len(a.Priorities))
-	for i, p := range a.Priorities {
-		for j := range p.Localities {
-			members[i] = append(members[i], member{a.Service, NameOf(&p.Localities[j])})
+func (t *Translator) assignNames(c *Checked, groups []group) (names []string) {
+	members := make([][]member, len(groups))
+	for i, g := range groups {
+		for j := range g.Localities {
+			members[i] = append(members[i], member{c.Service, NameOf(&g.Localities[j])})
 		}
 	}
-	children, state := t.names.assign(members, hasNearGroups, func(i int) map[string]bool { return addressesOf(&a.Priorities[i]) })
-	t.names = state
-	prefix := ""
-	if t.Name != "" {
-		prefix = t.Name + "/"
-	}
+	hasNearGroups := len(groups) > 0 && t.Near.Prefer != ""
+	var children []child
+	children, t.names = t.names.assign(members, hasNearGroups, func(i int) map[string]bool { return addressesOf(&groups[i].Priority) })
 	for _, c := range children {
-		names = append(names, prefix+c.name)
+		if t.Name != "" {
+			c.name = t.Name + "/" + c.name
+		}
+		names = append(names, c.name)
 	}
 	return names
 }
@@ -130,16 +114,16 @@ func addressesOf(p *Priority) map[string]bool {
 	return all
 }
 
-// titleOf returns the name of a priority for users. It consists of the priority's localities and,
-// for a near group, of the distance.
-func titleOf(p *Priority, near string) string {
+// title returns the name of a group for users. It consists of the localities and, if the priority was
+// split, of the distance.
+func (g *group) title() string {
 	var localities []string
-	for j := range p.Localities {
-		localities = append(localities, NameOf(&p.Localities[j]))
+	for j := range g.Localities {
+		localities = append(localities, NameOf(&g.Localities[j]))
 	}
 	title := strings.Join(localities, ", ")
-	if near != "" && title != NoLocality {
-		title += " (" + near + ")"
+	if g.name != "" && title != NoLocality {
+		title += " (" + g.name + ")"
 	}
 	return title
 }

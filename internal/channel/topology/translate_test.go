@@ -64,7 +64,7 @@ func TestUsableEndpoints(t *testing.T) {
 		{"0 us: a a b c!", "", 2},
 		{"0 us: c!", "no endpoint can take calls: 1 unhealthy", 0},
 	} {
-		c, err := topology.Check(answerOf(t, test.line))
+		c, err := topology.Check(answerOf(t, test.line), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

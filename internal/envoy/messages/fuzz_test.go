@@ -53,7 +53,7 @@ func FuzzRead(f *testing.F) {
 		}
 		answer, notes, _ := Read(c)
 		checkLengths(t, notes)
-		checked, err := topology.Check(&answer)
+		checked, err := topology.Check(&answer, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

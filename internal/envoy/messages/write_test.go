@@ -14,7 +14,7 @@ import (
 
 func checked(t *testing.T, a discovery.Answer) *topology.Checked {
 	t.Helper()
-	c, err := topology.Check(&a)
+	c, err := topology.Check(&a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
