@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"iter"
 	"slices"
 
 	"google.golang.org/grpc/resolver"
@@ -36,6 +37,21 @@ func rank(h Health) int {
 		return 2
 	}
 	return 3
+}
+
+// endpointsOf yields the endpoints of priorities in order.
+func endpointsOf(priorities ...Priority) iter.Seq[*Endpoint] {
+	return func(yield func(*Endpoint) bool) {
+		for _, p := range priorities {
+			for _, l := range p.Localities {
+				for k := range l.Endpoints {
+					if !yield(&l.Endpoints[k]) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }

@@ -44,11 +44,8 @@ func Check(a *Answer, last *Checked) (*Checked, error) {
 	used := *a
 	used.Priorities = slices.Clone(a.Priorities)
 	c := &Checked{Answer: &used, Given: a, Endpoints: len(a.Resolved), Size: Size(a)}
-	isKnown := last.hasAddressesOf(a)
-	var duplicates map[*Endpoint]bool
-	if !isKnown {
-		duplicates = findDuplicates(a)
-	}
+	isNew := last.newEndpoints(a)
+	duplicates := findDuplicates(a, isNew)
 	for i := range used.Priorities {
 		p := &used.Priorities[i]
 		p.Localities = slices.Clone(p.Localities)
@@ -61,7 +58,7 @@ func Check(a *Answer, last *Checked) (*Checked, error) {
 				return nil, invalid("priority %d has the locality %.100q twice", i, name)
 			}
 			names[name] = true
-			n, err := checkLocality(l, i, duplicates, isKnown)
+			n, err := checkLocality(l, i, duplicates, isNew)
 			if err != nil {
 				return nil, err
 			}
@@ -85,7 +82,7 @@ func Check(a *Answer, last *Checked) (*Checked, error) {
 // checkLocality checks a locality, removes its duplicates, and sets its weight. The default is the sum
 // of the weights of its usable endpoints, whose number is returned. If no endpoint is usable, the
 // default is 1, so that the locality stays in the tree.
-func checkLocality(l *Locality, priority int, duplicates map[*Endpoint]bool, isKnown bool) (usable int, err error) {
+func checkLocality(l *Locality, priority int, duplicates, isNew map[*Endpoint]bool) (usable int, err error) {
 	var sum uint64
 	given := l.Endpoints
 	for k := range given {
@@ -96,12 +93,11 @@ func checkLocality(l *Locality, priority int, duplicates map[*Endpoint]bool, isK
 		if len(e.Addresses) == 0 {
 			return 0, invalid("endpoint %d of locality %.100q in priority %d has no address", k, NameOf(l), priority)
 		}
-		for _, address := range e.Addresses {
-			if isKnown {
-				break
-			}
-			if _, problem := CanonicalAddress(address); problem != "" {
-				return 0, invalid("endpoint %d of locality %.100q in priority %d: %s", k, NameOf(l), priority, problem)
+		if isNew[e] {
+			for _, address := range e.Addresses {
+				if _, problem := CanonicalAddress(address); problem != "" {
+					return 0, invalid("endpoint %d of locality %.100q in priority %d: %s", k, NameOf(l), priority, problem)
+				}
 			}
 		}
 		usable++
@@ -125,43 +121,43 @@ func checkLocality(l *Locality, priority int, duplicates map[*Endpoint]bool, isK
 }
 
 // findDuplicates returns the endpoints to leave out, because another one has the same first address:
-// the healthiest or, if several are equally healthy, the first of these.
-func findDuplicates(a *Answer) map[*Endpoint]bool {
-	best, duplicates := make(map[string]*Endpoint), make(map[*Endpoint]bool)
-	for _, p := range a.Priorities {
-		for _, l := range p.Localities {
-			for k := range l.Endpoints {
-				e := &l.Endpoints[k]
-				if len(e.Addresses) == 0 {
-					continue
-				}
-				switch previous := best[e.Addresses[0]]; {
-				case previous == nil:
-					best[e.Addresses[0]] = e
-				case rank(e.Health) < rank(previous.Health):
-					best[e.Addresses[0]] = e
-					duplicates[previous] = true
-				default:
-					duplicates[e] = true
-				}
-			}
+// the healthiest or, if several are equally healthy, the first of these. Only new endpoints can be
+// equal to others.
+func findDuplicates(a *Answer, isNew map[*Endpoint]bool) map[*Endpoint]bool {
+	best, duplicates := make(map[string]*Endpoint, len(isNew)), make(map[*Endpoint]bool)
+	for e := range isNew {
+		if len(e.Addresses) > 0 {
+			best[e.Addresses[0]] = nil
+		}
+	}
+	for e := range endpointsOf(a.Priorities...) {
+		if len(e.Addresses) == 0 {
+			continue
+		}
+		switch previous, mayBeTwice := best[e.Addresses[0]]; {
+		case !mayBeTwice:
+		case previous == nil:
+			best[e.Addresses[0]] = e
+		case rank(e.Health) < rank(previous.Health):
+			best[e.Addresses[0]] = e
+			duplicates[previous] = true
+		default:
+			duplicates[e] = true
 		}
 	}
 	return duplicates
 }
 
-// hasAddressesOf reports whether all addresses of a are known to be in c, where they are valid and
-// distinct.
-func (c *Checked) hasAddressesOf(a *Answer) bool {
-	if c == nil || len(a.Priorities) > len(c.Priorities) {
-		return false
-	}
+// newEndpoints returns the endpoints of a whose addresses are not known to be in c, where all are
+// valid and distinct.
+func (c *Checked) newEndpoints(a *Answer) map[*Endpoint]bool {
+	isNew := make(map[*Endpoint]bool)
 	for i, p := range a.Priorities {
-		if len(p.Localities) > len(c.Priorities[i].Localities) {
-			return false
-		}
 		for j, l := range p.Localities {
-			before := c.Priorities[i].Localities[j].Endpoints
+			var before []Endpoint
+			if c != nil && i < len(c.Priorities) && j < len(c.Priorities[i].Localities) {
+				before = c.Priorities[i].Localities[j].Endpoints
+			}
 			var search inorder.Search
 			for k := range l.Endpoints {
 				e := &l.Endpoints[k]
@@ -169,12 +165,12 @@ func (c *Checked) hasAddressesOf(a *Answer) bool {
 					b := &before[n]
 					return slices.Equal(b.Addresses, e.Addresses) && (isUsable(b.Health) || !isUsable(e.Health))
 				}) < 0 {
-					return false
+					isNew[e] = true
 				}
 			}
 		}
 	}
-	return true
+	return isNew
 }
 
 // Normalized returns the answer as the channel uses it. Endpoints of a gRPC resolver form one priority
@@ -220,15 +216,15 @@ func invalid(format string, args ...any) error {
 // answer is usually a mistake. For example, gRPC's DNS resolver sends an empty answer when a name
 // temporarily does not exist.
 func CheckNotEmpty(a *Answer) error {
-	isEmpty := !slices.ContainsFunc(a.Resolved, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 })
-	problem := "its resolver returned no addresses"
-	if a.Resolved == nil {
-		problem = "its answer has no endpoints, and Answer.Empty is not set"
-		for _, p := range a.Priorities {
-			isEmpty = isEmpty && !slices.ContainsFunc(p.Localities, func(l Locality) bool { return len(l.Endpoints) > 0 })
+	problem := "its answer has no endpoints, and Answer.Empty is not set"
+	if a.Resolved != nil {
+		problem = "its resolver returned no addresses"
+	} else {
+		for range endpointsOf(a.Priorities...) {
+			return nil
 		}
 	}
-	if !isEmpty || a.Empty {
+	if a.Empty || slices.ContainsFunc(a.Resolved, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }) {
 		return nil
 	}
 	if a.Why != "" {
@@ -241,12 +237,8 @@ func CheckNotEmpty(a *Answer) error {
 // endpoint can take calls: 1 draining, 2 unhealthy".
 func unusableReason(priorities ...Priority) string {
 	counts := make(map[Health]int)
-	for _, p := range priorities {
-		for _, l := range p.Localities {
-			for i := range l.Endpoints {
-				counts[l.Endpoints[i].Health]++
-			}
-		}
+	for e := range endpointsOf(priorities...) {
+		counts[e.Health]++
 	}
 	if len(counts) == 0 {
 		return "there are no endpoints"

@@ -158,11 +158,9 @@ func (n Near) measure(p Priority) (near [][]nearness, usable [elsewhere + 1]bool
 // Otherwise, hints for zones are used if they meet the same conditions.
 func (n Near) hints(p Priority) map[string]func(*Endpoint) bool {
 	families := make(map[string][]*Endpoint)
-	for j := range p.Localities {
-		for k := range p.Localities[j].Endpoints {
-			if e := &p.Localities[j].Endpoints[k]; isUsable(e.Health) {
-				families[family(e)] = append(families[family(e)], e)
-			}
+	for e := range endpointsOf(p) {
+		if isUsable(e.Health) {
+			families[family(e)] = append(families[family(e)], e)
 		}
 	}
 	hinted := make(map[string]func(*Endpoint) bool)

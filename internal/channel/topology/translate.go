@@ -104,11 +104,9 @@ func (t *Translator) assignNames(c *Checked, groups []group) (names []string) {
 // addressesOf maps the first address of each endpoint to whether the endpoint can receive calls.
 func addressesOf(p *Priority) map[string]bool {
 	all := make(map[string]bool)
-	for _, l := range p.Localities {
-		for _, e := range l.Endpoints {
-			if len(e.Addresses) > 0 {
-				all[e.Addresses[0]] = all[e.Addresses[0]] || isUsable(e.Health)
-			}
+	for e := range endpointsOf(*p) {
+		if len(e.Addresses) > 0 {
+			all[e.Addresses[0]] = all[e.Addresses[0]] || isUsable(e.Health)
 		}
 	}
 	return all
