@@ -30,11 +30,11 @@ func (h *fleet) countWaiting(d time.Duration) int {
 
 func (h *fleet) setPriorities(settings topology.Settings, names ...string) {
 	h.t.Helper()
-	var targets []topology.Target
+	var targets []target
 	for _, name := range names {
-		i := slices.IndexFunc(h.targets, func(p topology.Target) bool { return p.Name == name })
+		i := slices.IndexFunc(h.targets, func(p target) bool { return p.Name == name })
 		if i < 0 {
-			h.targets = append(h.targets, topology.Target{Name: name, Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: name + "0"}}}}})
+			h.targets = append(h.targets, target{Name: name, Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: name + "0"}}}}})
 			i = len(h.targets) - 1
 		}
 		targets = append(targets, h.targets[i])

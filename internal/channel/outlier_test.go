@@ -28,7 +28,7 @@ type fleet struct {
 	policy  balancer.Balancer
 	failing map[string]bool
 	pending map[string]bool
-	targets []topology.Target
+	targets []target
 }
 
 // inFleet calls f with a fleet. The first priority has sizes[0] endpoints named a0, a1 and so on.
@@ -59,7 +59,7 @@ func (h *fleet) start(settings topology.Settings, sizes ...int) {
 	h.cc = &lbtest.ClientConn{}
 	h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
 	for i, n := range sizes {
-		target := topology.Target{Name: string(rune('a' + i))}
+		target := target{Name: string(rune('a' + i))}
 		for j := range n {
 			address := resolver.Address{Addr: fmt.Sprintf("%s%d", target.Name, j)}
 			target.Endpoints = append(target.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
@@ -69,13 +69,25 @@ func (h *fleet) start(settings topology.Settings, sizes ...int) {
 	h.update(joined(h.t, settings, h.targets))
 }
 
-func joined(t *testing.T, settings topology.Settings, targets []topology.Target) topology.Tree {
+type target struct {
+	Name      string
+	Endpoints []resolver.Endpoint
+}
+
+func plain(targets []target) (trees []topology.Tree) {
+	for _, t := range targets {
+		trees = append(trees, topology.Plain(t.Name, "", t.Endpoints))
+	}
+	return trees
+}
+
+func joined(t *testing.T, settings topology.Settings, targets []target) topology.Tree {
 	t.Helper()
 	policies, err := topology.NewPolicies(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return policies.Join(topology.Targets(targets))
+	return policies.Join(plain(targets)...)
 }
 
 func (h *fleet) update(tree topology.Tree) {
@@ -254,7 +266,7 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 		t.Fatal(err)
 	}
 	inFleetWith(t, topology.Settings{}, func(h *fleet) {
-		h.update(topology.Targets(h.targets).WithOutlierDetection(detection))
+		h.update(joined(h.t, topology.Settings{}, h.targets).WithOutlierDetection(detection))
 		h.failing["a0"] = true
 		h.calls(2 * interval)
 		if _, failed := h.calls(interval); failed > 0 {

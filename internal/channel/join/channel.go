@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,7 +103,7 @@ func (c *Channel) send(list []core.Status) error {
 		} else {
 			empty = append(empty, m.Explained(tree.Why))
 		}
-		for n, p := range tree.Priorities() {
+		for n, p := range tree.Priorities {
 			c.childOf[p.Child] = m.ID
 			info.Names[p.Child] = nameOf(m.Name, n, p.Name)
 			if p.Cluster != "" {
@@ -246,34 +247,14 @@ func (j *Join) childName(name string) string {
 }
 
 func (s *slot) translate(c *topology.Checked) topology.Tree {
-	if c == nil || c.Resolved != nil {
-		return s.plainTree(c)
+	if c == nil {
+		c = &topology.Checked{Answer: &topology.Answer{Resolved: []resolver.Endpoint{}}}
+	}
+	if c.Resolved != nil {
+		return topology.Plain(cmp.Or(s.translator.Name, "endpoints"), s.ServerName, c.Resolved)
 	}
 	s.translator.ServerName = s.ServerName
 	return s.translator.Tree(c)
-}
-
-// plainTree returns the tree for an answer that comes from a gRPC resolver. It omits endpoints
-// without an address.
-func (s *slot) plainTree(c *topology.Checked) topology.Tree {
-	target := topology.Target{Name: s.translator.Name}
-	if target.Name == "" {
-		target.Name = "endpoints"
-	}
-	if c == nil {
-		c = &topology.Checked{Answer: new(topology.Answer)}
-	}
-	for _, endpoint := range c.Resolved {
-		if len(endpoint.Addresses) == 0 {
-			continue
-		}
-		endpoint.Addresses = slices.Clone(endpoint.Addresses)
-		for j := range endpoint.Addresses {
-			endpoint.Addresses[j].ServerName = s.ServerName
-		}
-		target.Endpoints = append(target.Endpoints, endpoint)
-	}
-	return topology.Targets([]topology.Target{target})
 }
 
 // nameOf returns the name of priority n of a mechanism, for logs and metrics. title is the name

@@ -21,7 +21,7 @@ func described(t *testing.T, translator *topology.Translator, a *discovery.Answe
 	for _, e := range tree.Endpoints {
 		lines = append(lines, strings.TrimSuffix(e.Addresses[0].Addr, ":1"))
 	}
-	for _, p := range tree.Priorities() {
+	for _, p := range tree.Priorities {
 		if p.Why != "" {
 			lines = append(lines, p.Child+": "+p.Why)
 		}

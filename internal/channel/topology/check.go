@@ -173,29 +173,6 @@ func (c *Checked) newEndpoints(a *Answer) map[*Endpoint]bool {
 	return isNew
 }
 
-// Normalized returns the answer as the channel uses it. Endpoints of a gRPC resolver form one priority
-// with one locality.
-func (c *Checked) Normalized() Answer {
-	a := *c.Answer
-	if a.Resolved == nil {
-		return a
-	}
-	l := Locality{Weight: uint32(max(len(a.Resolved), 1))}
-	for _, r := range a.Resolved {
-		var e Endpoint
-		for _, address := range r.Addresses {
-			// gRPC's resolvers unix and unix-abstract give a path, or "@" and a name, without "unix:".
-			if strings.HasPrefix(address.Addr, "/") || strings.HasPrefix(address.Addr, "@") {
-				address.Addr = "unix:" + address.Addr
-			}
-			e.Addresses = append(e.Addresses, address.Addr)
-		}
-		l.Endpoints = append(l.Endpoints, e)
-	}
-	a.Resolved, a.Priorities = nil, []Priority{{Localities: []Locality{l}}}
-	return a
-}
-
 // NameOf returns the name of a locality.
 func NameOf(l *Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 

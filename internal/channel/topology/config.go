@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
@@ -28,18 +27,6 @@ const retention lbconfig.Duration = 0
 // clients would go to the endpoint with the largest weight.
 const startPoint = lbconfig.StartRandom
 
-type priorityChild struct {
-	name               string
-	title              string // the name for users
-	cluster            string
-	continuesPriority  bool   // the child belongs to the same priority of the source as the previous child
-	unusableReason     string // the reason why no endpoint can receive calls, or ""
-	ignoreReresolution bool
-	drops              []lbconfig.DropCategory
-	localities         map[string]uint32
-	outlierDetection   *lbconfig.OutlierDetection
-}
-
 // Policies configures the policies of one channel. The configurations are values, which policies
 // get as they are: nothing is encoded or parsed. It is not safe for concurrent use.
 type Policies struct {
@@ -50,7 +37,7 @@ type Policies struct {
 }
 
 type configuredChild struct {
-	priorityChild
+	TreePriority
 	policy lbconfig.Policy
 }
 
@@ -81,7 +68,7 @@ func (p *Policies) CannotEject() bool {
 }
 
 // config returns the configuration of understudy_priority.
-func (p *Policies) config(priorities []priorityChild) *lbconfig.Priority {
+func (p *Policies) config(priorities []TreePriority) *lbconfig.Priority {
 	top := lbconfig.New[lbconfig.Priority]()
 	options.Copy(top, p.settings)
 	top.PerPriority = options.Settings(p.settings).InOneList()
@@ -96,13 +83,13 @@ func (p *Policies) config(priorities []priorityChild) *lbconfig.Priority {
 			number++
 		}
 		top.SourcePriorities = append(top.SourcePriorities, number)
-		top.Priorities = append(top.Priorities, c.name)
-		known := last[c.name]
-		if known.policy.Name() == "" || known.outlierDetection != c.outlierDetection || !slices.Equal(known.drops, c.drops) || !maps.Equal(known.localities, c.localities) {
+		top.Priorities = append(top.Priorities, c.Child)
+		known := last[c.Child]
+		if known.policy.Name() == "" || known.outlierDetection != c.outlierDetection || !slices.Equal(known.drops, c.drops) || !slices.Equal(known.localities, c.localities) {
 			known = configuredChild{c, p.policy(&c)}
 		}
-		p.last[c.name] = known
-		top.Children[c.name] = lbconfig.PriorityChild{Config: known.policy, IgnoreReresolutionRequests: c.ignoreReresolution}
+		p.last[c.Child] = known
+		top.Children[c.Child] = lbconfig.PriorityChild{Config: known.policy, IgnoreReresolutionRequests: c.ignoreReresolution}
 	}
 	if !isSplit {
 		top.SourcePriorities = nil // this is the default if no priority is split
@@ -112,10 +99,10 @@ func (p *Policies) config(priorities []priorityChild) *lbconfig.Priority {
 
 // policy returns the policy of a priority. Every priority has outlier detection, but it ejects
 // endpoints only if the settings or else the cluster enable it.
-func (p *Policies) policy(c *priorityChild) lbconfig.Policy {
+func (p *Policies) policy(c *TreePriority) lbconfig.Policy {
 	localities := &lbconfig.WeightedTarget{Targets: make(map[string]lbconfig.Target, len(c.localities)), StartPoint: startPoint, RemovedChildRetention: retention}
-	for name, weight := range c.localities {
-		localities.Targets[name] = lbconfig.Target{Weight: weight, ChildPolicy: p.leaf}
+	for _, l := range c.localities {
+		localities.Targets[l.name] = lbconfig.Target{Weight: l.weight, ChildPolicy: p.leaf}
 	}
 	drop := &lbconfig.Drop{DropCategories: c.drops, ChildPolicy: lbconfig.Named(weightedTargetName, localities)}
 	outliers := lbconfig.New[lbconfig.OutlierDetection]()

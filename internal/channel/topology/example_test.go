@@ -37,11 +37,12 @@ func ExampleTranslator() {
 }
 
 // Two targets, each with its own resolver, become the two priorities of one tree.
-func ExampleTargets() {
-	tree := topology.Targets([]topology.Target{
-		{Name: "us-east", Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}}},
-		{Name: "eu-west", Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "198.51.100.1:443"}}}}},
-	})
+func ExamplePolicies_Join() {
+	var policies topology.Policies
+	tree := policies.Join(
+		topology.Plain("us-east", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}}),
+		topology.Plain("eu-west", "", []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "198.51.100.1:443"}}}}),
+	)
 	for _, e := range tree.Endpoints {
 		fmt.Println(e.Addresses[0].Addr, hierarchy.Path(e))
 	}

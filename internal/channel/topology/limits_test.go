@@ -150,7 +150,7 @@ func TestGroupsOfPriorityBelongTogether(t *testing.T) {
 
 func TestSeedOfSubset(t *testing.T) {
 	subset := func(channel uint64, seed int) string {
-		tree := join(t, topology.Settings{Subset: 5, ChannelSeed: channel, SubsetSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: plain(upTo(100)...)}}))
+		tree := join(t, topology.Settings{Subset: 5, ChannelSeed: channel, SubsetSeed: seed}, topology.Plain("p", "", plain(upTo(100)...)))
 		var addresses []string
 		for _, e := range tree.Endpoints {
 			addresses = append(addresses, e.Addresses[0].Addr)

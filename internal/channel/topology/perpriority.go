@@ -2,9 +2,9 @@ package topology
 
 import (
 	"math"
+	"slices"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
-	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 )
@@ -13,37 +13,29 @@ import (
 const wholePriority = "all"
 
 // inOneList returns the tree with one locality for each priority. An endpoint's weight is the
-// product of its own and that of its locality (gRFC A42).
+// product of its own and that of its locality (gRFC A42). If a product exceeds 32 bits, all products of
+// the priority are divided by the same number.
 func (t Tree) inOneList() Tree {
-	localities := make(map[string]map[string]uint32)
-	priorities := make([]priorityChild, len(t.priorities))
-	var largest uint64 = 1
-	for i, p := range t.priorities {
-		localities[p.name] = p.localities
-		priorities[i] = p
+	t.Endpoints, t.Priorities = slices.Clone(t.Endpoints), slices.Clone(t.Priorities)
+	rest := t.Endpoints
+	for i := range t.Priorities {
+		p := &t.Priorities[i]
+		var products []uint64
+		largest := uint64(1)
+		for _, l := range p.localities {
+			for _, e := range rest[len(products):][:l.endpoints] {
+				product := uint64(max(1, weight.FromEndpoint(e).Weight)) * uint64(l.weight)
+				products, largest = append(products, product), max(largest, product)
+			}
+		}
+		for k, product := range products {
+			w := weight.EndpointInfo{Weight: uint32(max(1, product/((largest-1)/math.MaxUint32+1)))} //nolint:gosec // at most MaxUint32
+			rest[k] = hierarchy.Set(weight.Set(rest[k], w), p.Child, wholePriority)
+		}
+		rest = rest[len(products):]
 		if len(p.localities) > 0 {
-			priorities[i].localities = map[string]uint32{wholePriority: 1}
+			p.localities = []treeLocality{{wholePriority, 1, len(products)}}
 		}
 	}
-	product := func(e resolver.Endpoint) uint64 {
-		path := hierarchy.Path(e)
-		if len(path) != 2 {
-			return 1
-		}
-		return uint64(max(1, weight.FromEndpoint(e).Weight)) * uint64(max(1, localities[path[0]][path[1]]))
-	}
-	for _, e := range t.Endpoints {
-		largest = max(largest, product(e))
-	}
-	divisor := (largest-1)/math.MaxUint32 + 1
-	endpoints := make([]resolver.Endpoint, len(t.Endpoints))
-	for i, e := range t.Endpoints {
-		endpoints[i] = e
-		if path := hierarchy.Path(e); len(path) == 2 {
-			w := weight.EndpointInfo{Weight: uint32(max(1, product(e)/divisor))} //nolint:gosec // at most MaxUint32
-			endpoints[i] = hierarchy.Set(weight.Set(e, w), path[0], wholePriority)
-		}
-	}
-	t.Endpoints, t.priorities = endpoints, priorities
 	return t
 }

@@ -31,7 +31,7 @@ func upTo(n int) []int {
 
 func subsetOf(t *testing.T, endpoints []resolver.Endpoint, size int, seed uint64) (addresses []string) {
 	t.Helper()
-	tree := join(t, topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: endpoints}}))
+	tree := join(t, topology.Settings{Subset: size, ChannelSeed: seed}, topology.Plain("p", "", endpoints))
 	for _, e := range tree.Endpoints {
 		addresses = append(addresses, e.Addresses[0].Addr)
 	}

@@ -51,30 +51,30 @@ func (t *Translator) Tree(c *Checked) Tree {
 	last := t.built
 	t.built = make(map[path]builtLocality, len(last))
 	tree := Tree{Endpoints: make([]resolver.Endpoint, 0, c.Endpoints), Why: c.Unusable}
-	tree.priorities = make([]priorityChild, 0, len(groups))
+	tree.Priorities = make([]TreePriority, 0, len(groups))
 	drops := dropCategories(c.Answer)
 	for i := range groups {
 		g := &groups[i]
-		child := priorityChild{
-			name:               children[i],
-			title:              g.title(),
+		child := TreePriority{
+			Child:              children[i],
+			Name:               g.title(),
+			Cluster:            c.Service,
 			continuesPriority:  i > 0 && g.sourcePriority == groups[i-1].sourcePriority,
-			cluster:            c.Service,
 			ignoreReresolution: true, // the source sends new addresses without a request
 			drops:              drops,
-			localities:         make(map[string]uint32, len(g.Localities)),
+			localities:         make([]treeLocality, 0, len(g.Localities)),
 		}
 		before := len(tree.Endpoints)
 		for j := range g.Localities {
 			l := &g.Localities[j]
-			at := path{child.name, NameOf(l)}
-			child.localities[at[1]] = l.Weight
+			at := path{child.Child, NameOf(l)}
 			tree.Endpoints, t.built[at] = t.build(tree.Endpoints, l, at, last[at])
+			child.localities = append(child.localities, treeLocality{at[1], l.Weight, len(t.built[at].endpoints)})
 		}
 		if len(tree.Endpoints) == before {
-			child.unusableReason = cmp.Or(c.why[g.sourcePriority], c.Why, unusableReason(g.Priority))
+			child.Why = cmp.Or(c.why[g.sourcePriority], c.Why, unusableReason(g.Priority))
 		}
-		tree.priorities = append(tree.priorities, child)
+		tree.Priorities = append(tree.Priorities, child)
 	}
 	return tree
 }

@@ -25,7 +25,7 @@ func TestNearGroupNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, p := range tree.Priorities() {
+		for _, p := range tree.Priorities {
 			names = append(names, p.Name)
 		}
 		if !slices.Equal(names, test.want) {

@@ -36,39 +36,11 @@ type Tree struct {
 	// weights (grpc's experimental/balancer/weight).
 	Endpoints []resolver.Endpoint
 	// Why is the reason why no endpoint of the answer can receive calls, or "" if an endpoint can.
-	Why string
+	Why        string
+	Priorities []TreePriority
 
-	priorities  []priorityChild
-	policies    *Policies // nil before Join
-	total, size int       // number of endpoints before and after the choice of a subset
-}
-
-// Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
-func (t Tree) Size() string {
-	endpoints := printable.Count(t.size, "endpoint", "endpoints")
-	if t.IsSubset() {
-		endpoints = fmt.Sprintf("%d of %s", t.size, printable.Count(t.total, "endpoint", "endpoints"))
-	}
-	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
-}
-
-// IsSubset reports whether the channel uses only a subset of the endpoints.
-func (t Tree) IsSubset() bool { return t.size < t.total }
-
-// HasWeights reports whether endpoints have different weights.
-func (t Tree) HasWeights() bool {
-	of := func(e resolver.Endpoint) uint32 { return max(1, weight.FromEndpoint(e).Weight) }
-	return slices.ContainsFunc(t.Endpoints, func(e resolver.Endpoint) bool { return of(e) != of(t.Endpoints[0]) })
-}
-
-// Config returns the configuration of understudy_priority. It must not be modified, and shares
-// values with other configurations of the same Policies.
-func (t Tree) Config() *lbconfig.Priority {
-	policies := t.policies
-	if policies == nil {
-		policies, _ = NewPolicies(Settings{})
-	}
-	return policies.config(t.priorities)
+	policies *Policies // nil before Join
+	total    int       // number of endpoints before the choice of a subset
 }
 
 // TreePriority is one priority of a tree.
@@ -83,22 +55,53 @@ type TreePriority struct {
 	Cluster string
 	// Why is the reason why no endpoint of the priority can receive calls, or "" if an endpoint can.
 	Why string
+
+	continuesPriority  bool // it belongs to the same priority of the source as the previous one
+	ignoreReresolution bool
+	drops              []lbconfig.DropCategory
+	localities         []treeLocality // in the order of Tree.Endpoints
+	outlierDetection   *lbconfig.OutlierDetection
 }
 
-// Priorities returns the priorities of the tree in order.
-func (t Tree) Priorities() []TreePriority {
-	var priorities []TreePriority
-	for _, p := range t.priorities {
-		priorities = append(priorities, TreePriority{p.name, p.title, p.cluster, p.unusableReason})
+type treeLocality struct {
+	name      string
+	weight    uint32
+	endpoints int // the number of its endpoints
+}
+
+// Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
+func (t Tree) Size() string {
+	endpoints := printable.Count(len(t.Endpoints), "endpoint", "endpoints")
+	if t.IsSubset() {
+		endpoints = fmt.Sprintf("%d of %s", len(t.Endpoints), printable.Count(t.total, "endpoint", "endpoints"))
 	}
-	return priorities
+	return endpoints + " in " + printable.Count(len(t.Priorities), "priority", "priorities")
+}
+
+// IsSubset reports whether the channel uses only a subset of the endpoints.
+func (t Tree) IsSubset() bool { return len(t.Endpoints) < t.total }
+
+// HasWeights reports whether endpoints have different weights.
+func (t Tree) HasWeights() bool {
+	of := func(e resolver.Endpoint) uint32 { return max(1, weight.FromEndpoint(e).Weight) }
+	return slices.ContainsFunc(t.Endpoints, func(e resolver.Endpoint) bool { return of(e) != of(t.Endpoints[0]) })
+}
+
+// Config returns the configuration of understudy_priority. It must not be modified, and shares
+// values with other configurations of the same Policies.
+func (t Tree) Config() *lbconfig.Priority {
+	policies := t.policies
+	if policies == nil {
+		policies, _ = NewPolicies(Settings{})
+	}
+	return policies.config(t.Priorities)
 }
 
 // Reresolving returns a copy of the tree whose priorities pass on requests for re-resolution.
 func (t Tree) Reresolving() Tree {
-	t.priorities = slices.Clone(t.priorities)
-	for i := range t.priorities {
-		t.priorities[i].ignoreReresolution = false
+	t.Priorities = slices.Clone(t.Priorities)
+	for i := range t.Priorities {
+		t.Priorities[i].ignoreReresolution = false
 	}
 	return t
 }
@@ -106,9 +109,9 @@ func (t Tree) Reresolving() Tree {
 // WithOutlierDetection returns a copy of the tree in which o is the outlier detection that the
 // cluster configures, without a child policy, or nil. The channel's settings override it.
 func (t Tree) WithOutlierDetection(o *lbconfig.OutlierDetection) Tree {
-	t.priorities = slices.Clone(t.priorities)
-	for i := range t.priorities {
-		t.priorities[i].outlierDetection = o
+	t.Priorities = slices.Clone(t.Priorities)
+	for i := range t.Priorities {
+		t.Priorities[i].outlierDetection = o
 	}
 	return t
 }
@@ -128,12 +131,10 @@ func (p *Policies) Join(trees ...Tree) Tree {
 	}
 	for _, tree := range trees {
 		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
-		joined.priorities = append(joined.priorities, tree.priorities...)
+		joined.Priorities = append(joined.Priorities, tree.Priorities...)
 	}
-	joined.policies = p
-	joined.total = len(joined.Endpoints)
-	joined.Endpoints = p.settings.subset(joined.Endpoints)
-	joined.size = len(joined.Endpoints)
+	joined.policies, joined.total = p, len(joined.Endpoints)
+	joined = joined.subset(p.settings)
 	if options.Settings(p.settings).InOneList() {
 		joined = joined.inOneList()
 	}

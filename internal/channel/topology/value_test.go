@@ -163,7 +163,7 @@ func TestTreeIsWhatItsJSONSays(t *testing.T) {
 			if rapid.Bool().Draw(t, "reresolving") {
 				tree = tree.Reresolving()
 			}
-			other := topology.Targets([]topology.Target{{Name: "backup"}})
+			other := topology.Plain("backup", "", nil)
 			config := policies.Join(tree.WithOutlierDetection(cluster), other).Config()
 			if d := difference("config", reflect.ValueOf(config), reflect.ValueOf(parsed(t, config))); d != "" {
 				t.Fatalf("the value and what its JSON says differ: %s", d)
@@ -179,7 +179,11 @@ func TestTreeIsWhatItsJSONSays(t *testing.T) {
 }
 
 func TestPoliciesParseConfig(t *testing.T) {
-	config := topology.Targets([]topology.Target{{Name: "east"}, {Name: "west"}}).Config()
+	policies, err := topology.NewPolicies(topology.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := policies.Join(topology.Plain("east", "", nil), topology.Plain("west", "", nil)).Config()
 	for _, top := range []*lbconfig.Priority{config, parsed(t, config)} {
 		outliers := top.Children["east"].Config.Config.(*lbconfig.OutlierDetection)
 		drop := outliers.ChildPolicy.Config.(*lbconfig.Drop)

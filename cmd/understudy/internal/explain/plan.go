@@ -38,7 +38,7 @@ func newPlan(mechanisms []cds.Mechanism, settings topology.Settings) (plan, erro
 			tree = tree.WithOutlierDetection(mechanism.Cluster.OutlierDetection)
 		}
 		p.firstPriority = append(p.firstPriority, len(p.clusters))
-		for _, priority := range tree.Priorities() {
+		for _, priority := range tree.Priorities {
 			p.names[priority.Child] = priority.Name
 			if len(mechanisms) > 1 {
 				p.names[priority.Child] = mechanism.Name
@@ -76,11 +76,11 @@ func treeOf(i int, mechanism cds.Mechanism, settings topology.Settings, isAggreg
 		name = fmt.Sprint("mechanism", i)
 	}
 	if endpoints := endpointsIn(mechanism); endpoints == nil {
-		target := topology.Target{Name: name + "/"}
+		var standIn []resolver.Endpoint
 		if address, _ := placeholder(mechanism); address != "" {
-			target.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}
+			standIn = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}
 		}
-		tree = topology.Targets([]topology.Target{target})
+		tree = topology.Plain(name+"/", "", standIn)
 	} else {
 		answer, unusedFields, err := messages.Read(endpoints)
 		if err != nil {

@@ -48,7 +48,7 @@ type simulation struct {
 
 func newSimulation(p plan, owners map[mechanismAddress]*Endpoint) (*simulation, error) {
 	config := p.tree.Config()
-	s := &simulation{plan: p, config: config, priorities: p.tree.Priorities(), children: make(map[string]*child)}
+	s := &simulation{plan: p, config: config, priorities: p.tree.Priorities, children: make(map[string]*child)}
 	for name, c := range config.Children {
 		child, err := newChild(c.Config)
 		if err != nil {

@@ -27,10 +27,14 @@ func paths(endpoints []resolver.Endpoint) string {
 
 const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s"`
 
-func TestTargetsBecomePriorities(t *testing.T) {
+func TestPlainTreesBecomePriorities(t *testing.T) {
 	heavy := weight.Set(endpointAt("192.0.2.2:1"), weight.EndpointInfo{Weight: 7})
 	given := []resolver.Endpoint{endpointAt("192.0.2.1:1"), heavy}
-	tree := Targets([]Target{{Name: "east", Endpoints: given}, {Name: "west", Endpoints: given[:1]}, {Name: "none"}})
+	policies, err := NewPolicies(Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := policies.Join(Plain("east", "", given), Plain("west", "", given[:1]), Plain("none", "", nil))
 
 	want := "192.0.2.1:1 [\"east\",\"/\"] 0\n192.0.2.2:1 [\"east\",\"/\"] 7\n192.0.2.1:1 [\"west\",\"/\"] 0\n"
 	if got := paths(tree.Endpoints); got != want {
@@ -50,8 +54,8 @@ func TestTargetsBecomePriorities(t *testing.T) {
 	}
 }
 
-func TestNoTargets(t *testing.T) {
-	tree := Targets(nil)
+func TestNoPriorities(t *testing.T) {
+	tree := Tree{}
 	want := `[{"understudy_priority":{"children":{},"priorities":[],` + durations + `}}]`
 	if lbtest.JSON(tree.Config()) != want || len(tree.Endpoints) != 0 {
 		t.Errorf("tree = %s, %v, want %s without endpoints", lbtest.JSON(tree.Config()), tree.Endpoints, want)
