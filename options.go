@@ -60,11 +60,11 @@ type Options struct {
 	OutlierDetection OutlierDetection
 
 	// Prefer sends the calls of each priority to endpoints near the client first. "zone" prefers
-	// the client's zone, then its region, then the rest. "node" prefers the client's node before
-	// these. "hints" prefers the endpoints that the source suggests for the client's node or zone.
-	// "none" treats all endpoints alike. The default is "": "hints" for kubernetes targets, "none"
-	// for others. With all values except "none", a zone with few endpoints and many callers can be
-	// overloaded, if Overflow is off: see docs/near.md. Source: Understudy.
+	// the client's zone, then its region, then the rest. "hints" prefers the endpoints that the
+	// source suggests for the client's node or zone. "none" treats all endpoints alike. The default
+	// is "": "hints" for kubernetes targets, "none" for others. With all values except "none", a
+	// zone with few endpoints and many callers can be overloaded, if Overflow is off: see
+	// docs/near.md. Source: Understudy.
 	Prefer string
 	// Zone, Region and Node are the client's location, as named by the source of the endpoints. The
 	// default is UNDERSTUDY_ZONE, UNDERSTUDY_REGION and UNDERSTUDY_NODE from the environment and,

@@ -26,7 +26,7 @@ func TestPreferWithoutLocationIsLogged(t *testing.T) {
 		{target: "x:///y?zone=a", zone: "a\n"},
 		{target: "x:///y?prefer=zone", zone: "a"},
 		{target: "x:///y?prefer=zone", opts: []given.Option{given.Set("Zone", "a")}},
-		{target: "x:///y?prefer=node&region=r"},
+		{target: "x:///y?prefer=zone&region=r"},
 		{target: "x:///y?prefer=hints&node=n"},
 		{target: "x:///y", opts: []given.Option{given.Set("Prefer", "hints")}, note: 1},
 	} {
@@ -66,7 +66,7 @@ func TestPreferWithoutLocalitiesIsLogged(t *testing.T) {
 	}
 }
 
-// The option prefer needs the zone, region, node or hints of endpoints. If the endpoints lack them,
+// The option prefer needs the zone, region or hints of endpoints. If the endpoints lack them,
 // this must be logged once.
 func TestPreferWithoutEndpointLocationIsLogged(t *testing.T) {
 	for _, test := range []struct {
@@ -78,8 +78,6 @@ func TestPreferWithoutEndpointLocationIsLogged(t *testing.T) {
 		{"zone&region=r", discovery.Locality{}, "zone or region"},
 		{"zone&region=r", discovery.Locality{Region: "s"}, ""},
 		{"zone", discovery.Locality{Region: "r"}, "zone"}, // the client's region is unknown
-		{"node", discovery.Locality{SubZone: "s"}, "node or zone"},
-		{"node", discovery.Locality{Endpoints: []discovery.Endpoint{{Node: "n"}}}, ""},
 		{"hints", discovery.Locality{Zone: "z"}, "hints"},
 		{"hints", discovery.Locality{Endpoints: []discovery.Endpoint{{ForNodes: []string{"m"}}}}, ""},
 	} {

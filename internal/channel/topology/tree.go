@@ -122,7 +122,7 @@ type Settings options.Settings
 
 // Join returns a tree with the priorities of all trees, in order (gRFC A37). It applies the
 // settings, and chooses a subset of the endpoints if the settings require this. Two trees must not
-// have children with the same name (see Translator.Name and Target.Name).
+// have children with the same name (see Translator.Name and Plain).
 func (p *Policies) Join(trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {

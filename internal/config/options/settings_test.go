@@ -13,7 +13,7 @@ import (
 func TestParseSettings(t *testing.T) {
 	for query, want := range map[string]options.Settings{
 		"":                          {},
-		"prefer=node&zone=a&node=n": {Prefer: "node", Zone: "a", Node: "n"},
+		"prefer=hints&zone=a&node=n": {Prefer: "hints", Zone: "a", Node: "n"},
 		"overflow=true&ramp=5s&outlierDetection=true": {Overflow: true, Ramp: 5 * time.Second, OutlierDetection: options.On},
 	} {
 		given, err := url.ParseQuery(query)
@@ -29,7 +29,7 @@ func TestParseSettings(t *testing.T) {
 		"ramp=":          "parameter ramp has no value, or several; want exactly one",
 		"slowStart=soon": `slowStart: "soon" given, want a duration such as 10s`,
 		"authority=a":    `unknown parameter "authority", want one of endpointPolicy, failoverTimeout, `,
-		"prefer=near":    `prefer: "near" given, want one of zone, node, hints, none`,
+		"prefer=near":    `prefer: "near" given, want one of zone, hints, none`,
 		"zone=a%0a":      `zone: "a\n" given, want a name of at most 256 bytes, without`,
 		"subset=0":       "subset: 0 given, want 1 and more",
 		"x=1":            `unknown parameter "x", want one of endpointPolicy, failoverTimeout, `,

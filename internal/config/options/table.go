@@ -120,7 +120,7 @@ var table = []Option{
 	{Name: "outlierDetection",
 		Conflicts: func(s Settings) bool { return s.OutlierDetection == On && s.EndpointPolicy.IsPickFirst() }, ConflictReason: "one pick_first over several endpoints does not notice that one of them is ejected",
 		Default: "the setting of each [cluster](xds.md#outlier-detection), otherwise `false`", Range: "`true`, `false`; not with `pick_first`", Source: "gRFC A50, and ours"},
-	{Name: "prefer", Check: oneOf("zone", "node", "hints", "none"), Default: "`none`; for `kubernetes:` targets `hints`", Range: "`zone`, `node`, `hints`, `none`", Source: "ours"},
+	{Name: "prefer", Check: oneOf("zone", "hints", "none"), Default: "`none`; for `kubernetes:` targets `hints`", Range: "`zone`, `hints`, `none`", Source: "ours"},
 	{Name: "zone", Check: isName, Default: "`UNDERSTUDY_ZONE`, or the [bootstrap](near.md#where-the-client-is) of `eds:`", Range: "a name", Source: "ours"},
 	{Name: "region", Check: isName, Default: "`UNDERSTUDY_REGION`, or the bootstrap of `eds:`", Range: "a name", Source: "ours"},
 	{Name: "node", Check: isName, Default: "`UNDERSTUDY_NODE`", Range: "a name", Source: "ours"},

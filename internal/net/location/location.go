@@ -29,15 +29,12 @@ func (p Location) Or(other Location) Location {
 // Serves reports whether p has the fields that this value of the option prefer needs.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
-	case "":
-		return true
 	case "zone":
 		return p.Zone != "" || p.Region != ""
 	case "hints":
 		return p.Zone != "" || p.Node != ""
-	default:
-		return p != Location{}
 	}
+	return true
 }
 
 // SameZone reports whether both locations are in the same zone. Zones with the same name in
@@ -48,9 +45,6 @@ func (p Location) SameZone(other Location) bool {
 
 // SameRegion reports whether both regions are known and equal.
 func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.Region == other.Region }
-
-// SameNode reports whether both nodes are known and equal.
-func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node == other.Node }
 
 // Of returns the client's location. It reads fields that are empty in given from environment
 // variables, using env. notes lists the invalid variables, which are ignored.

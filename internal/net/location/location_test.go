@@ -47,17 +47,17 @@ func TestInvalidEnvironment(t *testing.T) {
 func TestSame(t *testing.T) {
 	for _, test := range []struct {
 		p, other location.Location
-		want     []bool // same node, same zone, same region
+		want     []bool // same zone, same region
 	}{
-		{location.Location{}, location.Location{}, []bool{false, false, false}},
-		{location.Location{Region: "r", Zone: "z", Node: "n"}, location.Location{Region: "r", Zone: "z", Node: "n"}, []bool{true, true, true}},
-		{location.Location{Region: "r", Zone: "z"}, location.Location{Region: "other", Zone: "z"}, []bool{false, false, false}},
-		{location.Location{Zone: "z"}, location.Location{Region: "r", Zone: "z"}, []bool{false, true, false}},
-		{location.Location{Region: "r", Zone: "z"}, location.Location{Zone: "z"}, []bool{false, true, false}},
-		{location.Location{Region: "r", Zone: "z"}, location.Location{Region: "r", Zone: "y"}, []bool{false, false, true}},
+		{location.Location{}, location.Location{}, []bool{false, false}},
+		{location.Location{Region: "r", Zone: "z", Node: "n"}, location.Location{Region: "r", Zone: "z", Node: "n"}, []bool{true, true}},
+		{location.Location{Region: "r", Zone: "z"}, location.Location{Region: "other", Zone: "z"}, []bool{false, false}},
+		{location.Location{Zone: "z"}, location.Location{Region: "r", Zone: "z"}, []bool{true, false}},
+		{location.Location{Region: "r", Zone: "z"}, location.Location{Zone: "z"}, []bool{true, false}},
+		{location.Location{Region: "r", Zone: "z"}, location.Location{Region: "r", Zone: "y"}, []bool{false, true}},
 	} {
-		if got := []bool{test.p.SameNode(test.other), test.p.SameZone(test.other), test.p.SameRegion(test.other)}; !slices.Equal(got, test.want) {
-			t.Errorf("%+v and %+v: same node, zone, region %v, want %v", test.p, test.other, got, test.want)
+		if got := []bool{test.p.SameZone(test.other), test.p.SameRegion(test.other)}; !slices.Equal(got, test.want) {
+			t.Errorf("%+v and %+v: same zone, region %v, want %v", test.p, test.other, got, test.want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // nearby has the options of the channel that prefer near endpoints, and the location of its client.
 // Its methods implement docs/near.md independently of the library.
 type nearby struct {
-	prefer             string // "zone", "node", "hints", or "" for none
+	prefer             string // "zone", "hints", or "" for none
 	zone, region, node string
 }
 
@@ -20,7 +20,7 @@ func newNearby(r *rand.Rand) nearby {
 		return nearby{}
 	}
 	n := nearby{
-		prefer: []string{"zone", "node", "hints"}[r.IntN(3)],
+		prefer: []string{"zone", "hints"}[r.IntN(2)],
 		zone:   string(rune('a' + r.IntN(6))),
 		node:   nodeOf(strconv.Itoa(r.IntN(3))),
 	}
@@ -131,11 +131,9 @@ func (n nearby) isOwnZone(zone string) bool {
 // to the client.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	if n.prefer != "hints" {
-		return func(zone, address string) int {
+		return func(zone, _ string) int {
 			region, _ := splitZone(zone)
 			switch {
-			case n.prefer == "node" && address != "" && nodeOf(address) == n.node:
-				return 0
 			case n.isOwnZone(zone):
 				return 1
 			case region != "" && n.region == region:
