@@ -5,14 +5,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/internal/channel/join"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
 // observingBuilder wraps a resolver builder. Its resolvers record their updates in channel.
@@ -26,7 +27,7 @@ func (t *observingBuilder) OverrideAuthority(target resolver.Target) string {
 }
 
 func (t *observingBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
-	return t.Builder.Build(target, &observingConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
+	return t.Builder.Build(target, &observingConn{ClientConn: cc, channel: t.channel}, opts)
 }
 
 // observingConn records the updates of a channel. It inserts a tap policy above the priority
@@ -34,42 +35,33 @@ func (t *observingBuilder) Build(target resolver.Target, cc resolver.ClientConn,
 type observingConn struct {
 	resolver.ClientConn
 	channel *channel
-
-	mu    sync.Mutex
-	trees map[*serviceconfig.ParseResult]tree
 }
 
 func (c *observingConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
-	if strings.Contains(text, join.AwaitingConfig) { // this service config contains no priority policy
-		return c.ClientConn.ParseServiceConfig(text)
+	const policies = `[{"understudy_priority":{}}]`
+	if !strings.Contains(text, policies) && !strings.Contains(text, join.AwaitingConfig) {
+		panic("no policies in " + text)
 	}
-	t := c.channel.insertTaps(text)
-	result := c.ClientConn.ParseServiceConfig(t.text)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.trees)
-	c.trees[result] = t
-	return result
+	tapped := marshal([]any{map[string]any{tapName: tapJSON{c.channel.id, "", json.RawMessage(policies)}}})
+	return c.ClientConn.ParseServiceConfig(strings.Replace(text, policies, string(tapped), 1))
 }
 
 func (c *observingConn) UpdateState(state resolver.State) error {
 	if join.IsAwaiting(state) { // this update has no endpoints and only makes calls wait
 		return c.ClientConn.UpdateState(state)
 	}
-	c.mu.Lock()
-	t := c.trees[state.ServiceConfig]
-	c.mu.Unlock()
+	given, _ := stateattr.TakeConfig(state)
+	t := treeOf(given.(*lbconfig.Priority))
 	identical := c.channel.w.received(c.channel, t, t.truth(state.Endpoints), len(state.Endpoints))
-	err := c.ClientConn.UpdateState(state)
+	err := c.ClientConn.UpdateState(stateattr.SetConfig(state, c.channel.insertTaps(*given.(*lbconfig.Priority))))
 	if identical && err == nil {
 		c.channel.w.receivedIdentical()
 	}
 	return err
 }
 
-// tree has the fields of a generated service config that the checks use.
+// tree has the fields of a configuration that the checks use.
 type tree struct {
-	text             string
 	priorities       []string
 	sourcePriorities []int // maps each priority to an index in the source; nil if these are equal
 	weights          map[string]map[string]uint32
@@ -89,25 +81,28 @@ func (t tree) sourceIndexes() []int {
 
 type config map[string]json.RawMessage
 
-func (c *channel) insertTaps(text string) tree {
+func treeOf(given *lbconfig.Priority) tree {
 	t := tree{weights: make(map[string]map[string]uint32), detections: make(map[string]detection)}
-	service := parse[config](json.RawMessage(text))
-	policy := parse[[]map[string]config](service["loadBalancingConfig"])[0]
-	priority := policy["understudy_priority"]
+	priority := parse[config](marshal(given))
 	t.priorities = parse[[]string](priority["priorities"])
 	if indexes, split := priority["sourcePriorities"]; split {
 		t.sourcePriorities = parse[[]int](indexes)
 	}
-	children := parse[map[string]config](priority["children"])
-	for name, child := range children {
+	for name, child := range parse[map[string]config](priority["children"]) {
 		t.weights[name] = weightsIn(child["config"])
 		t.detections[name] = detectionIn(parse[[]map[string]json.RawMessage](child["config"])[0]["understudy_outlier_detection"])
-		child["config"] = c.wrapInTap(name, child["config"])
 	}
-	priority["children"] = marshal(children)
-	service["loadBalancingConfig"] = c.wrapInTap("", marshal([]map[string]config{policy}))
-	t.text = string(marshal(service))
 	return t
+}
+
+func (c *channel) insertTaps(given lbconfig.Priority) *lbconfig.Priority {
+	given.Children = maps.Clone(given.Children)
+	for name, child := range given.Children {
+		tap := &tapConfig{tapJSON: tapJSON{Channel: c.id, Child: name}, builder: child.Config.Builder, inner: child.Config.Config}
+		child.Config = lbconfig.Named(tapName, tap)
+		given.Children[name] = child
+	}
+	return &given
 }
 
 func weightsIn(policies json.RawMessage) map[string]uint32 {
@@ -122,10 +117,6 @@ func weightsIn(policies json.RawMessage) map[string]uint32 {
 		return weights
 	}
 	return nil
-}
-
-func (c *channel) wrapInTap(child string, policies json.RawMessage) json.RawMessage {
-	return marshal([]any{map[string]any{tapName: tapJSON{c.id, child, policies}}})
 }
 
 func parse[T any](text json.RawMessage) T {
