@@ -51,7 +51,7 @@ func NewPolicies(settings Settings) (*Policies, error) {
 	bare, found := lbconfig.BarePickFirst(leaf)
 	switch {
 	case found && settings.OutlierDetection == options.On && !settings.EndpointPolicy.IsPickFirst():
-		return nil, fmt.Errorf("outlierDetection: %s given, which would not notice that an endpoint is ejected", bare)
+		return nil, fmt.Errorf("outlierDetection: %s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint", bare)
 	case found || settings.OutlierDetection == options.Off:
 		p.own = lbconfig.New[lbconfig.OutlierDetection]()
 	case settings.OutlierDetection == options.On:

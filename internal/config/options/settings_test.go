@@ -12,7 +12,7 @@ import (
 
 func TestParseSettings(t *testing.T) {
 	for query, want := range map[string]options.Settings{
-		"":                          {},
+		"":                           {},
 		"prefer=hints&zone=a&node=n": {Prefer: "hints", Zone: "a", Node: "n"},
 		"overflow=true&ramp=5s&outlierDetection=true": {Overflow: true, Ramp: 5 * time.Second, OutlierDetection: options.On},
 	} {
