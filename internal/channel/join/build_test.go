@@ -27,7 +27,7 @@ type channel struct {
 	resolver.ClientConn
 
 	mu      sync.Mutex
-	json    string
+	json    string // the configuration of the policies
 	updates [][]resolver.Endpoint
 }
 
@@ -35,15 +35,13 @@ func (c *channel) UpdateState(state resolver.State) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.updates = append(c.updates, state.Endpoints)
+	c.json = lbtest.StateJSON(state, `[{"understudy_priority":{}}]`)
 	return nil
 }
 
 func (c *channel) ReportError(error) {}
 
-func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.json = json
+func (c *channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
