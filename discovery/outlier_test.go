@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
@@ -21,7 +22,7 @@ func outlierDetectionJSON(t *testing.T, seconds int64) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return read.JSON()
+	return topology.OutlierDetectionJSON(read)
 }
 
 // intervals returns the outlier detection interval of each priority in the last service config. The

@@ -144,7 +144,7 @@ func (c *Channel) outlierDetection(text string) *lbconfig.OutlierDetection {
 		if c.outliers == nil {
 			c.outliers = make(map[string]*lbconfig.OutlierDetection)
 		}
-		c.outliers[text], _ = lbconfig.ParseOutlierDetection(text) // receiver.replace has already checked the text
+		c.outliers[text], _ = topology.ParseOutlierDetection(text) // receiver.replace has already checked the text
 	}
 	return c.outliers[text]
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
 	"github.com/understudy-lb/understudy/internal/text/printable"
@@ -211,7 +210,7 @@ func (s *slot) answered(a core.Answer) {
 func (s *slot) replace(mechanisms []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range mechanisms {
-		if _, err := lbconfig.ParseOutlierDetection(mechanisms[i].OutlierDetection); err != nil {
+		if _, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection); err != nil {
 			s.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err), resultFailed)
 			return
 		}

@@ -173,6 +173,27 @@ func (c *Checked) newEndpoints(a *Answer) map[*Endpoint]bool {
 	return isNew
 }
 
+// Normalized returns the priorities of the answer. The endpoints of a gRPC resolver form one priority
+// with one locality.
+func (c *Checked) Normalized() []Priority {
+	if c.Resolved == nil {
+		return c.Priorities
+	}
+	l := Locality{Weight: uint32(max(len(c.Resolved), 1))}
+	for _, r := range c.Resolved {
+		var e Endpoint
+		for _, address := range r.Addresses {
+			// gRPC's resolvers unix and unix-abstract give a path, or "@" and a name, without "unix:".
+			if strings.HasPrefix(address.Addr, "/") || strings.HasPrefix(address.Addr, "@") {
+				address.Addr = "unix:" + address.Addr
+			}
+			e.Addresses = append(e.Addresses, address.Addr)
+		}
+		l.Endpoints = append(l.Endpoints, e)
+	}
+	return []Priority{{Localities: []Locality{l}}}
+}
+
 // NameOf returns the name of a locality.
 func NameOf(l *Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 

@@ -89,7 +89,7 @@ func TestLongerTextIsLarger(t *testing.T) {
 
 // The configuration of outlier detection comes from the options or, without one, from the cluster.
 func TestChoiceOfOutlierDetection(t *testing.T) {
-	cluster, err := lbconfig.ParseOutlierDetection(`{"interval": "7s", "successRateEjection": {}}`)
+	cluster, err := topology.ParseOutlierDetection(`{"interval": "7s", "successRateEjection": {}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +125,8 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 		}
 	}
 	var missing *lbconfig.OutlierDetection
-	if missing.JSON() != "" || !strings.HasPrefix(cluster.JSON(), `{"interval":"7s",`) {
-		t.Errorf("the JSON of none is %q and of the cluster's %q", missing.JSON(), cluster.JSON())
+	if topology.OutlierDetectionJSON(missing) != "" || !strings.HasPrefix(topology.OutlierDetectionJSON(cluster), `{"interval":"7s",`) {
+		t.Errorf("the JSON of none is %q and of the cluster's %q", topology.OutlierDetectionJSON(missing), topology.OutlierDetectionJSON(cluster))
 	}
 }
 

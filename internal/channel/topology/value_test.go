@@ -148,7 +148,7 @@ func TestTreeIsWhatItsJSONSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cluster, err := lbconfig.ParseOutlierDetection(rapid.SampledFrom([]string{"", `{"interval": "7s", "successRateEjection": {}, "failureCodes": ["INTERNAL"]}`}).Draw(t, "cluster"))
+		cluster, err := topology.ParseOutlierDetection(rapid.SampledFrom([]string{"", `{"interval": "7s", "successRateEjection": {}, "failureCodes": ["INTERNAL"]}`}).Draw(t, "cluster"))
 		if err != nil {
 			t.Fatal(err)
 		}

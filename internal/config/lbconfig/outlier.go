@@ -1,7 +1,6 @@
 package lbconfig
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -120,37 +119,4 @@ func BarePickFirst(p Policy) (name string, found bool) {
 		}
 	}
 	return "", false
-}
-
-// ParseOutlierDetection parses the configuration of a cluster: the JSON form of gRFC A50, without
-// childPolicy. It returns nil for "".
-func ParseOutlierDetection(text string) (*OutlierDetection, error) {
-	if text == "" {
-		return nil, nil
-	}
-	const name = "understudy_outlier_detection"
-	fields := make(map[string]json.RawMessage)
-	if err := json.Unmarshal([]byte(text), &fields); err != nil || fields == nil {
-		return nil, fmt.Errorf("%s: %.100q given, want a JSON object (%v)", name, text, err)
-	}
-	fields["childPolicy"] = json.RawMessage(`[{"understudy_weighted_round_robin":{}}]`)
-	given, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	config := new(OutlierDetection)
-	if err := Parse(name, given, config); err != nil {
-		return nil, err
-	}
-	config.ChildPolicy = Policy{}
-	return config, nil
-}
-
-// JSON returns the text that ParseOutlierDetection parses.
-func (o *OutlierDetection) JSON() string {
-	if o == nil {
-		return ""
-	}
-	text, _ := json.Marshal(o) // numbers, durations and names are always encoded without an error
-	return string(text)
 }

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/balancer"
@@ -43,15 +42,8 @@ func ParsePolicy(name string, config json.RawMessage) (p Policy, err error) {
 	if config == nil {
 		config = json.RawMessage("{}")
 	}
-	builder := balancer.Get(name)
-	if builder == nil {
-		return p, notRegistered(strconv.Quote(name))
-	}
-	return p, p.parse(builder, config)
-}
-
-func notRegistered(names ...string) error {
-	return fmt.Errorf("none of the policies is registered: %s", strings.Join(names, ", "))
+	err = p.UnmarshalJSON(fmt.Appendf(nil, "[{%q: %s}]", name, config))
+	return p, err
 }
 
 // Name returns the name of the policy, or "" for the zero Policy.
@@ -101,7 +93,7 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 	if len(unknown) == 0 {
 		return errors.New("names no policy, want at least one")
 	}
-	return notRegistered(unknown...)
+	return fmt.Errorf("none of the policies is registered: %s", strings.Join(unknown, ", "))
 }
 
 func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {

@@ -12,7 +12,7 @@ import (
 // configure load balancing. The resolver configures load balancing, and gRPC checks the other
 // fields. "" means no service config.
 func CheckServiceConfig(user string) error {
-	_, err := parse(user)
+	_, err := MergeServiceConfig(user, nil)
 	return err
 }
 
@@ -21,35 +21,26 @@ func CheckServiceConfig(user string) error {
 // replaces the user's, including retry policies and health checks. Therefore, each resolver sends a
 // merged service config. The errors are those of CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
-	fields, err := parse(user)
-	if err != nil {
-		return "", err
-	}
-	fields["loadBalancingConfig"] = lbConfig
-	merged, err := json.Marshal(fields)
-	return string(merged), err
-}
-
-func parse(user string) (map[string]json.RawMessage, error) {
 	fields := make(map[string]json.RawMessage)
-	if user == "" {
-		return fields, nil
-	}
-	decoder := json.NewDecoder(strings.NewReader(user))
-	if err := decoder.Decode(&fields); err != nil {
-		return nil, fmt.Errorf(`service config: want a JSON object such as {"methodConfig": […]}: %w`, err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("service config: data after the JSON object")
-	}
-	if fields == nil {
-		return nil, errors.New("service config: want a JSON object, got null")
+	if user != "" {
+		decoder := json.NewDecoder(strings.NewReader(user))
+		if err := decoder.Decode(&fields); err != nil {
+			return "", fmt.Errorf(`service config: want a JSON object such as {"methodConfig": […]}: %w`, err)
+		}
+		if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+			return "", errors.New("service config: data after the JSON object")
+		}
+		if fields == nil {
+			return "", errors.New("service config: want a JSON object, got null")
+		}
 	}
 	for name := range fields {
 		// gRPC ignores the case of field names.
 		if strings.EqualFold(name, "loadBalancingConfig") || strings.EqualFold(name, "loadBalancingPolicy") {
-			return nil, fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
+			return "", fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
 		}
 	}
-	return fields, nil
+	fields["loadBalancingConfig"] = lbConfig
+	merged, err := json.Marshal(fields)
+	return string(merged), err
 }

@@ -81,7 +81,7 @@ func (m *Maker) Mechanisms(g *Graph) (mechanisms []discovery.Mechanism) {
 	for _, e := range g.List {
 		mechanism := discovery.Mechanism{Name: e.Name, Source: m.source(e)}
 		if e.Cluster != nil {
-			mechanism.OutlierDetection = e.Cluster.OutlierDetection.JSON()
+			mechanism.OutlierDetection = topology.OutlierDetectionJSON(e.Cluster.OutlierDetection)
 		}
 		mechanisms = append(mechanisms, mechanism)
 	}

@@ -9,7 +9,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
-	"google.golang.org/grpc/resolver"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -30,34 +29,13 @@ func Write(name string, answers ...*topology.Checked) (cluster *endpointv3.Clust
 		if i == 0 && len(a.Drops) > 0 {
 			w.cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: writeDrops(a.Drops)}
 		}
-		priorities := a.Priorities
-		if a.Resolved != nil {
-			priorities = []discovery.Priority{{Localities: []discovery.Locality{localityOf(a.Resolved)}}}
-		}
-		for _, p := range priorities {
+		for _, p := range a.Normalized() {
 			if err := w.priority(p); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
 	return w.cluster, w.notes.texts(), nil
-}
-
-// localityOf returns the endpoints of a gRPC resolver as a locality.
-func localityOf(resolved []resolver.Endpoint) discovery.Locality {
-	l := discovery.Locality{Weight: uint32(max(len(resolved), 1))} //nolint:gosec // far fewer
-	for _, r := range resolved {
-		var e discovery.Endpoint
-		for _, address := range r.Addresses {
-			// gRPC's resolvers unix and unix-abstract give a path, or "@" and a name, without "unix:".
-			if strings.HasPrefix(address.Addr, "/") || strings.HasPrefix(address.Addr, "@") {
-				address.Addr = "unix:" + address.Addr
-			}
-			e.Addresses = append(e.Addresses, address.Addr)
-		}
-		l.Endpoints = append(l.Endpoints, e)
-	}
-	return l
 }
 
 type writer struct {

@@ -13,7 +13,6 @@ import (
 	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/channel/join"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
-	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/core/clusters"
 	"github.com/understudy-lb/understudy/internal/envoy/cds"
@@ -126,7 +125,7 @@ func (s *explanation) add(state join.MechanismState) error {
 	}
 	mechanism.Cluster = &cds.Cluster{Name: mechanism.Name, Assignment: cluster}
 	if state.OutlierDetection != "" {
-		if mechanism.Cluster.OutlierDetection, err = lbconfig.ParseOutlierDetection(state.OutlierDetection); err != nil {
+		if mechanism.Cluster.OutlierDetection, err = topology.ParseOutlierDetection(state.OutlierDetection); err != nil {
 			return err
 		}
 	}
