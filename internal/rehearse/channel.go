@@ -130,9 +130,8 @@ func (c *channel) settle() {
 		if _, exists := c.children[name]; !exists {
 			continue
 		}
-		i, state := c.intakes[p], core.Idle
-		state, _ = c.core.State(name)
-		ready := state == core.Ready
+		state, _ := c.core.State(name)
+		i, ready := c.intakes[p], state == core.Ready
 		if i.ready && !ready {
 			i.lostAt = now
 		}
