@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
@@ -196,4 +197,39 @@ func TestDebugPage(t *testing.T) {
 		s.Fail(errors.New("down"))
 		want("x answered 0 0 down; inner answered 2 3 ")
 	})
+}
+
+// The process has more running sources than the store keeps idle answers. A source that replaces
+// another one must still get the answer of its predecessor, also if the predecessor has failed.
+func TestReplacedSourceAmongManySources(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			parent, first, other := &source{}, &source{}, &source{}
+			cc, c := start(t, configOf(t.Name(), "", parent))
+			defer c.Close()
+			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: other}})
+			synctest.Wait()
+			_ = first.Update(answerOf(1))
+			_ = other.Update(answerOf(2))
+			if synctest.Wait(); fails {
+				first.Fail(errors.New("down"))
+				synctest.Wait()
+			}
+			before := cc.last()
+			time.Sleep(time.Second)
+			for key := range maxEntries { // of other channels
+				lastGood.addRunning(key, 1)
+				lastGood.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: time.Now()})
+				defer lastGood.addRunning(key, -1)
+			}
+			second := &source{}
+			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: second}, {Name: "b", Source: other}})
+			synctest.Wait()
+			second.Fail(errors.New("away"))
+			synctest.Wait()
+			if got := cc.last(); got != before {
+				t.Errorf("the predecessor fails = %v: the channel uses %q, want %q as before", fails, got, before)
+			}
+		})
+	}
 }

@@ -15,7 +15,9 @@ import (
 // of an idle channel. If the source fails when the channel is used again, the stored answer is used.
 // The same holds if a list of mechanisms gives a name another source. An answer is stored for an hour
 // after its last confirmation by the source, and longer while a running source may still confirm it.
-// The store has at most 1,000 answers and 64 MiB. Callers pass the current time.
+// The store has at most 1,000 answers and 64 MiB, not counting those of running sources, which use
+// them anyway: the source that replaces a running one may need its answer at any time. Callers pass
+// the current time.
 var lastGood answerStore
 
 const (
@@ -54,9 +56,11 @@ func sizeOf(k core.Kept) int {
 type answerStore struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
-	order   list.List // *entry values; the latest confirmation is first
-	bytes   int
+	order   list.List   // *entry values; the latest confirmation is first
 	running map[any]int // number of running sources for each key
+
+	// The following fields count the entries without a running source.
+	idle, bytes int
 }
 
 type entry struct {
@@ -73,8 +77,20 @@ func (s *answerStore) addRunning(key any, n int) {
 	if s.running == nil {
 		s.running = make(map[any]int)
 	}
+	s.count(key, -1)
 	if s.running[key] += n; s.running[key] == 0 {
 		delete(s.running, key)
+	}
+	s.count(key, 1)
+	s.makeRoom(time.Time{})
+}
+
+// count adds the entry under key to the limited ones, or subtracts it if n is -1. The caller must
+// hold mu.
+func (s *answerStore) count(key any, n int) {
+	if e, ok := s.entries[key]; ok && s.running[key] == 0 {
+		s.idle += n
+		s.bytes += n * sizeOf(e.Value.(*entry).Kept)
 	}
 }
 
@@ -101,13 +117,13 @@ func (s *answerStore) put(key any, k core.Kept) {
 		return
 	}
 	s.entries[key] = s.order.PushFront(&entry{key, k})
-	s.bytes += sizeOf(k)
+	s.count(key, 1)
 	s.makeRoom(k.Confirmed)
 }
 
 // makeRoom removes expired answers. If the store still exceeds its limits, makeRoom also removes
-// the answers with the oldest confirmations. Answers of running sources are removed last. The
-// caller must hold mu.
+// the answers with the oldest confirmations. It removes no answer of a running source. The caller
+// must hold mu.
 func (s *answerStore) makeRoom(now time.Time) {
 	for last := s.order.Back(); last != nil && (s.overLimit() || expired(last, now)); {
 		e := last
@@ -116,12 +132,9 @@ func (s *answerStore) makeRoom(now time.Time) {
 			s.remove(e)
 		}
 	}
-	for s.overLimit() {
-		s.remove(s.order.Back())
-	}
 }
 
-func (s *answerStore) overLimit() bool { return s.bytes > maxBytes || len(s.entries) > maxEntries }
+func (s *answerStore) overLimit() bool { return s.bytes > maxBytes || s.idle > maxEntries }
 
 // confirm records that the answer under key was valid at the given time. If the store has no answer
 // under key, there is space, and a has content, confirm stores a again. The Names of a may be newer
@@ -136,13 +149,13 @@ func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	e, found := s.entries[key]
 	if !found {
 		k := core.Kept{Answer: a, Confirmed: at}
-		if a.Content != nil && len(s.entries) < maxEntries && s.bytes+sizeOf(k) <= maxBytes {
+		if a.Content != nil && s.idle < maxEntries && s.bytes+sizeOf(k) <= maxBytes {
 			s.put(key, k)
 		}
 		return
 	}
 	old := e.Value.(*entry)
-	s.bytes -= sizeOf(old.Kept)
+	s.count(key, -1)
 	switch before := lookupsOf(old.Answer); {
 	case a.Content == nil:
 	case equal(old.Answer, a):
@@ -150,7 +163,7 @@ func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	default:
 		old.Answer.Names = before.mergeLater(lookupsOf(a), at)
 	}
-	s.bytes += sizeOf(old.Kept)
+	s.count(key, 1)
 	if !at.Before(old.Confirmed) {
 		old.Confirmed = at
 		s.order.MoveToFront(e)
@@ -187,9 +200,10 @@ func expired(e *list.Element, now time.Time) bool {
 }
 
 func (s *answerStore) remove(e *list.Element) {
-	stored := s.order.Remove(e).(*entry)
-	delete(s.entries, stored.key)
-	s.bytes -= sizeOf(stored.Kept)
+	key := e.Value.(*entry).key
+	s.count(key, -1)
+	s.order.Remove(e)
+	delete(s.entries, key)
 }
 
 // lookups maps each DNS name to the result of its lookup.

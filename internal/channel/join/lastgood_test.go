@@ -94,7 +94,7 @@ func TestAnswersExpire(t *testing.T) {
 }
 
 // The answer of a running source must not expire, because the source may still confirm it. A second
-// source may use it at any time. If the store is full, other answers must be removed first.
+// source may use it at any time, so it does not count towards the limits of the store.
 func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
 	var s answerStore
 	s.addRunning(nil, 1)
@@ -123,15 +123,21 @@ func TestAnswersOfRunningSourcesDoNotExpire(t *testing.T) {
 	for key := range maxEntries {
 		s.keep(10+key, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
 	}
-	if got := storedKeys(&s, 5, two); got != "0 2 3" || len(s.entries) != maxEntries {
+	if got := storedKeys(&s, 5, two); got != "0 2 3" || len(s.entries) != maxEntries+3 {
 		t.Errorf("%s of %d are kept, want 0 2 3", got, len(s.entries))
 	}
 	for key := range maxEntries {
 		s.addRunning(2000+key, 1)
 		s.keep(2000+key, core.Kept{Answer: contentOfSize(minSize), Confirmed: two})
 	}
-	if len(s.entries) != maxEntries {
-		t.Errorf("%d entries are kept, with a running source for each", len(s.entries))
+	if len(s.entries) != 2*maxEntries+3 {
+		t.Errorf("%d entries are kept, want the limit, and those of running sources", len(s.entries))
+	}
+	for key := range maxEntries {
+		s.addRunning(2000+key, -1)
+	}
+	if len(s.entries) != maxEntries+3 || s.bytes != maxEntries*minSize {
+		t.Errorf("%d entries are kept after the sources were stopped, %d bytes count; want the limit", len(s.entries), s.bytes)
 	}
 }
 
