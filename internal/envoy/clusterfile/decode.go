@@ -110,7 +110,11 @@ func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) 
 	if field := fields.ByTextName(key.Value); field != nil {
 		return field
 	}
-	d.add(key, "unknown field %s%s", printable.Quote(key.Value), suggest(key.Value, fields))
+	suggestion := ""
+	if len(d.problems.Problems) < messages.MaxProblems { // for 2 million fields, suggestions would take more than a minute
+		suggestion = suggest(key.Value, fields)
+	}
+	d.add(key, "unknown field %s%s", printable.Quote(key.Value), suggestion)
 	return nil
 }
 

@@ -98,3 +98,19 @@ func TestLoadEach(t *testing.T) {
 		t.Error("LoadEach accepted a missing file")
 	}
 }
+
+// A file may have millions of unknown fields. Those beyond the limit of an error must not cost more
+// than to be counted.
+func TestManyUnknownFields(t *testing.T) {
+	allocations := func(fields int) float64 {
+		data := []byte("clusters:\n" + strings.Repeat("- x: 1\n", fields))
+		return testing.AllocsPerRun(1, func() {
+			if _, err := Parse("a.yaml", data); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+	if perField := (allocations(4000) - allocations(2000)) / 2000; perField > 40 {
+		t.Errorf("%v allocations for each unknown field, want at most 40", perField)
+	}
+}
