@@ -188,7 +188,7 @@ func (c *Core) Started(now time.Time, id ID, accepts Hears) []Action {
 		return nil
 	}
 	m.Hears = accepts
-	if m.Phase == Outstanding {
+	if m.Phase == Outstanding && m.waits.stored.IsZero() {
 		if _, isStored := c.config.Kept(id); isStored {
 			if m.hush = Hush; m.parent != nil && m.parent.stored {
 				m.hush = HushOfMechanism

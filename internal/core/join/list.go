@@ -63,12 +63,13 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism
 			return p.Name == given.Name && p.Source == given.Source && given.Source != nil
 		})
 		if i < 0 {
+			p := c.addMechanism(given, m)
 			for _, predecessor := range before {
 				if predecessor.Name == given.Name {
 					c.keepConfirmed(predecessor, true)
+					p.continueWait(predecessor)
 				}
 			}
-			p := c.addMechanism(given, m)
 			added = append(added, p)
 			m.nextList = append(m.nextList, p)
 			continue

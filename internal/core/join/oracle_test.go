@@ -141,12 +141,16 @@ func (o *oracle) setList(now time.Time, m *modelMechanism, list []Mechanism) {
 
 func (o *oracle) findOrCreate(m *modelMechanism, before []*modelMechanism, given Mechanism) *modelMechanism {
 	name := m.name + "/" + given.Name
+	created := &modelMechanism{name: name, source: given.Source, parent: m}
 	for _, b := range before {
-		if b.name == name && b.source == given.Source {
+		switch {
+		case b.name == name && b.source == given.Source:
 			return b
+		case b.name == name && !b.storedAnswerDue.IsZero():
+			created.storedAnswerDue = b.storedAnswerDue
 		}
 	}
-	return &modelMechanism{name: name, source: given.Source, parent: m}
+	return created
 }
 
 func (o *oracle) startFirstWait(now time.Time, m *modelMechanism) {

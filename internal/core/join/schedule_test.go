@@ -138,6 +138,7 @@ func (r *comparison) startPending(rnd *rand.Rand) {
 		case r.oracle.closed:
 		case mustFail:
 			r.oracle.failed(r.now, m, "not started")
+		case !m.storedAnswerDue.IsZero(): // since its predecessor was started
 		case m.phase == Outstanding && kept && m.parent != nil && m.parent.fromStore:
 			m.storedAnswerDue = r.now.Add(HushOfMechanism)
 		case m.phase == Outstanding && kept:

@@ -29,7 +29,8 @@ type waits struct {
 	// otherwise, a source that changes its list often would keep old endpoints in use. After its end,
 	// a further list waits again only if it contains a new source.
 	list time.Time
-	// stored is the wait for the first answer of a source before the stored answer is used.
+	// stored is the wait for the first answer of a source before the stored answer is used. If further
+	// lists give the name yet another source, it continues, for the reason above.
 	stored time.Time
 	// calls and log begin when a source without an answer reports what it waits for.
 	calls, log time.Time
@@ -41,6 +42,14 @@ func (c *Core) isOver(end time.Time) bool { return !end.IsZero() && !c.now.Befor
 func (m *mechanism) endAnswerWaits() {
 	m.waits = waits{list: m.waits.list}
 	m.Trying = ""
+}
+
+// continueWait makes m, whose source has not been started yet, use the stored answer when the silent
+// source of its predecessor would have used it.
+func (m *mechanism) continueWait(predecessor *mechanism) {
+	if end := predecessor.waits.stored; !end.IsZero() {
+		m.waits.stored, m.hush = end, predecessor.hush
+	}
 }
 
 // Wake returns the time at which Tick must be called, or zero. Each event may change it.
