@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/lb/serial"
@@ -49,14 +50,15 @@ func (s shared) Start(r *Receiver) (Started, error) {
 	}
 	m := &member{group: g, receiver: r}
 	g.add(m)
+	started := g.started.Load()
 	return Started{
 		Close: func() {
 			g.remove(m)
 			g.leave(s.linger)
 		},
-		ResolveNow:      g.call(g.started.ResolveNow),
-		EndpointsFailed: g.call(g.started.EndpointsFailed),
-		Confirmed:       g.started.Confirmed,
+		ResolveNow:      g.call(started.ResolveNow),
+		EndpointsFailed: g.call(started.EndpointsFailed),
+		Confirmed:       started.Confirmed,
 	}, nil
 }
 
@@ -71,10 +73,9 @@ type group struct {
 	users int         // number of channels; guarded by groups.mu
 	timer *time.Timer // closes the source after linger; guarded by groups.mu
 
-	calls      serial.Serializer // runs the calls of the source, which must not overlap; guards the next fields
-	hasStarted bool
-	started    Started // does not change after a start
-	closed     bool
+	calls   serial.Serializer       // runs the calls of the source, which must not overlap
+	started atomic.Pointer[Started] // nil before the start
+	closed  bool                    // used only by calls
 
 	mu      sync.Mutex
 	members map[*member]bool
@@ -114,20 +115,25 @@ func (g *group) expire() {
 	delete(groups.all, g.key)
 	g.calls.Enqueue(func() {
 		g.closed = true
-		g.started.close()
+		if started := g.started.Load(); started != nil {
+			started.close()
+		}
 	})
 }
 
-// start starts the source unless it has already been started. If the attempt fails, the next caller
-// tries again.
+// start starts the source unless it has already been started; it then does not wait for other calls
+// of the source. If the attempt fails, the next caller tries again.
 func (g *group) start(s Source, first *Receiver) (err error) {
+	if g.started.Load() != nil {
+		return nil
+	}
 	g.calls.Do(func() {
-		if g.hasStarted {
+		if g.started.Load() != nil {
 			return
 		}
 		var started Started
 		if started, err = s.Start(g.receiver(first)); err == nil {
-			g.hasStarted, g.started = true, started
+			g.started.Store(&started)
 		}
 	})
 	return err
@@ -259,7 +265,7 @@ func (m *member) send() {
 // resolveIfRejected records whether the member has rejected an answer. If the member accepted the
 // previous one, a rejection causes a re-resolution.
 func (m *member) resolveIfRejected(err error) {
-	if resolveNow := m.group.call(m.group.started.ResolveNow); err != nil && !m.lastRejected && resolveNow != nil {
+	if resolveNow := m.group.call(m.group.started.Load().ResolveNow); err != nil && !m.lastRejected && resolveNow != nil {
 		resolveNow()
 	}
 	m.lastRejected = err != nil

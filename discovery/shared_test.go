@@ -227,3 +227,34 @@ func TestSharedSourceResolvesNowAfterRejection(t *testing.T) {
 		rb.Close()
 	})
 }
+
+type blockingSource struct {
+	fakeSource
+	release chan struct{}
+}
+
+func (s *blockingSource) Start(r *discovery.Receiver) (discovery.Started, error) {
+	started, err := s.fakeSource.Start(r)
+	started.ResolveNow = func() { <-s.release }
+	return started, err
+}
+
+// A source that blocks in ResolveNow must not delay a channel that is opened later.
+func TestSharedSourceBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &blockingSource{release: make(chan struct{})}
+		shared := discovery.Shared(t.Name(), 0, s)
+		first := startLogged(t, shared)
+		_ = s.Update(discovery.Answer{Version: "1"})
+		first.started.ResolveNow()
+		synctest.Wait()
+		release := time.AfterFunc(time.Minute, func() { close(s.release) })
+		begin := time.Now()
+		if got := startLogged(t, shared).take(); got != "answer1" || time.Since(begin) > 0 {
+			t.Errorf("the later channel got %q after %v, want the answer at once", got, time.Since(begin))
+		}
+		if release.Stop() {
+			close(s.release)
+		}
+	})
+}
