@@ -140,13 +140,15 @@ func (g *group) start(s Source, first *Receiver) (err error) {
 }
 
 // call returns a function that calls f, a function of the source, unless the source is closed. The
-// call runs on another goroutine, because the source may answer on the caller's stack.
+// call runs on another goroutine, because the source may answer on the caller's stack. Calls that wait
+// for another call of the source become one.
 func (g *group) call(f func()) func() {
 	if f == nil {
 		return nil
 	}
+	waiting := new(serial.Slot)
 	return func() {
-		g.calls.Enqueue(func() {
+		waiting.Enqueue(&g.calls, func() {
 			if !g.closed {
 				f()
 			}

@@ -258,3 +258,25 @@ func TestSharedSourceBlocks(t *testing.T) {
 		}
 	})
 }
+
+// Requests that arrive while a source blocks in ResolveNow must result in one call.
+func TestSharedSourceGetsOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &blockingSource{release: make(chan struct{})}
+		user := startLogged(t, discovery.Shared(t.Name(), 0, s))
+		for range 1000 {
+			user.started.ResolveNow()
+			synctest.Wait()
+		}
+		for range 2 { // the call that blocks, and one for the other requests
+			s.release <- struct{}{}
+			synctest.Wait()
+		}
+		select {
+		case s.release <- struct{}{}:
+			t.Error("the requests that arrived during a call caused more than one call")
+		default:
+		}
+		close(s.release)
+	})
+}
