@@ -8,6 +8,7 @@ import (
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/core/share"
+	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
 // channel is a client. It does what policy/priority does with the decisions of its cores.
@@ -64,11 +65,11 @@ func newChannel(m *model, index int) *channel {
 	}
 	c.handle(c.core.BeginUpdate(config))
 	c.handle(c.core.EndUpdate())
-	c.limitBackoffs()
 	return c
 }
 
 func (c *channel) handle(actions []core.Action) {
+	c.limitBackoffs()
 	c.apply(actions)
 	c.settle()
 }
@@ -199,27 +200,38 @@ func (c *channel) want(ready []int) {
 	}
 }
 
-// limitBackoffs ends long backoffs while no child is READY.
+// limitBackoffs ends long backoffs of each child while none is READY.
 func (c *channel) limitBackoffs() {
 	const shortest, most, each = 2 * time.Second, 10 * time.Second, time.Second / 2
-	endpoints := 0
-	for _, list := range c.model.servers {
-		endpoints += len(list)
-	}
-	longest := min(most, max(shortest, time.Duration(endpoints)*each))
-	if c.model.world.Policy.MaxConnectBackoff <= longest {
-		return
-	}
-	c.model.after(longest/4+time.Duration(c.model.random.Int64N(int64(longest/4))), func() {
-		if len(c.ready()) == 0 {
-			for _, name := range c.names {
-				if child := c.children[name]; child != nil {
-					child.resetBackoff(longest / 2)
-				}
-			}
+	longest := min(most, max(shortest, time.Duration(len(c.model.flat))*each))
+	limited := c.model.world.Policy.MaxConnectBackoff > longest && !c.anyReady()
+	for _, name := range c.names {
+		child := c.children[name]
+		if child == nil || child.resets == limited {
+			continue
 		}
-		c.limitBackoffs()
-	})
+		child.resets = limited
+		if child.resetRun++; !limited {
+			continue
+		}
+		run := child.resetRun
+		c.model.after(longest/4+time.Duration(c.model.random.Int64N(int64(longest/4))), func() {
+			if child.resetRun == run && !child.closed {
+				child.resets = false
+				child.resetBackoff(longest / 2)
+				c.limitBackoffs()
+			}
+		})
+	}
+}
+
+func (c *channel) anyReady() bool {
+	for _, child := range c.children {
+		if child.reported == weightedtarget.Ready {
+			return true
+		}
+	}
+	return false
 }
 
 // call is a call of the user, with all its attempts.
@@ -251,7 +263,10 @@ func (c *channel) scheduleCall() {
 	})
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// seconds returns a time, or one that is longer than any run.
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s*float64(time.Second), 1e18))
+}
 
 func (c *channel) ended(r *call, end End) {
 	if c.model.Ended != nil {
@@ -270,25 +285,52 @@ func (c *channel) pick(r *call) {
 		c.pickChosen(r)
 		return
 	}
-	now := c.model.now
-	for _, p := range c.ready() {
-		if c.intakes[p].Take(now, c.model.random.Float64()) && c.send(r, p) {
+	now, ready, unsent := c.model.now, c.ready(), false
+	for _, p := range ready {
+		taken := false
+		c.with(p, func(s *share.Share) { taken = s.Take(now, c.model.random.Float64()) })
+		if taken && c.send(r, p) {
 			return
 		}
+		unsent = unsent || taken
+	}
+	if unsent {
+		c.wait(r)
+		return
 	}
 	allTripped, awaited := true, slices.ContainsFunc(c.names, c.core.HasTime)
-	for _, p := range c.ready() {
-		taken := c.intakes[p].Probe(now)
+	for _, p := range ready {
+		taken := false
+		c.with(p, func(s *share.Share) { taken = s.Probe(now) })
 		allTripped = allTripped && c.intakes[p].Tripped()
 		if taken && c.send(r, p) {
 			return
 		}
+		unsent = unsent || taken
 	}
-	if allTripped && awaited {
+	if unsent || allTripped && awaited {
 		c.wait(r)
 		return
 	}
 	c.ended(r, Refused)
+}
+
+// with settles if a call has changed what a share means for the other priorities.
+func (c *channel) with(p int, f func(*share.Share)) {
+	s := c.intakes[p].Share
+	before := standingOf(s)
+	f(s)
+	if standingOf(s) != before {
+		c.model.after(0, c.settle)
+	}
+}
+
+// standing is what policy/priority compares.
+type standing struct{ whole, low, tripped, wanted, fails bool }
+
+func standingOf(s *share.Share) standing {
+	fraction, _ := s.Fraction()
+	return standing{fraction == 1, fraction < 0.5, fraction == 0, s.Wanted(), s.Failing()}
 }
 
 func (c *channel) pickChosen(r *call) {
@@ -335,12 +377,13 @@ func (c *channel) send(r *call, p int) bool {
 	if e == nil {
 		return false
 	}
-	i := c.intakes[p]
 	budget := r.deadline - m.now
 	if r.deadline == forever {
 		budget = 0
 	}
-	begun, ticket := i.Begin(m.now, budget, "/method", &e.Endpoint), e.begin()
+	var begun share.Call
+	ticket := e.begin()
+	c.with(p, func(s *share.Share) { begun = s.Begin(m.now, budget, "/method", &e.Endpoint) })
 	c.call(r, e.server, func(result share.Result) { c.end(p, e, begun, ticket, result) })
 	return true
 }
@@ -366,12 +409,8 @@ func (c *channel) call(r *call, s *server, ended func(share.Result)) {
 }
 
 func (c *channel) end(p int, e *endpoint, begun share.Call, ticket ticket, result share.Result) {
-	i := c.intakes[p]
-	before, wanted := i.View(), i.Wanted()
-	blame := i.End(c.model.now, begun, result)
-	if before != i.View() || wanted != i.Wanted() {
-		c.settle()
-	}
+	var blame share.Blame
+	c.with(p, func(s *share.Share) { blame = s.End(c.model.now, begun, result) })
 	e.ended(ticket, result, blame)
 }
 

@@ -31,6 +31,8 @@ type child struct {
 	ready      []*locality
 	scheduler  *edf.Scheduler // of the localities that are READY
 	closed     bool
+	resets     bool // the timer that ends long backoffs runs
+	resetRun   uint64
 }
 
 // locality has round robin over its endpoints.
@@ -41,6 +43,7 @@ type locality struct {
 	wrr       *weightedroundrobin.Core[*endpoint]
 	ready     []*endpoint
 	scheduler *edf.Scheduler
+	waits     bool // it publishes later, as with many endpoints
 }
 
 func (c *channel) newChild(name string) *child {
@@ -144,8 +147,16 @@ func (ch *child) scheduleSweep() {
 // showEjections tells the endpoints of ejections that have begun or ended.
 func (ch *child) showEjections() {
 	outcome := ch.outliers.Take()
-	for _, e := range outcome.States {
-		e.Attached.period++
+	for _, entry := range outcome.States {
+		e := entry.Attached
+		switch entry.State() {
+		case outlierdetection.InService:
+			e.ejection = 0
+		case outlierdetection.Ejected:
+			e.ejection = e.period + 1
+		case outlierdetection.Returned:
+		}
+		e.period++
 	}
 	for _, change := range outcome.Changes {
 		change.Endpoint.Attached.reportHealth()
@@ -162,7 +173,25 @@ func (l *locality) report(e *endpoint, state weightedroundrobin.State) {
 			}
 		})
 	}
-	if _, due := l.wrr.Due(); !due {
+	l.publish()
+}
+
+// publish publishes the locality's state if it is due, or later.
+func (l *locality) publish() {
+	m := l.child.channel.model
+	when, due := l.wrr.Due()
+	if !due {
+		return
+	}
+	if wait := when.Sub(at(m.now)); wait > 0 {
+		if !l.waits {
+			l.waits = true
+			m.after(wait, func() {
+				if l.waits = false; !l.child.closed {
+					l.publish()
+				}
+			})
+		}
 		return
 	}
 	published := l.wrr.Publish(at(m.now))
@@ -258,6 +287,7 @@ type endpoint struct {
 	row                 int    // of failures
 	period              uint64 // grows with each first failure of a row, and with each change of the outlier's state
 	rowSince            uint64
+	ejection            uint64 // the period that began with the last ejection; 0 if the endpoint is in service
 }
 
 func (e *endpoint) apply(actions []pickfirst.Action) {
@@ -391,10 +421,16 @@ func (e *endpoint) reportHealth() {
 	e.apply(e.leaf.Health(0, state, nil))
 }
 
-// ticket is the period in which a call began.
-type ticket struct{ period uint64 }
+// ticket is what the endpoint was when a call began.
+type ticket struct {
+	period   uint64
+	ejection uint64
+	returned bool
+}
 
-func (e *endpoint) begin() ticket { return ticket{e.period} }
+func (e *endpoint) begin() ticket {
+	return ticket{e.period, e.ejection, e.outlier.State() == outlierdetection.Returned}
+}
 
 // ended counts the end of a call as policy/outlierdetection does.
 func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
@@ -410,23 +446,28 @@ func (e *endpoint) ended(t ticket, result share.Result, blame share.Blame) {
 		if e.successes++; t.period >= e.rowSince {
 			e.row = 0
 		}
-		if e.outlier.State() != outlierdetection.InService && t.period == e.period {
+		if t.ejection != 0 && t.ejection == e.ejection {
 			e.child.outliers.Answered(e.outlier)
 			e.child.showEjections()
 		}
 		return
 	}
 	e.failures++
-	e.row++
-	switch {
-	case e.row >= e.child.channel.model.world.Policy.Failures && e.child.channel.model.world.Policy.Failures > 0:
+	most := e.child.channel.model.world.Policy.Failures
+	if most == 0 {
+		return
+	}
+	if e.row++; e.row >= most {
 		e.row = 0
 		e.child.outliers.Failed(e.outlier, now)
-	case e.outlier.State() == outlierdetection.Returned && t.period == e.period:
-		e.child.outliers.Failed(e.outlier, now)
-	case e.row == 1:
-		e.period++
-		e.rowSince = e.period
+	} else {
+		if e.row == 1 {
+			e.period++
+			e.rowSince = e.period
+		}
+		if t.returned && t.ejection == e.ejection {
+			e.child.outliers.Failed(e.outlier, now)
+		}
 	}
 	e.child.showEjections()
 }

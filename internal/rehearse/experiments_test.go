@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -71,7 +72,7 @@ func experiments() (files, titles []string, worlds []World) {
 func TestExperiments(t *testing.T) {
 	files, titles, worlds := experiments()
 	for i, w := range worlds {
-		o := Play(w, 1)
+		o := Play(context.Background(), w, 1)
 		t.Logf("%s: %d of %d calls lost, %d moves, peaks %.2f, normal after %v", files[i], o.Lost, o.Calls, o.Moves, o.Peak, o.Normal)
 		file, picture := filepath.Join("..", "..", "docs", "experiments", files[i]+".svg"), o.Plot(titles[i], w)
 		if *draw {

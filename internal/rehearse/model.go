@@ -32,6 +32,7 @@ type model struct {
 type Observer struct {
 	Attempted func(now time.Duration, priority int)
 	Ended     func(Call)
+	Stopped   func() bool // ends the run early; called now and then
 }
 
 // Call is a call that has ended.
@@ -104,6 +105,9 @@ func Run(w World, seed uint64, o Observer) {
 		}
 	}
 	for i := range w.Clients {
+		if m.stopped() {
+			return
+		}
 		m.clients = append(m.clients, newChannel(m, i))
 	}
 	for _, c := range m.clients {
@@ -113,9 +117,13 @@ func Run(w World, seed uint64, o Observer) {
 	for len(m.events) > 0 && m.events[0].at <= end {
 		e := heap.Pop(&m.events).(event)
 		m.now = e.at
-		e.do()
+		if e.do(); e.serial%1024 == 0 && m.stopped() {
+			return
+		}
 	}
 }
+
+func (m *model) stopped() bool { return m.Stopped != nil && m.Stopped() }
 
 // attempt is an attempt of a call at a server.
 type attempt struct {
@@ -141,6 +149,7 @@ type server struct {
 	busy            int
 	queue           []*attempt
 	inside          []*attempt // not ended; counted for Limit, and lost when the server is killed
+	kept            int        // as many inside may have ended
 	firstUse        time.Duration
 }
 
@@ -264,8 +273,8 @@ func (s *server) next() (a *attempt) {
 	} else {
 		a, s.queue = s.queue[0], s.queue[1:]
 	}
-	if len(s.inside) > 1000 {
-		s.inFlight() // forgets those that have ended
+	if len(s.inside) > max(1000, s.kept) {
+		s.kept = 2 * s.inFlight() // forgets those that have ended
 	}
 	return a
 }

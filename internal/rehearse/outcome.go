@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -24,8 +25,9 @@ type Second struct {
 	Lost     int
 }
 
-// Play runs a world, and returns what has become of its calls.
-func Play(w World, seed uint64) *Outcome {
+// Play runs a world, and returns what has become of its calls. If the context ends, so does the run,
+// and the outcome means nothing.
+func Play(ctx context.Context, w World, seed uint64) *Outcome {
 	o := &Outcome{Peak: make([]float64, len(w.Priorities))}
 	end := int(w.Length/time.Second) + 1
 	arrivals := make([][]int, end)
@@ -35,6 +37,7 @@ func Play(w World, seed uint64) *Outcome {
 	}
 	lastAnswer, clients := time.Duration(0), make([]Mover, w.Clients)
 	Run(w, seed, Observer{
+		Stopped: func() bool { return ctx.Err() != nil },
 		Attempted: func(now time.Duration, priority int) {
 			if i := int(now / time.Second); i < end {
 				arrivals[i][priority]++

@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -71,7 +72,7 @@ func figures() string {
 	var b strings.Builder
 	names, worlds := figuredWorlds()
 	for i, w := range worlds {
-		o := Play(w, 1)
+		o := Play(context.Background(), w, 1)
 		fmt.Fprintf(&b, "%-40s calls %d lost %d refused %d moves %d attempts %d gap %v normal %v peak %.2f answered %v\n",
 			names[i], o.Calls, o.Lost, o.Refused, o.Moves, o.Attempts, o.Longest.Round(time.Millisecond), o.Normal, o.Peak, o.sum(0, len(o.Seconds)).Answered)
 	}

@@ -142,29 +142,32 @@ func (w *World) Capacity(priority int) (total float64) {
 
 // Check returns what is wrong with a world. What it does not bound would make a run endless.
 func (w *World) Check() error {
-	servers := 0
+	servers, pairs := 0, 0
 	for p, list := range w.Priorities {
 		if servers += len(list); len(list) == 0 {
 			return fmt.Errorf("priority %d has no endpoints, want at least one", p)
 		}
+		pairs += len(list) * len(list)
 		for _, s := range list {
 			if s.Workers < 1 || s.Service <= 0 {
 				return fmt.Errorf("priority %d has a server with %d workers and a service time of %v, want both above 0", p, s.Workers, s.Service)
 			}
 		}
 	}
-	const connections, calls = 1_000_000, 100_000_000
+	const connections, most, calls = 100_000, 500_000_000, 20_000_000 // a row takes half a minute and some 100 MB at most
 	switch {
 	case servers == 0:
 		return errors.New("no priorities given, want at least one")
-	case w.Clients < 1 || w.Clients*servers > connections:
+	case w.Clients < 1 || w.Clients > connections/servers:
 		return fmt.Errorf("%d clients of %d endpoints, want 1 to %d connections", w.Clients, servers, connections)
+	case w.Clients*pairs > most:
+		return fmt.Errorf("%d clients of %d endpoints, want fewer endpoints in a priority: the product of the clients and the squares is at most %d", w.Clients, servers, most)
 	case !(w.Rate > 0) || w.Rate*w.Length.Seconds() > calls:
 		return fmt.Errorf("%v calls a second for %v, want more than 0 and at most %d calls", w.Rate, w.Length, calls)
 	case len(w.Deadlines) == 0:
 		return errors.New("no deadlines given, want at least one")
 	case slices.Min(w.Deadlines) < 0 || slices.Max(w.Deadlines) > time.Hour:
-		return fmt.Errorf("a deadline of %v, want 0 to 1h", slices.Min(w.Deadlines))
+		return fmt.Errorf("deadlines of %v, want 0 to 1h", w.Deadlines)
 	}
 	return nil
 }

@@ -3,13 +3,16 @@
 package rehearse
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,9 +64,21 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	scenarios, err := chosen(scenariosFor(world), o.Faults)
+	all := scenariosFor(world)
+	if err := checkBudget(budget, all, o.Budget); err != nil {
+		return err
+	}
+	scenarios, err := chosen(all, o.Faults)
 	if err != nil {
 		return err
+	}
+	for _, s := range scenarios {
+		if err := s.world.Check(); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	if o.Plot != "" && len(scenarios) != 1 {
+		return fmt.Errorf("--plot: %d rows are played, want one: choose it with --fault", len(scenarios))
 	}
 	play(ctx, scenarios, o)
 	if ctx.Err() != nil {
@@ -71,16 +86,16 @@ func Run(ctx context.Context, o Options) error {
 	}
 	r := report(world, scenarios)
 	if o.Plot != "" {
-		if len(scenarios) != 1 {
-			return fmt.Errorf("--plot: %d rows are played, want one: choose it with --fault", len(scenarios))
-		}
 		s := scenarios[0]
 		if err := os.WriteFile(o.Plot, []byte(s.outcome.Plot(s.name+": calls in each second", s.world)), 0o644); err != nil {
 			return &explain.OutputError{Err: err}
 		}
 	}
 	if o.Write {
-		return r.writeBudget(o.Budget)
+		if err := r.writeBudget(o.Budget); err != nil {
+			return &explain.OutputError{Err: err}
+		}
+		return nil
 	}
 	r.judge(budget)
 	if err := r.print(o); err != nil {
@@ -110,8 +125,14 @@ func worldOf(ctx context.Context, o Options) (rehearse.World, error) {
 	if err != nil {
 		return rehearse.World{}, err
 	}
-	if settings.Near().Prefer != "" {
-		return rehearse.World{}, errors.New("prefer= splits priorities by distance, which is not rehearsed: want the groups as priorities")
+	if err := unplayed(settings); err != nil {
+		return rehearse.World{}, err
+	}
+	switch {
+	case o.Deadline <= 0 || o.Deadline > time.Hour: // without one, a call to a server that hangs never ends
+		return rehearse.World{}, fmt.Errorf("--deadline: %v given, want above 0 to 1h", o.Deadline)
+	case o.Service <= 0 || o.Service > time.Hour:
+		return rehearse.World{}, fmt.Errorf("--service: %v given, want above 0 to 1h", o.Service)
 	}
 	w := rehearse.World{Clients: o.Clients, Rate: o.Rate, Deadlines: []time.Duration{o.Deadline}, Length: length, Policy: policyOf(settings)}
 	capacities, err := parseCapacities(o.Capacity)
@@ -122,6 +143,23 @@ func worldOf(ctx context.Context, o Options) (rehearse.World, error) {
 		return w, err
 	}
 	return w, w.Check()
+}
+
+// unplayed returns an error if a setting has an effect that the model does not have.
+func unplayed(s topology.Settings) error {
+	switch {
+	case s.Near().Prefer != "":
+		return errors.New("prefer= splits priorities by distance, which is not rehearsed: want the groups as priorities")
+	case s.SlowStart > 0:
+		return errors.New("slowStart= is not rehearsed: want --option slowStart=0s")
+	case s.Subset > 0:
+		return errors.New("subset= is not rehearsed: want a target without it, and as many endpoints as all clients together use")
+	case s.EndpointPolicy != "" && s.EndpointPolicy != options.WeightedRoundRobin:
+		return errors.New("endpointPolicy= is not rehearsed: want --option endpointPolicy=weighted_round_robin")
+	case s.PerPriority:
+		return errors.New("perPriority=true is not rehearsed: want --option perPriority=false")
+	}
+	return nil
 }
 
 func policyOf(s topology.Settings) rehearse.Policy {
@@ -157,8 +195,8 @@ func parseCapacities(given []string) (map[uint32]float64, error) {
 // ParseRate parses a number of calls in a second, such as 20/s.
 func ParseRate(text string) (float64, error) {
 	rate, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
-	if err != nil || !(rate > 0) || rate > 1e6 {
-		return 0, fmt.Errorf("%.100q given, want calls in a second, from above 0 to 1000000, such as 20/s", text)
+	if err != nil || !(rate >= 0.001 && rate <= 1e6) {
+		return 0, fmt.Errorf("%.100q given, want calls in a second, from 0.001 to 1000000, such as 20/s", text)
 	}
 	return rate, nil
 }
@@ -191,6 +229,11 @@ func priorities(result *explain.Result, capacities map[uint32]float64, service t
 			return nil, fmt.Errorf("--capacity: there is no priority %d, want p0 to p%d", p, last)
 		}
 	}
+	for p := range list {
+		if len(list[p]) == 0 {
+			return nil, fmt.Errorf("priority %d has no endpoint that gets calls, want at least one: remove the priority", p)
+		}
+	}
 	return list, nil
 }
 
@@ -199,10 +242,10 @@ func play(ctx context.Context, scenarios []*scenario, o Options) {
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	played, next := 0, make(chan *scenario)
-	for range runtime.GOMAXPROCS(0) {
+	for range min(8, runtime.GOMAXPROCS(0)) {
 		running.Go(func() {
 			for s := range next {
-				s.outcome = rehearse.Play(s.world, o.Seed)
+				s.outcome = rehearse.Play(ctx, s.world, o.Seed)
 				mu.Lock()
 				if played++; o.Progress != nil {
 					fmt.Fprintf(o.Progress, "\rrehearsing %d of %d\x1b[K", played, len(scenarios))
@@ -231,12 +274,25 @@ func readBudget(o Options) (budget map[string]Limit, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--budget: %w", err)
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&budget); err != nil {
-		return nil, fmt.Errorf("--budget %s: %w", o.Budget, err)
+		return nil, fmt.Errorf("--budget %s: %w, want what --write writes", o.Budget, err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, fmt.Errorf("--budget %s: text after the budget, want one object", o.Budget)
 	}
 	return budget, nil
+}
+
+// checkBudget finds entries that would bound nothing.
+func checkBudget(budget map[string]Limit, all []*scenario, file string) error {
+	for _, name := range slices.Sorted(maps.Keys(budget)) {
+		if name != everyRow && !slices.ContainsFunc(all, func(s *scenario) bool { return s.name == name }) {
+			return fmt.Errorf("--budget %s: there is no row %.100q, want %q or the name of a row, such as %q", file, name, everyRow, all[1].name)
+		}
+	}
+	return nil
 }
 
 func (r *Report) print(o Options) error {

@@ -72,12 +72,19 @@ func report(w rehearse.World, scenarios []*scenario) *Report {
 func warnings(w *rehearse.World) (list []string) {
 	list = []string{}
 	for p := range w.Priorities {
-		if capacity := w.Capacity(p); capacity < w.Rate {
+		capacity, names := w.Capacity(p), fmt.Sprintf("p%d", p)
+		if last := len(w.Priorities) - 1; w.Policy.Overflow && 0 < p && p < last {
+			for below := p + 1; below <= last; below++ {
+				capacity += w.Capacity(below)
+			}
+			names = fmt.Sprintf("p%d to p%d", p, last)
+		}
+		if capacity < w.Rate {
 			what := fmt.Sprintf("when the priorities above it fail, at least %.0f %% of the calls are lost", 100*(1-capacity/w.Rate))
 			if p == 0 {
 				what = "it is full without any fault"
 			}
-			list = append(list, fmt.Sprintf("p%d can answer %.4g calls/s and the clients make %.4g: %s", p, capacity, w.Rate, what))
+			list = append(list, fmt.Sprintf("%s can answer %s calls/s and the clients make %s: %s", names, calls(capacity), calls(w.Rate), what))
 		}
 	}
 	return list
@@ -126,9 +133,9 @@ func (r *Report) text(paint table.Painter) string {
 	var b strings.Builder
 	var parts []string
 	for p, priority := range r.Priorities {
-		parts = append(parts, fmt.Sprintf("p%d has %s and can answer %.4g", p, printable.Count(priority.Endpoints, "endpoint", "endpoints"), priority.Capacity))
+		parts = append(parts, fmt.Sprintf("p%d has %s and can answer %s", p, printable.Count(priority.Endpoints, "endpoint", "endpoints"), calls(priority.Capacity)))
 	}
-	fmt.Fprintf(&b, "%d clients make %.4g calls/s; %s\n", r.Clients, r.Rate, strings.Join(parts, ", "))
+	fmt.Fprintf(&b, "%s make %s calls/s; %s\n", printable.Count(r.Clients, "client", "clients"), calls(r.Rate), strings.Join(parts, ", "))
 	for _, warning := range r.Warnings {
 		fmt.Fprintln(&b, paint.Bad(warning))
 	}
@@ -154,6 +161,13 @@ func (r *Report) text(paint table.Painter) string {
 		fmt.Fprintln(&b, paint.Bad("above the budget: "+text))
 	}
 	return b.String()
+}
+
+func calls(inASecond float64) string {
+	if inASecond >= 1000 {
+		return fmt.Sprintf("%.0f", inASecond)
+	}
+	return fmt.Sprintf("%.4g", inASecond)
 }
 
 func seconds(s float64) string {
