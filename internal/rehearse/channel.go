@@ -366,6 +366,8 @@ func (c *channel) pickAgain() {
 	for _, r := range waiting {
 		if c.model.now < r.deadline {
 			c.pick(r)
+		} else {
+			c.ended(r, Waited)
 		}
 	}
 }
@@ -430,6 +432,12 @@ func (c *channel) retries(r *call, result share.Result) bool {
 		return false
 	}
 	backOff := seconds(m.random.Float64() * 0.05 * math.Exp2(float64(r.attempts-1)))
-	m.after(backOff, func() { c.pick(r) })
+	m.after(backOff, func() {
+		if m.now < r.deadline {
+			c.pick(r)
+		} else {
+			c.ended(r, Failed)
+		}
+	})
 	return true
 }
