@@ -14,7 +14,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	_ "google.golang.org/grpc/balancer/leastrequest" // policies that a target may name
@@ -26,7 +25,6 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/rehearse"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
-	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/watch"
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 	"github.com/understudy-lb/understudy/internal/text/printable"
@@ -55,7 +53,7 @@ func main() {
 
 func exitCode(err error) int {
 	switch {
-	case errors.As(err, new(failure)), errors.As(err, new(watch.Failure)), errors.As(err, new(serve.Failure)):
+	case errors.As(err, new(failure)), errors.As(err, new(watch.Failure)), errors.As(err, new(serve.Failure)), errors.As(err, new(rehearse.Failure)):
 		return 1
 	case errors.Is(err, explain.ErrNoEndpoint), errors.Is(err, watch.ErrUnavailable):
 		return 3
@@ -99,7 +97,7 @@ Exit codes: 0 for success, 1 for a failure, 2 for invalid arguments or an invali
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("understudy {{.Version}}\n")
-	root.AddCommand(demoCommand(), explainCommand(), rehearseCommand(), serve.Command(), watch.Command(), versionCommand())
+	root.AddCommand(demoCommand(), explainCommand(), rehearse.Command(), serve.Command(), watch.Command(), versionCommand())
 	return root
 }
 
@@ -196,66 +194,9 @@ Exit codes:
 	var kubeOptions kubeconfig.Options
 	kubeOptions.Flags(command.Flags())
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		err := explain.Run(cmd.Context(), explain.Options{
-			File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location...), Kubeconfig: kubeOptions, JSON: *asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
-		})
+		opts := explain.Options{File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, location...), Kubeconfig: kubeOptions, JSON: *asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout()}
+		err := explain.Run(cmd.Context(), opts)
 		if errors.As(err, new(*explain.OutputError)) || errors.Is(err, explain.ErrNoAnswer) || cmd.Context().Err() != nil {
-			return asFailure(err)
-		}
-		return err
-	}
-	return command
-}
-
-const rehearseExamples = `  understudy rehearse endpoints.yaml --rate 60/s --capacity p0=40/s,p1=25/s
-  understudy rehearse endpoints.yaml --rate 60/s --capacity p0=40/s,p1=25/s --fault "p0 "
-  understudy rehearse endpoints.yaml --rate 60/s --capacity p0=40/s,p1=25/s --budget budget.json --write
-  understudy rehearse endpoints.yaml --rate 60/s --capacity p0=40/s,p1=25/s --budget budget.json`
-
-func rehearseCommand() *cobra.Command {
-	var o rehearse.Options
-	command := &cobra.Command{
-		Use:   "rehearse FILE|TARGET",
-		Short: "Play outages of each priority in virtual time, and show what they cost",
-		Long: `Plays three minutes of a fleet of clients for each fault, in virtual time, with the code
-that decides in channels: a minute in which a priority is killed, drained, hangs, returns
-errors, is slower or smaller; more load than the first priority can carry; and faults of
-two priorities at once. The table shows how many calls are lost, how long no call is
-answered, how long after the fault all is normal again, and the highest load of each
-priority as a part of what it can answer (docs/howto/rehearse.md).
-
-FILE and TARGET are as for explain. Options are those of Recommended() unless the target or
---option says otherwise. The same seed gives the same table.
-
-Exit codes: 0, 1 if a row is above the budget, 2 if the arguments or the file are invalid.`,
-		Example: rehearseExamples,
-		Args:    cobra.ExactArgs(1),
-	}
-	flags := command.Flags()
-	flags.IntVar(&o.Clients, "clients", 100, "`number` of clients")
-	rate := flags.String("rate", "100/s", "`calls` that all clients make in a second")
-	flags.DurationVar(&o.Deadline, "deadline", time.Second, "deadline of each call")
-	flags.DurationVar(&o.Service, "service", 50*time.Millisecond, "time that a server needs for a call")
-	flags.StringArrayVar(&o.Capacity, "capacity", nil, "calls that one endpoint of each priority can answer in a second, as p0=40/s,p1=25/s")
-	flags.StringArrayVar(&o.Faults, "fault", nil, "play only rows whose `name` begins with this; may be repeated")
-	flags.Uint64Var(&o.Seed, "seed", 1, "`number` from which all chance comes")
-	flags.StringVar(&o.Budget, "budget", "", "`FILE` with what a row may cost; the exit code is 1 if one costs more")
-	flags.BoolVar(&o.Write, "write", false, "write the file of --budget from this run")
-	flags.StringVar(&o.Plot, "plot", "", "draw the calls of one row over time to `FILE`, an SVG")
-	flags.StringVar(&o.Input.Cluster, "cluster", "", "`NAME` of the cluster, in a file with a list of clusters")
-	flags.StringArrayVar(&o.Input.Options, "option", nil, "option of the channel as `NAME=VALUE` (docs/options.md); may be repeated")
-	o.Input.Kubeconfig.Flags(flags)
-	asJSON := outputFlag(command)
-	command.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if o.Rate, err = rehearse.ParseRate(*rate); err != nil {
-			return fmt.Errorf("--rate: %w", err)
-		}
-		if o.Write && o.Budget == "" {
-			return errors.New("--write: want the name of the file in --budget")
-		}
-		o.Input.File, o.Input.In, o.JSON, o.Out, o.Progress = args[0], cmd.InOrStdin(), *asJSON, cmd.OutOrStdout(), table.Terminal(cmd.ErrOrStderr())
-		err = rehearse.Run(cmd.Context(), o)
-		if errors.As(err, new(*explain.OutputError)) || errors.Is(err, explain.ErrNoAnswer) || errors.Is(err, rehearse.ErrAboveBudget) || cmd.Context().Err() != nil {
 			return asFailure(err)
 		}
 		return err

@@ -18,7 +18,7 @@ func TestRoomsStaySmall(t *testing.T) {
 		rooms["discovery"] += rooms[room]
 	}
 	for room, limit := range map[string]int{
-		"discovery":                          2874,
+		"discovery":                          2881,
 		"discovery/kubernetes":               1250,
 		"internal/core/priority":             560,
 		"internal/config/options":            950,
@@ -28,7 +28,7 @@ func TestRoomsStaySmall(t *testing.T) {
 		"cmd/understudy/internal/kubeconfig": 60,
 		"cmd/understudy/internal/serve":      1750,
 		"cmd/understudy/internal/watch":      800,
-		"internal/envoy":                     2691,
+		"internal/envoy":                     2693,
 	} {
 		if rooms[room] == 0 || rooms[room] > limit {
 			t.Errorf("%s has %d code lines, want at most %d", room, rooms[room], limit)
