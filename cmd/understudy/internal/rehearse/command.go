@@ -55,7 +55,7 @@ Exit codes: 0, 1 if a row is above the budget, 2 if the arguments or the file ar
 	flags.StringVar(&o.Input.Cluster, "cluster", "", "`NAME` of the cluster, in a file with a list of clusters")
 	flags.StringArrayVar(&o.Input.Options, "option", nil, "option of the channel as `NAME=VALUE` (docs/options.md); may be repeated")
 	o.Input.Kubeconfig.Flags(flags)
-	output := flags.StringP("output", "o", "table", "`table` for people, or json for machines")
+	output := flags.StringP("output", "o", "table", "`format`: table for people, or json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if *output != "table" && *output != "json" {
 			return fmt.Errorf("-o %.100q: want table or json", *output)
