@@ -154,7 +154,7 @@ func (w *World) Check() error {
 			}
 		}
 	}
-	const connections, most, calls = 100_000, 500_000_000, 20_000_000 // a row takes half a minute and some 100 MB at most
+	const connections, most, calls = 100_000, 500_000_000, 20_000_000 // a row then takes two minutes and 1 GB
 	switch {
 	case servers == 0:
 		return errors.New("no priorities given, want at least one")
