@@ -24,6 +24,7 @@ var faults = []struct {
 	{"killed", rehearse.Killed, 0},
 	{"drained", rehearse.Drained, 0},
 	{"hangs", rehearse.Hangs, 0},
+	{"unreachable", rehearse.Unreachable, 0},
 	{"errors", rehearse.Errors, 0},
 	{"half the errors", rehearse.Errors, 0.5},
 	{"slower by 4", rehearse.Slow, 4},
