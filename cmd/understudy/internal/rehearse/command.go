@@ -21,13 +21,7 @@ const examples = `  understudy rehearse endpoints.yaml --rate 60/s --capacity p0
   understudy rehearse endpoints.yaml --rate 60/s --capacity p0=40/s,p1=25/s --budget budget.json --write
   understudy rehearse endpoints.yaml --rate 60/s --capacity p0=40/s,p1=25/s --budget budget.json`
 
-// Command returns the command "rehearse".
-func Command() *cobra.Command {
-	var o Options
-	command := &cobra.Command{
-		Use:   "rehearse FILE|TARGET",
-		Short: "Play outages of each priority in virtual time, and show what they cost",
-		Long: `Plays three minutes of a fleet of clients for each fault, in virtual time, with the code
+const longHelp = `Plays three minutes of a fleet of clients for each fault, in virtual time, with the code
 that decides in channels: a minute in which a priority is killed, drained, hangs, returns
 errors, is slower or smaller; more load than the first priority can carry; and faults of
 two priorities at once. The table shows how many calls are lost, how long no call is
@@ -37,7 +31,15 @@ priority as a part of what it can answer (docs/howto/rehearse.md).
 FILE and TARGET are as for explain. Options are those of Recommended() unless the target or
 --option says otherwise. The same seed gives the same table.
 
-Exit codes: 0, 1 if a row is above the budget, 2 if the arguments or the file are invalid.`,
+Exit codes: 0, 1 if a row is above the budget, 2 if the arguments or the file are invalid.`
+
+// Command returns the command "rehearse".
+func Command() *cobra.Command {
+	var o Options
+	command := &cobra.Command{
+		Use:     "rehearse FILE|TARGET",
+		Short:   "Play outages of each priority in virtual time, and show what they cost",
+		Long:    longHelp,
 		Example: examples,
 		Args:    cobra.ExactArgs(1),
 	}

@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	for _, s := range scenarios {
 		if err := s.world.Check(); err != nil {
-			return fmt.Errorf("%s: %w: choose other rows with --fault, or divide all numbers", s.name, err)
+			return fmt.Errorf("%s: %w: want other rows (--fault), or all numbers divided", s.name, err)
 		}
 	}
 	if o.Plot != "" && len(scenarios) != 1 {
