@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -105,7 +104,7 @@ func (s source) lookUp(ctx context.Context, silent map[string]bool, onPartial fu
 			})
 		}
 	}
-	l.record(func() { a, nowSilent = l.answer, maps.Clone(l.silent) })
+	l.record(func() { a, nowSilent = l.answer, l.silent })
 	if len(a.addresses) == 0 {
 		return answer{}, nowSilent, names.DescribeFailures(a.problems)
 	}
@@ -185,12 +184,12 @@ func (l *hostLookups) lookUpHosts(ctx context.Context, hosts []string) {
 		running.Go(func() {
 			release := sync.OnceFunc(func() { <-slots })
 			defer release()
-			holdTimer := time.AfterFunc(names.Hold, func() {
-				l.record(func() { l.silent[host] = true })
-				release()
-			})
-			defer holdTimer.Stop()
+			began := time.Now()
+			defer time.AfterFunc(names.Hold, release).Stop()
 			l.lookUpHost(ctx, host)
+			if time.Since(began) >= names.Hold {
+				l.record(func() { l.silent[host] = true })
+			}
 		})
 	}
 }
