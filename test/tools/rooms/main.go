@@ -35,7 +35,7 @@ type group struct {
 
 // groups are the boxes in the picture. A group may import only groups in lower rows.
 var groups = []group{
-	{title: "the command", rooms: []string{"cmd/understudy/..."}, row: 0, left: 20, right: 940},
+	{title: "the command", rooms: []string{"cmd/understudy/...", "internal/rehearse"}, row: 0, left: 20, right: 940},
 	{title: "the public package", rooms: []string{".", "policy"}, row: 1, left: 20, right: 340},
 	{title: "the live page", rooms: []string{"debug", "internal/page"}, row: 1, left: 700, right: 940},
 	{title: "sources of endpoints", rooms: []string{
