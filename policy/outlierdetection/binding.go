@@ -1,6 +1,7 @@
 package outlierdetection
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,8 @@ type subConns struct {
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
-	lists     uint64 // incremented for each new list of endpoints
+	unbound   int    // number of subchannels without an endpoint
+	lists     uint64 // incremented for each new index
 	byAddress map[string]*endpoint
 	ambiguous map[string][]bound // the addresses whose Addr occurs more than once; byAddress does not contain them
 	byText    map[text][]bound   // cache of alike; contains the addresses in ambiguous
@@ -39,6 +41,7 @@ func (p *policy) add(s *subConn) {
 	p.uncountedSubConns.Add(1)
 	p.mu.Lock()
 	p.all[s] = struct{}{}
+	p.unbound++
 	p.bindLocked(s)
 	p.mu.Unlock()
 	if e := s.endpoint.Load(); e != nil {
@@ -55,6 +58,8 @@ func (p *policy) remove(s *subConn) {
 	e := s.endpoint.Load()
 	if e != nil {
 		e.Attached.subConns = without(e.Attached.subConns, s)
+	} else {
+		p.unbound--
 	}
 	p.mu.Unlock()
 	if e != nil {
@@ -62,21 +67,73 @@ func (p *policy) remove(s *subConn) {
 	}
 }
 
-// bind assigns all subchannels to the endpoints of a new list. It must run on the policy's
-// serializer.
-func (p *policy) bind(list []*endpoint) {
+// bind assigns the subchannels to the endpoints of a new list. It returns the endpoints whose
+// subchannels may be others than before. It must run on the policy's serializer.
+func (p *policy) bind(list []*endpoint) []*endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if list == nil && p.byAddress == nil {
-		return
+	touched, moved := p.assign(list, p.added, p.removed)
+	for _, s := range moved {
+		p.Event(func() { p.notifyEjection(s) })
 	}
-	p.lists++
-	p.index(list)
-	for s := range p.all {
-		if p.bindLocked(s) {
-			p.Event(func() { p.notifyEjection(s) })
+	return touched
+}
+
+// assign also returns the subchannels that have got another endpoint, or none.
+func (b *subConns) assign(list, added, removed []*endpoint) (touched []*endpoint, moved []*subConn) {
+	if list == nil && b.byAddress == nil {
+		return nil, nil
+	}
+	var some []*subConn
+	isSmall := list != nil && b.reindex(added, removed)
+	if !isSmall {
+		b.lists++
+		b.index(list)
+	}
+	if isSmall = isSmall && b.unbound == 0; isSmall {
+		for _, e := range removed {
+			some = append(some, e.Attached.subConns...)
+		}
+	} else {
+		some = slices.Collect(maps.Keys(b.all))
+	}
+	touched = slices.Clip(added)
+	for _, s := range some {
+		if b.bindLocked(s) {
+			moved = append(moved, s)
+			if e := s.endpoint.Load(); e != nil {
+				touched = append(touched, e)
+			}
 		}
 	}
+	if !isSmall {
+		touched = list
+	}
+	return touched, moved
+}
+
+// reindex updates byAddress for a list that differs by a few endpoints. It reports whether it could:
+// if several endpoints share an address, or many differ, index is needed.
+func (b *subConns) reindex(added, removed []*endpoint) bool {
+	if b.ambiguous != nil || 2*(len(added)+len(removed)) > len(b.byAddress) {
+		return false
+	}
+	for _, e := range removed {
+		e.Attached.list = 0
+		for _, a := range e.Attached.addresses {
+			delete(b.byAddress, a.Addr)
+		}
+	}
+	for _, e := range added {
+		e.Attached.list = b.lists
+		for _, a := range e.Attached.addresses {
+			if b.byAddress[a.Addr] != nil {
+				return false
+			}
+			b.byAddress[a.Addr] = e
+		}
+	}
+	return true
 }
 
 // index builds byAddress and ambiguous. Nearly all addresses are in byAddress, which takes less
@@ -137,6 +194,11 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	}
 	if now != nil {
 		now.Attached.subConns = append(without(now.Attached.subConns, s), s)
+	}
+	if before == nil {
+		b.unbound--
+	} else if now == nil {
+		b.unbound++
 	}
 	s.endpoint.Store(now)
 	return true

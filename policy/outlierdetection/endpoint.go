@@ -58,6 +58,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	}
 	p.updates++
 	p.bound = p.listed != nil
+	p.added, p.removed = nil, nil
 	list := make([]*endpoint, 0, len(endpoints))
 	var search inorder.Search
 	var addresses []identity.Address // reused for all endpoints; a key does not retain it
@@ -81,6 +82,9 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 			e.Attached.addresses = given.Addresses
 			p.mu.Unlock()
 		}
+		if e.Attached.update == 0 {
+			p.added = append(p.added, e)
+		}
 		e.Attached.update, e.Attached.name = p.updates, name
 		list = append(list, e)
 	}
@@ -89,6 +93,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		for _, e := range p.listed {
 			if e.Attached.update != p.updates {
 				delete(p.known, e.Attached.key)
+				p.removed = append(p.removed, e)
 			}
 		}
 	}

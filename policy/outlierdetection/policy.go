@@ -22,13 +22,14 @@ import (
 // policy is the balancer. Its core decides which endpoints are ejected (A50).
 type policy struct {
 	*shell.Shell
-	child  *shell.Child
-	state  balancer.State
-	core   *core.Core[endpointStats]
-	known  map[key]*endpoint // nil unless calls are counted
-	listed []*endpoint
-	bound  bool // the subchannels are already assigned to the endpoints in listed, and the core knows their connections
-	place  stateattr.Labels
+	child          *shell.Child
+	state          balancer.State
+	core           *core.Core[endpointStats]
+	known          map[key]*endpoint // nil unless calls are counted
+	listed         []*endpoint
+	bound          bool        // the subchannels are already assigned to the endpoints in listed, and the core knows their connections
+	added, removed []*endpoint // what listed has that the list before it had not, and the other way round
+	place          stateattr.Labels
 
 	reports serial.Limit
 
@@ -72,10 +73,10 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	}
 	p.setRules(rulesOf(c))
 	if !p.bound {
-		p.bind(list)
-		for _, e := range list {
+		for _, e := range p.bind(list) {
 			p.core.Connection(e, p.connection(e))
 		}
+		p.added, p.removed = nil, nil
 	}
 	p.applyOutcome()
 	p.startTimer()
