@@ -310,7 +310,7 @@ func (e *endpoint) apply(actions []pickfirst.Action) {
 			})
 		case pickfirst.Backoff:
 			e.backOff(a.Count)
-		case pickfirst.AwaitCalls:
+		case pickfirst.AwaitCalls: // calls are not counted here: a server that was called has answered
 			m.after(0, func() { e.apply(e.leaf.CallsEnded(0, true)) })
 		case pickfirst.WatchHealth:
 			m.after(roundTrip, e.reportHealth)

@@ -25,7 +25,7 @@ func experiment(rate float64, events ...Event) World {
 	return w
 }
 
-func seconds30(p int, f Fault) Event {
+func fromSecond30(p int, f Fault) Event {
 	return Event{From: 30 * time.Second, To: 90 * time.Second, Priority: p, Server: All, Fault: f}
 }
 
@@ -42,23 +42,23 @@ func experiments() (files, titles []string, worlds []World) {
 	spike := experiment(150)
 	spike.Spikes = []Spike{{380, Span{30 * time.Second, 50 * time.Second}}}
 	add("spike", "2.5 times as many calls for 20 s", spike)
-	cold := experiment(150, seconds30(0, Killed))
+	cold := experiment(150, fromSecond30(0, Killed))
 	for i := range cold.Priorities[1] {
 		cold.Priorities[1] = append([]Server(nil), cold.Priorities[1]...)
 		cold.Priorities[1][i].Cold = 20 * time.Second
 	}
 	add("cold", "p0 is killed for a minute, and p1 is four times slower at first", cold)
-	retries := experiment(150, seconds30(0, Unavailable))
+	retries := experiment(150, fromSecond30(0, Unavailable))
 	retries.Tokens = 100
 	add("retries", "p0 returns UNAVAILABLE for a minute, with retries", retries)
-	add("return", "p0 hangs for a minute: the return of clients with 3 calls a second", experiment(150, seconds30(0, Hangs)))
-	slow := experiment(150, seconds30(0, Hangs))
+	add("return", "p0 hangs for a minute: the return of clients with 3 calls a second", experiment(150, fromSecond30(0, Hangs)))
+	slow := experiment(150, fromSecond30(0, Hangs))
 	slow.Clients = 500
 	add("slow-return", "the same: the return of clients with one call each 3 s", slow)
 	mixed := experiment(300)
 	mixed.RoundRobin = 0.5
 	add("mixed", "1.5 times what p0 can answer; half of the clients use round_robin over all endpoints", mixed)
-	partition := seconds30(0, Unreachable)
+	partition := fromSecond30(0, Unreachable)
 	partition.Seen = 0.3
 	add("partition", "p0 is unreachable for 30 % of the clients, for a minute", experiment(150, partition))
 	subset := experiment(150, Event{From: 30 * time.Second, To: 90 * time.Second, Server: 0, Fault: Errors}, Event{From: 30 * time.Second, To: 90 * time.Second, Server: 1, Fault: Errors})

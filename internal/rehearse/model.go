@@ -284,9 +284,6 @@ func (s *server) serviceTime(a *attempt) time.Duration {
 	if a.costly {
 		d *= s.model.world.CostlyFactor
 	}
-	if s.Spread > 0 {
-		d *= 1 + s.Spread*(2*s.model.random.Float64()-1)
-	}
 	if s.Cold > 0 {
 		if s.firstUse < 0 {
 			s.firstUse = s.model.now

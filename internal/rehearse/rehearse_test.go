@@ -16,10 +16,9 @@ const figuresFile = "testdata/figures.txt"
 
 func fleet(rate float64, events ...Event) World {
 	s := Server{Workers: 5, Service: 50 * time.Millisecond}
-	ejection, failures := Ejection()
 	return World{
 		Priorities: [][]Server{{s, s}, {s, s}, {s, s}}, Clients: 30, Rate: rate, Deadlines: []time.Duration{time.Second}, Length: 2 * time.Minute, Events: events,
-		Policy: Policy{FailoverTimeout: 2 * time.Second, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second, Ejection: ejection, Failures: failures},
+		Policy: Recommended(),
 	}
 }
 

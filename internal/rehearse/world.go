@@ -27,7 +27,6 @@ type Server struct {
 	Weight         uint32        // of the endpoint; 0 is 1
 	Locality       string        // of the endpoint
 	LocalityWeight uint32        // weight of the locality; 0 is 1
-	Spread         float64       // of the service time, as a fraction: 0.5 is half to one and a half of it
 	Blind          bool          // it also works on calls whose deadline has passed
 	LIFO           bool          // it works on the newest call first
 	Limit          int           // it refuses calls while so many are in it; 0 for no limit
@@ -123,13 +122,17 @@ type Policy struct {
 	Failures          int                     // in a row, until an endpoint is ejected
 }
 
-// Ejection returns outlier detection as it is when the option for it is on, without more.
-func Ejection() (config outlierdetection.Config, failures int) {
-	return outlierdetection.Config{
-		Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 100,
-		FailurePercentageEjection:   &outlierdetection.FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 1, RequestVolume: 10},
-		ConsecutiveFailuresEjection: &outlierdetection.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100},
-	}, 5
+// Recommended returns the recommended policy. A test compares it with the options of that name.
+func Recommended() Policy {
+	return Policy{
+		FailoverTimeout: 2 * time.Second, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second,
+		Ejection: outlierdetection.Config{
+			Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 100,
+			FailurePercentageEjection:   &outlierdetection.FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 1, RequestVolume: 10},
+			ConsecutiveFailuresEjection: &outlierdetection.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100},
+		},
+		Failures: 5,
+	}
 }
 
 // Capacity returns how many calls a priority can answer in a second.

@@ -83,14 +83,12 @@ type Bounds struct {
 
 // played returns what the model plays, with the options of Recommended().
 func (w World) played() rehearse.World {
-	ejection, failures := rehearse.Ejection()
+	policy := rehearse.Recommended()
+	policy.FailoverTimeout = w.FailoverTimeout
 	return rehearse.World{
 		Priorities: w.Priorities, Clients: w.Clients, Rate: w.Load, Deadlines: w.Deadlines, Length: w.Length, Spikes: []rehearse.Spike{{Rate: w.Spike.Load, Span: rehearse.Span(w.Spike.Span)}}, Events: w.Events,
 		Costly: w.Costly, CostlyFactor: w.CostlyFactor, Expire: w.Expire, Fail: w.Fail, Tokens: w.Tokens, RoundRobin: w.RoundRobin,
-		Policy: rehearse.Policy{
-			FailoverTimeout: w.FailoverTimeout, ChildRetention: 15 * time.Minute, WarmStandby: 1, Overflow: true, MaxConnectBackoff: 10 * time.Second,
-			Ejection: ejection, Failures: failures,
-		},
+		Policy: policy,
 	}
 }
 

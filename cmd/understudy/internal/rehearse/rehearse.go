@@ -18,10 +18,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/config/options"
+	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/rehearse"
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
@@ -107,14 +109,20 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// recommended are the recommended parameters of docs/options.md, which a rehearsal uses unless the target or an
-// option says otherwise.
-var recommended = []string{"overflow=true", "warmStandby=1", "failoverTimeout=2s", "outlierDetection=true"}
+// recommended returns the recommended parameters of docs/options.md, which a rehearsal uses unless the
+// target or an option says otherwise.
+func recommended() []string {
+	r := understudy.Recommended()
+	return []string{
+		fmt.Sprintf("overflow=%t", r.Overflow), fmt.Sprintf("warmStandby=%d", r.WarmStandby),
+		fmt.Sprintf("failoverTimeout=%v", r.FailoverTimeout), fmt.Sprintf("outlierDetection=%t", r.OutlierDetection == understudy.On),
+	}
+}
 
 func worldOf(ctx context.Context, o Options) (rehearse.World, error) {
 	given := o.Input.Options
 	o.Input.Options = nil
-	for _, parameter := range recommended {
+	for _, parameter := range recommended() {
 		name, _, _ := strings.Cut(parameter, "=")
 		if !strings.Contains(strings.Join(append(given, o.Input.File), "&"), name+"=") {
 			o.Input.Options = append(o.Input.Options, parameter)
@@ -163,15 +171,13 @@ func unplayed(s topology.Settings) error {
 }
 
 func policyOf(s topology.Settings) rehearse.Policy {
-	p := rehearse.Policy{
-		FailoverTimeout: s.FailoverTimeout, ChildRetention: 15 * time.Minute, WarmStandby: s.WarmStandby,
-		Overflow: s.Overflow, Ramp: s.Ramp, MaxConnectBackoff: 10 * time.Second,
-	}
+	p := rehearse.Recommended()
+	p.FailoverTimeout, p.WarmStandby, p.Overflow, p.Ramp = s.FailoverTimeout, s.WarmStandby, s.Overflow, s.Ramp
 	if p.FailoverTimeout <= 0 {
 		p.FailoverTimeout = 10 * time.Second
 	}
-	if s.OutlierDetection == options.On {
-		p.Ejection, p.Failures = rehearse.Ejection()
+	if s.OutlierDetection != options.On {
+		p.Ejection, p.Failures = outlierdetection.Config{}, 0
 	}
 	return p
 }
