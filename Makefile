@@ -182,8 +182,9 @@ mutants: ## make small changes to the code and check that the tests notice: N=10
 	GOWORK=off go -C test/tools run ./mutants -n $(or $(N),100) -seed $(or $(SEED),1) $(ROOMS)
 
 .PHONY: reference
-reference: ## write docs/reference/commands.md from the help texts
+reference: ## write docs/reference/commands.md from the help texts, and docs/howto/troubleshooting.md from internal/page/messages.txt
 	go test ./cmd/understudy -run TestCommandReference -count=1 -reference
+	go test ./internal/page -run TestTroubleshootingPage -count=1 -reference
 
 .PHONY: vulnerabilities
 vulnerabilities: ## known vulnerabilities in what the modules call (govulncheck), where its database can be reached

@@ -18,9 +18,11 @@ import (
 var invisiblePaths = []string{
 	"examples/", "test/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",
-	"internal/page/",
 	"cmd/understudy/internal/demo/",
 }
+
+// onlyPage has the texts of the debug page, which need no rows.
+const onlyPage = "internal/page/"
 
 // nonMessageFunctions lists functions whose arguments are not messages. An entry that ends with a
 // full stop means all functions of a package.
@@ -42,7 +44,10 @@ var (
 	errorPattern = regexp.MustCompile(`^(?:fmt\.Errorf|errors\.New|status\.Errorf?)$`)
 )
 
-// foreignSection is the heading of the last section of the page. The texts in this section need not
+// messageTable explains the texts.
+const messageTable = "internal/page/messages.txt"
+
+// foreignSection is the heading of the last section of the table. The texts in this section need not
 // occur in our code.
 const foreignSection = "## Messages from gRPC and Go"
 
@@ -52,13 +57,12 @@ const maxTextsPerRow = 40
 
 var generalRows = []string{"want …"}
 
-// TestTroubleshootingPageHasEachText checks that each text that users can see in the log or in an
-// error has a row in docs/howto/troubleshooting.md, and that each row applies to such a text. The
-// test reads the texts from the code. These are the formats of log lines and errors and, in the
-// library, all other literals of three words or more, because errors are built from them. A row
-// applies to a text that contains the words in the row's first column. An ellipsis in the row
-// matches anything.
-func TestTroubleshootingPageHasEachText(t *testing.T) {
+// TestEachTextIsExplained checks that messageTable has each text that users can see in the log or in
+// an error, and nothing else. The test reads the texts from the code. These are the formats of log
+// lines and errors and, in the library, all other literals of three words or more, because errors
+// are built from them. A row applies to a text that contains its words, of which an ellipsis matches
+// anything, and to a text of one word if it is the row's only word.
+func TestEachTextIsExplained(t *testing.T) {
 	texts := productTexts(t)
 	rows := readRows(t)
 	needed := 0
@@ -68,7 +72,7 @@ func TestTroubleshootingPageHasEachText(t *testing.T) {
 		}
 		needed++
 		if !slices.ContainsFunc(rows, func(row tableRow) bool { return row.appliesTo(s.text) }) {
-			t.Errorf("%s: %q has no row in docs/howto/troubleshooting.md (if no user sees it, do not build it with these functions)", s.position, s.text)
+			t.Errorf("%s: %q is not in "+messageTable+" (if no user sees it, do not build it with these functions)", s.position, s.text)
 		}
 	}
 	if needed < 300 {
@@ -85,10 +89,10 @@ func TestTroubleshootingPageHasEachText(t *testing.T) {
 			}
 		}
 		if n == 0 {
-			t.Errorf("docs/howto/troubleshooting.md: `%s` is in no text of the product", row.words)
+			t.Errorf(messageTable+": %q is in no text of the product", row.words)
 		}
 		if n > maxTextsPerRow && !slices.Contains(generalRows, row.words) {
-			t.Errorf("docs/howto/troubleshooting.md: `%s` applies to %d texts, want at most %d: be more specific", row.words, n, maxTextsPerRow)
+			t.Errorf(messageTable+": %q applies to %d texts, want at most %d: be more specific", row.words, n, maxTextsPerRow)
 		}
 	}
 }
@@ -100,6 +104,9 @@ type tableRow struct {
 
 // appliesTo reports whether text contains the row's words in the same order.
 func (r tableRow) appliesTo(text string) bool {
+	if !strings.ContainsAny(r.words, " …") {
+		return text == r.words
+	}
 	for fixed := range strings.SplitSeq(r.words, "…") {
 		_, rest, found := strings.Cut(text, fixed)
 		if !found {
@@ -112,22 +119,20 @@ func (r tableRow) appliesTo(text string) bool {
 
 func readRows(t *testing.T) []tableRow {
 	t.Helper()
-	span := regexp.MustCompile("`([^`]+)`")
 	var list []tableRow
-	table, foreign := false, false
-	for line := range strings.Lines(readFile(t, "docs/howto/troubleshooting.md")) {
-		foreign = foreign || strings.HasPrefix(line, foreignSection)
-		table = strings.HasPrefix(line, "| words |") || table && strings.HasPrefix(line, "|")
-		if !table {
+	foreign := false
+	for paragraph := range strings.SplitSeq(readFile(t, messageTable), "\n\n") {
+		foreign = foreign || paragraph == foreignSection
+		words, _, isRow := strings.Cut(paragraph, "\n  ")
+		if !isRow {
 			continue
 		}
-		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-		for _, m := range span.FindAllStringSubmatch(first, -1) {
-			list = append(list, tableRow{m[1], foreign})
+		for word := range strings.SplitSeq(words, "\n") {
+			list = append(list, tableRow{word, foreign})
 		}
 	}
 	if !foreign {
-		t.Fatalf("the page has no section %q", foreignSection)
+		t.Fatalf("the table has no section %q", foreignSection)
 	}
 	return list
 }
@@ -201,6 +206,10 @@ func (c *collector) visit(n ast.Node, caller string) {
 // library, any other text of at least three words.
 func (c *collector) add(n ast.Node, text, caller string) {
 	count := len(wordPattern.FindAllString(text, -1))
+	if strings.HasPrefix(c.position(n), onlyPage) {
+		c.texts = append(c.texts, productText{c.position(n), text, false})
+		return
+	}
 	logged := logPattern.MatchString(caller) || errorPattern.MatchString(caller)
 	composed := count >= 3 && !strings.HasPrefix(c.position(n), "cmd/") && !strings.ContainsAny(text, "\n{")
 	c.texts = append(c.texts, productText{c.position(n), text, logged && count >= 2 || composed})

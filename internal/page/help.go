@@ -2,41 +2,46 @@ package page
 
 import (
 	"bytes"
+	_ "embed"
 	"net/http"
+	"regexp"
+	"strings"
 )
 
-// hint names the first thing to check if a page shows Reason.
-type hint struct{ Reason, Look string }
+// messages explains what users of the library and the command see in logs and errors. Each
+// paragraph has the words of messages and, indented, their cause and what to do. The page shows it
+// offline, and docs/howto/troubleshooting.md is generated from it.
+//
+//go:embed messages.txt
+var messages string
 
-// hints is the table in docs/log.md. It is repeated here so that the page can show it offline.
-var hints = []hint{
-	{"connection refused by …", "whether the process runs and listens on this address, and whether a deployment has just stopped it"},
-	{"did not connect within …, i/o timeout", "the network: a firewall, a security group, a wrong route, a machine that is down"},
-	{"… accepts connections and does not answer", "whether the process hangs, or something else listens there, such as a proxy or a server that expects TLS"},
-	{"… does not answer the TLS handshake", "whether the port uses TLS, and whether the process hangs"},
-	{"x509: certificate is valid for …, not …", "the name in the certificate, and authority= in the target (certificates)"},
-	{"the server wants a client certificate", "the client's certificate (mTLS), which is missing or from another CA"},
-	{"no such host: the name may not exist", "the spelling of the name, and the DNS zone"},
-	{"the health check says NOT_SERVING", "the log of the backend, which reported this itself"},
-	{"its calls fail with UNAVAILABLE", "the services that the backends need, and any proxy in front of them"},
-	{"… fail with DEADLINE_EXCEEDED", "whether the backends hang or are overloaded, or the deadline is too short"},
-	{"… fail with INTERNAL or UNKNOWN", "the last deployment, and the backend's log"},
-	{"takes … of its calls: full or slow", "the load and the capacity of the priority"},
-	{"takes only probes: hanging or broken", "the log of the priority's backends: they do not answer, or answer with errors"},
-	{"has no good answers", "the backends' logs: calls fail or expire at every priority"},
-	{"an update has given it endpoints, which connect", "nothing: the list was empty, or all were draining"},
-	{"takes …: returning", "nothing: its connections came back, and its share grows"},
-	{"has lost its connections", "whether the backends were restarted; the client reconnects by itself"},
-	{"an update has given … other endpoints, which connect, an update has put …", "nothing: the source's answer has changed"},
-	{"no endpoints: …", "whether the source's list is meant to be empty"},
-	{"no answer yet: …", "what the source is waiting for, such as name servers or the management server"},
-	{"(a mistake to correct: waiting will not help)", "the target and its source's configuration, which name something that a server does not know"},
-	{"is no longer configured", "nothing is wrong: an update removed the priority"},
+// explained is a paragraph of messages: a heading, or messages.
+type explained struct {
+	Heading     string
+	Words       []string
+	Cause, Cure string
+}
+
+var markup = regexp.MustCompile("`|" + `\[([^\]]*)\]\([^)]*\)`)
+
+func explanations() []explained {
+	var list []explained
+	for paragraph := range strings.SplitSeq(markup.ReplaceAllString(messages, "$1"), "\n\n") {
+		words, rest, indented := strings.Cut(paragraph, "\n  ")
+		cause, cure, _ := strings.Cut(strings.TrimSpace(rest), "\n  ")
+		switch {
+		case indented:
+			list = append(list, explained{Words: strings.Split(words, "\n"), Cause: cause, Cure: cure})
+		case strings.HasPrefix(paragraph, "##"):
+			list = append(list, explained{Heading: strings.TrimLeft(paragraph, "# ")})
+		}
+	}
+	return list
 }
 
 func serveHelp(w http.ResponseWriter) {
 	var page bytes.Buffer
-	if err := templates.ExecuteTemplate(&page, "help", hints); err != nil {
+	if err := templates.ExecuteTemplate(&page, "help", explanations()); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

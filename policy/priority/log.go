@@ -257,7 +257,8 @@ func (p *policy) reasonsOf(ready []string) string {
 	for _, name := range ready[:len(ready)-1] {
 		reasons = append(reasons, fmt.Sprint(p.title(name), " ", p.shares.intakes[name].read()))
 	}
-	return strings.Join(append(reasons, p.title(ready[len(ready)-1])+" has no good answers"), "; ")
+	reasons = append(reasons, p.title(ready[len(ready)-1])+" has no good answers")
+	return strings.Join(reasons, "; ")
 }
 
 func (p *policy) problem(child string) string {
