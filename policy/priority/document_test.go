@@ -13,6 +13,7 @@ func TestDocumentNamesExistingTests(t *testing.T) {
 		Scenarios: "../../internal/core/priority/testdata",
 		Spec:      "a56",
 		Tests:     []string{"*_test.go", "../../internal/core/priority/*_test.go", "../../internal/lb/hierarchy/*_test.go", "../../internal/channel/*_test.go", "../../internal/arch/*_test.go", "../../policy/weightedtarget/*_test.go"},
-		Least:     70,
+		Rows:      20,
+		Quoted:    48,
 	}.Check(t)
 }
