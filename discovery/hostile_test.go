@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The tests below cover answers during Start, and Close during an update (row E5 of
-// docs/scenarios.md). They run in synctest bubbles, which report a deadlock.
+// The tests below cover answers during Start, and Close during an update. They run in synctest
+// bubbles, which report a deadlock.
 
 func TestAnswersFromStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestConcurrentReports(t *testing.T) {
 }
 
 // gRPC must get the errors of a source without their status code, because an error with a status
-// ends wait-for-ready calls (decision 13 of docs/scenarios.md).
+// ends wait-for-ready calls.
 func TestErrorsDoNotWrapStatus(t *testing.T) {
 	statusErr := fmt.Errorf("the registry says: %w", status.Error(codes.PermissionDenied, "go away"))
 	cc, s := &plainChannel{}, &fakeSource{}

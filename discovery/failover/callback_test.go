@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// The tests below cover answers during Build, and Close during an update (row E5 of
-// docs/scenarios.md). They run in synctest bubbles, which report a deadlock.
+// The tests below cover answers during Build, and Close during an update. They run in synctest
+// bubbles, which report a deadlock.
 
 func TestAnswerDuringBuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

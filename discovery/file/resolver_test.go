@@ -111,7 +111,7 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 	return c.fakeChannel.UpdateState(s)
 }
 
-// The resolver is closed during an update of its channel (row E5 of docs/scenarios.md).
+// The resolver is closed during an update of its channel.
 func TestCloseDuringUpdate(t *testing.T) {
 	t.Parallel()
 	path := newPath(t) // does not exist yet, so that Build returns before the first update

@@ -383,7 +383,7 @@ func TestCallsReachChildren(t *testing.T) {
 // A child gets its endpoints, also in ResolverState.Addresses, because children such as those of
 // base.NewBalancerBuilder read only addresses. A policy with several children removes its child's
 // name from the front of each endpoint's path. If gRPC's proxy resolver replaces the addresses, the
-// endpoints still go to the same child (decision 10 of docs/scenarios.md).
+// endpoints still go to the same child.
 func TestChildrenGetEndpoints(t *testing.T) {
 	eachParent(t, func(c *policyTest) {
 		c.mustUpdate()

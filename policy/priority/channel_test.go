@@ -142,7 +142,7 @@ func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 const pickFirst = `{"config": [{"pick_first": {}}]}`
 
 // While the picker fails, wait-for-ready calls must wait. Other calls must fail with UNAVAILABLE
-// and the reason (decision 8 of docs/scenarios.md).
+// and the reason.
 func TestWaitForReadyCallsWaitWhilePickerFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
@@ -213,8 +213,8 @@ func TestWaitForReadyCallsWaitWhilePickerFails(t *testing.T) {
 	}
 }
 
-// The policies of grpc-go hold locks while they report (row P18 of docs/scenarios.md). Concurrent
-// updates, failures, failover timers and calls must not cause a deadlock.
+// The policies of grpc-go hold locks while they report. Concurrent updates, failures, failover
+// timers and calls must not cause a deadlock.
 func TestGRPCGoChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")

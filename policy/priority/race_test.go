@@ -87,8 +87,7 @@ func (c *noisyChild) Close() {
 	c.b.open.Add(-1)
 }
 
-// All methods are called at the same time. Nothing may be published after Close (row P11 of
-// docs/scenarios.md).
+// All methods are called at the same time. Nothing may be published after Close.
 func TestConcurrency(t *testing.T) {
 	for range 20 {
 		cc := &lbtest.ClientConn{}
@@ -198,8 +197,7 @@ func TestReportsOfUnusedChildrenAreNotPublished(t *testing.T) {
 	})
 }
 
-// An update replaces the policy of a child by a policy of another type (row P16 of
-// docs/scenarios.md).
+// An update replaces the policy of a child by a policy of another type.
 func TestGracefulSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, other := newRecorder(), &lbtest.StubBuilder{PolicyName: "other"}

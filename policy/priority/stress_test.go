@@ -39,8 +39,8 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 	return balancer.ClientConnState{ResolverState: state, BalancerConfig: parsed}
 }
 
-// grpc-go's policies hold locks while they report (rows P18 and P11 of docs/scenarios.md). The
-// policy is called and closed in the meantime, which must not cause a deadlock.
+// grpc-go's policies hold locks while they report. The policy is called and closed in the meantime,
+// which must not cause a deadlock.
 func TestGRPCGoChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
@@ -152,7 +152,7 @@ func (c *randomChild) ExitIdle()                                                
 
 func (c *randomChild) Close() { c.reportConcurrently(); c.wg.Wait(); c.report(); c.w.live.Add(-1) }
 
-// A thousand policies are built, used and closed (row P11 of docs/scenarios.md).
+// A thousand policies are built, used and closed.
 func TestChildrenReportAtAnyTime(t *testing.T) {
 	w := &randomBuilder{}
 	balancer.Register(w)

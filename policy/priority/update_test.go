@@ -65,7 +65,7 @@ func TestNewChildThatFailsIsNotFailover(t *testing.T) {
 }
 
 // Child b refuses its first update while the next one waits in the queue, and accepts the next one.
-// The refusal must not shorten the failover timeout of b (decision 14 of docs/scenarios.md).
+// The refusal must not shorten the failover timeout of b.
 func TestRefusalDoesNotAffectNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -191,7 +191,7 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 }
 
 // One priority policy is the child of another. The update of the inner policy must not return an
-// error while one of its children can still connect (row P13 of docs/scenarios.md).
+// error while one of its children can still connect.
 func TestConnectingInnerPolicyHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

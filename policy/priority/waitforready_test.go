@@ -16,8 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A child or the resolver fails with a status error. Wait-for-ready calls must nevertheless wait
-// (decision 8 of docs/scenarios.md).
+// A child or the resolver fails with a status error. Wait-for-ready calls must nevertheless wait.
 func TestStatusErrorsDoNotEndWaitForReadyCalls(t *testing.T) {
 	balancer.Register(refusingPolicy{})
 	for _, test := range []struct {

@@ -108,8 +108,7 @@ func init() {
 }
 
 // An update replaces the picker after every few picks. Each endpoint's share of the picks must
-// nevertheless stay within half a percentage point of its share of the weight (row W2 of
-// docs/scenarios.md).
+// nevertheless stay within half a percentage point of its share of the weight.
 func TestFrequentUpdatesKeepShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {

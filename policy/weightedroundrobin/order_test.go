@@ -8,8 +8,7 @@ import (
 )
 
 // "If all endpoints have the same load_balancing_weight, EDF picker degenerates to round_robin
-// picker. The order of picked subschannel is purely decided by order_offset." (gRFC A34; row W1 of
-// docs/scenarios.md)
+// picker. The order of picked subschannel is purely decided by order_offset." (gRFC A34)
 func TestEqualWeightsTakeTurnsInEndpointOrder(t *testing.T) {
 	for _, list := range []string{"a b c", "a:7 b:7 c:7", "a:0 b:1 c"} {
 		run(t, func(h *harness) {
@@ -41,7 +40,7 @@ func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
 }
 
 // With weights 1 and 3, every third deadline of b equals one of a. Rounding must not change their
-// order (row W5 of docs/scenarios.md).
+// order.
 func TestTiesDoNotDrift(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3")
@@ -53,7 +52,7 @@ func TestTiesDoNotDrift(t *testing.T) {
 	})
 }
 
-// Between two picks of a there are 4,294,967,294 picks of b (row W3 of docs/scenarios.md).
+// Between two picks of a there are 4,294,967,294 picks of b.
 func TestExtremeWeights(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:4294967294")
@@ -66,7 +65,7 @@ func TestExtremeWeights(t *testing.T) {
 }
 
 // "We'd like to udpate EDF priority queue so that new weights applied immediately even endpoints
-// list is not changed." (gRFC A34; row W4 of docs/scenarios.md)
+// list is not changed." (gRFC A34)
 func TestWeightChangeAppliesImmediately(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1")

@@ -128,7 +128,7 @@ func TestRemovedChildren(t *testing.T) {
 }
 
 // A child that has failed must count as failed while it is CONNECTING again, even if it was removed
-// in the meantime and is retained (row T3 of docs/scenarios.md).
+// in the meantime and is retained.
 func TestFailedChildCountsAsFailedAfterRetention(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		const keep = `, "removedChildRetention": "60s"`
@@ -143,7 +143,7 @@ func TestFailedChildCountsAsFailedAfterRetention(t *testing.T) {
 	})
 }
 
-// Close must also close retained children (row T5 of docs/scenarios.md).
+// Close must also close retained children.
 func TestCloseClosesRetainedChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")

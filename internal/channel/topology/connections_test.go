@@ -183,7 +183,7 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 }
 
 // Updates add or remove drops, or remove the last locality. No connection may be made, because the
-// shape of the tree never changes (decision 12 of docs/scenarios.md).
+// shape of the tree never changes.
 func TestConnectionsOutliveDrops(t *testing.T) {
 	withChannel(t, func(c *channel) {
 		plain, dropping := answerOf(t, "0 us: a b"), answerOf(t, "0 us: a b")

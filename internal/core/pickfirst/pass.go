@@ -60,8 +60,7 @@ func (c *Core) failedInPass(i int) {
 
 // endIfAllFailed ends the pass if all addresses have been tried and have failed. last is the
 // address that failed last. After the pass, each subchannel connects again when its own backoff
-// ends. Unlike in A62, no pass follows, because grpc-go has a backoff for each subchannel (decision
-// 9 in docs/scenarios.md).
+// ends. Unlike in A62, no pass follows, because grpc-go has a backoff for each subchannel.
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.failuresLeft > 0 {
 		return

@@ -33,7 +33,7 @@ func TestOrder(t *testing.T) {
 }
 
 // The picks must be the same as those of the priority queue in gRFC A34, computed with rational
-// numbers instead of doubles (docs/scenarios.md, W5).
+// numbers instead of doubles.
 func TestFollowsA34(t *testing.T) {
 	forRandomSets(t, 300, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := randomCount(r, len(weights))
@@ -68,7 +68,7 @@ func TestFollowsA34NearEndOfPeriod(t *testing.T) {
 	})
 }
 
-// Each period must have the same picks (docs/scenarios.md, W1 and W5).
+// Each period must have the same picks.
 func TestNeverDrifts(t *testing.T) {
 	for _, weights := range [][]uint32{{3, 3}, {1, 10}, {1, 3}, {7, 5, 3, 100, 99}} {
 		var period int
@@ -89,7 +89,7 @@ func TestNeverDrifts(t *testing.T) {
 }
 
 // If an entry has weight 1 and another has a weight of almost 2^32, the entry with weight 1 must be
-// picked at the end of the period (docs/scenarios.md, W3).
+// picked at the end of the period.
 func TestTinyAndHugeWeight(t *testing.T) {
 	const huge = 1<<32 - 2
 	weights := []uint32{1, huge}

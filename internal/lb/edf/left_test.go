@@ -37,7 +37,7 @@ func TestFollowsDecision7(t *testing.T) {
 }
 
 // Several successive schedulers, each created with the Lefts of the previous scheduler, must
-// together make the same picks as a single scheduler (docs/scenarios.md, W2).
+// together make the same picks as a single scheduler.
 func TestSchedulerContinuesWithLefts(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left

@@ -115,8 +115,7 @@ func TestUpdateReturnsPolicyError(t *testing.T) {
 }
 
 // A child changes to a policy of another type. The old policy must stay in use until the new policy
-// is no longer CONNECTING, or until the old policy is no longer READY (row P16 of
-// docs/scenarios.md).
+// is no longer CONNECTING, or until the old policy is no longer READY.
 func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
 		event   func(oldStub, newStub *lbtest.Stub)
