@@ -1,7 +1,10 @@
 package arch
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,8 +40,37 @@ func TestReadmeShowsTheExampleClient(t *testing.T) {
 }
 
 func TestReadmeIsShort(t *testing.T) {
-	if n := strings.Count(readFile(t, "README.md"), "\n"); n > 150 {
-		t.Errorf("README.md has %d lines, want at most 150: move details to docs", n)
+	readme := readFile(t, "README.md")
+	if lines, words := strings.Count(readme, "\n"), len(strings.Fields(readme)); lines > 150 || words >= 900 {
+		t.Errorf("README.md has %d lines and %d words, want at most 150 and fewer than 900: move details to docs", lines, words)
+	}
+}
+
+// generatedPages lists prefixes of the pages that programs write.
+var generatedPages = []string{
+	"docs/fleet/", "docs/league.md", "docs/howto/troubleshooting.md", "docs/reference/commands.md", "docs/reference/licences.md",
+}
+
+func TestDocumentsAreShort(t *testing.T) {
+	const limit = 50_000
+	words := 0
+	count := func(file string) { words += len(strings.Fields(readFile(t, file))) }
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"} {
+		count(file)
+	}
+	err := filepath.WalkDir("../../docs", func(file string, entry fs.DirEntry, err error) error {
+		file = strings.TrimPrefix(filepath.ToSlash(file), "../../")
+		generated := slices.ContainsFunc(generatedPages, func(page string) bool { return strings.HasPrefix(file, page) })
+		if err == nil && strings.HasSuffix(file, ".md") && !generated && !entry.IsDir() {
+			count(file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words > limit {
+		t.Errorf("the documents have %d words, want at most %d: before a page comes, say which one goes", words, limit)
 	}
 }
 
