@@ -177,7 +177,7 @@ func (channel *Channel) describeInUse(root *Policy, d shell.Priority, now time.T
 	if used < 0 {
 		return
 	}
-	channel.Recent = recentOf(root.Children[used].tally.recent, since, now)
+	channel.Recent = recentOf(root.Children[used].counts.recent, since, now)
 	if channel.Recent.Failing() && channel.WhyInUse == "" {
 		channel.WhyInUse = "its calls fail with " + strings.Join(channel.Recent.Codes, ", ")
 	}

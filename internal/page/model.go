@@ -220,7 +220,7 @@ type Policy struct {
 	Folded map[string]int `json:"folded,omitempty"`
 
 	refused float64 // the share of the channel's calls that no priority takes
-	tally   tally
+	counts  counts
 }
 
 // Layer is a policy between a priority and its endpoints.
@@ -264,25 +264,24 @@ type Child struct {
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
-	order int  // sort key; endpoints with problems come first
-	open  bool // the page shows the child expanded
-	tally tally
+	order  int  // sort key; endpoints with problems come first
+	open   bool // the page shows the child expanded
+	counts counts
 
 	lowest []float64 // a priority's lowest share in each ten seconds of the last ten minutes
 }
 
-// tally counts the endpoints below a child and their calls, including the endpoints that the page
-// omits.
-type tally struct {
+// counts has the number of endpoints below a child and their calls, including what the page omits.
+type counts struct {
 	endpoints, ready int
 	recent           recents
 }
 
-func (t *tally) add(c *Child) {
-	t.endpoints += c.tally.endpoints
-	t.ready += c.tally.ready
+func (t *counts) add(c *Child) {
+	t.endpoints += c.counts.endpoints
+	t.ready += c.counts.ready
 	for i := range t.recent {
-		t.recent[i].Add(c.tally.recent[i])
+		t.recent[i].Add(c.counts.recent[i])
 	}
 }
 

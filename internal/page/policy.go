@@ -53,7 +53,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		_, locality := t.Children[i].Details.(shell.Target)
 		child.open = child.Share > 0 || locality && share > 0
 		p.Children = append(p.Children, child)
-		p.tally.add(child)
+		p.counts.add(child)
 	}
 	p.sortChildren()
 	if d, ok := t.Details.(shell.Priority); ok {
@@ -200,16 +200,16 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		}
 	}
 	if child.Calls != nil {
-		child.tally = tally{endpoints: 1, recent: recent}
+		child.counts = counts{endpoints: 1, recent: recent}
 		if child.State == connectivity.Ready.String() {
-			child.tally.ready = 1
+			child.counts.ready = 1
 		}
 	}
 	if below != nil {
 		child.Below = c.policy(below, share)
-		child.tally = child.Below.tally
+		child.counts = child.Below.counts
 	}
-	child.Recent = recentOf(child.tally.recent, c.created, c.now)
+	child.Recent = recentOf(child.counts.recent, c.created, c.now)
 	return child
 }
 

@@ -49,8 +49,8 @@ func childDetails(c *Child) (details []string) {
 	if c.Weight > 0 {
 		details = append(details, fmt.Sprintf("weight %d", c.Weight))
 	}
-	if c.tally.endpoints > 0 {
-		details = append(details, fmt.Sprintf("%d of %d endpoints ready", c.tally.ready, c.tally.endpoints))
+	if c.counts.endpoints > 0 {
+		details = append(details, fmt.Sprintf("%d of %d endpoints ready", c.counts.ready, c.counts.endpoints))
 	}
 	if c.Scheduled > 0 {
 		details = append(details, fmt.Sprintf("%d calls scheduled", c.Scheduled))

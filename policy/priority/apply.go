@@ -50,7 +50,7 @@ func (p *policy) apply(actions []core.Action) {
 			p.Event(func() { p.apply(p.core.StandbyDue()) })
 		case core.Destroy:
 			delete(p.children, a.Child)
-			delete(p.shares.intakes, a.Child)
+			delete(p.shares.children, a.Child)
 			p.updateStatus(a.Child)
 			c.Close()
 		case core.ExitIdle:

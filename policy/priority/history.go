@@ -2,31 +2,31 @@ package priority
 
 import "time"
 
-// slotTime is the length of a slot of a history, which has slots for ten minutes.
-const slotTime = 10 * time.Second
+// bucketTime is the length of a bucket of a history, which has buckets for ten minutes.
+const bucketTime = 10 * time.Second
 
-// history keeps the lowest share in each slot, for debug pages. The zero value is a share of 1.
+// history keeps the lowest share in each bucket, for debug pages. The zero value is a share of 1.
 type history struct {
 	missing [60]float64 // the most that was missing to a share of 1
-	slot    int         // number of the current one
+	bucket  int         // number of the current one
 	current float64
 }
 
 func (h *history) record(now time.Duration, fraction float64) {
-	slot := int(now / slotTime)
-	for h.slot = max(h.slot, slot-len(h.missing)); h.slot < slot; {
-		h.slot++
-		h.missing[h.slot%len(h.missing)] = h.current
+	bucket := int(now / bucketTime)
+	for h.bucket = max(h.bucket, bucket-len(h.missing)); h.bucket < bucket; {
+		h.bucket++
+		h.missing[h.bucket%len(h.missing)] = h.current
 	}
 	h.current = 1 - fraction
-	latest := &h.missing[h.slot%len(h.missing)]
+	latest := &h.missing[h.bucket%len(h.missing)]
 	*latest = max(*latest, h.current)
 }
 
-// lowest returns the lowest share in each slot, the oldest first.
+// lowest returns the lowest share in each bucket, the oldest first.
 func (h *history) lowest() (shares []float64) {
 	for n := range h.missing {
-		shares = append(shares, 1-h.missing[(h.slot+1+n)%len(h.missing)])
+		shares = append(shares, 1-h.missing[(h.bucket+1+n)%len(h.missing)])
 	}
 	return shares
 }

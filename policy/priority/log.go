@@ -74,12 +74,12 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 // mayBeBackSoon reports whether a child with overflow has lost its connections less than a second ago,
 // as after a GOAWAY. Calls go to the next priority at once, but we report that only if it lasts.
 func (p *policy) mayBeBackSoon(child string) bool {
-	i := p.shares.intakes[child]
+	c := p.shares.children[child]
 	state, exists := p.core.State(child)
-	if i == nil || !exists || i.ready || !i.wasReady || state == core.TransientFailure {
+	if c == nil || !exists || c.ready || !c.wasReady || state == core.TransientFailure {
 		return false
 	}
-	left := time.Second - time.Since(i.lostAt)
+	left := time.Second - time.Since(c.lostAt)
 	if left > 0 {
 		p.children[child].StartTimer(lostTimer, left, p.Publish)
 	}
@@ -149,8 +149,8 @@ type reports struct {
 // logShare logs when a share leaves 1, falls below a half, is 0, and is back at 1. A share that goes
 // up and down by one of these steps is not news, and neither is that of a priority that returns.
 func (p *policy) logShare(name string) {
-	i := p.shares.intakes[name]
-	now, last := i.current().depth, &i.reports
+	c := p.shares.children[name]
+	now, last := c.current().depth, &c.reports
 	switch {
 	case now == last.depth:
 		return
@@ -163,7 +163,7 @@ func (p *policy) logShare(name string) {
 		return
 	}
 	last.depth, last.at[now] = now, time.Now()
-	s, text := i.read(), p.title(name)+" takes all of its calls again"
+	s, text := c.read(), p.title(name)+" takes all of its calls again"
 	if now != whole && s.Cause == share.Returning {
 		return // the failback is logged
 	}
@@ -245,7 +245,7 @@ func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
 		all = all && p.children[name] != nil && !p.core.HasTime(name)
 	}
 	for n, name := range ready {
-		s, goodAt := p.shares.intakes[name].look()
+		s, goodAt := p.shares.children[name].look()
 		all = all && (s.depth == tripped || n == len(ready)-1 && s.fails)
 		succeeded = succeeded || p.shares.start.Add(goodAt).After(p.shares.outage.since)
 	}
@@ -255,7 +255,7 @@ func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
 func (p *policy) reasonsOf(ready []string) string {
 	var reasons []string
 	for _, name := range ready[:len(ready)-1] {
-		reasons = append(reasons, fmt.Sprint(p.title(name), " ", p.shares.intakes[name].read()))
+		reasons = append(reasons, fmt.Sprint(p.title(name), " ", p.shares.children[name].read()))
 	}
 	reasons = append(reasons, p.title(ready[len(ready)-1])+" has no good answers")
 	return strings.Join(reasons, "; ")

@@ -77,12 +77,12 @@ type meter struct {
 	mu         sync.Mutex // guards the following fields
 	titles     []string
 	unregister func()
-	shares     map[labels]*intake // of the READY children
+	shares     map[labels]*childShare // of the READY children
 	counted    map[labels]shareSum
 }
 
 // setShares chooses which shares are reported.
-func (m *meter) setShares(shares map[labels]*intake) {
+func (m *meter) setShares(shares map[labels]*childShare) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for l, sum := range m.counted {
@@ -99,8 +99,8 @@ func (m *meter) meanShares() map[labels]int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	means := make(map[labels]int64)
-	for l, i := range m.shares {
-		sum, before := shareSum{int64(math.Round(100 * i.read().Fraction)), 1}, m.counted[l]
+	for l, c := range m.shares {
+		sum, before := shareSum{int64(math.Round(100 * c.read().Fraction)), 1}, m.counted[l]
 		shareSums.Add(l, shareSum{sum.percent - before.percent, sum.channels - before.channels})
 		m.counted[l] = sum
 		all := shareSums.Sum(l)
@@ -149,7 +149,7 @@ func (p *policy) Settled(closed bool) {
 func (p *policy) takesMost() string {
 	if p.config.Overflow && p.shares.offers {
 		for _, name := range p.readyChildren() {
-			if p.shares.intakes[name].current().depth != tripped {
+			if p.shares.children[name].current().depth != tripped {
 				return name
 			}
 		}

@@ -22,7 +22,7 @@ type offerPicker struct {
 }
 
 type offer struct {
-	*intake
+	*childShare
 	picker balancer.Picker
 }
 
@@ -81,7 +81,7 @@ func (o *offer) offer(info *balancer.PickInfo) (result balancer.PickResult, take
 	}
 	if s, ok := result.SubConn.(*subConn); ok && !s.isTimed(v.Every) {
 		if result.Done == nil { // nearly always; here, because the call costs 1.5 ns
-			result.SubConn, result.Done = s.SubConn, s.untimed(o.intake, v)
+			result.SubConn, result.Done = s.SubConn, s.untimed(o.childShare, v)
 			return result, true, nil
 		}
 		return o.beginUntimed(s, result, v), true, nil
@@ -116,14 +116,14 @@ func (o *offer) begin(info balancer.PickInfo, result balancer.PickResult, offere
 	result, s := unwrap(result)
 	var endpoint *share.Endpoint
 	if s != nil {
-		endpoint = s.seatAt(o.intake)
+		endpoint = s.endpointIn(o.childShare)
 	}
-	result.Done = o.intake.begin(info, endpoint, result.Done, offered)
+	result.Done = o.childShare.begin(info, endpoint, result.Done, offered)
 	return result
 }
 
 func (o *offer) beginUntimed(s *subConn, result balancer.PickResult, v *share.View) balancer.PickResult {
-	result.SubConn, result.Done = s.SubConn, shell.Then(s.untimed(o.intake, v), result.Done)
+	result.SubConn, result.Done = s.SubConn, shell.Then(s.untimed(o.childShare, v), result.Done)
 	return result
 }
 

@@ -26,8 +26,8 @@ type namedConn struct {
 
 // newOffer returns an offer of a child with one endpoint, or with an error.
 func newOffer(name string, err error) offer {
-	i, conn := newIntake(time.Now(), share.Config{}, func() {}), newSubConn(namedConn{name: name})
-	return offer{i, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+	c, conn := newChildShare(time.Now(), share.Config{}, func() {}), newSubConn(namedConn{name: name})
+	return offer{c, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 		return balancer.PickResult{SubConn: conn}, err
 	})}
 }
@@ -150,32 +150,32 @@ func TestResultOf(t *testing.T) {
 // What the policies below see of a call that was refused or late.
 func TestDoneBelow(t *testing.T) {
 	full := balancer.DoneInfo{Err: status.Error(codes.ResourceExhausted, ""), BytesSent: true, BytesReceived: true}
-	i := newIntake(time.Now(), share.Config{}, func() {})
+	c := newChildShare(time.Now(), share.Config{}, func() {})
 	var seen []codes.Code
 	below := func(info balancer.DoneInfo) {
 		shell.Judge(&info)
 		seen = append(seen, status.Code(info.Err))
 	}
-	i.untimed(share.Stamp{}, below)(full)
-	i.begin(balancer.PickInfo{}, nil, below, false)(full)
-	i.begin(balancer.PickInfo{}, nil, nil, false)(full)
-	i.untimed(share.Stamp{}, nil)(balancer.DoneInfo{})
-	i.untimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
+	c.untimed(share.Stamp{}, below)(full)
+	c.begin(balancer.PickInfo{}, nil, below, false)(full)
+	c.begin(balancer.PickInfo{}, nil, nil, false)(full)
+	c.untimed(share.Stamp{}, nil)(balancer.DoneInfo{})
+	c.untimed(share.Stamp{}, below)(balancer.DoneInfo{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true})
 	if len(seen) != 3 || seen[0] != codes.OK || seen[1] != codes.OK || seen[2] != codes.Internal {
 		t.Errorf("below are seen %v, want two answers and INTERNAL", seen)
 	}
 
 	// One of three endpoints is late again and again, while the others are not.
-	i = newIntake(time.Now().Add(-time.Hour), share.Config{}, func() {})
+	c = newChildShare(time.Now().Add(-time.Hour), share.Config{}, func() {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	var endpoints [3]share.Endpoint
 	answered := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	seen = nil
 	for n := range 9 {
-		done := i.begin(balancer.PickInfo{Ctx: ctx}, &endpoints[n%3], below, false)
+		done := c.begin(balancer.PickInfo{Ctx: ctx}, &endpoints[n%3], below, false)
 		if n%3 == 0 && n > 0 {
-			i.start = i.start.Add(-60 * time.Millisecond)
+			c.start = c.start.Add(-60 * time.Millisecond)
 		}
 		done(answered)
 	}
@@ -195,7 +195,7 @@ func TestEachDoneIsCalledOnce(t *testing.T) {
 			}
 			conn, counted := newSubConn(namedConn{name: "a"}), record("before")
 			conn.EndWith(func() *func(balancer.DoneInfo) { return &counted })
-			o := offer{newIntake(time.Now(), share.Config{}, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+			o := offer{newChildShare(time.Now(), share.Config{}, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 				result := balancer.PickResult{SubConn: conn}
 				if hasDone {
 					result.Done = record("child")
@@ -245,7 +245,7 @@ func TestRowOfUntimedCalls(t *testing.T) {
 			return o.beginUntimed(result.SubConn.(*subConn), result, o.view.Load())
 		}
 		begin()
-		o.intake = newIntake(time.Now(), share.Config{}, func() {}) // Overflow was off in between
+		o.childShare = newChildShare(time.Now(), share.Config{}, func() {}) // Overflow was off in between
 		var begun []balancer.PickResult
 		for range 20 {
 			result := begin()
@@ -279,9 +279,9 @@ func TestUnwrapper(t *testing.T) {
 // A timed call is offered after the child's pick. If the priority does not take it, the child learns
 // that the call has not begun.
 func TestTimedCallThatIsNotTaken(t *testing.T) {
-	i, conn := newIntake(time.Now(), share.Config{}, func() {}), newSubConn(namedConn{name: "a"})
+	c, conn := newChildShare(time.Now(), share.Config{}, func() {}), newSubConn(namedConn{name: "a"})
 	var ended []balancer.DoneInfo
-	o := offer{i, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+	o := offer{c, pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 		return balancer.PickResult{SubConn: conn, Done: func(info balancer.DoneInfo) { ended = append(ended, info) }}, nil
 	})}
 	for range 8 { // until then, the calls count as streams
@@ -296,14 +296,14 @@ func TestTimedCallThatIsNotTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	i.start = i.start.Add(-time.Second) // of silence
+	c.start = c.start.Add(-time.Second) // of silence
 	if !o.take() {
 		t.Fatal("a silent priority does not take a call after a second")
 	}
 	if _, err := o.pickTimed(balancer.PickInfo{}); err != nil {
 		t.Fatal(err)
 	}
-	i.view.Store(&share.View{Free: true, Every: 2}) // as a pick on another core has seen it
+	c.view.Store(&share.View{Free: true, Every: 2}) // as a pick on another core has seen it
 	ended = nil
 	taken, err := true, error(nil)
 	for range 4 {
@@ -322,7 +322,7 @@ func TestEndpointsOfNewShare(t *testing.T) {
 	conns := []*subConn{newSubConn(namedConn{name: "a"}), newSubConn(namedConn{name: "b"})}
 	for _, order := range [][]int{{0, 1}, {1, 0}, {0, 1}} {
 		next := 0
-		o := offer{newIntake(time.Now().Add(-time.Minute), share.Config{}, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+		o := offer{newChildShare(time.Now().Add(-time.Minute), share.Config{}, func() {}), pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
 			next++
 			return balancer.PickResult{SubConn: conns[order[next-1]]}, nil
 		})}

@@ -140,8 +140,8 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.stateTimes(name)
 	child.Standby = p.core.Standby(name)
-	if i := p.shares.intakes[name]; i != nil && child.Priority >= 0 {
-		child.Share = i.read
+	if c := p.shares.children[name]; c != nil && child.Priority >= 0 {
+		child.Share = c.read
 	}
 	if n := p.statuses[name]; n != nil {
 		child.Why = p.currentProblem(name, child.CountsAs, n.lastFailure)

@@ -16,14 +16,14 @@ import (
 // which is the highest READY one if there is any, and which children are connected. Which of the
 // READY ones a call goes to is decided by their shares.
 type shares struct {
-	start   time.Time
-	marks   atomic.Bool // subchannels are marked; stays true once it is
-	intakes map[string]*intake
-	inner   bool   // another priority policy with overflow is above
-	wanted  string // the priority below which one more is wanted, or ""
-	offers  bool   // calls are offered to the READY children: the one in use is READY
-	shed    shed
-	outage  outage
+	start    time.Time
+	marks    atomic.Bool // subchannels are marked; stays true once it is
+	children map[string]*childShare
+	inner    bool   // another priority policy with overflow is above
+	wanted   string // the priority below which one more is wanted, or ""
+	offers   bool   // calls are offered to the READY children: the one in use is READY
+	shed     shed
+	outage   outage
 }
 
 // connection is what a child's share must know when its connections come back.
@@ -33,7 +33,7 @@ type connection struct {
 	lostAt   time.Time
 }
 
-func newShares() shares { return shares{start: time.Now(), intakes: make(map[string]*intake)} }
+func newShares() shares { return shares{start: time.Now(), children: make(map[string]*childShare)} }
 
 // beginShares is called when an update begins.
 func (p *policy) beginShares() {
@@ -42,20 +42,20 @@ func (p *policy) beginShares() {
 		p.shares.marks.Store(true)
 		p.childState = stateattr.SetBelowOverflow(p.childState)
 	} else {
-		clear(p.shares.intakes)
+		clear(p.shares.children)
 		p.shares.outage = outage{}
 		p.meter.setShares(nil)
 	}
 }
 
-func (p *policy) intake(name string) *intake {
-	i := p.shares.intakes[name]
-	if i == nil {
+func (p *policy) shareOf(name string) *childShare {
+	c := p.shares.children[name]
+	if c == nil {
 		config := share.Config{Ramp: time.Duration(p.config.Ramp), Uneven: p.config.PerPriority}
-		i = newIntake(p.shares.start, config, func() { p.Event(p.settle) })
-		p.shares.intakes[name] = i
+		c = newChildShare(p.shares.start, config, func() { p.Event(p.settle) })
+		p.shares.children[name] = c
 	}
-	return i
+	return c
 }
 
 // settle is called when a child has reported, or when the standing of a share has changed.
@@ -89,9 +89,9 @@ func (p *policy) settleNow() {
 			p.removeLimit(name)
 		}
 	}
-	shares := make(map[labels]*intake)
+	shares := make(map[labels]*childShare)
 	for _, name := range ready {
-		shares[labels{p.Options.Target.String(), p.title(name)}] = p.shares.intakes[name]
+		shares[labels{p.Options.Target.String(), p.title(name)}] = p.shares.children[name]
 		p.logShare(name)
 	}
 	p.meter.setShares(shares)
@@ -102,18 +102,18 @@ func (p *policy) settleNow() {
 // noteConnection records whether a child is READY. It reports whether the child has become READY.
 func (p *policy) noteConnection(name string) (returned bool) {
 	state, _ := p.core.State(name)
-	i, ready := p.intake(name), state == core.Ready
-	if i.ready && !ready {
-		i.lostAt = time.Now()
+	c, ready := p.shareOf(name), state == core.Ready
+	if c.ready && !ready {
+		c.lostAt = time.Now()
 	}
-	returned = ready && !i.ready
-	i.ready = ready
+	returned = ready && !c.ready
+	c.ready = ready
 	return returned
 }
 
 func (p *policy) readyChildren() (names []string) {
 	for _, name := range p.config.Priorities {
-		if i := p.shares.intakes[name]; i != nil && i.ready {
+		if c := p.shares.children[name]; c != nil && c.ready {
 			names = append(names, name)
 		}
 	}
@@ -123,8 +123,8 @@ func (p *policy) readyChildren() (names []string) {
 func (p *policy) order() (order []share.Standing) {
 	for _, name := range p.config.Priorities {
 		standing := share.Standing{Awaited: p.core.HasTime(name)}
-		if i := p.shares.intakes[name]; i != nil && i.ready {
-			standing = share.Standing{Ready: true, Tripped: i.current().depth == tripped}
+		if c := p.shares.children[name]; c != nil && c.ready {
+			standing = share.Standing{Ready: true, Tripped: c.current().depth == tripped}
 		}
 		order = append(order, standing)
 	}
@@ -134,8 +134,8 @@ func (p *policy) order() (order []share.Standing) {
 func (p *policy) updateLast() {
 	last := share.Last(p.order())
 	for n, name := range p.config.Priorities {
-		if i := p.shares.intakes[name]; i != nil && i.ready {
-			i.with(func(s *share.Share, now time.Duration) { s.SetLast(now, n == last) })
+		if c := p.shares.children[name]; c != nil && c.ready {
+			c.with(func(s *share.Share, now time.Duration) { s.SetLast(now, n == last) })
 		}
 	}
 }
@@ -143,12 +143,12 @@ func (p *policy) updateLast() {
 // noteReturn is called when a child has become READY. While a lower one is, the child may be cold,
 // except for the first connections of a channel: the lower one may just have been quicker.
 func (p *policy) noteReturn(name string, ready []string) {
-	i := p.shares.intakes[name]
-	absent := time.Since(i.lostAt)
-	isStart := !i.wasReady && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
-	i.wasReady = true
+	c := p.shares.children[name]
+	absent := time.Since(c.lostAt)
+	isStart := !c.wasReady && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
+	c.wasReady = true
 	if name != ready[len(ready)-1] && !isStart {
-		i.with(func(s *share.Share, now time.Duration) { s.Returned(now, absent) })
+		c.with(func(s *share.Share, now time.Duration) { s.Returned(now, absent) })
 	}
 }
 
@@ -157,7 +157,7 @@ func (p *policy) noteReturn(name string, ready []string) {
 func (p *policy) want(ready []string) {
 	below := ""
 	for _, name := range ready {
-		if s := p.shares.intakes[name].current(); s.wanted || s.depth != whole {
+		if s := p.shares.children[name].current(); s.wanted || s.depth != whole {
 			below = name
 		}
 	}
@@ -177,7 +177,7 @@ func (p *policy) takesCalls(name string) bool {
 		if above == name {
 			return true
 		}
-		if p.shares.intakes[above].current().depth == whole {
+		if p.shares.children[above].current().depth == whole {
 			return false
 		}
 	}
@@ -202,7 +202,7 @@ func (p *policy) withShares(state balancer.State) balancer.State {
 		picker.awaited = picker.awaited || s.Awaited
 	}
 	for _, name := range ready {
-		picker.offers = append(picker.offers, offer{p.shares.intakes[name], p.children[name].State().Picker})
+		picker.offers = append(picker.offers, offer{p.shares.children[name], p.children[name].State().Picker})
 	}
 	return balancer.State{ConnectivityState: connectivity.Ready, Picker: picker}
 }

@@ -53,25 +53,25 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // it, and this policy's picker returns what is in it.
 type subConn struct {
 	balancer.SubConn
-	below  func() *func(balancer.DoneInfo) // see EndWith
-	shared atomic.Pointer[shared]
-	left   atomic.Int32 // calls until one is timed
-	seat   atomic.Pointer[seat]
+	below    func() *func(balancer.DoneInfo) // see EndWith
+	shared   atomic.Pointer[shared]
+	left     atomic.Int32 // calls until one is timed
+	endpoint atomic.Pointer[shareEndpoint]
 }
 
-// seat is a subchannel's endpoint in a share. A share has endpoints of its own, because an update may
-// turn Overflow off and on while the subchannels stay.
-type seat struct {
-	intake   *intake
-	endpoint share.Endpoint // guarded by intake
+// shareEndpoint is a subchannel's endpoint in a share. A share has endpoints of its own, because an
+// update may turn Overflow off and on while the subchannels stay.
+type shareEndpoint struct {
+	share    *childShare
+	endpoint share.Endpoint // guarded by share
 }
 
-func (s *subConn) seatAt(i *intake) *share.Endpoint {
-	at := s.seat.Load()
-	if at == nil || at.intake != i {
+func (s *subConn) endpointIn(c *childShare) *share.Endpoint {
+	at := s.endpoint.Load()
+	if at == nil || at.share != c {
 		before := at
-		if at = (&seat{intake: i}); !s.seat.CompareAndSwap(before, at) {
-			return s.seatAt(i)
+		if at = (&shareEndpoint{share: c}); !s.endpoint.CompareAndSwap(before, at) {
+			return s.endpointIn(c)
 		}
 	}
 	return &at.endpoint
@@ -79,8 +79,8 @@ func (s *subConn) seatAt(i *intake) *share.Endpoint {
 
 // forget tells the share that the connection is lost.
 func (s *subConn) forget() {
-	if at := s.seat.Load(); at != nil {
-		at.intake.with(func(share *share.Share, _ time.Duration) { share.Forget(&at.endpoint) })
+	if at := s.endpoint.Load(); at != nil {
+		at.share.with(func(share *share.Share, _ time.Duration) { share.Forget(&at.endpoint) })
 	}
 }
 
@@ -93,15 +93,15 @@ func newSubConn(parents balancer.SubConn) *subConn {
 // shared is the Done function of all untimed calls to a subchannel that begin between two changes of
 // the view. One for each call would cost more than the rest of a pick.
 type shared struct {
-	view  *share.View // belongs to one intake
+	view  *share.View // belongs to one share
 	below *func(balancer.DoneInfo)
 	done  func(balancer.DoneInfo)
 }
 
-func (s *subConn) untimed(i *intake, view *share.View) func(balancer.DoneInfo) {
+func (s *subConn) untimed(c *childShare, view *share.View) func(balancer.DoneInfo) {
 	below, d := s.below(), s.shared.Load()
 	if d == nil || d.view != view || d.below != below {
-		d = &shared{view, below, i.untimed(view.Stamp, *below)}
+		d = &shared{view, below, c.untimed(view.Stamp, *below)}
 		s.shared.Store(d)
 	}
 	return d.done

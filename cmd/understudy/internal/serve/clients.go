@@ -33,7 +33,7 @@ type clients struct {
 	log           *slog.Logger
 	metrics       *metrics
 	maxNames      int
-	largeRequests lane
+	largeRequests limiter
 
 	mu         sync.Mutex
 	streams    map[*clientStream]bool
@@ -229,7 +229,7 @@ const (
 	largeRequestBytes = 4 << 10 // bytes from which on a request is large
 )
 
-func serverOptions(largeRequests *lane) []grpc.ServerOption {
+func serverOptions(largeRequests *limiter) []grpc.ServerOption {
 	const window = 64 << 10 // bytes that a client may send before the server reads them
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), largeRequests}),
@@ -249,7 +249,7 @@ func serverOptions(largeRequests *lane) []grpc.ServerOption {
 // handled.
 type codec struct {
 	encoding.CodecV2
-	largeRequests *lane
+	largeRequests *limiter
 }
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -269,12 +269,12 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return err
 }
 
-// lane admits one large request at a time. After each request, it pauses for as long as the request
+// limiter admits one large request at a time. After each request, it pauses for as long as the request
 // took, so that large requests use at most half of one processor.
-type lane struct{ mu sync.Mutex }
+type limiter struct{ mu sync.Mutex }
 
 // enter waits until the caller may proceed. The caller must call leave afterwards.
-func (l *lane) enter() (leave func()) {
+func (l *limiter) enter() (leave func()) {
 	l.mu.Lock()
 	startTime := time.Now()
 	return func() { time.AfterFunc(time.Since(startTime), l.mu.Unlock) }

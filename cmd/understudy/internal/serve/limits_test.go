@@ -189,7 +189,7 @@ func TestUnusedFieldsAreDropped(t *testing.T) {
 	data, err := proto.Marshal(r)
 	must(t, err)
 	got := new(discoveryv3.DiscoveryRequest)
-	must(t, codec{encoding.GetCodecV2("proto"), new(lane)}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, got))
+	must(t, codec{encoding.GetCodecV2("proto"), new(limiter)}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, got))
 	if !proto.Equal(got, want) {
 		t.Errorf("%d bytes are kept, want %v", proto.Size(got), want)
 	}

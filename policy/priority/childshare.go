@@ -16,11 +16,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// intake is how many of the calls a child takes: its share, and what is known of its connections.
+// childShare is how many of the calls a child takes: its share, and what is known of its connections.
 //
 // At a share of 1, most calls need only the view, which many read at once. The others lock the share
 // when they are picked and when they end. Nothing is called while it is locked.
-type intake struct {
+type childShare struct {
 	start   time.Time
 	changed func() // queues an event; called when standing has changed
 	view    atomic.Pointer[share.View]
@@ -63,80 +63,80 @@ func depthOf(fraction float64) depth {
 	return tripped
 }
 
-func newIntake(start time.Time, config share.Config, changed func()) *intake {
-	i := &intake{start: start, changed: changed, share: share.New(time.Since(start), config)}
+func newChildShare(start time.Time, config share.Config, changed func()) *childShare {
+	c := &childShare{start: start, changed: changed, share: share.New(time.Since(start), config)}
 	if live.Enabled() {
-		i.history = &history{}
+		c.history = &history{}
 	}
-	view := i.share.View()
-	i.view.Store(&view)
-	return i
+	view := c.share.View()
+	c.view.Store(&view)
+	return c
 }
 
 // with locks the share for f, and passes on what has changed.
-func (i *intake) with(f func(s *share.Share, now time.Duration)) {
-	now := time.Since(i.start)
-	i.mu.Lock()
-	f(i.share, now)
-	if view := i.share.View(); view != *i.view.Load() {
+func (c *childShare) with(f func(s *share.Share, now time.Duration)) {
+	now := time.Since(c.start)
+	c.mu.Lock()
+	f(c.share, now)
+	if view := c.share.View(); view != *c.view.Load() {
 		next := view // on the heap only if the view has changed
-		i.view.Store(&next)
+		c.view.Store(&next)
 	}
-	fraction, _ := i.share.Fraction()
-	if i.history != nil {
-		i.history.record(now, fraction)
+	fraction, _ := c.share.Fraction()
+	if c.history != nil {
+		c.history.record(now, fraction)
 	}
-	before := i.standing
-	i.standing = standing{depthOf(fraction), i.share.Wanted(), i.share.Failing()}
-	changed := i.standing != before
-	i.mu.Unlock()
+	before := c.standing
+	c.standing = standing{depthOf(fraction), c.share.Wanted(), c.share.Failing()}
+	changed := c.standing != before
+	c.mu.Unlock()
 	if changed {
-		i.changed()
+		c.changed()
 	}
 }
 
-func (i *intake) current() standing {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.standing
+func (c *childShare) current() standing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.standing
 }
 
 // look returns when the child last gave a good answer, since start.
-func (i *intake) look() (standing, time.Duration) {
+func (c *childShare) look() (standing, time.Duration) {
 	var goodAt time.Duration
-	i.with(func(s *share.Share, now time.Duration) { goodAt = s.Look(now) })
-	return i.current(), goodAt
+	c.with(func(s *share.Share, now time.Duration) { goodAt = s.Look(now) })
+	return c.current(), goodAt
 }
 
 // read returns the share as people see it.
-func (i *intake) read() shell.Share {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	fraction, cause := i.share.Fraction()
+func (c *childShare) read() shell.Share {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fraction, cause := c.share.Fraction()
 	s := shell.Share{Fraction: fraction, Cause: cause}
-	if i.history != nil {
-		i.history.record(time.Since(i.start), fraction)
-		s.Lowest = i.history.lowest()
+	if c.history != nil {
+		c.history.record(time.Since(c.start), fraction)
+		s.Lowest = c.history.lowest()
 	}
 	return s
 }
 
 // take reports whether the child takes a call that is offered to it.
-func (i *intake) take() (taken bool) {
-	i.with(func(s *share.Share, now time.Duration) { taken = s.Take(now, rand.Float64()) })
+func (c *childShare) take() (taken bool) {
+	c.with(func(s *share.Share, now time.Duration) { taken = s.Take(now, rand.Float64()) })
 	return taken
 }
 
 // probe reports whether the child takes a call that no child takes.
-func (i *intake) probe() (taken, tripped bool) {
-	i.with(func(s *share.Share, now time.Duration) { taken, tripped = s.Probe(now), s.Tripped() })
+func (c *childShare) probe() (taken, tripped bool) {
+	c.with(func(s *share.Share, now time.Duration) { taken, tripped = s.Probe(now), s.Tripped() })
 	return taken, tripped
 }
 
 // begin begins a timed call and returns its Done function. endpoint and below, the Done function of
 // the policies below, may be nil. With offered, the call is offered first, and the result is nil if
 // the child does not take it.
-func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo), offered bool) func(balancer.DoneInfo) {
+func (c *childShare) begin(info balancer.PickInfo, endpoint *share.Endpoint, below func(balancer.DoneInfo), offered bool) func(balancer.DoneInfo) {
 	var budget time.Duration
 	if info.Ctx != nil {
 		if deadline, ok := info.Ctx.Deadline(); ok {
@@ -145,7 +145,7 @@ func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below f
 	}
 	var call share.Call
 	taken := true
-	i.with(func(s *share.Share, now time.Duration) {
+	c.with(func(s *share.Share, now time.Duration) {
 		if taken = !offered || s.Take(now, rand.Float64()); taken {
 			call = s.Begin(now, budget, info.FullMethodName, endpoint)
 		}
@@ -153,15 +153,15 @@ func (i *intake) begin(info balancer.PickInfo, endpoint *share.Endpoint, below f
 	if !taken {
 		return nil
 	}
-	return func(info balancer.DoneInfo) { i.end(call, info, below) }
+	return func(info balancer.DoneInfo) { c.end(call, info, below) }
 }
 
 // untimed returns the Done function of calls of which only a failure counts.
-func (i *intake) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+func (c *childShare) untimed(stamp share.Stamp, below func(balancer.DoneInfo)) func(balancer.DoneInfo) {
 	return func(info balancer.DoneInfo) {
 		switch {
-		case info.Err != nil || !info.BytesReceived || i.view.Load().Watch:
-			i.end(share.Untimed(stamp), info, below)
+		case info.Err != nil || !info.BytesReceived || c.view.Load().Watch:
+			c.end(share.Untimed(stamp), info, below)
 		case below != nil:
 			below(info)
 		}
@@ -174,9 +174,9 @@ var errLate = status.FromContextError(context.DeadlineExceeded).Err()
 // an expired call, so that outlier detection ejects an endpoint that is slow. An endpoint that is full
 // is no outlier: a refused call is an answer to them, and one that expired in a full queue is neither
 // an answer nor a failure.
-func (i *intake) end(call share.Call, info balancer.DoneInfo, below func(balancer.DoneInfo)) {
+func (c *childShare) end(call share.Call, info balancer.DoneInfo, below func(balancer.DoneInfo)) {
 	blame, result := share.ByResult, resultOf(&info)
-	i.with(func(s *share.Share, now time.Duration) { blame = s.End(now, call, result) })
+	c.with(func(s *share.Share, now time.Duration) { blame = s.End(now, call, result) })
 	if below == nil {
 		return
 	}
