@@ -55,8 +55,8 @@ lint: ## run go vet and golangci-lint on all modules
 	bash .ci/lint
 
 .PHONY: count
-count: ## count the lines of code in each package directory; ROOMS="internal/channel/join discovery" for some of them
-	GOWORK=off go -C test/tools run ./count $(ROOMS)
+count: ## count the lines of code in each package directory; PACKAGES="internal/channel/join discovery" for some of them
+	GOWORK=off go -C test/tools run ./count $(PACKAGES)
 
 .PHONY: bench
 bench: ## benchmark picks, bring-up and updates of the policy tree, and compare its scheduler with textbook EDF and gRPC-Go's policies (five minutes)
@@ -138,9 +138,9 @@ grpc: ## test the library with each minor release of grpc-go, from the lowest to
 licences: ## list the licences of all dependencies again
 	GOWORK=off go -C test/tools run ./licences
 
-.PHONY: rooms
-rooms: ## draw docs/rooms.svg again: the groups of packages, and which imports which
-	GOWORK=off go -C test/tools run ./rooms
+.PHONY: packages
+packages: ## draw docs/packages.svg again: the groups of packages, and which imports which
+	GOWORK=off go -C test/tools run ./packages
 
 .PHONY: image
 image: ## build the container image, or, without a container builder, run its root file system
@@ -178,8 +178,8 @@ interop-node: ## test gRPC for Node.js against understudy serve (needs Node.js a
 	go test -tags grpcjs -run Node ./test/interop
 
 .PHONY: mutants
-mutants: ## make small changes to the code and check that the tests notice: N=100 per directory; ROOMS="internal/core/priority"
-	GOWORK=off go -C test/tools run ./mutants -n $(or $(N),100) -seed $(or $(SEED),1) $(ROOMS)
+mutants: ## make small changes to the code and check that the tests notice: N=100 per directory; PACKAGES="internal/core/priority"
+	GOWORK=off go -C test/tools run ./mutants -n $(or $(N),100) -seed $(or $(SEED),1) $(PACKAGES)
 
 .PHONY: reference
 reference: ## write docs/reference/commands.md from the help texts, and docs/howto/troubleshooting.md from internal/page/messages.txt

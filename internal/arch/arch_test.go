@@ -44,16 +44,16 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// roomOf returns the directory of a package in the root module. It returns false for a package of
+// directoryOf returns the directory of a package in the root module. It returns false for a package of
 // another module.
-func roomOf(importPath string) (string, bool) {
+func directoryOf(importPath string) (string, bool) {
 	if importPath == root {
 		return ".", true
 	}
 	return strings.CutPrefix(importPath, root+"/")
 }
 
-func isCore(room string) bool { return strings.HasPrefix(room, "internal/core/") }
+func isCore(dir string) bool { return strings.HasPrefix(dir, "internal/core/") }
 
 // impurePackages lists the packages of the standard library that internal/core must not import,
 // because they have effects, wait, or return random numbers.
@@ -62,7 +62,7 @@ var impurePackages = []string{"context", "math/rand", "math/rand/v2", "os", "os/
 func TestCoresImportOnlyStandardLibrary(t *testing.T) {
 	found := 0
 	for _, p := range list(t, "./internal/...") {
-		if from, _ := roomOf(p.ImportPath); !isCore(from) {
+		if from, _ := directoryOf(p.ImportPath); !isCore(from) {
 			continue
 		}
 		found++
@@ -142,26 +142,26 @@ var rank = map[string]int{
 	"examples": 10,
 }
 
-func rankOf(t *testing.T, room string) int {
+func rankOf(t *testing.T, name string) int {
 	t.Helper()
-	for dir := room; ; dir = path.Dir(dir) {
-		if r, ok := rank[dir]; ok && (dir != "." || room == ".") {
+	for dir := name; ; dir = path.Dir(dir) {
+		if r, ok := rank[dir]; ok && (dir != "." || name == ".") {
 			return r
 		}
 		if dir == "." {
-			t.Errorf("%s has no rank: add it to rank and to the documents", room)
+			t.Errorf("%s has no rank: add it to rank and to the documents", name)
 			return 0
 		}
 	}
 }
 
-func topDirectory(room string) string { return strings.Split(room, "/")[0] }
+func topDirectory(dir string) string { return strings.Split(dir, "/")[0] }
 
 func TestImportsFollowRanks(t *testing.T) {
 	for _, p := range list(t, "./...") {
-		from, _ := roomOf(p.ImportPath)
+		from, _ := directoryOf(p.ImportPath)
 		for _, dep := range p.Imports {
-			to, internal := roomOf(dep)
+			to, internal := directoryOf(dep)
 			if !internal || topDirectory(from) == topDirectory(to) && topDirectory(from) != "internal" {
 				continue
 			}
@@ -191,7 +191,7 @@ func TestTopologyDoesNotImportPolicies(t *testing.T) {
 	policies := []string{"internal/lb/shell", "policy/drop", "policy/outlierdetection", "policy/pickfirst", "policy/priority", "policy/weightedroundrobin", "policy/weightedtarget"}
 	for _, p := range list(t, "./internal/channel/topology/...", "./discovery") {
 		for _, dep := range p.Deps {
-			if to, internal := roomOf(dep); internal && slices.Contains(policies, to) {
+			if to, internal := directoryOf(dep); internal && slices.Contains(policies, to) {
 				t.Errorf("%s depends on %s, which is a policy", p.ImportPath, to)
 			}
 		}
@@ -202,23 +202,23 @@ func TestTopologyDoesNotImportPolicies(t *testing.T) {
 func TestDiscoveryDoesNotImportItsUsers(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
-			if to, ours := roomOf(dep); ours && slices.Contains([]string{"internal/channel/join", "internal/channel/topology", "internal/lb/live"}, to) {
+			if to, ours := directoryOf(dep); ours && slices.Contains([]string{"internal/channel/join", "internal/channel/topology", "internal/lb/live"}, to) {
 				t.Errorf("discovery depends on %s", to)
 			}
 		}
 	}
 }
 
-func testOnly(room string) bool { return strings.HasPrefix(room, "internal/testing/") }
+func testOnly(dir string) bool { return strings.HasPrefix(dir, "internal/testing/") }
 
 func TestFakesAreOnlyInTests(t *testing.T) {
 	for _, p := range list(t, "./...", "./cmd/understudy/...") {
-		from, _ := roomOf(p.ImportPath)
+		from, _ := directoryOf(p.ImportPath)
 		if testOnly(from) {
 			continue
 		}
 		for _, dep := range p.Imports {
-			if to, ours := roomOf(dep); ours && testOnly(to) {
+			if to, ours := directoryOf(dep); ours && testOnly(to) {
 				t.Errorf("%s imports %s outside its tests", p.ImportPath, dep)
 			}
 		}

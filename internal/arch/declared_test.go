@@ -248,7 +248,7 @@ func (a *tree) readOthers(t *testing.T, wanted func(d *declarations, name string
 		}
 		for name, paths := range d.imports {
 			for _, from := range paths {
-				if _, ours := roomOf(from); !ours && a.others[from] == nil && wanted(d, name) {
+				if _, ours := directoryOf(from); !ours && a.others[from] == nil && wanted(d, name) {
 					missing[from] = true
 				}
 			}
@@ -298,7 +298,7 @@ func (a *tree) imported(d *declarations, name string) (found []*declarations, kn
 }
 
 func (a *tree) packageAt(importPath string) *declarations {
-	if dir, ours := roomOf(importPath); ours {
+	if dir, ours := directoryOf(importPath); ours {
 		return a.ours[dir]
 	}
 	return a.others[importPath]

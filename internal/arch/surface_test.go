@@ -77,7 +77,7 @@ func TestEveryPublicPackageHasAnExample(t *testing.T) {
 func publicDirs(t *testing.T) (dirs []string) {
 	t.Helper()
 	for _, p := range list(t, "./...") {
-		dir, _ := roomOf(p.ImportPath)
+		dir, _ := directoryOf(p.ImportPath)
 		if p.Name != "main" && dir != "internal" && !strings.HasPrefix(dir, "internal/") && !strings.Contains(dir, "/internal") {
 			dirs = append(dirs, dir)
 		}

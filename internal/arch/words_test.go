@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,9 +42,24 @@ var retired = []struct{ pattern, use string }{
 	{`all the same`, "nevertheless"},
 	{`no more than that`, "only"},
 	{`in the place of`, "instead of"},
+	{`(?:the|a|each|first|second|lower|higher|next|of|in) tiers?`, "priority"},
+	{`verdicts?`, "answer, result"},
+	{`lanes?`, "limit"},
+	{`(?:the|a|each|every|this|these|its) rooms?`, "package"},
+	{`the night`, "the nightly run"},
 }
 
-var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|“[^”]*”")
+// retiredNames lists words that no name in the code may contain. They still occur below the
+// directories in unrenamed.
+var (
+	retiredNames = []string{"tier", "tiers", "rooms", "intake", "intakes", "lane", "seat"}
+	unrenamed    = []string{
+		"cmd/understudy/internal/explain/", "internal/channel/", "internal/rehearse/", "internal/testing/", "test/",
+	}
+)
+
+// quoted matches quotations, the targets of links, and what says where a page comes from.
+var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|“[^”]*”|\\]\\([^)]*\\)|<!--.*-->")
 
 func TestRetiredWords(t *testing.T) {
 	var patterns []string
@@ -72,7 +88,7 @@ func TestRetiredWords(t *testing.T) {
 		case entry.IsDir() && (name != "." && strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules"):
 			return filepath.SkipDir
 		case strings.HasSuffix(name, ".go") && name != "internal/arch/words_test.go":
-			return checkComments(file, name, check)
+			return checkCode(t, file, name, check)
 		case strings.HasSuffix(name, ".md"):
 			return checkLines(file, name, check)
 		}
@@ -83,7 +99,7 @@ func TestRetiredWords(t *testing.T) {
 	}
 }
 
-func checkComments(file, name string, check func(string, int, string)) error {
+func checkCode(t *testing.T, file, name string, check func(string, int, string)) error {
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -94,8 +110,23 @@ func checkComments(file, name string, check func(string, int, string)) error {
 			checkComment(set, c, name, check)
 		}
 	}
+	if slices.ContainsFunc(unrenamed, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+		return nil
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if identifier, ok := n.(*ast.Ident); ok {
+			for _, word := range nameWord.FindAllString(identifier.Name, -1) {
+				if slices.Contains(retiredNames, strings.ToLower(word)) {
+					t.Errorf("%s: %s contains a word that is not in the glossary of CONTRIBUTING.md", set.Position(n.Pos()), identifier.Name)
+				}
+			}
+		}
+		return true
+	})
 	return nil
 }
+
+var nameWord = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
 func checkComment(set *token.FileSet, c *ast.Comment, name string, check func(string, int, string)) {
 	for i, line := range strings.Split(c.Text, "\n") {

@@ -34,7 +34,7 @@ func troubleshooting(t *testing.T) string {
 	inTable := false
 	for i, paragraph := range paragraphs(t) {
 		words, rest, isRow := strings.Cut(paragraph, "\n  ")
-		if i > 0 && !(isRow && inTable) {
+		if i > 0 && (!isRow || !inTable) {
 			page.WriteString("\n")
 		}
 		switch {

@@ -44,7 +44,7 @@ func TestWorldsKeepTheirBounds(t *testing.T) {
 	}
 }
 
-// sampled picks worlds that take about five seconds together; the night runs all.
+// sampled picks worlds that take about five seconds together; the nightly run has all.
 func sampled(i int, w World) bool {
 	grid := strings.HasPrefix(w.Name, "load ")
 	return w.Length.Seconds()*w.Load <= 30_000 && i%2 == 0 && (!grid || i%7 == 0)

@@ -17,36 +17,36 @@ import (
 )
 
 func main() {
-	rooms, err := count("../..")
+	packages, err := count("../..")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "count:", err)
 		os.Exit(1)
 	}
 	product, benches, tests := 0, 0, 0
-	for _, room := range slices.Sorted(maps.Keys(rooms)) {
-		if !selected(room, os.Args[1:]) {
+	for _, dir := range slices.Sorted(maps.Keys(packages)) {
+		if !selected(dir, os.Args[1:]) {
 			continue
 		}
-		fmt.Printf("%6d  %s\n", rooms[room], room)
+		fmt.Printf("%6d  %s\n", packages[dir], dir)
 		switch {
-		case strings.Contains(room+"/", "internal/testing/"):
-			tests += rooms[room]
-		case strings.HasPrefix(room, "test/bench/"):
-			benches += rooms[room]
+		case strings.Contains(dir+"/", "internal/testing/"):
+			tests += packages[dir]
+		case strings.HasPrefix(dir, "test/bench/"):
+			benches += packages[dir]
 		default:
-			product += rooms[room]
+			product += packages[dir]
 		}
 	}
 	fmt.Printf("%6d  product\n%6d  benches, outside the release\n%6d  support of tests\n", product, benches, tests)
 }
 
-func selected(room string, directories []string) bool {
-	return len(directories) == 0 || slices.ContainsFunc(directories, func(g string) bool { return room == g || strings.HasPrefix(room, g+"/") })
+func selected(dir string, directories []string) bool {
+	return len(directories) == 0 || slices.ContainsFunc(directories, func(g string) bool { return dir == g || strings.HasPrefix(dir, g+"/") })
 }
 
 func count(root string) (map[string]int, error) {
-	rooms := make(map[string]int)
-	return rooms, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+	packages := make(map[string]int)
+	return packages, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -59,8 +59,8 @@ func count(root string) (map[string]int, error) {
 		if err != nil {
 			return err
 		}
-		room, err := filepath.Rel(root, filepath.Dir(file))
-		rooms[filepath.ToSlash(room)] += lines(code)
+		dir, err := filepath.Rel(root, filepath.Dir(file))
+		packages[filepath.ToSlash(dir)] += lines(code)
 		return err
 	})
 }

@@ -1,10 +1,10 @@
 // Command mutants does mutation testing: it changes one small place of the code at a time, and runs
 // the tests that should then fail. If no test fails, the mutant has survived.
 //
-//	go run ./mutants [-n 100] [-seed 1] [-own] [-match TEXT] ROOM...     from the directory tools
+//	go run ./mutants [-n 100] [-seed 1] [-own] [-match TEXT] PACKAGE...     from the directory tools
 //
-// A ROOM is a package directory of the root module. Its mutants are drawn at random from all places
-// that can be changed. The tests of the room run first. If the mutant survives these, the tests of
+// A PACKAGE is a directory of the root module. Its mutants are drawn at random from all places
+// that can be changed. The tests of the package run first. If the mutant survives these, the tests of
 // the packages in furtherTests run. The changed files replace the originals through go test's
 // -overlay flag, so no source file is modified. A mutant that does not compile does not count.
 package main
@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// furtherTests lists other packages whose tests run for the mutants of a room. The fastest tests
+// furtherTests lists other packages whose tests run for the mutants of a package. The fastest tests
 // come first.
 var furtherTests = map[string][]string{
 	"internal/core/priority":           {"./policy/priority", "./internal/testing/prioritymodel"},
@@ -51,22 +51,22 @@ var furtherTests = map[string][]string{
 }
 
 func main() {
-	n := flag.Int("n", 100, "how many mutants of each room to try")
+	n := flag.Int("n", 100, "how many mutants of each package to try")
 	seed := flag.Uint64("seed", 1, "draws the mutants")
-	own := flag.Bool("own", false, "run only the tests of the room, which is quicker")
+	own := flag.Bool("own", false, "run only the tests of the package, which is quicker")
 	match := flag.String("match", "", "try only mutants whose name contains this text")
 	flag.Parse()
 	known, err := equivalent("mutants/equivalent.txt")
 	if err == nil && flag.NArg() == 0 {
-		err = errors.New("no room given, want one such as internal/core/priority")
+		err = errors.New("no package given, want one such as internal/core/priority")
 	}
 	if *own {
 		clear(furtherTests)
 	}
 	total := map[outcome]int{}
-	for _, room := range flag.Args() {
+	for _, dir := range flag.Args() {
 		if err == nil {
-			err = testRoom(room, *n, *match, rand.New(rand.NewPCG(*seed, 0)), known, total)
+			err = testPackage(dir, *n, *match, rand.New(rand.NewPCG(*seed, 0)), known, total)
 		}
 	}
 	if tried := total[killed] + total[hung] + total[survived]; err == nil && total[survived]*50 > tried {
@@ -101,14 +101,14 @@ const (
 	equivalentMutant outcome = "equivalent"
 )
 
-// testRoom tests mutants of a room, prints those that survived or whose tests did not end, and adds
+// testPackage tests mutants of a package, prints those that survived or whose tests did not end, and adds
 // the outcomes to total.
-func testRoom(room string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
-	all, err := mutantsOf(filepath.Join("../..", room))
+func testPackage(dir string, n int, match string, random *rand.Rand, known map[string]bool, total map[outcome]int) error {
+	all, err := mutantsOf(filepath.Join("../..", dir))
 	if err != nil {
 		return err
 	}
-	tests, err := suitesOf(append([]string{"./" + room}, furtherTests[room]...))
+	tests, err := suitesOf(append([]string{"./" + dir}, furtherTests[dir]...))
 	if err != nil {
 		return err
 	}
@@ -119,13 +119,13 @@ func testRoom(room string, n int, match string, random *rand.Rand, known map[str
 	remaining := func() int { return n - count[killed] - count[hung] - count[survived] - count[equivalentMutant] }
 	for remaining() > 0 && len(all) > 0 {
 		batch := min(len(all), remaining()*4/3+1) // about a quarter of the mutants does not compile
-		if err := testBatch(room, all[:batch], tests, known, count, remaining); err != nil {
+		if err := testBatch(dir, all[:batch], tests, known, count, remaining); err != nil {
 			return err
 		}
 		all = all[batch:]
 	}
 	fmt.Printf("%s: %d places, %d killed, %d hung, %d survived, %d equivalent\n",
-		room, places, count[killed], count[hung], count[survived], count[equivalentMutant])
+		dir, places, count[killed], count[hung], count[survived], count[equivalentMutant])
 	for end, n := range count {
 		total[end] += n
 	}
@@ -133,13 +133,13 @@ func testRoom(room string, n int, match string, random *rand.Rand, known map[str
 }
 
 // testBatch tests the mutants and counts their outcomes, until remaining returns 0.
-func testBatch(room string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
+func testBatch(directory string, mutants []*mutant, tests []*suite, known map[string]bool, count map[outcome]int, remaining func() int) (err error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	dir := filepath.Join("../..", room)
+	dir := filepath.Join("../..", directory)
 	woven, err := weave(dir, scratch, mutants)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func testBatch(room string, mutants []*mutant, tests []*suite, known map[string]
 		if remaining() == 0 {
 			break
 		}
-		name, end := room+"/"+m.String(), uncompiled
+		name, end := directory+"/"+m.String(), uncompiled
 		switch {
 		case known[name]:
 			end = equivalentMutant
@@ -192,7 +192,7 @@ func testWoven(tests []*suite, p *program, number int) (outcome, error) {
 			return end, err
 		}
 		if i == 0 && s.failsUnmutated {
-			return "", errors.New("the room's own tests fail without a mutant")
+			return "", errors.New("the package's own tests fail without a mutant")
 		}
 	}
 	return survived, nil

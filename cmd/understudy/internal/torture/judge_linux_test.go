@@ -230,7 +230,7 @@ func (j *judge) mustSucceedAfter(c *channelState, at time.Duration) (since time.
 // host. In each priority except the last, the channel waits for at most one timer.
 func (j *judge) hostsUpToHealthy(c *channelState) content {
 	hosts := c.hosts(j.published)
-	return hosts[:1+slices.IndexFunc(hosts, func(tier []string) bool { return slices.Contains(tier, j.healthyHost) })]
+	return hosts[:1+slices.IndexFunc(hosts, func(priority []string) bool { return slices.Contains(priority, j.healthyHost) })]
 }
 
 // refusedLimit is the maximum time until a channel leaves endpoints that refuse connections. For

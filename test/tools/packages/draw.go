@@ -23,8 +23,8 @@ func draw(arrows map[int][]int) []byte {
 	boxes, height := place()
 	var svg bytes.Buffer
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif">
-<title>The rooms of Understudy: an arrow leads from a room to those that it imports</title>
-<!-- "make rooms" draws this from the imports. -->
+<title>The packages of Understudy: an arrow leads from one to those that it imports</title>
+<!-- "make packages" draws this from the imports. -->
 <defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L10 5L0 10z" fill="#444"/></marker></defs>
 <rect width="100%%" height="100%%" fill="#ffffff"/>
 `, width, height, width, height)
@@ -54,7 +54,7 @@ func place() (boxes []box, height int) {
 		bottom := top
 		for i, g := range groups {
 			if g.row == row {
-				lines := wrap(g.rooms, int(float64(g.right-g.left-20)/letters))
+				lines := wrap(g.packages, int(float64(g.right-g.left-20)/letters))
 				bottom = max(bottom, top+28+line*len(lines))
 				boxes[i] = box{group: g, top: top, lines: lines}
 			}
@@ -71,16 +71,16 @@ func place() (boxes []box, height int) {
 	}
 }
 
-func wrap(rooms []string, n int) (lines []string) {
-	for _, room := range rooms {
-		if room = strings.TrimSuffix(room, "/..."); room == "." {
-			room = "understudy"
+func wrap(packages []string, n int) (lines []string) {
+	for _, dir := range packages {
+		if dir = strings.TrimSuffix(dir, "/..."); dir == "." {
+			dir = "understudy"
 		}
-		if last := len(lines) - 1; last >= 0 && len(lines[last])+2+len(room) <= n {
-			lines[last] += ", " + room
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+2+len(dir) <= n {
+			lines[last] += ", " + dir
 			continue
 		}
-		lines = append(lines, room)
+		lines = append(lines, dir)
 	}
 	return lines
 }

@@ -1,8 +1,8 @@
-// Command rooms draws docs/rooms.svg, which shows the packages of the product in groups, and the
+// Command packages draws docs/packages.svg, which shows the packages of the product in groups, and the
 // imports between groups as arrows. It fails if a package is in no group, if a group names a
 // package that does not exist, or if an arrow would point up.
 //
-//	go run ./rooms [--check]     from the directory tools; --check only compares the picture
+//	go run ./packages [--check]     from the directory tools; --check only compares the picture
 package main
 
 import (
@@ -21,13 +21,13 @@ import (
 
 const (
 	root    = "github.com/understudy-lb/understudy"
-	picture = "docs/rooms.svg"
+	picture = "docs/packages.svg"
 )
 
 // group is a box in the picture.
 type group struct {
 	title       string
-	rooms       []string // packages; NAME/... means NAME and all packages below it, as one room
+	packages    []string // packages; NAME/... means NAME and all packages below it, as one
 	row         int
 	left, right int
 	base        bool // most groups import this group, so arrows to it are not drawn
@@ -35,21 +35,21 @@ type group struct {
 
 // groups are the boxes in the picture. A group may import only groups in lower rows.
 var groups = []group{
-	{title: "the command", rooms: []string{"cmd/understudy/...", "internal/rehearse"}, row: 0, left: 20, right: 940},
-	{title: "the public package", rooms: []string{".", "policy"}, row: 1, left: 20, right: 340},
-	{title: "the live page", rooms: []string{"debug", "internal/page"}, row: 1, left: 700, right: 940},
-	{title: "sources of endpoints", rooms: []string{
+	{title: "the command", packages: []string{"cmd/understudy/...", "internal/rehearse"}, row: 0, left: 20, right: 940},
+	{title: "the public package", packages: []string{".", "policy"}, row: 1, left: 20, right: 340},
+	{title: "the live page", packages: []string{"debug", "internal/page"}, row: 1, left: 700, right: 940},
+	{title: "sources of endpoints", packages: []string{
 		"discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/envoy/...",
 	}, row: 2, left: 20, right: 340},
-	{title: "the resolver of a target", rooms: []string{"internal/channel/join"}, row: 3, left: 20, right: 340},
-	{title: "policies", rooms: []string{
+	{title: "the resolver of a target", packages: []string{"internal/channel/join"}, row: 3, left: 20, right: 340},
+	{title: "policies", packages: []string{
 		"policy/priority", "policy/weightedtarget", "policy/weightedroundrobin", "policy/pickfirst", "policy/outlierdetection", "policy/drop", "policy/hierarchy",
 	}, row: 4, left: 370, right: 670},
-	{title: "answers to a tree of policies", rooms: []string{"internal/channel/topology"}, row: 5, left: 20, right: 340},
-	{title: "the contract of sources", rooms: []string{"discovery"}, row: 6, left: 20, right: 340},
-	{title: "what policies share", rooms: []string{"internal/lb/..."}, row: 7, left: 370, right: 670},
-	{title: "pure cores: they decide, without clock, locks or gRPC", rooms: []string{"internal/core/..."}, row: 8, left: 20, right: 940},
-	{title: "used by all except the cores", rooms: []string{
+	{title: "answers to a tree of policies", packages: []string{"internal/channel/topology"}, row: 5, left: 20, right: 340},
+	{title: "the contract of sources", packages: []string{"discovery"}, row: 6, left: 20, right: 340},
+	{title: "what policies share", packages: []string{"internal/lb/..."}, row: 7, left: 370, right: 670},
+	{title: "pure cores: they decide, without clock, locks or gRPC", packages: []string{"internal/core/..."}, row: 8, left: 20, right: 940},
+	{title: "used by all except the cores", packages: []string{
 		"internal/config/...", "internal/net/...", "internal/text/...",
 	}, row: 9, left: 20, right: 940, base: true},
 }
@@ -61,7 +61,7 @@ var ungrouped = []string{"discovery/sourcetest", "internal/arch", "internal/chan
 func main() {
 	err := run("../..", slices.Contains(os.Args[1:], "--check"))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "rooms:", err)
+		fmt.Fprintln(os.Stderr, "packages:", err)
 		os.Exit(1)
 	}
 }
@@ -82,7 +82,7 @@ func run(repository string, check bool) error {
 	if now, err := os.ReadFile(file); err != nil {
 		return err
 	} else if !bytes.Equal(now, drawn) {
-		return fmt.Errorf("%s is not current: run make rooms", picture)
+		return fmt.Errorf("%s is not current: run make packages", picture)
 	}
 	return nil
 }
@@ -107,58 +107,58 @@ func list(repository string) (map[string][]string, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		from, _ := room(p.ImportPath)
+		from, _ := dir(p.ImportPath)
 		imports[from] = nil
 		for _, path := range p.Imports {
-			if to, ours := room(path); ours {
+			if to, ours := dir(path); ours {
 				imports[from] = append(imports[from], to)
 			}
 		}
 	}
 }
 
-func room(path string) (string, bool) {
+func dir(path string) (string, bool) {
 	if path == root {
 		return ".", true
 	}
 	return strings.CutPrefix(path, root+"/")
 }
 
-func has(rooms []string, room string) bool {
-	return slices.ContainsFunc(rooms, func(r string) bool {
+func has(packages []string, dir string) bool {
+	return slices.ContainsFunc(packages, func(r string) bool {
 		parent, below := strings.CutSuffix(r, "/...")
-		return r == room || below && (room == parent || strings.HasPrefix(room, parent+"/"))
+		return r == dir || below && (dir == parent || strings.HasPrefix(dir, parent+"/"))
 	})
 }
 
 func arrows(imports map[string][]string) (map[int][]int, error) {
 	groupOf := make(map[string]int)
-	for room := range imports {
-		if has(ungrouped, room) {
+	for dir := range imports {
+		if has(ungrouped, dir) {
 			continue
 		}
-		i := slices.IndexFunc(groups, func(g group) bool { return has(g.rooms, room) })
+		i := slices.IndexFunc(groups, func(g group) bool { return has(g.packages, dir) })
 		if i < 0 {
-			return nil, fmt.Errorf("%s is in no group: add it to test/tools/rooms/main.go and to CONTRIBUTING.md", room)
+			return nil, fmt.Errorf("%s is in no group: add it to test/tools/packages/main.go and to CONTRIBUTING.md", dir)
 		}
-		groupOf[room] = i
+		groupOf[dir] = i
 	}
 	for _, g := range groups {
-		for _, r := range g.rooms {
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(groupOf)), func(room string) bool { return has([]string{r}, room) }) {
+		for _, r := range g.packages {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(groupOf)), func(dir string) bool { return has([]string{r}, dir) }) {
 				return nil, fmt.Errorf("group %q names %s, which does not exist", g.title, r)
 			}
 		}
 	}
 	edges := make(map[int][]int)
-	for room, from := range groupOf {
-		for _, path := range imports[room] {
+	for dir, from := range groupOf {
+		for _, path := range imports[dir] {
 			to, known := groupOf[path]
 			if !known || to == from || groups[to].base || slices.Contains(edges[from], to) {
 				continue
 			}
 			if groups[to].row <= groups[from].row {
-				return nil, fmt.Errorf("%s imports %s, but group %q is not below %q", room, path, groups[to].title, groups[from].title)
+				return nil, fmt.Errorf("%s imports %s, but group %q is not below %q", dir, path, groups[to].title, groups[from].title)
 			}
 			edges[from] = append(edges[from], to)
 		}
