@@ -149,7 +149,7 @@ func rankOf(t *testing.T, name string) int {
 			return r
 		}
 		if dir == "." {
-			t.Errorf("%s has no rank: add it to rank and to the documents", name)
+			t.Errorf("%s has no rank: add it to rank", name)
 			return 0
 		}
 	}

@@ -139,7 +139,7 @@ func arrows(imports map[string][]string) (map[int][]int, error) {
 		}
 		i := slices.IndexFunc(groups, func(g group) bool { return has(g.packages, dir) })
 		if i < 0 {
-			return nil, fmt.Errorf("%s is in no group: add it to test/tools/packages/main.go and to CONTRIBUTING.md", dir)
+			return nil, fmt.Errorf("%s is in no group: add it to test/tools/packages/main.go", dir)
 		}
 		groupOf[dir] = i
 	}
