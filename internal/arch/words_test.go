@@ -152,3 +152,21 @@ func checkLines(file, name string, check func(string, int, string)) error {
 	}
 	return lines.Err()
 }
+
+// The first table has the words of our own, the second those of the field.
+func TestGlossaryIsShort(t *testing.T) {
+	_, glossary, _ := strings.Cut(readFile(t, "CONTRIBUTING.md"), "\n## Words\n")
+	glossary, _, _ = strings.Cut(glossary, "\n## ")
+	tables := strings.Split(glossary, "| --- | --- | --- |\n")[1:]
+	total := 0
+	for i, table := range tables {
+		table, _, _ = strings.Cut(table, "\n\n")
+		words := strings.Count(table+"\n", "\n")
+		if total += words; i == 0 && words > 10 || words == 0 {
+			t.Errorf("table %d of the glossary has %d words, want 1 to 10 of our own", i+1, words)
+		}
+	}
+	if len(tables) != 2 || total > 25 {
+		t.Errorf("the glossary has %d words in %d tables, want at most 25 in two", total, len(tables))
+	}
+}
