@@ -1,8 +1,7 @@
 package topology
 
 import (
-	"net"
-	"net/netip"
+	"math"
 	"slices"
 	"strings"
 
@@ -74,11 +73,11 @@ type group struct {
 // next group.
 func (n Near) split(c *Checked) (groups []group) {
 	for i, p := range c.Priorities {
-		split := n.groups(p)
-		if len(split) < 2 {
-			split = []group{{Priority: p}}
+		parts := n.groups(p)
+		if len(parts) < 2 {
+			parts = []group{{Priority: p}}
 		}
-		for _, g := range split {
+		for _, g := range parts {
 			g.sourcePriority = i
 			groups = append(groups, g)
 		}
@@ -90,142 +89,115 @@ func (n Near) groups(p Priority) (groups []group) {
 	if n.Prefer == "" {
 		return nil
 	}
-	near, usable := n.measure(p)
-	var merged [elsewhere + 1]bool // the distances of the current group
-	for farthest := nearest; farthest <= elsewhere; farthest++ {
-		merged[farthest] = true
-		if !usable[farthest] && farthest < elsewhere {
+	distance := n.distance(p)
+	var usable [elsewhere + 1]bool
+	for _, l := range p.Localities {
+		for k := range l.Endpoints {
+			d := distance(&l, &l.Endpoints[k])
+			usable[d] = usable[d] || isUsable(l.Endpoints[k].Health)
+		}
+	}
+	begin := nearest
+	for end := nearest; end <= elsewhere; end++ {
+		if !usable[end] && end < elsewhere {
 			continue
 		}
-		g := group{name: nearNames[n.Prefer][farthest]}
-		var shares []share
-		for j, l := range p.Localities {
-			whole := l.Endpoints
-			if l.Endpoints = nil; len(whole) == 0 && !merged[near[j][0]] {
-				continue
-			}
-			for k := range whole {
-				if merged[near[j][k]] {
-					l.Endpoints = append(l.Endpoints, whole[k])
+		g := group{name: nearNames[n.Prefer][end]}
+		var weights []float64
+		for _, l := range p.Localities {
+			isIn := func(e *Endpoint) bool { d := distance(&l, e); return begin <= d && d <= end }
+			part := l
+			part.Endpoints = nil
+			for k := range l.Endpoints {
+				if isIn(&l.Endpoints[k]) {
+					part.Endpoints = append(part.Endpoints, l.Endpoints[k])
 				}
 			}
-			if len(l.Endpoints) > 0 || len(whole) == 0 {
-				g.Localities = append(g.Localities, l)
-				shares = append(shares, share{usableWeight(l.Endpoints), usableWeight(whole)})
+			if len(part.Endpoints) > 0 || len(l.Endpoints) == 0 && isIn(nil) {
+				g.Localities, weights = append(g.Localities, part), append(weights, shareOfWeight(&part, &l))
 			}
 		}
 		if len(g.Localities) > 0 {
-			scaleWeights(g.Localities, shares)
+			setWeights(g.Localities, weights)
 			groups = append(groups, g)
 		}
-		clear(merged[:])
+		begin = end + 1
 	}
 	return groups
 }
 
-// measure returns the nearness of each endpoint of each locality, and at which distances there are
-// usable endpoints. For a locality without endpoints, it returns a single value.
-func (n Near) measure(p Priority) (near [][]nearness, usable [elsewhere + 1]bool) {
-	var hinted map[string]func(*Endpoint) bool
+// distance returns a function that measures how near an endpoint of a locality is. If the locality
+// has no endpoints, the endpoint is nil.
+func (n Near) distance(p Priority) func(*Locality, *Endpoint) nearness {
+	prefers := func(l *Locality, _ *Endpoint) bool {
+		return n.Place.SameZone(location.Location{Region: l.Region, Zone: l.Zone})
+	}
 	if n.Prefer == "hints" {
-		hinted = n.hints(p)
+		prefers = n.hinted(p)
 	}
-	near = make([][]nearness, len(p.Localities))
-	for j, l := range p.Localities {
-		place, ofLocality := location.Location{Region: l.Region, Zone: l.Zone}, elsewhere
+	return func(l *Locality, e *Endpoint) nearness {
 		switch {
-		case n.Prefer == "hints":
-		case n.Place.SameZone(place):
-			ofLocality = nearest
-		case n.Place.SameRegion(place):
-			ofLocality = sameRegion
+		case prefers(l, e):
+			return nearest
+		case n.Prefer == "zone" && n.Place.SameRegion(location.Location{Region: l.Region}):
+			return sameRegion
 		}
-		near[j] = slices.Repeat([]nearness{ofLocality}, max(1, len(l.Endpoints)))
-		for k := range l.Endpoints {
-			e := &l.Endpoints[k]
-			if names := hinted[family(e)]; names != nil && names(e) {
-				near[j][k] = nearest
-			}
-			usable[near[j][k]] = usable[near[j][k]] || isUsable(e.Health)
-		}
+		return elsewhere
 	}
-	return near, usable
 }
 
-// hints returns a function for each address family whose hints can be used. The function reports
-// whether an endpoint's hints prefer the endpoint for this client. Hints for nodes are used if all
-// usable endpoints of the family have them, and at least one of them names the client's node.
-// Otherwise, hints for zones are used if they meet the same conditions.
-func (n Near) hints(p Priority) map[string]func(*Endpoint) bool {
-	families := make(map[string][]*Endpoint)
-	for e := range endpointsOf(p) {
-		if isUsable(e.Health) {
-			families[family(e)] = append(families[family(e)], e)
-		}
-	}
-	hinted := make(map[string]func(*Endpoint) bool)
-	for name, endpoints := range families {
-		for _, kind := range []struct {
-			clientName string
-			names      func(*Endpoint) []string
-		}{
-			{n.Place.Node, func(e *Endpoint) []string { return e.ForNodes }},
-			{n.Place.Zone, func(e *Endpoint) []string { return e.ForZones }},
-		} {
-			namesClient := func(e *Endpoint) bool { return slices.Contains(kind.names(e), kind.clientName) }
-			hasNoHint := func(e *Endpoint) bool { return len(kind.names(e)) == 0 }
-			if kind.clientName != "" && slices.ContainsFunc(endpoints, namesClient) && !slices.ContainsFunc(endpoints, hasNoHint) {
-				hinted[name] = namesClient
-				break
+// hinted returns a function that reports whether an endpoint's hints prefer it for this client. Hints
+// for nodes are used if all usable endpoints have them, and at least one of them names the client's
+// node. Otherwise, hints for zones are used if they meet the same conditions.
+func (n Near) hinted(p Priority) func(*Locality, *Endpoint) bool {
+	for _, kind := range []struct {
+		client  string
+		hintsOf func(*Endpoint) []string
+	}{
+		{n.Place.Node, func(e *Endpoint) []string { return e.ForNodes }},
+		{n.Place.Zone, func(e *Endpoint) []string { return e.ForZones }},
+	} {
+		names := func(e *Endpoint) bool { return slices.Contains(kind.hintsOf(e), kind.client) }
+		allHave, oneNames := kind.client != "", false
+		for e := range endpointsOf(p) {
+			if isUsable(e.Health) {
+				allHave, oneNames = allHave && len(kind.hintsOf(e)) > 0, oneNames || names(e)
 			}
 		}
+		if allHave && oneNames {
+			return func(_ *Locality, e *Endpoint) bool { return e != nil && names(e) }
+		}
 	}
-	return hinted
+	return func(*Locality, *Endpoint) bool { return false }
 }
 
-// family returns the address family of an endpoint's first address, or "" if the address contains
-// no IP address.
-func family(e *Endpoint) string {
-	if len(e.Addresses) == 0 {
-		return ""
+// shareOfWeight returns the part of a locality's weight that belongs to a part of its endpoints.
+func shareOfWeight(part, whole *Locality) float64 {
+	if total := usableWeight(whole.Endpoints); total > 0 {
+		return float64(whole.Weight) * usableWeight(part.Endpoints) / total
 	}
-	host, _, _ := net.SplitHostPort(e.Addresses[0])
-	ip, err := netip.ParseAddr(host)
-	switch {
-	case err != nil:
-		return ""
-	case ip.Unmap().Is4():
-		return "IPv4"
-	}
-	return "IPv6"
+	return float64(whole.Weight)
 }
 
-// share is the weight of a locality's usable endpoints in a group, and of all of them.
-type share struct{ inGroup, total uint64 }
-
-// scaleWeights gives each locality of a group the share of its weight that belongs to its endpoints in
-// the group. If the results are not whole, it multiplies the weights of all localities by a factor, so
-// that rounding has little effect.
-func scaleWeights(localities []Locality, shares []share) {
-	factor, sum := uint64(1), uint64(0)
-	for j, l := range localities {
-		sum += uint64(l.Weight)
-		if of := shares[j]; of.total > 0 && uint64(l.Weight)*of.inGroup%of.total > 0 {
+// setWeights sets the weights of localities. If the weights are not whole, it multiplies all of them
+// by a factor, so that rounding has little effect.
+func setWeights(localities []Locality, weights []float64) {
+	factor, sum := 1.0, 0.0
+	for _, w := range weights {
+		if sum += w; w != math.Trunc(w) {
 			factor = 1 << 16
 		}
 	}
-	factor = max(1, min(factor, maxWeight/2/sum))
-	for j := range localities {
-		if of, l := shares[j], &localities[j]; of.total > 0 {
-			l.Weight = uint32(max(1, float64(uint64(l.Weight)*factor)*float64(of.inGroup)/float64(of.total)))
-		}
+	factor = max(1, min(factor, math.Trunc(maxWeight/2/sum)))
+	for j, w := range weights {
+		localities[j].Weight = uint32(max(1, w*factor))
 	}
 }
 
-func usableWeight(endpoints []Endpoint) (sum uint64) {
+func usableWeight(endpoints []Endpoint) (sum float64) {
 	for k := range endpoints {
 		if isUsable(endpoints[k].Health) {
-			sum += uint64(weightOf(&endpoints[k]))
+			sum += float64(weightOf(&endpoints[k]))
 		}
 	}
 	return sum

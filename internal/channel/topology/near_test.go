@@ -59,7 +59,7 @@ func describe(groups []group) (lines []string) {
 		line := fmt.Sprintf("%d %s:", g.sourcePriority, g.name)
 		for _, l := range g.Localities {
 			line += " " + NameOf(&l)
-			if uint64(l.Weight) != max(1, usableWeight(l.Endpoints)) {
+			if float64(l.Weight) != max(1, usableWeight(l.Endpoints)) {
 				line += fmt.Sprintf("*%d", l.Weight)
 			}
 			for _, e := range l.Endpoints {
@@ -91,14 +91,13 @@ func TestNearGroups(t *testing.T) {
 		"no endpoints":                           {Near{Prefer: "zone", Place: home}, []string{"r/a:=; s/c:="}, []string{"0 : r/a; s/c;"}},
 		"weights of whole localities stay":       {Near{Prefer: "zone", Place: home}, []string{"r/a*3:=1; r/b*5:=2; r/d*7:=3"}, []string{"0 same zone: r/a*3 1;", "0 same region: r/b*5 2; r/d*7 3;"}},
 		"the weight of a split locality":         {Near{Prefer: "hints", Place: home}, []string{"r/a*1:=1>a 2>b 3>b 4>b; r/b*1:=5>a"}, []string{"0 hinted: r/a*16384 1; r/b*65536 5;", "0 not hinted: r/a*49152 2 3 4;"}},
-		"one that cannot take calls next to it":  {Near{Prefer: "hints", Place: home}, []string{"r/a*1:=1>a 2>b; r/b*5:=3!"}, []string{"0 hinted: r/a*32768 1;", "0 not hinted: r/a*32768 2; r/b*5 3;"}},
+		"one that cannot take calls next to it":  {Near{Prefer: "hints", Place: home}, []string{"r/a*1:=1>a 2>b; r/b*5:=3!"}, []string{"0 hinted: r/a*32768 1;", "0 not hinted: r/a*32768 2; r/b*327680 3;"}},
 		"hints for zones":                        {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b>a 3>b"}, []string{"0 hinted: r/a 1 2;", "0 not hinted: r/a 3;"}},
 		"one without a hint":                     {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2"}, []string{"0 : r/a 1 2;"}},
 		"one that cannot take calls has no hint": {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2! 3>b"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 3;"}},
 		"hints for other zones":                  {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>b 2>c"}, []string{"0 : r/a 1 2;"}},
 		"hints for nodes come first":             {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=n"}, []string{"0 hinted: r/a 2;", "0 not hinted: r/a 1;"}},
 		"hints for other nodes, then for zones":  {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=o"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2;"}},
-		"each address family":                    {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b [::1]:1 [::2]:1>a"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 [::1] [::2];"}},
 	} {
 		answer, err := Check(nearAnswer(test.answer...), nil)
 		if err != nil {
