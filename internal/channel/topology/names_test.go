@@ -6,20 +6,41 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/understudy-lb/understudy/discovery"
 )
 
-// memberLists parses a list such as "a b, c": localities a and b in priority 0, and c in priority
-// 1.
-func memberLists(text string) [][]member {
-	var priorities [][]member
-	for priority := range strings.SplitSeq(text, ",") {
-		var members []member
-		for locality := range strings.FieldsSeq(priority) {
-			members = append(members, member{"cluster", locality})
-		}
-		priorities = append(priorities, members)
+// groupsOf parses lists such as "a b, c" and "1 2, 3-": localities a and b with endpoints 1 and 2 in
+// priority 0, and locality c with the draining endpoint 3 in priority 1.
+func groupsOf(localities, addresses string) (groups []group) {
+	if localities == "" {
+		return nil
 	}
-	return priorities
+	endpoints := strings.Split(addresses, ",")
+	for i, priority := range strings.Split(localities, ",") {
+		var g group
+		for name := range strings.FieldsSeq(priority) {
+			g.Localities = append(g.Localities, Locality{Region: name})
+		}
+		for _, field := range strings.Fields(endpoints[min(i, len(endpoints)-1)]) {
+			address, isDraining := strings.CutSuffix(field, "-")
+			e := Endpoint{Addresses: []string{address}}
+			if isDraining {
+				e.Health = discovery.Draining
+			}
+			if l := g.Localities; len(l) > 0 {
+				l[0].Endpoints = append(l[0].Endpoints, e)
+			}
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+func (n *childNames) update(groups []group) []child {
+	children := n.membersOf(groups, "cluster", false)
+	n.assign(children)
+	return children
 }
 
 func namesOf(children []child) string {
@@ -29,21 +50,6 @@ func namesOf(children []child) string {
 	}
 	return strings.Join(names, " ")
 }
-
-// addressLists parses a list such as "1 2, 3-": addresses 1 and 2 in priority 0, and the draining
-// address 3 in priority 1.
-func addressLists(text string) func(priority int) map[string]bool {
-	return func(priority int) map[string]bool {
-		all := make(map[string]bool)
-		for _, field := range strings.Fields(strings.Split(text, ",")[priority]) {
-			address, isDraining := strings.CutSuffix(field, "-")
-			all[address] = !isDraining
-		}
-		return all
-	}
-}
-
-func noAddresses(int) map[string]bool { return nil }
 
 // If a locality is in several priorities, its endpoints decide which priority keeps which name. A
 // priority with only draining endpoints must not take the name of a lower priority.
@@ -66,8 +72,8 @@ func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
 	} {
 		t.Run(test.title, func(t *testing.T) {
 			var names childNames
-			_, names = names.assign(memberLists(test.before), false, addressLists(test.addressesBefore))
-			children, _ := names.assign(memberLists(test.after), false, addressLists(test.addressesAfter))
+			names.update(groupsOf(test.before, test.addressesBefore))
+			children := names.update(groupsOf(test.after, test.addressesAfter))
 			if got := namesOf(children); got != test.want {
 				t.Errorf("%s of %s, then %s of %s: %s, want %s", test.before, test.addressesBefore, test.after, test.addressesAfter, got, test.want)
 			}
@@ -98,7 +104,7 @@ func TestNamesFollowLocalities(t *testing.T) {
 			var names childNames
 			var children []child
 			for update := range strings.SplitSeq(test.updates, ";") {
-				children, names = names.assign(memberLists(update), false, noAddresses)
+				children = names.update(groupsOf(update, ""))
 			}
 			if got := namesOf(children); got != test.want {
 				t.Errorf("after %s: %s, want %s", test.updates, got, test.want)
@@ -109,10 +115,13 @@ func TestNamesFollowLocalities(t *testing.T) {
 
 func TestClustersDoNotShareNames(t *testing.T) {
 	var names childNames
-	_, names = names.assign([][]member{{{"first", "a"}}, {{"second", "a"}}}, false, noAddresses)
-	children, _ := names.assign([][]member{{{"second", "a"}}}, false, noAddresses)
-	if got := namesOf(children); got != "child1" {
-		t.Errorf("name = %s, want child1", got)
+	for _, cluster := range []string{"first", "second"} {
+		names.assign(names.membersOf(groupsOf("a", ""), cluster, false))
+	}
+	children := names.membersOf(groupsOf("a", ""), "first", false)
+	names.assign(children)
+	if got := namesOf(children); got != "child2" {
+		t.Errorf("name = %s, want child2", got)
 	}
 }
 
@@ -120,19 +129,22 @@ func TestClustersDoNotShareNames(t *testing.T) {
 // without changes must keep every name. A new locality or priority must not change the names of
 // other priorities.
 func TestNamesAreStable(t *testing.T) {
-	update := rapid.Custom(func(t *rapid.T) [][]member {
-		locality := rapid.Map(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), func(s string) member { return member{"cluster", s} })
-		return rapid.SliceOfN(rapid.SliceOfNDistinct(locality, 1, 4, rapid.ID), 0, 5).Draw(t, "priorities")
+	localities := rapid.Custom(func(t *rapid.T) string {
+		locality := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+		var priorities []string
+		for _, names := range rapid.SliceOfN(rapid.SliceOfNDistinct(locality, 1, 4, rapid.ID), 0, 5).Draw(t, "priorities") {
+			priorities = append(priorities, strings.Join(names, " "))
+		}
+		return strings.Join(priorities, ",")
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		var names childNames
 		var before []string
 		removed := map[string]bool{}
-		for _, priorities := range rapid.SliceOfN(update, 1, 8).Draw(t, "updates") {
-			addresses := addressLists(strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"", "1", "1-", "2", "2- 3", "4"}), 6, 6).Draw(t, "addresses"), ","))
-			var children []child
-			children, names = names.assign(priorities, false, addresses)
-			current := strings.Fields(namesOf(children))
+		for _, update := range rapid.SliceOfN(localities, 1, 8).Draw(t, "updates") {
+			addresses := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"", "1", "1-", "2", "2- 3", "4"}), 6, 6).Draw(t, "addresses"), ",")
+			groups := groupsOf(update, addresses)
+			current := strings.Fields(namesOf(names.update(groups)))
 			for i, name := range current {
 				if removed[name] || slices.Contains(current[:i], name) {
 					t.Fatalf("%s was given again: %s", name, current)
@@ -143,17 +155,17 @@ func TestNamesAreStable(t *testing.T) {
 			}
 			before = current
 
-			grown := slices.Clone(priorities)
+			grown := slices.Clone(groups)
 			index := rapid.IntRange(0, len(grown)).Draw(t, "where")
-			added := member{"cluster", "newcomer"}
+			added := Locality{Region: "newcomer"}
 			if index < len(grown) {
-				grown[index] = append([]member{added}, grown[index]...)
+				grown[index].Localities = append([]Locality{added}, grown[index].Localities...)
 			} else {
-				grown = append(grown, []member{added})
+				grown = append(grown, groupsOf("newcomer", "")...)
 			}
-			for _, next := range [][][]member{priorities, grown} {
-				after, _ := names.assign(next, false, addresses)
-				if got := strings.Fields(namesOf(after))[:len(current)]; !slices.Equal(got, current) {
+			for _, next := range [][]group{groups, grown} {
+				again := names
+				if got := strings.Fields(namesOf(again.update(next)))[:len(current)]; !slices.Equal(got, current) {
 					t.Fatalf("%v became %v with %v", current, got, next)
 				}
 			}

@@ -47,7 +47,8 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 // Tree is like Translate, for an answer that Check has returned.
 func (t *Translator) Tree(c *Checked) Tree {
 	groups := t.Near.split(c)
-	children := t.assignNames(c, groups)
+	children := t.names.membersOf(groups, c.Service, t.Near.Prefer != "")
+	t.names.assign(children)
 	last := t.built
 	t.built = make(map[path]builtLocality, len(last))
 	tree := Tree{Endpoints: make([]resolver.Endpoint, 0, c.Endpoints), Why: c.Unusable}
@@ -56,13 +57,16 @@ func (t *Translator) Tree(c *Checked) Tree {
 	for i := range groups {
 		g := &groups[i]
 		child := TreePriority{
-			Child:              children[i],
+			Child:              children[i].name,
 			Name:               g.title(),
 			Cluster:            c.Service,
 			continuesPriority:  i > 0 && g.sourcePriority == groups[i-1].sourcePriority,
 			ignoreReresolution: true, // the source sends new addresses without a request
 			drops:              drops,
 			localities:         make([]treeLocality, 0, len(g.Localities)),
+		}
+		if t.Name != "" {
+			child.Child = t.Name + "/" + child.Child
 		}
 		before := len(tree.Endpoints)
 		for j := range g.Localities {
@@ -77,39 +81,6 @@ func (t *Translator) Tree(c *Checked) Tree {
 		tree.Priorities = append(tree.Priorities, child)
 	}
 	return tree
-}
-
-// assignNames returns the names of the children for the priorities of an answer, and stores them
-// for the next answer. It identifies near groups by their addresses, because a locality can move to
-// another group when groups are merged.
-func (t *Translator) assignNames(c *Checked, groups []group) (names []string) {
-	members := make([][]member, len(groups))
-	for i, g := range groups {
-		for j := range g.Localities {
-			members[i] = append(members[i], member{c.Service, NameOf(&g.Localities[j])})
-		}
-	}
-	hasNearGroups := len(groups) > 0 && t.Near.Prefer != ""
-	var children []child
-	children, t.names = t.names.assign(members, hasNearGroups, func(i int) map[string]bool { return addressesOf(&groups[i].Priority) })
-	for _, c := range children {
-		if t.Name != "" {
-			c.name = t.Name + "/" + c.name
-		}
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// addressesOf maps the first address of each endpoint to whether the endpoint can receive calls.
-func addressesOf(p *Priority) map[string]bool {
-	all := make(map[string]bool)
-	for e := range endpointsOf(*p) {
-		if len(e.Addresses) > 0 {
-			all[e.Addresses[0]] = all[e.Addresses[0]] || isUsable(e.Health)
-		}
-	}
-	return all
 }
 
 // title returns the name of a group for users. It consists of the localities and, if the priority was
