@@ -26,17 +26,18 @@ type (
 // isUsable reports whether endpoints with this health may receive calls (gRFC A27).
 func isUsable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
-// rank orders health states from best to worst, beginning with 0.
-func rank(h Health) int {
-	switch h {
-	case discovery.Healthy:
-		return 0
-	case discovery.Unknown:
-		return 1
-	case discovery.Draining:
-		return 2
+// healthOrder has the health states that are better than discovery.Unhealthy, the best last.
+var healthOrder = []Health{discovery.Draining, discovery.Unknown, discovery.Healthy}
+
+func betterHealth(e, other *Endpoint) bool {
+	return slices.Index(healthOrder, e.Health) > slices.Index(healthOrder, other.Health)
+}
+
+func firstAddress(e *Endpoint) string {
+	if len(e.Addresses) == 0 {
+		return ""
 	}
-	return 3
+	return e.Addresses[0]
 }
 
 // endpointsOf yields the endpoints of priorities in order.
@@ -56,29 +57,17 @@ func endpointsOf(priorities ...Priority) iter.Seq[*Endpoint] {
 
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
 
-// Equal reports whether a and other are known to have the same content. It ignores versions. If it
-// returns false, the contents may still be the same.
+// Equal reports whether a and other have the same content: the same identity, or equal endpoints and
+// drops. It ignores versions.
 func Equal(a, other *Answer) bool {
-	switch {
-	case a == other:
-		return true
-	case a.Identity != other.Identity:
-		return false
-	case a.Identity != "":
-		return equalTexts(a, other)
-	}
-	return EqualContent(a, other)
+	return a == other || a.Why == other.Why && a.Empty == other.Empty && slices.Equal(a.Notes, other.Notes) &&
+		(a.Identity != "" && a.Identity == other.Identity || equalContents(a, other))
 }
 
-// EqualContent is like Equal, but compares the contents even if the answers have identities.
-func EqualContent(a, other *Answer) bool {
-	return equalTexts(a, other) && a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
+func equalContents(a, other *Answer) bool {
+	return a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
 		slices.EqualFunc(a.Priorities, other.Priorities, equalPriorities) &&
 		stateattr.Same(func() bool { return slices.EqualFunc(a.Resolved, other.Resolved, equalResolved) })
-}
-
-func equalTexts(a, other *Answer) bool {
-	return a.Why == other.Why && a.Empty == other.Empty && slices.Equal(a.Notes, other.Notes)
 }
 
 func equalResolved(a, b resolver.Endpoint) bool {

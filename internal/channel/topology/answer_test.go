@@ -105,8 +105,7 @@ func TestInvalidAnswers(t *testing.T) {
 	}
 }
 
-// Answers with identities are equal if their identities are equal. Other answers are equal if their
-// contents are equal.
+// Answers are equal if their identities or their contents are equal.
 func TestEqual(t *testing.T) {
 	build := func(change func(*discovery.Answer)) *discovery.Answer {
 		a := answerOf(t, "0 us: a b!", "1 eu: c")
@@ -127,7 +126,7 @@ func TestEqual(t *testing.T) {
 		"drops":      {build(func(a *discovery.Answer) { a.Drops = []discovery.Drop{{Category: "lb"}} }), false},
 		"why":        {build(func(a *discovery.Answer) { a.Why = "x" }), false},
 		"notes":      {build(func(a *discovery.Answer) { a.Notes = []string{"x"} }), false},
-		"identity":   {build(func(a *discovery.Answer) { a.Identity = "x" }), false},
+		"identity":   {build(func(a *discovery.Answer) { a.Identity = "x" }), true},
 	} {
 		if got := topology.Equal(original, test.answer); got != test.isEqual {
 			t.Errorf("Equal after a change of %s = %v, want %v", about, got, test.isEqual)

@@ -27,9 +27,6 @@ type Checked struct {
 	// If the endpoints come from a gRPC resolver, Unusable is always "".
 	Endpoints int
 	Unusable  string
-	Size      int
-
-	why []string // the reason why no endpoint of a priority can receive calls, or ""
 }
 
 // Check checks an answer. It returns an *Invalid if the answer breaks the rules. last is the previous
@@ -43,14 +40,13 @@ func Check(a *Answer, last *Checked) (*Checked, error) {
 	}
 	used := *a
 	used.Priorities = slices.Clone(a.Priorities)
-	c := &Checked{Answer: &used, Given: a, Endpoints: len(a.Resolved), Size: Size(a)}
-	isNew := last.newEndpoints(a)
-	duplicates := findDuplicates(a, isNew)
+	c := &Checked{Answer: &used, Given: a, Endpoints: len(a.Resolved)}
+	isNew, duplicates := last.compare(a)
 	for i := range used.Priorities {
 		p := &used.Priorities[i]
 		p.Localities = slices.Clone(p.Localities)
 		var sum uint64
-		before, names := c.Endpoints, make(map[string]bool, len(p.Localities))
+		names := make(map[string]bool, len(p.Localities))
 		for j := range p.Localities {
 			l := &p.Localities[j]
 			name := NameOf(l)
@@ -67,11 +63,6 @@ func Check(a *Answer, last *Checked) (*Checked, error) {
 				return nil, invalid("the weights of the localities of priority %d sum to more than %d", i, uint64(maxWeight))
 			}
 		}
-		why := ""
-		if c.Endpoints == before {
-			why = cmp.Or(a.Why, unusableReason(a.Priorities[i]))
-		}
-		c.why = append(c.why, why)
 	}
 	if c.Endpoints == 0 && a.Resolved == nil {
 		c.Unusable = cmp.Or(a.Why, unusableReason(a.Priorities...))
@@ -85,9 +76,18 @@ func Check(a *Answer, last *Checked) (*Checked, error) {
 func checkLocality(l *Locality, priority int, duplicates, isNew map[*Endpoint]bool) (usable int, err error) {
 	var sum uint64
 	given := l.Endpoints
+	if len(duplicates) > 0 {
+		l.Endpoints = nil
+	}
 	for k := range given {
 		e := &given[k]
-		if duplicates[e] || !isUsable(e.Health) {
+		if duplicates[e] {
+			continue
+		}
+		if len(duplicates) > 0 {
+			l.Endpoints = append(l.Endpoints, *e)
+		}
+		if !isUsable(e.Health) {
 			continue
 		}
 		if len(e.Addresses) == 0 {
@@ -109,49 +109,16 @@ func checkLocality(l *Locality, priority int, duplicates, isNew map[*Endpoint]bo
 	if l.Weight == 0 {
 		l.Weight = uint32(max(sum, 1))
 	}
-	if len(duplicates) > 0 {
-		l.Endpoints = nil
-		for k := range given {
-			if !duplicates[&given[k]] {
-				l.Endpoints = append(l.Endpoints, given[k])
-			}
-		}
-	}
 	return usable, nil
 }
 
-// findDuplicates returns the endpoints to leave out, because another one has the same first address:
-// the healthiest or, if several are equally healthy, the first of these. Only new endpoints can be
-// equal to others.
-func findDuplicates(a *Answer, isNew map[*Endpoint]bool) map[*Endpoint]bool {
-	best, duplicates := make(map[string]*Endpoint, len(isNew)), make(map[*Endpoint]bool)
-	for e := range isNew {
-		if len(e.Addresses) > 0 {
-			best[e.Addresses[0]] = nil
-		}
-	}
-	for e := range endpointsOf(a.Priorities...) {
-		if len(e.Addresses) == 0 {
-			continue
-		}
-		switch previous, mayBeTwice := best[e.Addresses[0]]; {
-		case !mayBeTwice:
-		case previous == nil:
-			best[e.Addresses[0]] = e
-		case rank(e.Health) < rank(previous.Health):
-			best[e.Addresses[0]] = e
-			duplicates[previous] = true
-		default:
-			duplicates[e] = true
-		}
-	}
-	return duplicates
-}
-
-// newEndpoints returns the endpoints of a whose addresses are not known to be in c, where all are
-// valid and distinct.
-func (c *Checked) newEndpoints(a *Answer) map[*Endpoint]bool {
-	isNew := make(map[*Endpoint]bool)
+// compare returns the endpoints of a whose addresses are not known to be in c, where all are valid and
+// distinct. It also returns the endpoints to leave out, because another one has the same first
+// address: the healthiest or, if several are equally healthy, the first of these. Only new endpoints
+// can be equal to others.
+func (c *Checked) compare(a *Answer) (isNew, duplicates map[*Endpoint]bool) {
+	isNew, duplicates = make(map[*Endpoint]bool), make(map[*Endpoint]bool)
+	best := make(map[string]*Endpoint)
 	for i, p := range a.Priorities {
 		for j, l := range p.Localities {
 			var before []Endpoint
@@ -166,11 +133,25 @@ func (c *Checked) newEndpoints(a *Answer) map[*Endpoint]bool {
 					return slices.Equal(b.Addresses, e.Addresses) && (isUsable(b.Health) || !isUsable(e.Health))
 				}) < 0 {
 					isNew[e] = true
+					best[firstAddress(e)] = nil
 				}
 			}
 		}
 	}
-	return isNew
+	delete(best, "")
+	for e := range endpointsOf(a.Priorities...) {
+		switch previous, mayBeTwice := best[firstAddress(e)]; {
+		case !mayBeTwice:
+		case previous == nil:
+			best[firstAddress(e)] = e
+		case betterHealth(e, previous):
+			best[firstAddress(e)] = e
+			duplicates[previous] = true
+		default:
+			duplicates[e] = true
+		}
+	}
+	return isNew, duplicates
 }
 
 // Normalized returns the priorities of the answer. The endpoints of a gRPC resolver form one priority

@@ -44,8 +44,7 @@ func (n *childNames) membersOf(groups []group, cluster string, near bool) []chil
 	if shared || n.shared {
 		for i := range groups {
 			for e := range endpointsOf(groups[i].Priority) {
-				if len(e.Addresses) > 0 {
-					m := member{address: e.Addresses[0]}
+				if m := (member{address: firstAddress(e)}); m.address != "" {
 					children[i].members[m] = children[i].members[m] || isUsable(e.Health)
 				}
 			}

@@ -76,7 +76,11 @@ func (t *Translator) Tree(c *Checked) Tree {
 			child.localities = append(child.localities, treeLocality{at[1], l.Weight, len(t.built[at].endpoints)})
 		}
 		if len(tree.Endpoints) == before {
-			child.Why = cmp.Or(c.why[g.sourcePriority], c.Why, unusableReason(g.Priority))
+			whole := g.Priority
+			if g.name == "" { // the priority was not split
+				whole = c.Given.Priorities[g.sourcePriority]
+			}
+			child.Why = cmp.Or(c.Why, unusableReason(whole))
 		}
 		tree.Priorities = append(tree.Priorities, child)
 	}
