@@ -266,7 +266,7 @@ func TestOneOfFiveEndpointsIsEjected(t *testing.T) {
 		t.Fatal(err)
 	}
 	inFleetWith(t, topology.Settings{}, func(h *fleet) {
-		h.update(joined(h.t, topology.Settings{}, h.targets).WithOutlierDetection(detection))
+		h.update(joined(h.t, topology.Settings{}, h.targets).With(false, detection))
 		h.failing["a0"] = true
 		h.calls(2 * interval)
 		if _, failed := h.calls(interval); failed > 0 {

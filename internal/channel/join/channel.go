@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +32,6 @@ type Channel struct {
 	// user's with a fixed loadBalancingConfig, is parsed once for each of the two.
 	policies          *topology.Policies
 	awaiting, serving *serviceconfig.ParseResult
-	outliers          map[string]*lbconfig.OutlierDetection // what the mechanisms' texts say
 }
 
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
@@ -120,7 +117,6 @@ func (c *Channel) send(list []core.Status) error {
 	if len(c.childOf) == 0 {
 		info.Empty = printable.Text(c.config.Target + ": " + strings.Join(empty, "; "))
 	}
-	c.forgetOutliers(list)
 	tree := c.policies.Join(trees...)
 	state := stateattr.SetConfig(resolver.State{Endpoints: tree.Endpoints, ServiceConfig: c.serving}, tree.Config())
 	state = stateattr.SetChannel(stateattr.SetResolveNow(state, c.endpointsFail), info)
@@ -136,23 +132,6 @@ func (c *Channel) parse(policies string) *serviceconfig.ParseResult {
 		return &serviceconfig.ParseResult{Err: err}
 	}
 	return c.cc.ParseServiceConfig(merged)
-}
-
-// outlierDetection parses a text only once, however often its mechanism sends an answer.
-func (c *Channel) outlierDetection(text string) *lbconfig.OutlierDetection {
-	if c.outliers[text] == nil {
-		if c.outliers == nil {
-			c.outliers = make(map[string]*lbconfig.OutlierDetection)
-		}
-		c.outliers[text], _ = topology.ParseOutlierDetection(text) // receiver.replace has already checked the text
-	}
-	return c.outliers[text]
-}
-
-func (c *Channel) forgetOutliers(shown []core.Status) {
-	maps.DeleteFunc(c.outliers, func(text string, _ *lbconfig.OutlierDetection) bool {
-		return !slices.ContainsFunc(shown, func(m core.Status) bool { return m.OutlierDetection == text })
-	})
 }
 
 // nearConfig returns the configuration that decides which endpoints of a mechanism are preferred.
@@ -190,17 +169,11 @@ func (c *Channel) tree(m *core.Status) topology.Tree {
 		name, _ := policy.Split()
 		c.warn(c.logged, "weights", m.Name, "the weights of endpoints have no effect with "+name)
 	}
-	if m.LookAgain {
-		tree = tree.Reresolving()
+	if m.OutlierDetection != "" && c.policies.CannotEject {
+		name, _ := policy.Split()
+		c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with "+name)
 	}
-	if m.OutlierDetection != "" {
-		if c.policies.CannotEject() {
-			name, _ := policy.Split()
-			c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with "+name)
-		}
-		tree = tree.WithOutlierDetection(c.outlierDetection(m.OutlierDetection))
-	}
-	return tree
+	return tree.With(m.LookAgain, m.Given.(*Mechanism).outliers)
 }
 
 func (c *Channel) logPreference(name string, s *slot, content *topology.Checked) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
+	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lb/live"
 	"github.com/understudy-lb/understudy/internal/lb/serial"
@@ -72,6 +73,8 @@ type Mechanism struct {
 	// Key is the key under which the last good answer is stored while the channel is idle. If Key is
 	// nil, no answer is stored.
 	Key any
+
+	outliers *lbconfig.OutlierDetection // what OutlierDetection says
 }
 
 // listKey is the Key of a mechanism in a list. It consists of the Key of the mechanism whose source
@@ -115,9 +118,11 @@ type slot struct {
 	content *topology.Checked
 	tree    topology.Tree
 
-	removed    atomic.Bool                    // the mechanism was removed, so further reports of its source are ignored
-	lastAnswer atomic.Pointer[receivedAnswer] // at first the stored answer; core.Core compares pointers of equal answers
-	queued     atomic.Pointer[serial.Slot]    // the queued answer, or nil if the last queued event is not an answer
+	succeeds   bool                             // another mechanism had the name when this one was started
+	removed    atomic.Bool                      // the mechanism was removed, so further reports of its source are ignored
+	lastAnswer atomic.Pointer[topology.Checked] // at first the stored answer; core.Core compares pointers of equal answers
+	usedAnswer atomic.Pointer[topology.Checked] // the last answer that core.Core got
+	queued     atomic.Pointer[serial.Slot]      // the queued answer, or nil if the last queued event is not an answer
 
 	// The following fields are used only by the events of Join.calls.
 	started                     *discovery.Started // nil before the source was started, and after it was stopped
@@ -142,7 +147,7 @@ func (j *Join) start() error {
 	for i := range list {
 		list[i] = coreMechanism(&j.config.Mechanisms[i])
 	}
-	config := core.Config{Patience: max(core.Patience, j.config.Patience), Kept: func(id core.ID) (core.Kept, bool) { return lastGood.get(j.slots[id].Key, time.Now()) }}
+	config := core.Config{Patience: max(core.Patience, j.config.Patience), Kept: func(id core.ID) (core.Kept, bool) { return j.slots[id].kept() }}
 	j.calls.Run(func() {
 		j.events.Do(func() {
 			var actions []core.Action
@@ -239,11 +244,7 @@ func (j *Join) execute(actions []core.Action) {
 			j.tell(s, a)
 			lastGood.keep(s.Key, core.Kept{Answer: a.Answer, List: a.List, Confirmed: a.At})
 		case core.Confirm:
-			if a.Last {
-				j.calls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.At)) })
-			} else {
-				lastGood.confirm(s.Key, a.Answer, a.At)
-			}
+			j.calls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.At)) })
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}

@@ -53,7 +53,7 @@ func configOf(key any, name string, s discovery.Source) *Config {
 // lastGood must not count sources that were closed, or that could not be started.
 func TestStoppedSourcesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before := len(lastGood.running)
+		before := len(lastGood.entries) - lastGood.idle.Len()
 		whole := &source{}
 		c, err := Start(&channel{}, configOf(t.Name(), "whole", whole))
 		if err != nil {
@@ -67,7 +67,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 			whole.Mechanisms(list)
 		}
 		synctest.Wait()
-		if n := len(lastGood.running) - before; n < 3 {
+		if n := len(lastGood.entries) - lastGood.idle.Len() - before; n < 3 {
 			t.Errorf("%d sources are running, want those of the mechanism and of its list", n)
 		}
 		c.Close()
@@ -76,7 +76,7 @@ func TestStoppedSourcesAreNotCounted(t *testing.T) {
 			t.Errorf("Start = %v for a source that cannot be started", err)
 		}
 		synctest.Wait()
-		if n := len(lastGood.running) - before; n != 0 {
+		if n := len(lastGood.entries) - lastGood.idle.Len() - before; n != 0 {
 			t.Errorf("%d sources are running after all were closed", n)
 		}
 	})
@@ -105,6 +105,30 @@ func TestSourceFasterThanChannel(t *testing.T) {
 		synctest.Wait()
 		if got := fmt.Sprint(cc.updates); got != "[1 1000]" {
 			t.Errorf("the channel got answers of %s endpoints, want the first and the last", got)
+		}
+		c.Close()
+	})
+}
+
+// A source sends an answer and takes it back while the channel applies the previous one. The channel
+// gets nothing new.
+func TestAnswerThatIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cc := &source{}, &channel{onUpdate: func() { time.Sleep(time.Minute) }}
+		c, err := Start(cc, configOf(nil, "", s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{1, 2, 1} {
+			if err := s.Update(answerOf(n)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := fmt.Sprint(cc.updates); got != "[1]" {
+			t.Errorf("the channel got answers of %s endpoints, want one update", got)
 		}
 		c.Close()
 	})

@@ -31,7 +31,7 @@ func TestLastAnswerIsUsed(t *testing.T) {
 		s.confirmed = time.Now().Add(-10 * time.Minute)
 		c.Close()
 		synctest.Wait()
-		if k, hasAnswer := lastGood.get(t.Name(), time.Now()); !hasAnswer || time.Since(k.Confirmed) != 10*time.Minute {
+		if k, hasAnswer := lastGood.get(t.Name(), time.Now().Add(-keepFor)); !hasAnswer || time.Since(k.Confirmed) != 10*time.Minute {
 			t.Errorf("an answer is stored = %v, and confirmed %v ago; want the ten minutes that the source says", hasAnswer, time.Since(k.Confirmed))
 		}
 		time.Sleep(5 * time.Minute)
@@ -76,7 +76,7 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		parent.Confirm()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if k, hasAnswer := lastGood.get(t.Name(), time.Now()); !hasAnswer || time.Since(k.Confirmed) != time.Minute {
+		if k, hasAnswer := lastGood.get(t.Name(), time.Now().Add(-keepFor)); !hasAnswer || time.Since(k.Confirmed) != time.Minute {
 			t.Errorf("a list is stored = %v, and confirmed %v ago; want a minute", hasAnswer, time.Since(k.Confirmed))
 		}
 		parent.Mechanisms(list[:1])
@@ -218,9 +218,9 @@ func TestReplacedSourceAmongManySources(t *testing.T) {
 			before := cc.last()
 			time.Sleep(time.Second)
 			for key := range maxEntries { // of other channels
-				lastGood.addRunning(key, 1)
+				lastGood.started(key)
 				lastGood.keep(key, core.Kept{Answer: contentOfSize(minSize), Confirmed: time.Now()})
-				defer lastGood.addRunning(key, -1)
+				defer lastGood.stopped(key, time.Now())
 			}
 			second := &source{}
 			parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: second}, {Name: "b", Source: other}})
@@ -232,4 +232,36 @@ func TestReplacedSourceAmongManySources(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The source of a channel has failed for two hours. A source that succeeds it in the channel uses its
+// answer, and a new channel does not.
+func TestOldAnswerIsOnlyForSuccessors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, first, second, other := &source{}, &source{}, &source{}, &source{}
+		cc, c := start(t, configOf(t.Name(), "", parent))
+		defer c.Close()
+		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: first}})
+		synctest.Wait()
+		_ = first.Update(answerOf(1))
+		first.Fail(errors.New("down"))
+		time.Sleep(2 * time.Hour)
+		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: second}})
+		synctest.Wait()
+		second.Fail(errors.New("away"))
+		synctest.Wait()
+		if got, texts := cc.last(), c.core.Statuses()[0].Failure.Text; got != "10.0.0.1:1 " || texts != "away" {
+			t.Errorf("the channel uses %q of a source that failed with %q, want the old answer for the new source", got, texts)
+		}
+		parent = &source{}
+		cc, c = start(t, configOf(t.Name(), "", parent))
+		defer c.Close()
+		parent.Mechanisms([]discovery.Mechanism{{Name: "a", Source: other}})
+		synctest.Wait()
+		other.Fail(errors.New("away"))
+		synctest.Wait()
+		if len(cc.states) > 0 {
+			t.Errorf("a new channel uses %q, which was confirmed two hours ago", cc.last())
+		}
+	})
 }

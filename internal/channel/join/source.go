@@ -23,13 +23,13 @@ func (j *Join) addSlot(a *core.Action) *slot {
 	s.Name = a.Name
 	for _, other := range j.slots {
 		if other.Name == s.Name && other.parent == s.parent {
-			s.naming = other.naming
+			s.naming, s.succeeds = other.naming, true
 		}
 	}
 	if s.naming == nil {
 		s.naming = &naming{topology.Translator{Name: j.childName(s.Name), TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
 	}
-	lastGood.addRunning(s.Key, 1)
+	lastGood.started(s.Key)
 	j.slots[a.ID] = s
 	return s
 }
@@ -37,7 +37,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 func (j *Join) startSource(s *slot) {
 	var accepts core.Hears
 	if !j.closed.Load() && !s.removed.Load() {
-		stored, _ := lastGood.get(s.Key, time.Now())
+		stored, _ := s.kept()
 		started, err := s.Source.Start(s.receiver(stored))
 		if err == nil {
 			s.started = &started
@@ -47,6 +47,16 @@ func (j *Join) startSource(s *slot) {
 		}
 	}
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, accepts) }))
+}
+
+// kept returns the stored answer. If the mechanism succeeds another one, whose answer may still be in
+// use, the age of the answer does not matter.
+func (s *slot) kept() (core.Kept, bool) {
+	earliest := time.Now().Add(-keepFor)
+	if s.succeeds {
+		earliest = time.Time{}
+	}
+	return lastGood.get(s.Key, earliest)
 }
 
 func (j *Join) notStarted(s *slot, err error) {
@@ -72,7 +82,7 @@ func (s *slot) confirmedUntil(otherwise time.Time) time.Time {
 }
 
 func (s *slot) stop() {
-	lastGood.addRunning(s.Key, -1)
+	lastGood.stopped(s.Key, time.Now())
 	started := s.started
 	s.started = nil
 	if started != nil && started.Close != nil {
@@ -89,7 +99,7 @@ func (j *Join) call(s *slot, f func(*discovery.Started)) {
 func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
 	j := s.join
 	if c, _ := stored.Answer.Content.(*topology.Checked); c != nil {
-		s.lastAnswer.Store(&receivedAnswer{c, c.Identity})
+		s.lastAnswer.Store(c)
 	}
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update:  s.update,
@@ -126,20 +136,6 @@ func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
 	})
 }
 
-type receivedAnswer struct {
-	*topology.Checked
-	identity string
-}
-
-// hasContentOf reports whether h has the same content as answer a. Their identities may differ.
-func (h *receivedAnswer) hasContentOf(a discovery.Answer) bool {
-	if a.Identity != "" && a.Identity == h.identity {
-		a.Identity = h.Identity
-		return topology.Equal(h.Given, &a)
-	}
-	return topology.EqualContent(h.Given, &a)
-}
-
 func (s *slot) isClosed() bool { return s.join.closed.Load() || s.removed.Load() }
 
 func (s *slot) enqueueEvent(actions func(time.Time) []core.Action) {
@@ -165,28 +161,23 @@ func (s *slot) update(a discovery.Answer) error {
 	if s.isClosed() {
 		return nil
 	}
-	last := s.lastAnswer.Load()
+	last, used := s.lastAnswer.Load(), s.usedAnswer.Load()
 	switch {
-	case last == nil || !last.hasContentOf(a):
-		var c, previous *topology.Checked
-		if last != nil {
-			previous = last.Checked
-		}
+	case last != nil && topology.Equal(last.Given, &a):
+	case used != nil && topology.Equal(used.Given, &a):
+		last = used
+	default:
 		err := topology.CheckNotEmpty(&a)
 		if err == nil {
-			c, err = topology.Check(&a, previous)
+			last, err = topology.Check(&a, last)
 		}
 		if err != nil {
 			s.fail(err, resultRefused)
 			return err
 		}
-		last = &receivedAnswer{c, a.Identity}
-		s.lastAnswer.Store(last)
-	case last.identity != a.Identity:
-		last = &receivedAnswer{last.Checked, a.Identity}
-		s.lastAnswer.Store(last)
 	}
-	answer := core.Answer{Content: last.Checked, Why: last.Unusable, Version: a.Version, Names: lookups(a.Names)}
+	s.lastAnswer.Store(last)
+	answer := core.Answer{Content: last, Why: last.Unusable, Version: a.Version, Names: lookups(a.Names)}
 	if a.Resolved == nil {
 		s.enqueue(answer)
 		return nil
@@ -204,17 +195,19 @@ func (s *slot) update(a discovery.Answer) error {
 }
 
 func (s *slot) answered(a core.Answer) {
+	s.usedAnswer.Store(a.Content.(*topology.Checked))
 	s.join.execute(s.join.core.Answered(time.Now(), s.id, a))
 }
 
 func (s *slot) replace(mechanisms []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range mechanisms {
-		if _, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection); err != nil {
+		outliers, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection)
+		if err != nil {
 			s.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err), resultFailed)
 			return
 		}
-		list = append(list, coreMechanism(&Mechanism{Mechanism: mechanisms[i]}))
+		list = append(list, coreMechanism(&Mechanism{Mechanism: mechanisms[i], outliers: outliers}))
 	}
 	s.enqueueEvent(func(now time.Time) []core.Action { return s.join.core.Replaced(now, s.id, list) })
 }

@@ -44,21 +44,15 @@ func CanonicalHost(host string) (canonical, problem string) {
 		return ip.String(), ""
 	}
 	if strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" {
-		return host, ipv4Problem(host)
+		if _, err := netip.ParseAddr(host); err != nil { // also a form that only some resolvers accept
+			return "", fmt.Sprintf("address %.100q is not an IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
+		}
+		return host, ""
 	}
 	if i := strings.IndexFunc(host, notInHost); i >= 0 {
 		return "", fmt.Sprintf("address %.100q has %q, which is not allowed in a host name", host, host[i:i+1])
 	}
 	return host, nameProblem(strings.TrimSuffix(host, "."))
-}
-
-// ipv4Problem describes why a host of digits and dots is not a valid IPv4 address. It also rejects
-// forms that only some resolvers accept.
-func ipv4Problem(host string) string {
-	if _, err := netip.ParseAddr(host); err != nil {
-		return fmt.Sprintf("address %.100q is not an IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
-	}
-	return ""
 }
 
 // nameProblem describes why a host (without a trailing dot) is not a valid DNS name (RFC 1035,

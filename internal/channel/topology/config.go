@@ -30,6 +30,10 @@ const startPoint = lbconfig.StartRandom
 // Policies configures the policies of one channel. The configurations are values, which policies
 // get as they are: nothing is encoded or parsed. It is not safe for concurrent use.
 type Policies struct {
+	// CannotEject means that outlier detection has no effect, because the endpoint policy has one
+	// pick_first for several endpoints.
+	CannotEject bool
+
 	settings Settings
 	leaf     lbconfig.Policy            // the policy of each locality
 	own      *lbconfig.OutlierDetection // for all priorities, or nil if the clusters choose it
@@ -47,8 +51,8 @@ func NewPolicies(settings Settings) (*Policies, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Policies{settings: settings, leaf: leaf}
 	bare, found := lbconfig.BarePickFirst(leaf)
+	p := &Policies{CannotEject: found, settings: settings, leaf: leaf}
 	switch {
 	case found && settings.OutlierDetection == options.On && !settings.EndpointPolicy.IsPickFirst():
 		return nil, fmt.Errorf("outlierDetection: %s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint", bare)
@@ -58,13 +62,6 @@ func NewPolicies(settings Settings) (*Policies, error) {
 		p.own = forFewEndpoints()
 	}
 	return p, nil
-}
-
-// CannotEject reports whether outlier detection has no effect, because the endpoint policy has one
-// pick_first for several endpoints.
-func (p *Policies) CannotEject() bool {
-	_, found := lbconfig.BarePickFirst(p.leaf)
-	return found
 }
 
 // config returns the configuration of understudy_priority.

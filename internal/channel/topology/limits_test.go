@@ -119,7 +119,7 @@ func TestChoiceOfOutlierDetection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := lbtest.JSON(join(t, test.settings, tree.WithOutlierDetection(test.cluster)).Config())
+		config := lbtest.JSON(join(t, test.settings, tree.With(false, test.cluster)).Config())
 		if !strings.Contains(config, `"understudy_outlier_detection":{`+test.want) {
 			t.Errorf("%+v: the configuration is\n%s\nwant in it\n%s", test.settings, config, test.want)
 		}

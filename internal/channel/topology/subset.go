@@ -2,12 +2,11 @@ package topology
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/grpc/resolver"
-
-	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 )
 
 // subset returns the tree with the endpoints to which this client connects, in their order: at most
@@ -28,9 +27,10 @@ func (t Tree) subset(s Settings) Tree {
 		for j := range p.localities {
 			l := &p.localities[j]
 			before := len(t.Endpoints)
-			for k, isChosen := range chooseSubset(itemsOf(rest[:l.endpoints], seed), s.Subset) {
-				if isChosen {
-					t.Endpoints = append(t.Endpoints, rest[k])
+			chosen := chooseSubset(ranksOf(rest[:l.endpoints], seed), s.Subset)
+			for _, e := range rest[:l.endpoints] {
+				if chosen[e.Addresses[0].Addr] {
+					t.Endpoints = append(t.Endpoints, e)
 				}
 			}
 			rest = rest[l.endpoints:]
@@ -40,48 +40,31 @@ func (t Tree) subset(s Settings) Tree {
 	return t
 }
 
-func itemsOf(endpoints []resolver.Endpoint, seed uint64) []subsetItem[identity.Key] {
-	items, digest := make([]subsetItem[identity.Key], len(endpoints)), xxhash.New()
-	for i, e := range endpoints {
-		addresses := make([]identity.Address, len(e.Addresses))
-		for n, a := range e.Addresses {
-			addresses[n] = identity.Address{Addr: a.Addr, ServerName: a.ServerName}
-		}
+// ranksOf maps the first address of each endpoint to its hash with the client's seed. Endpoints with
+// the same first address count as one.
+func ranksOf(endpoints []resolver.Endpoint, seed uint64) map[string]uint64 {
+	ranks, digest := make(map[string]uint64, len(endpoints)), xxhash.New()
+	for _, e := range endpoints {
 		digest.ResetWithSeed(seed)
 		_, _ = digest.WriteString(e.Addresses[0].Addr)
-		items[i] = subsetItem[identity.Key]{Rank: digest.Sum64(), Key: identity.KeyOf(addresses)} // as the locality's policy identifies it
+		ranks[e.Addresses[0].Addr] = digest.Sum64()
 	}
-	return items
+	return ranks
 }
 
-// subsetItem is an endpoint for chooseSubset. Items with the same Key are duplicates of one
-// endpoint. Rank is a hash of the endpoint's first address and the client's seed.
-type subsetItem[K comparable] struct {
-	Rank uint64
-	Key  K
-}
-
-// chooseSubset reports which items are in the subset (gRFC A68). These are the items with the
-// lowest ranks. Among items with equal ranks, earlier items precede later ones. Items with the same
-// key count as one item. The rank of an item never changes, so an item leaves the subset only when
-// it is removed, or when a new item with a lower rank replaces it.
+// chooseSubset returns the addresses in the subset (gRFC A68): those with the lowest ranks. The rank
+// of an address never changes, so an address leaves the subset only when it is removed, or when a new
+// address with a lower rank replaces it.
 //
 //	size 2: a:30 b:10 c:20  ->  b c
 //	        b:10 c:20 d:15  ->  b d    the removal of a has no effect; d replaces c
-func chooseSubset[K comparable](items []subsetItem[K], size int) []bool {
-	order := make([]int, len(items))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(items[a].Rank, items[b].Rank), cmp.Compare(a, b))
+func chooseSubset(ranks map[string]uint64, size int) map[string]bool {
+	order := slices.SortedFunc(maps.Keys(ranks), func(a, b string) int {
+		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), cmp.Compare(a, b))
 	})
-	chosen, keys := make([]bool, len(items)), make(map[K]bool)
-	for _, i := range order {
-		if len(keys) < size {
-			keys[items[i].Key] = true
-		}
-		chosen[i] = keys[items[i].Key]
+	chosen := make(map[string]bool, size)
+	for _, address := range order[:min(size, len(order))] {
+		chosen[address] = true
 	}
 	return chosen
 }

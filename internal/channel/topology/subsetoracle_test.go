@@ -1,27 +1,22 @@
 package topology
 
 import (
+	"maps"
 	"math/rand/v2"
-	"slices"
 	"testing"
 )
 
-// oracle chooses the items one after another, as in the description of gRFC A68.
-func oracle(items []subsetItem[int], size int) []bool {
-	chosen, remaining := make([]bool, len(items)), slices.Clone(items)
-	for range size {
-		best := -1
-		for i, item := range remaining {
-			if !chosen[i] && (best < 0 || item.Rank < remaining[best].Rank) {
-				best = i
+// oracle chooses the addresses one after another, as in the description of gRFC A68.
+func oracle(ranks map[string]uint64, size int) map[string]bool {
+	chosen := make(map[string]bool)
+	for range min(size, len(ranks)) {
+		best := ""
+		for address, rank := range ranks {
+			if !chosen[address] && (best == "" || rank < ranks[best] || rank == ranks[best] && address < best) {
+				best = address
 			}
 		}
-		if best < 0 {
-			break
-		}
-		for i, item := range items {
-			chosen[i] = chosen[i] || item.Key == items[best].Key
-		}
+		chosen[best] = true
 	}
 	return chosen
 }
@@ -29,29 +24,29 @@ func oracle(items []subsetItem[int], size int) []bool {
 func TestChooseSubsetAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
-		items := make([]subsetItem[int], r.IntN(12))
-		for i := range items {
-			items[i] = subsetItem[int]{uint64(r.IntN(6)), r.IntN(10)} // there are few values, so that ranks and keys collide
+		ranks := make(map[string]uint64)
+		for range r.IntN(12) {
+			ranks[string(rune('a'+r.IntN(12)))] = uint64(r.IntN(6)) // there are few values, so that ranks collide
 		}
 		size := 1 + r.IntN(8)
-		if got, want := chooseSubset(items, size), oracle(items, size); !slices.Equal(got, want) {
-			t.Fatalf("chooseSubset(%v, %d) = %v, want %v", items, size, got, want)
+		if got, want := chooseSubset(ranks, size), oracle(ranks, size); !maps.Equal(got, want) {
+			t.Fatalf("chooseSubset(%v, %d) = %v, want %v", ranks, size, got, want)
 		}
 	}
 }
 
 func TestChooseSubset(t *testing.T) {
 	for _, test := range []struct {
-		items []subsetItem[string]
-		want  []bool
+		ranks map[string]uint64
+		want  map[string]bool
 	}{
-		{[]subsetItem[string]{{30, "a"}, {10, "b"}, {20, "c"}}, []bool{false, true, true}},
-		{[]subsetItem[string]{{10, "b"}, {20, "c"}, {15, "d"}}, []bool{true, false, true}},
-		{[]subsetItem[string]{{10, "b"}}, []bool{true}},
+		{map[string]uint64{"a": 30, "b": 10, "c": 20}, map[string]bool{"b": true, "c": true}},
+		{map[string]uint64{"b": 10, "c": 20, "d": 15}, map[string]bool{"b": true, "d": true}},
+		{map[string]uint64{"b": 10}, map[string]bool{"b": true}},
 		{nil, nil},
 	} {
-		if got := chooseSubset(test.items, 2); !slices.Equal(got, test.want) {
-			t.Errorf("chooseSubset(%v, 2) = %v, want %v", test.items, got, test.want)
+		if got := chooseSubset(test.ranks, 2); !maps.Equal(got, test.want) {
+			t.Errorf("chooseSubset(%v, 2) = %v, want %v", test.ranks, got, test.want)
 		}
 	}
 }

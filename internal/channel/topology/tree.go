@@ -97,21 +97,14 @@ func (t Tree) Config() *lbconfig.Priority {
 	return policies.config(t.Priorities)
 }
 
-// Reresolving returns a copy of the tree whose priorities pass on requests for re-resolution.
-func (t Tree) Reresolving() Tree {
+// With returns a copy of the tree in which o is the outlier detection that the cluster configures,
+// without a child policy, or nil. The channel's settings override it. If reresolves is true, the
+// priorities pass on requests for re-resolution.
+func (t Tree) With(reresolves bool, o *lbconfig.OutlierDetection) Tree {
 	t.Priorities = slices.Clone(t.Priorities)
 	for i := range t.Priorities {
-		t.Priorities[i].ignoreReresolution = false
-	}
-	return t
-}
-
-// WithOutlierDetection returns a copy of the tree in which o is the outlier detection that the
-// cluster configures, without a child policy, or nil. The channel's settings override it.
-func (t Tree) WithOutlierDetection(o *lbconfig.OutlierDetection) Tree {
-	t.Priorities = slices.Clone(t.Priorities)
-	for i := range t.Priorities {
-		t.Priorities[i].outlierDetection = o
+		p := &t.Priorities[i]
+		p.ignoreReresolution, p.outlierDetection = p.ignoreReresolution && !reresolves, o
 	}
 	return t
 }

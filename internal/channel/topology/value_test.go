@@ -161,10 +161,10 @@ func TestTreeIsWhatItsJSONSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			if rapid.Bool().Draw(t, "reresolving") {
-				tree = tree.Reresolving()
+				tree = tree.With(true, nil)
 			}
 			other := topology.Plain("backup", "", nil)
-			config := policies.Join(tree.WithOutlierDetection(cluster), other).Config()
+			config := policies.Join(tree.With(false, cluster), other).Config()
 			if d := difference("config", reflect.ValueOf(config), reflect.ValueOf(parsed(t, config))); d != "" {
 				t.Fatalf("the value and what its JSON says differ: %s", d)
 			}

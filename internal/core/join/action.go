@@ -16,7 +16,6 @@ type Action struct {
 	Answer  Answer        // for Keep and Confirm
 	List    []Mechanism   // for Keep: the list to store instead of Answer
 	At      time.Time     // for Keep and Confirm: when the answer was valid
-	Last    bool          // for Confirm: the source is asked for a time that replaces At, if it knows one
 	Failure bool          // for ShowRecovered: the problem was a failure
 	After   time.Duration // for ShowRecovered: how long the problem lasted
 }
@@ -39,9 +38,9 @@ const (
 	// Keep counts an answer or a list with new content, logs its notes, and stores it under the name of the mechanism, for a source that later fails
 	// before its first answer (see Config.Kept). It replaces what was stored.
 	Keep
-	// Confirm records that the stored answer was last known to be valid at the time At. If the answer
-	// is no longer stored and the action contains it, it is stored again. A Confirm with Last precedes
-	// the Stop of all sources, because a stopped source may no longer know the time.
+	// Confirm records that the stored answer was last known to be valid at the time At. The source is
+	// asked for a time that replaces At, if it knows one. The Confirm of a source that stops precedes
+	// Stop, because a stopped source may no longer know the time.
 	Confirm
 
 	// Warn logs a warning about a mechanism, and Say logs information. Show adds a line to the

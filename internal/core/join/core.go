@@ -245,7 +245,7 @@ func (c *Core) Failed(now time.Time, id ID, reason string) []Action {
 func (c *Core) fail(m *mechanism, reason string) {
 	switch {
 	case m.Phase == Answered:
-		c.keepConfirmed(m, false)
+		c.keepConfirmed(m)
 		if c.recordFailure(m, reason, m.consequence()) && m.Answer.Why != "" {
 			c.markChanged(m)
 		}
@@ -300,9 +300,9 @@ func (c *Core) confirm(m *mechanism) {
 // keepConfirmed records until when the answer of m was valid, before its source fails, stops or is
 // replaced. A source would have reported a change before, so this is the present unless the source
 // is in doubt.
-func (c *Core) keepConfirmed(m *mechanism, last bool) {
+func (c *Core) keepConfirmed(m *mechanism) {
 	if m.Phase == Answered && !m.stored && m.Failure.Text == "" {
-		c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.ownAnswer(), At: c.validUntil(m), Last: last})
+		c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.ownAnswer(), At: c.validUntil(m)})
 	}
 }
 
@@ -393,7 +393,7 @@ func (c *Core) Closed(now time.Time) []Action {
 	c.now, c.closed = now, true
 	all := c.allMechanisms()
 	for _, m := range all {
-		c.keepConfirmed(m, true)
+		c.keepConfirmed(m)
 	}
 	for _, m := range all {
 		c.stopSource(m)

@@ -66,7 +66,7 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism
 			p := c.addMechanism(given, m)
 			for _, predecessor := range before {
 				if predecessor.Name == given.Name {
-					c.keepConfirmed(predecessor, true)
+					c.keepConfirmed(predecessor)
 					p.continueWait(predecessor)
 				}
 			}
@@ -76,7 +76,7 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism
 		}
 		p := before[i]
 		if p.OutlierDetection != given.OutlierDetection {
-			p.OutlierDetection = given.OutlierDetection
+			p.Mechanism = given
 			c.markChanged(p)
 		}
 		m.nextList = append(m.nextList, p)
@@ -117,7 +117,7 @@ func (c *Core) removeUnlisted(m *mechanism, before []*mechanism) {
 		if slices.Contains(after, p) {
 			continue
 		}
-		c.keepConfirmed(p, true)
+		c.keepConfirmed(p)
 		p.waits = waits{}
 		c.stopSource(p)
 	}

@@ -197,11 +197,7 @@ func (s *stage) execute(actions []Action) {
 			s.printf("  keep %s %s", name, contents(a.Answer, a.List))
 			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.List, a.At}
 		case Confirm:
-			last := ""
-			if a.Last {
-				last = " at last"
-			}
-			s.printf("  confirm%s %s%s, %v ago", last, name, withAnswer(a.Answer), s.now.Sub(a.At))
+			s.printf("  confirm %s%s, %v ago", name, withAnswer(a.Answer), s.now.Sub(a.At))
 			if k, isStored := s.kept[strings.Split(name, "'")[0]]; isStored {
 				k.Confirmed = a.At
 				s.kept[strings.Split(name, "'")[0]] = k

@@ -79,7 +79,7 @@ func TestOutlierDetectionMapping(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		tree := topology.Plain("a", "", nil).WithOutlierDetection(read)
+		tree := topology.Plain("a", "", nil).With(false, read)
 		if got := policyOf(t, tree, 0); got != want {
 			t.Errorf("%s:\n%s, want\n%s", text, got, want)
 		}
@@ -148,9 +148,9 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 		}
 		return o
 	}
-	first := topology.Plain("a", "", nil).WithOutlierDetection(read(`{"interval":"1s"}`))
-	second := new(topology.Policies).Join(topology.Plain("b", "", nil), topology.Plain("c", "", nil)).WithOutlierDetection(read(`{"interval":"2s"}`))
-	third := topology.Plain("d", "", nil).WithOutlierDetection(nil)
+	first := topology.Plain("a", "", nil).With(false, read(`{"interval":"1s"}`))
+	second := new(topology.Policies).Join(topology.Plain("b", "", nil), topology.Plain("c", "", nil)).With(false, read(`{"interval":"2s"}`))
+	third := topology.Plain("d", "", nil).With(false, nil)
 	own := `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100}}`
@@ -174,8 +174,5 @@ func TestOutlierDetectionOfEachMechanism(t *testing.T) {
 				t.Errorf("%s: priority %d has %s, want %s", test.about, n, got, want)
 			}
 		}
-	}
-	if got := policyOf(t, first.Reresolving(), 0); !strings.HasPrefix(got, `{"interval":"1s"`) {
-		t.Errorf("config of a tree that forwards re-resolution = %s", got)
 	}
 }

@@ -35,7 +35,7 @@ func newPlan(mechanisms []cds.Mechanism, settings topology.Settings) (plan, erro
 		}
 		p.notes = append(p.notes, notes...)
 		if mechanism.Err == nil && mechanism.Cluster.OutlierDetection != nil {
-			tree = tree.WithOutlierDetection(mechanism.Cluster.OutlierDetection)
+			tree = tree.With(false, mechanism.Cluster.OutlierDetection)
 		}
 		p.firstPriority = append(p.firstPriority, len(p.clusters))
 		for _, priority := range tree.Priorities {
