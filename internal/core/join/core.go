@@ -26,6 +26,8 @@
 package join
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -294,7 +296,7 @@ func (c *Core) Confirmed(now time.Time, id ID) []Action {
 
 func (c *Core) confirm(m *mechanism) {
 	c.confirmAnswer(m)
-	c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.ownAnswer(), At: c.now})
+	c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.Answer, At: c.now})
 }
 
 // keepConfirmed records until when the answer of m was valid, before its source fails, stops or is
@@ -302,16 +304,8 @@ func (c *Core) confirm(m *mechanism) {
 // is in doubt.
 func (c *Core) keepConfirmed(m *mechanism) {
 	if m.Phase == Answered && !m.stored && m.Failure.Text == "" {
-		c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.ownAnswer(), At: c.validUntil(m)})
+		c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.Answer, At: c.validUntil(m)})
 	}
-}
-
-// ownAnswer returns the last answer of m's source. It is empty if the source answered with a list.
-func (m *mechanism) ownAnswer() Answer {
-	if m.hasList() {
-		return Answer{}
-	}
-	return m.Answer
 }
 
 // Doubted is called when a source no longer knows whether its last answer is still valid, for
@@ -328,19 +322,13 @@ func (c *Core) Doubted(now time.Time, id ID, reason string, confirmed time.Time)
 	default:
 		m.recordError(reason, now)
 		if m.Doubt.Text != reason {
-			consequence := ""
+			text := reason
 			if !confirmed.IsZero() {
-				consequence = staysInUse
+				text += staysInUse
 			}
-			c.addAction(Action{Kind: Show, ID: id, Text: reason + consequence})
+			c.addAction(Action{Kind: Show, ID: id, Text: text})
 		}
-		since := m.Doubt.Since
-		if m.Doubt.Text == "" || !m.Doubt.Confirmed.Equal(confirmed) {
-			if since = confirmed; since.IsZero() {
-				since = now
-			}
-		}
-		m.Doubt = Trouble{reason, since, confirmed}
+		m.Doubt = Trouble{reason, cmp.Or(confirmed, m.Doubt.Since, now), confirmed}
 	}
 	return c.takeActions()
 }
@@ -423,11 +411,7 @@ func (c *Core) inUse() []*mechanism {
 // allMechanisms returns all mechanisms, including those that have been replaced by a list, and
 // those in lists that are not in use yet.
 func (c *Core) allMechanisms() []*mechanism {
-	var list []*mechanism
-	for _, m := range c.list {
-		list = append(append(list, m), m.listed()...)
-	}
-	return list
+	return slices.SortedFunc(maps.Values(c.byID), func(a, b *mechanism) int { return int(a.ID - b.ID) })
 }
 
 func (c *Core) markChanged(m *mechanism) {

@@ -67,7 +67,7 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism
 			for _, predecessor := range before {
 				if predecessor.Name == given.Name {
 					c.keepConfirmed(predecessor)
-					p.continueWait(predecessor)
+					p.waits.stored, p.hush = predecessor.waits.stored, predecessor.hush
 				}
 			}
 			added = append(added, p)

@@ -91,20 +91,13 @@ func noAnswerText(list []*mechanism) string {
 // if the update contained a mechanism without usable addresses, because this explains the refusal.
 func (c *Core) Delivered(accepted bool, notified ID) (refused bool, actions []Action) {
 	list := c.inUse()
-	c.lastRefused = false
-	if c.closed {
-		return false, nil
-	}
-	if accepted {
+	explained := slices.ContainsFunc(list, func(m *mechanism) bool { return m.Phase == Failed || m.Answer.Why != "" })
+	if c.lastRefused = !c.closed && !accepted && !explained; !c.lastRefused {
 		for _, m := range list {
-			m.refusalReported = false
+			m.refusalReported = m.refusalReported && !accepted
 		}
 		return false, nil
 	}
-	if slices.ContainsFunc(list, func(m *mechanism) bool { return m.Phase == Failed || m.Answer.Why != "" }) {
-		return false, nil
-	}
-	c.lastRefused = true
 	for _, m := range list {
 		if m.Phase != Answered {
 			continue // the refused update contained no answer of this mechanism

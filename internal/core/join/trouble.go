@@ -16,12 +16,11 @@ func (c *Core) recordFailure(m *mechanism, text, consequence string) bool {
 	}
 	if m.Failure.Text == "" {
 		m.Failure.Since = c.now
-		switch {
-		case m.Phase != Answered:
-		case m.LookAgain:
-			m.Failure.Confirmed = m.Answered // the source was polled then
-		default:
+		if m.Phase == Answered {
 			m.Failure.Confirmed = c.validUntil(m)
+		}
+		if m.LookAgain {
+			m.Failure.Confirmed = m.Answered // the source was polled then
 		}
 	}
 	m.Failure.Text = text

@@ -44,14 +44,6 @@ func (m *mechanism) endAnswerWaits() {
 	m.Trying = ""
 }
 
-// continueWait makes m, whose source has not been started yet, use the stored answer when the silent
-// source of its predecessor would have used it.
-func (m *mechanism) continueWait(predecessor *mechanism) {
-	if end := predecessor.waits.stored; !end.IsZero() {
-		m.waits.stored, m.hush = end, predecessor.hush
-	}
-}
-
 // Wake returns the time at which Tick must be called, or zero. Each event may change it.
 func (c *Core) Wake() (next time.Time) {
 	sooner := func(end time.Time) {
