@@ -67,14 +67,6 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
-	if given.Prefer != "" { // the option takes precedence over Mechanism.Prefer
-		for i := range mechanisms {
-			mechanisms[i].Prefer = ""
-		}
-	}
-	if given.Prefer == "none" {
-		given.Prefer = ""
-	}
 	given.Here = newClientLocation(given.Settings, mechanisms, b.note)
 	given.ChannelSeed = seedOf(opts)
 	config := b.joinConfig(target, mechanisms, given, credsCarryName(opts))

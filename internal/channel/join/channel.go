@@ -95,11 +95,7 @@ func (c *Channel) send(list []core.Status) error {
 		m := &list[i]
 		tree := c.tree(m)
 		trees = append(trees, tree)
-		if m.Name != "" {
-			empty = append(empty, m.Name+": "+m.Explained(tree.Why))
-		} else {
-			empty = append(empty, m.Explained(tree.Why))
-		}
+		empty = append(empty, strings.TrimPrefix(m.Name+": ", ": ")+m.Explained(tree.Why))
 		for n, p := range tree.Priorities {
 			c.childOf[p.Child] = m.ID
 			info.Names[p.Child] = nameOf(m.Name, n, p.Name)
@@ -134,36 +130,29 @@ func (c *Channel) parse(policies string) *serviceconfig.ParseResult {
 	return c.cc.ParseServiceConfig(merged)
 }
 
-// nearConfig returns the configuration that decides which endpoints of a mechanism are preferred.
-// The setting of the channel takes precedence over the setting of the mechanism. The latter is used
-// only if the client's location is known.
-func (c *Channel) nearConfig(s *slot) topology.Near {
-	settings := c.config.Settings
-	if settings.Prefer != "" {
-		return settings.Near()
-	}
-	settings.Prefer = s.Prefer
-	if n := settings.Near(); n.Place.Zone != "" || n.Place.Node != "" {
-		return n
-	}
-	return topology.Near{}
-}
-
 // tree returns the tree of a mechanism. The certificates of all endpoints are verified against the
 // mechanism's server name. A source may choose this name only if the user trusts the source
 // (TrustNames).
 func (c *Channel) tree(m *core.Status) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
-	if content == nil || s.content != content {
-		if content != nil {
-			if content.Resolved == nil {
-				s.translator.Near = c.nearConfig(s)
-			}
-			c.logPreference(m.Name, s, content)
+	switch plainName := cmp.Or(s.translator.Name, "endpoints"); {
+	case content == nil:
+		s.tree = topology.Plain(plainName, s.ServerName, nil)
+	case content == s.content:
+	case content.Resolved != nil:
+		s.tree = topology.Plain(plainName, s.ServerName, content.Resolved)
+		c.logPreference(s, " on endpoints without localities, such as those of DNS")
+	default:
+		settings := c.config.Settings
+		settings.Prefer = cmp.Or(settings.Prefer, s.Prefer)
+		s.translator.Near = settings.Near()
+		s.tree = s.translator.Tree(content)
+		if missing := s.translator.Near.MissingFields(content.Answer); missing != "" && content.Endpoints > 0 {
+			c.logPreference(s, ": the source gives no "+missing+" for any endpoint")
 		}
-		s.tree, s.content = s.translate(content), content
 	}
+	s.content = content
 	tree, policy := s.tree, c.config.Settings.EndpointPolicy
 	if policy.IgnoresWeights() && tree.HasWeights() {
 		name, _ := policy.Split()
@@ -176,19 +165,9 @@ func (c *Channel) tree(m *core.Status) topology.Tree {
 	return tree.With(m.LookAgain, m.Given.(*Mechanism).outliers)
 }
 
-func (c *Channel) logPreference(name string, s *slot, content *topology.Checked) {
-	preference := c.config.Settings.Prefer
-	if preference == "" {
-		return
-	}
-	reason := ""
-	if content.Resolved != nil {
-		reason = " on endpoints without localities, such as those of DNS"
-	} else if missing := s.translator.Near.MissingFields(content.Answer); missing != "" && content.Endpoints > 0 {
-		reason = ": the source gives no " + missing + " for any endpoint"
-	}
-	if reason != "" {
-		c.warn(s.logged, "prefer", name, "prefer="+preference+" has no effect"+reason)
+func (c *Channel) logPreference(s *slot, problem string) {
+	if prefer := c.config.Settings.Prefer; prefer != "" && prefer != "none" {
+		c.warn(s.logged, "prefer", s.Name, "prefer="+prefer+" has no effect"+problem)
 	}
 }
 
@@ -217,17 +196,6 @@ func (j *Join) childName(name string) string {
 		// The new name has no "/", so it cannot begin with the name of another mechanism's child.
 		unique = fmt.Sprintf("%s'%d", strings.ReplaceAll(name, "/", "'"), i)
 	}
-}
-
-func (s *slot) translate(c *topology.Checked) topology.Tree {
-	if c == nil {
-		c = &topology.Checked{Answer: &topology.Answer{Resolved: []resolver.Endpoint{}}}
-	}
-	if c.Resolved != nil {
-		return topology.Plain(cmp.Or(s.translator.Name, "endpoints"), s.ServerName, c.Resolved)
-	}
-	s.translator.ServerName = s.ServerName
-	return s.translator.Tree(c)
 }
 
 // nameOf returns the name of priority n of a mechanism, for logs and metrics. title is the name

@@ -32,7 +32,7 @@ func (h *clientLocation) Location() location.Location {
 // sources of mechanisms. It calls note for each setting that has no effect; note logs a text once.
 func newClientLocation(given options.Settings, mechanisms []discovery.Mechanism, note func(string)) *clientLocation {
 	h := &clientLocation{prefer: given.Prefer, note: note}
-	if given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p discovery.Mechanism) bool { return p.Prefer != "" }) {
+	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p discovery.Mechanism) bool { return p.Prefer != "" }) {
 		return h
 	}
 	var notes []string

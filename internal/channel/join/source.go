@@ -27,7 +27,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 		}
 	}
 	if s.naming == nil {
-		s.naming = &naming{topology.Translator{Name: j.childName(s.Name), TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
+		s.naming = &naming{topology.Translator{Name: j.childName(s.Name), ServerName: s.ServerName, TrustNames: s.TrustNames}, make(lastTexts), time.Time{}}
 	}
 	lastGood.started(s.Key)
 	j.slots[a.ID] = s

@@ -27,14 +27,13 @@ type childNames struct {
 	shared bool
 }
 
-// membersOf returns the children for near groups, still without names, and sets shared. near means
-// that priorities are split.
-func (n *childNames) membersOf(groups []group, cluster string, near bool) []child {
+// membersOf returns the children for near groups, still without names, and sets shared.
+func (n *childNames) membersOf(groups []group, cluster string) []child {
 	children := make([]child, len(groups))
-	shared := near && len(groups) > 0
-	holders := make(map[member]bool)
+	shared, holders := false, make(map[member]bool)
 	for i, g := range groups {
 		children[i].members = make(map[member]bool)
+		shared = shared || g.name != ""
 		for j := range g.Localities {
 			m := member{cluster, NameOf(&g.Localities[j]), ""}
 			shared = shared || holders[m]

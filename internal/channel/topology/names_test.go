@@ -38,7 +38,7 @@ func groupsOf(localities, addresses string) (groups []group) {
 }
 
 func (n *childNames) update(groups []group) []child {
-	children := n.membersOf(groups, "cluster", false)
+	children := n.membersOf(groups, "cluster")
 	n.assign(children)
 	return children
 }
@@ -116,9 +116,9 @@ func TestNamesFollowLocalities(t *testing.T) {
 func TestClustersDoNotShareNames(t *testing.T) {
 	var names childNames
 	for _, cluster := range []string{"first", "second"} {
-		names.assign(names.membersOf(groupsOf("a", ""), cluster, false))
+		names.assign(names.membersOf(groupsOf("a", ""), cluster))
 	}
-	children := names.membersOf(groupsOf("a", ""), "first", false)
+	children := names.membersOf(groupsOf("a", ""), "first")
 	names.assign(children)
 	if got := namesOf(children); got != "child2" {
 		t.Errorf("name = %s, want child2", got)

@@ -86,7 +86,7 @@ func (n Near) split(c *Checked) (groups []group) {
 }
 
 func (n Near) groups(p Priority) (groups []group) {
-	if n.Prefer == "" {
+	if n.Prefer == "" || !n.Place.Serves(n.Prefer) {
 		return nil
 	}
 	distance := n.distance(p)

@@ -47,7 +47,7 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 // Tree is like Translate, for an answer that Check has returned.
 func (t *Translator) Tree(c *Checked) Tree {
 	groups := t.Near.split(c)
-	children := t.names.membersOf(groups, c.Service, t.Near.Prefer != "")
+	children := t.names.membersOf(groups, c.Service)
 	t.names.assign(children)
 	last := t.built
 	t.built = make(map[path]builtLocality, len(last))
