@@ -15,7 +15,7 @@ import (
 // the source fails when the channel is used again, the stored answer is used. The same holds if a list
 // of mechanisms gives a name another source. An answer is stored while a source with its key is
 // running, and then for an hour after its last confirmation. Of the answers without a running source,
-// the store has at most 1,000 and 64 MiB, and drops those first whose sources stopped first. Callers
+// the store has at most 1,000 with 200,000 endpoints, and drops those first whose sources stopped first. Callers
 // pass the current time.
 var lastGood answerStore
 
@@ -23,13 +23,13 @@ const (
 	// keepFor is the time for which an answer is used after its last confirmation.
 	keepFor    = time.Hour
 	maxEntries = 1000
-	maxBytes   = 64 << 20
+	maxSize    = 200_000
 )
 
-// sizeOf returns the approximate size of k in bytes, including the sources that report a size.
+// sizeOf returns the number of endpoints, DNS names and mechanisms in k, including those of sources
+// that report a size.
 func sizeOf(k core.Kept) int {
-	const mechanismSize = 100
-	n := mechanismSize*len(k.List) + lookupsOf(k.Answer).size()
+	n := len(k.List) + len(lookupsOf(k.Answer))
 	if c, _ := k.Answer.Content.(*topology.Checked); c != nil {
 		n += topology.Size(c.Answer)
 	}
@@ -47,7 +47,7 @@ type answerStore struct {
 	mu      sync.Mutex
 	entries map[any]*entry
 	idle    list.List // *entry values without a running source; the latest is first
-	bytes   int       // of the idle entries
+	size    int       // of the idle entries
 }
 
 type entry struct {
@@ -57,6 +57,8 @@ type entry struct {
 	idle    *list.Element // nil while a source is running
 	size    int           // while it is idle
 }
+
+func (e *entry) isEmpty() bool { return e.Answer.Content == nil && e.List == nil }
 
 // started records that a source whose answers have the given key was started. It must precede keep
 // and confirm. The answer does not expire until stopped is called, because the source may confirm it at
@@ -73,7 +75,7 @@ func (s *answerStore) started(key any) {
 		s.entries[key] = e
 	}
 	if e.running++; e.idle != nil {
-		s.bytes -= e.size
+		s.size -= e.size
 		s.idle.Remove(e.idle)
 		e.idle = nil
 	}
@@ -87,17 +89,17 @@ func (s *answerStore) stopped(key any, now time.Time) {
 	if e.running--; e.running > 0 {
 		return
 	}
-	if e.size = sizeOf(e.Kept); e.size == 0 || e.size > maxBytes {
+	if e.size = sizeOf(e.Kept); e.isEmpty() || e.size > maxSize {
 		delete(s.entries, key)
 		return
 	}
 	e.idle = s.idle.PushFront(e)
-	s.bytes += e.size
+	s.size += e.size
 	for oldest := s.idle.Back(); oldest != nil; {
 		e := oldest.Value.(*entry)
 		oldest = oldest.Prev()
-		if s.idle.Len() > maxEntries || s.bytes > maxBytes || now.Sub(e.Confirmed) > keepFor {
-			s.bytes -= e.size
+		if s.idle.Len() > maxEntries || s.size > maxSize || now.Sub(e.Confirmed) > keepFor {
+			s.size -= e.size
 			s.idle.Remove(e.idle)
 			delete(s.entries, e.key)
 		}
@@ -113,20 +115,21 @@ func (s *answerStore) keep(key any, k core.Kept) {
 	}
 }
 
-// confirm records that the answer under key was valid at the given time. The Names of a may be newer
-// than those of the stored answer.
+// confirm records that the answer under key was valid at the given time, and the lookups from which a
+// was made. Of two lookups of a name, which may come from two channels, the later is kept.
 func (s *answerStore) confirm(key any, a core.Answer, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entries[key]
-	if at.Before(e.Confirmed) {
-		return
+	e, names := s.entries[key], make(lookups)
+	for _, known := range []lookups{lookupsOf(e.Answer).since(time.Time{}, e.Confirmed), lookupsOf(a).since(time.Time{}, at)} {
+		for name, lookup := range known {
+			if !lookup.Until.Before(names[name].Until) {
+				names[name] = lookup
+			}
+		}
 	}
-	e.Confirmed = at
-	one, _ := e.Answer.Content.(*topology.Checked)
-	two, _ := a.Content.(*topology.Checked)
-	if one != nil && two != nil && topology.Equal(one.Answer, two.Answer) {
-		e.Answer.Names = a.Names
+	if e.Answer.Names = names; at.After(e.Confirmed) {
+		e.Confirmed = at
 	}
 }
 
@@ -136,7 +139,7 @@ func (s *answerStore) get(key any, earliest time.Time) (core.Kept, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[key]
-	if e == nil || e.Answer.Content == nil && e.List == nil || e.Confirmed.Before(earliest) {
+	if e == nil || e.isEmpty() || e.Confirmed.Before(earliest) {
 		return core.Kept{}, false
 	}
 	k := e.Kept
@@ -165,15 +168,4 @@ func (n lookups) since(earliest, fallback time.Time) lookups {
 		}
 	}
 	return n
-}
-
-func (n lookups) size() (bytes int) {
-	const name, address = 100, 20
-	for key, lookup := range n {
-		bytes += name + len(key)
-		for _, a := range lookup.Addresses {
-			bytes += address + len(a)
-		}
-	}
-	return bytes
 }

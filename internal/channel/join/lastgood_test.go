@@ -17,11 +17,11 @@ func contentOf(a *discovery.Answer) core.Answer {
 	return core.Answer{Content: &topology.Checked{Answer: a}}
 }
 
-func contentOfSize(bytes int) core.Answer {
-	return contentOf(&discovery.Answer{Why: strings.Repeat("x", bytes-minSize)})
+func contentOfSize(endpoints int) core.Answer {
+	return contentOf(&discovery.Answer{Resolved: make([]resolver.Endpoint, endpoints)})
 }
 
-var minSize = topology.Size(new(discovery.Answer))
+const minSize = 1
 
 // run stores the answer of a source that starts and stops.
 func (s *answerStore) run(key any, k core.Kept) {
@@ -48,32 +48,28 @@ func TestMaxEntries(t *testing.T) {
 		s.started(0) // key 0 is now the last whose source stopped
 		s.stopped(0, now)
 	}
-	if len(s.entries) != maxEntries || s.idle.Len() != maxEntries || s.bytes != maxEntries*minSize {
-		t.Errorf("%d entries of %d bytes are kept, want %d", len(s.entries), s.bytes, maxEntries)
+	if len(s.entries) != maxEntries || s.idle.Len() != maxEntries || s.size != maxEntries*minSize {
+		t.Errorf("%d entries of %d endpoints are kept, want %d", len(s.entries), s.size, maxEntries)
 	}
 	if got := storedKeys(&s, 5, now); got != "0 4" {
 		t.Errorf("of the first five %s are kept, want the one whose source ran again, and the last", got)
 	}
 }
 
-func TestMaxBytes(t *testing.T) {
+func TestMaxSize(t *testing.T) {
 	var s answerStore
 	now := time.Unix(0, 0)
 	for key := range 5 {
-		s.run(key, core.Kept{Answer: contentOfSize(maxBytes / 4), Confirmed: now})
+		s.run(key, core.Kept{Answer: contentOfSize(maxSize / 4), Confirmed: now})
 	}
-	if got := storedKeys(&s, 5, now); got != "1 2 3 4" || s.bytes != maxBytes {
-		t.Errorf("%s are kept, %d bytes; want the last four", got, s.bytes)
+	if got := storedKeys(&s, 5, now); got != "1 2 3 4" || s.size != maxSize {
+		t.Errorf("%s are kept, %d endpoints; want the last four", got, s.size)
 	}
-	s.run(9, core.Kept{Answer: contentOfSize(maxBytes + 1), Confirmed: now})
+	s.run(9, core.Kept{Answer: contentOfSize(maxSize + 1), Confirmed: now})
 	s.run(4, core.Kept{Answer: contentOfSize(minSize), Confirmed: now})
 	s.run(8, core.Kept{})
-	if got := storedKeys(&s, 10, now); got != "1 2 3 4" || s.bytes != 3*maxBytes/4+minSize || len(s.entries) != 4 {
-		t.Errorf("%s are kept, %d bytes; want no answer that is too large, and the new size", got, s.bytes)
-	}
-	plain := contentOf(&discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: make([]resolver.Address, 3)}}})
-	if size := sizeOf(core.Kept{Answer: plain}); size < minSize+3*100 {
-		t.Errorf("three addresses count as %d bytes", size)
+	if got := storedKeys(&s, 10, now); got != "1 2 3 4" || s.size != 3*maxSize/4+minSize || len(s.entries) != 4 {
+		t.Errorf("%s are kept, %d endpoints; want no answer that is too large, and the new size", got, s.size)
 	}
 }
 
@@ -101,8 +97,8 @@ func TestAnswersExpire(t *testing.T) {
 		t.Errorf("after 90 minutes %s are kept, want 1", got)
 	}
 	s.run(2, core.Kept{Answer: contentOfSize(minSize), Confirmed: start.Add(90 * time.Minute)})
-	if len(s.entries) != 2 || s.bytes != 2*minSize {
-		t.Errorf("%d entries of %d bytes are kept, want two", len(s.entries), s.bytes)
+	if len(s.entries) != 2 || s.size != 2*minSize {
+		t.Errorf("%d entries of %d endpoints are kept, want two", len(s.entries), s.size)
 	}
 }
 
@@ -141,8 +137,8 @@ func TestAnswersOfRunningSourcesAreNotDropped(t *testing.T) {
 	for key := range maxEntries {
 		s.stopped(2000+key, two)
 	}
-	if len(s.entries) != maxEntries+2 || s.bytes != maxEntries*minSize {
-		t.Errorf("%d entries are kept after the sources were stopped, %d bytes count; want the limit", len(s.entries), s.bytes)
+	if len(s.entries) != maxEntries+2 || s.size != maxEntries*minSize {
+		t.Errorf("%d entries are kept after the sources were stopped, %d endpoints count; want the limit", len(s.entries), s.size)
 	}
 }
 
@@ -157,14 +153,14 @@ func TestDocumentedLimits(t *testing.T) {
 		t.Errorf("%d of 1001 answers are kept, want 1000", n)
 	}
 	for key := range 65 {
-		large.run(key, core.Kept{Answer: contentOfSize(1 << 20), Confirmed: now})
+		large.run(key, core.Kept{Answer: contentOfSize(200_000 / 64), Confirmed: now})
 	}
 	if n := len(large.entries); n != 64 {
-		t.Errorf("%d of 65 answers of 1 MiB are kept, want 64", n)
+		t.Errorf("%d of 65 answers of 3,125 endpoints are kept, want 64", n)
 	}
-	maximal.run(0, core.Kept{Answer: contentOfSize(64 << 20), Confirmed: now})
+	maximal.run(0, core.Kept{Answer: contentOfSize(200_000), Confirmed: now})
 	if n := len(maximal.entries); n != 1 {
-		t.Errorf("an answer of 64 MiB is not kept")
+		t.Errorf("an answer of 200,000 endpoints is not kept")
 	}
 }
 
@@ -173,14 +169,14 @@ type sized struct{ discovery.Source }
 func (sized) Size() int { return 5000 }
 
 func TestSize(t *testing.T) {
-	content := contentOfSize(minSize + 7)
+	content := contentOfSize(7)
 	content.Names = lookups{"ab": {Addresses: []string{"10.0.0.1", "::1"}}, "c": {}}
-	if got, want := sizeOf(core.Kept{Answer: content}), minSize+7+(100+2)+(20+8)+(20+3)+(100+1); got != want {
-		t.Errorf("an answer with names has %d bytes, want %d", got, want)
+	if got, want := sizeOf(core.Kept{Answer: content}), 7+2; got != want {
+		t.Errorf("an answer with names has the size %d, want %d", got, want)
 	}
 	list := core.Kept{List: []core.Mechanism{coreMechanism(&Mechanism{}), coreMechanism(&Mechanism{Mechanism: discovery.Mechanism{Source: sized{}}})}}
-	if got, want := sizeOf(list), 2*100+5000; got != want {
-		t.Errorf("two mechanisms have %d bytes, want %d", got, want)
+	if got, want := sizeOf(list), 2+5000; got != want {
+		t.Errorf("two mechanisms have the size %d, want %d", got, want)
 	}
 }
 
@@ -206,6 +202,44 @@ func TestNamesExpireSeparately(t *testing.T) {
 		}
 		if got := fmt.Sprint(left); got != want {
 			t.Errorf("after %d minutes names are %s, want %s", minutes, got, want)
+		}
+	}
+}
+
+// If two channels have the same target, the store must keep the later lookup of each name.
+func TestLaterLookupIsKept(t *testing.T) {
+	start := time.Unix(0, 0)
+	name := func(address string, until int) discovery.Name {
+		n := discovery.Name{Addresses: []string{address}}
+		if until > 0 {
+			n.Until = start.Add(time.Duration(until) * time.Minute)
+		}
+		return n
+	}
+	for about, test := range map[string]struct {
+		kept, said discovery.Name
+		want       string
+		until      int
+	}{
+		"both lost it":             {name("a", 10), name("b", 5), "a", 10},
+		"the same moment":          {name("a", 10), name("b", 10), "b", 10},
+		"one has lost it since":    {name("a", 0), name("b", 40), "b", 40},
+		"one had lost it before":   {name("a", 0), name("b", 20), "a", 30},
+		"it can be looked up now":  {name("a", 0), name("b", 0), "b", 45},
+		"it can be looked up anew": {name("a", 10), name("b", 0), "b", 45},
+	} {
+		var s answerStore
+		kept, said := contentOfSize(1), contentOfSize(1)
+		kept.Names, said.Names = lookups{"x": test.kept}, lookups{"x": test.said}
+		s.started(0)
+		s.keep(0, core.Kept{Answer: kept, Confirmed: start.Add(30 * time.Minute)})
+		s.confirm(0, said, start.Add(45*time.Minute))
+		k, _ := s.get(0, start)
+		if got := lookupsOf(k.Answer)["x"]; got.Addresses[0] != test.want || got.Until.Sub(start).Minutes() != float64(test.until) {
+			t.Errorf("%s: there is %v, want %s until %d", about, got, test.want, test.until)
+		}
+		if fmt.Sprint(kept.Names, said.Names) != fmt.Sprint(lookups{"x": test.kept}, lookups{"x": test.said}) {
+			t.Errorf("%s: the names that were given have changed", about)
 		}
 	}
 }

@@ -86,29 +86,11 @@ func equalEndpoints(e, other *Endpoint) bool {
 		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
 }
 
-// Size returns the approximate size of an answer in bytes. Equal answers have the same size.
+// Size returns the number of endpoints in an answer, including those that cannot receive calls.
 func Size(a *Answer) int {
-	const answer, locality, endpoint, address = 300, 100, 280, 50 // the sizes include the spare capacity of slices
-	n := answer + len(a.Why)
-	for _, note := range a.Notes {
-		n += len(note)
-	}
-	for _, p := range a.Priorities {
-		for _, l := range p.Localities {
-			n += locality + len(l.Region) + len(l.Zone) + len(l.SubZone)
-			for _, e := range l.Endpoints {
-				n += endpoint + len(e.Hostname) + len(e.Node) + address*(len(e.ForZones)+len(e.ForNodes))
-				for _, a := range e.Addresses {
-					n += address + len(a)
-				}
-			}
-		}
-	}
-	for _, e := range a.Resolved {
-		n += endpoint
-		for _, a := range e.Addresses {
-			n += 2*address + len(a.Addr)
-		}
+	n := len(a.Resolved)
+	for range endpointsOf(a.Priorities...) {
+		n++
 	}
 	return n
 }

@@ -50,40 +50,11 @@ func TestLongestHosts(t *testing.T) {
 	}
 }
 
-// The size of an answer grows with each text in it.
-func TestLongerTextIsLarger(t *testing.T) {
-	size := func(text string) map[string]int {
-		of := func(change func(*discovery.Answer, *discovery.Locality, *discovery.Endpoint)) int {
-			a := answerOf(t, "0 us: a")
-			l := &a.Priorities[0].Localities[0]
-			change(a, l, &l.Endpoints[0])
-			return topology.Size(a)
-		}
-		return map[string]int{
-			"why":      of(func(a *discovery.Answer, _ *discovery.Locality, _ *discovery.Endpoint) { a.Why = text }),
-			"note":     of(func(a *discovery.Answer, _ *discovery.Locality, _ *discovery.Endpoint) { a.Notes = []string{text} }),
-			"region":   of(func(_ *discovery.Answer, l *discovery.Locality, _ *discovery.Endpoint) { l.Region = text }),
-			"zone":     of(func(_ *discovery.Answer, l *discovery.Locality, _ *discovery.Endpoint) { l.Zone = text }),
-			"sub-zone": of(func(_ *discovery.Answer, l *discovery.Locality, _ *discovery.Endpoint) { l.SubZone = text }),
-			"hostname": of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Hostname = text }),
-			"node":     of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Node = text }),
-			"address":  of(func(_ *discovery.Answer, _ *discovery.Locality, e *discovery.Endpoint) { e.Addresses = []string{text} }),
-			"resolved": of(func(a *discovery.Answer, _ *discovery.Locality, _ *discovery.Endpoint) {
-				a.Resolved = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: text}}}}
-			}),
-		}
-	}
-	short, tooManyDrops := size("x"), size(strings.Repeat("x", 11))
-	for what := range short {
-		if grown := tooManyDrops[what] - short[what]; grown != 10 {
-			t.Errorf("ten more bytes in a %s change the size by %d, want 10", what, grown)
-		}
-	}
-	list, comparison := answerOf(t, "0 us: a"), answerOf(t, "0 us: a")
-	e := &comparison.Priorities[0].Localities[0].Endpoints[0]
-	e.ForZones, e.ForNodes = []string{"a"}, []string{"b"}
-	if topology.Size(comparison) <= topology.Size(list) {
-		t.Error("hints do not change the size")
+func TestSize(t *testing.T) {
+	a := answerOf(t, "0 us: a b!", "0 eu: c", "1 us: d")
+	a.Resolved = make([]resolver.Endpoint, 5)
+	if got := topology.Size(a); got != 9 {
+		t.Errorf("the size is %d, want 9", got)
 	}
 }
 

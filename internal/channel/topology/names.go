@@ -10,10 +10,11 @@ import (
 type member struct{ cluster, locality, address string }
 
 // child is a child of understudy_priority. Its members are localities and, only if a locality may be
-// in several children, the endpoints. The value reports whether an endpoint can receive calls.
+// in several children, the endpoints.
 type child struct {
 	name    string
-	members map[member]bool
+	members []member
+	usable  []member // those that are endpoints and can receive calls
 }
 
 // childNames chooses the names of the children of understudy_priority, one for each priority. A
@@ -32,19 +33,23 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 	children := make([]child, len(groups))
 	shared, holders := false, make(map[member]bool)
 	for i, g := range groups {
-		children[i].members = make(map[member]bool)
 		shared = shared || g.name != ""
 		for j := range g.Localities {
 			m := member{cluster, NameOf(&g.Localities[j]), ""}
 			shared = shared || holders[m]
-			holders[m], children[i].members[m] = true, false
+			holders[m] = true
+			children[i].members = append(children[i].members, m)
 		}
 	}
 	if shared || n.shared {
 		for i := range groups {
 			for e := range endpointsOf(groups[i].Priority) {
-				if m := (member{address: firstAddress(e)}); m.address != "" {
-					children[i].members[m] = children[i].members[m] || isUsable(e.Health)
+				m := member{address: firstAddress(e)}
+				if m.address != "" {
+					children[i].members = append(children[i].members, m)
+				}
+				if isUsable(e.Health) {
+					children[i].usable = append(children[i].usable, m)
 				}
 			}
 		}
@@ -71,20 +76,15 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 func (n *childNames) assign(children []child) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
-		for m := range c.members {
+		for _, m := range c.members {
 			holders[m] = append(holders[m], i)
 		}
 	}
 	order, classes := make([]int, len(children)), make([]int, len(children))
 	for i, c := range children {
-		order[i], classes[i] = i, 2
-		for m, usable := range c.members {
-			if usable {
-				classes[i] = min(classes[i], 1)
-			}
-			if usable && holders[m] != nil {
-				classes[i] = 0
-			}
+		order[i], classes[i] = i, 2-min(1, len(c.usable))
+		if slices.ContainsFunc(c.usable, func(m member) bool { return holders[m] != nil }) {
+			classes[i] = 0
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return classes[a] - classes[b] })
@@ -105,7 +105,7 @@ func (n *childNames) assign(children []child) {
 // a new name.
 func (n *childNames) bestPrevious(c child, index int, holders map[member][]int, taken []bool) int {
 	localities, endpoints := make([]int, len(taken)), make([]int, len(taken))
-	for m := range c.members {
+	for _, m := range c.members {
 		count := localities
 		if m.address != "" {
 			count = endpoints

@@ -4,9 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc/resolver"
-
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/channel/topology"
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
@@ -71,15 +68,5 @@ func TestUsableEndpoints(t *testing.T) {
 		if c.Endpoints != test.want || c.Unusable != test.unusable {
 			t.Errorf("%s: %d endpoints, unusable %q; want %d, %q", test.line, c.Endpoints, c.Unusable, test.want, test.unusable)
 		}
-	}
-}
-
-func TestSizeIncludesAddresses(t *testing.T) {
-	size := func(address string) int {
-		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
-		return topology.Size(&discovery.Answer{Resolved: []resolver.Endpoint{e}})
-	}
-	if got := size("192.0.2.1:443") - size("a:1"); got != 10 {
-		t.Errorf("ten more bytes in an address change the size by %d, want 10", got)
 	}
 }

@@ -130,18 +130,15 @@ func (m *Maker) reuse(key string, create func() (discovery.Source, error)) disco
 	return s
 }
 
-const smallSize = 500 // an estimate in bytes
-
 // comparableSource wraps a source. A *comparableSource is comparable, whereas a source need not be.
 type comparableSource struct{ discovery.Source }
 
-// Size returns the approximate size in bytes, for the store that keeps the answers of idle
-// channels.
+// Size returns the number of endpoints, for the store that keeps the answers of idle channels.
 func (o *comparableSource) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
 	}
-	return smallSize
+	return 1
 }
 
 // Reach marks the options that apply to the sources of clusters as used. Otherwise, they would be
@@ -172,7 +169,7 @@ func (m *Maker) failing(err error) discovery.Source {
 }
 
 func (m *Maker) fixed(key string, report func(*discovery.Receiver)) discovery.Source {
-	return m.reuse(key, func() (discovery.Source, error) { return fixedSource{smallSize, report}, nil })
+	return m.reuse(key, func() (discovery.Source, error) { return fixedSource{1, report}, nil })
 }
 
 // static returns a source that sends the endpoints of a cluster. They are not sent again, because an

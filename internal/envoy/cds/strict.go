@@ -51,8 +51,7 @@ func (m *Maker) strict(c *Cluster) discovery.Source {
 }
 
 func (s *strictSource) Size() int {
-	const name = 500
-	return name*len(s.hosts) + topology.Size(&s.cluster.Answer)
+	return len(s.hosts) + topology.Size(&s.cluster.Answer)
 }
 
 // hostOf returns the host:port of an endpoint with a host name, or "" if its first address is an IP
