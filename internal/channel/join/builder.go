@@ -29,7 +29,7 @@ func init() {
 	options.Make = func(scheme string, parse any, given options.Program) options.Builder {
 		b := &builder{reader: options.NewReader(scheme, parse, given).(reader)}
 		if b.identity = b; given.Registered != nil && len(given.Sources) == 0 {
-			b.identity = builderIdentity{given.Registered, given.Authority}
+			b.identity = [2]any{given.Registered, given.Authority}
 		}
 		return b
 	}
@@ -52,7 +52,10 @@ type reader interface {
 // builder builds resolvers whose endpoints come from sources. It is safe for concurrent use.
 type builder struct {
 	reader
-	identity    any // equal for two builders if they find the same endpoints for each target
+	// identity is equal for two builders if they find the same endpoints for each target. If a program
+	// sets options of sources, it is the builder, because such options may be functions or credentials,
+	// which cannot be compared.
+	identity    any
 	loggedNotes sync.Map
 }
 
@@ -101,7 +104,7 @@ func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mech
 	}
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range mechanisms {
-		m := Mechanism{Mechanism: p, Key: storeKey{b.identity, key, p.Name}, TrustNames: p.TrustNames && !credsHaveName}
+		m := Mechanism{Mechanism: p, Key: storeKey{[2]any{b.identity, key}, p.Name}, TrustNames: p.TrustNames && !credsHaveName}
 		m.OutlierDetection = "" // has no effect outside of lists (Receiver.Mechanisms)
 		if p.Name != "" && !credsHaveName {
 			m.ServerName = p.Authority
@@ -117,21 +120,12 @@ func (b *builder) note(text string) {
 	}
 }
 
-// builderIdentity is the identity of builders for which the program sets no options of sources.
-// Builders with equal values find the same endpoints for the same target.
-type builderIdentity struct {
-	registered any
-	authority  string
-}
-
-// storeKey is the key under which the last good answer of an idle channel is stored. Channels with
-// the same options and the same target have the same key. If a program sets options of sources, the
-// key contains the builder instead of a builderIdentity, because such options may be functions or
-// credentials, which cannot be compared. The hash covers the passwords and tokens in the target,
-// because the endpoints may depend on them.
+// storeKey is the key under which the last good answer of a mechanism is stored. Its parent is the key
+// of the mechanism whose source sent the list with the mechanism, or else the identity of the builder
+// and a hash of the target. Channels with the same options and the same target have the same keys. The
+// hash covers the passwords and tokens in the target, because the endpoints may depend on them.
 type storeKey struct {
-	identity  any
-	target    [sha256.Size]byte
+	parent    any
 	mechanism string
 }
 

@@ -77,13 +77,6 @@ type Mechanism struct {
 	outliers *lbconfig.OutlierDetection // what OutlierDetection says
 }
 
-// listKey is the Key of a mechanism in a list. It consists of the Key of the mechanism whose source
-// sent the list, and of the name of the mechanism in the list.
-type listKey struct {
-	parent any
-	name   string
-}
-
 // Join runs the mechanisms of one channel.
 type Join struct {
 	config *Config
@@ -94,7 +87,6 @@ type Join struct {
 	core       *core.Core
 	slots      map[core.ID]*slot
 	wake       serial.Timer
-	wakeAt     time.Time
 	handle     func(core.Message) error // called with each message of core.Core
 	onClose    func()                   // may be nil
 	afterBatch func()                   // called after each batch of events; may be nil
@@ -318,16 +310,9 @@ func (j *Join) line(name, text string) string {
 }
 
 func (j *Join) setTimer() {
-	at := j.core.Wake()
-	if at.Equal(j.wakeAt) {
-		return
-	}
 	j.wake.Stop()
-	if j.wakeAt = at; !at.IsZero() {
-		j.wake.Start(&j.events, time.Until(at), j.event(func(now time.Time) []core.Action {
-			j.wakeAt = time.Time{}
-			return j.core.Tick(now)
-		}))
+	if at := j.core.Wake(); !at.IsZero() {
+		j.wake.Start(&j.events, time.Until(at), j.event(j.core.Tick))
 	}
 }
 

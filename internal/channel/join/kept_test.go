@@ -96,8 +96,8 @@ func TestListsAreKeptAndConfirmed(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		c.events.Do(func() {
-			if !c.wakeAt.IsZero() {
-				t.Errorf("a timer is left, which fires at %v", c.wakeAt)
+			if c.wake.Runs() {
+				t.Errorf("a timer is left, which fires at %v", c.core.Wake())
 			}
 		})
 	})

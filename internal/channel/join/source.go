@@ -16,7 +16,7 @@ func (j *Join) addSlot(a *core.Action) *slot {
 	s := &slot{join: j, Mechanism: *a.Given.(*Mechanism), id: a.ID, parent: j.slots[a.Whole]}
 	if s.parent != nil {
 		if s.parent.Key != nil {
-			s.Key = listKey{s.parent.Key, s.Name}
+			s.Key = storeKey{s.parent.Key, s.Name}
 		}
 		s.ServerName, s.TrustNames = s.parent.ServerName, s.parent.TrustNames
 	}

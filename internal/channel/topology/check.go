@@ -198,12 +198,9 @@ func CheckNotEmpty(a *Answer) error {
 	problem := "its answer has no endpoints, and Answer.Empty is not set"
 	if a.Resolved != nil {
 		problem = "its resolver returned no addresses"
-	} else {
-		for range endpointsOf(a.Priorities...) {
-			return nil
-		}
 	}
-	if a.Empty || slices.ContainsFunc(a.Resolved, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }) {
+	hasAddress := func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }
+	if a.Empty || a.Resolved == nil && Size(a) > 0 || slices.ContainsFunc(a.Resolved, hasAddress) {
 		return nil
 	}
 	if a.Why != "" {

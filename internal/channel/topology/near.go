@@ -105,17 +105,23 @@ func (n Near) groups(p Priority) (groups []group) {
 		g := group{name: nearNames[n.Prefer][end]}
 		var weights []float64
 		for _, l := range p.Localities {
+			whole, share, sum := l.Endpoints, 0.0, 0.0
 			isIn := func(e *Endpoint) bool { d := distance(&l, e); return begin <= d && d <= end }
-			part := l
-			part.Endpoints = nil
-			for k := range l.Endpoints {
-				if isIn(&l.Endpoints[k]) {
-					part.Endpoints = append(part.Endpoints, l.Endpoints[k])
+			l.Endpoints = nil
+			for k := range whole {
+				e, weight := &whole[k], usableWeight(&whole[k])
+				if sum += weight; isIn(e) {
+					share += weight
+					l.Endpoints = append(l.Endpoints, *e)
 				}
 			}
-			if len(part.Endpoints) > 0 || len(l.Endpoints) == 0 && isIn(nil) {
-				g.Localities, weights = append(g.Localities, part), append(weights, shareOfWeight(&part, &l))
+			if len(l.Endpoints) == 0 && (len(whole) > 0 || !isIn(nil)) {
+				continue
 			}
+			if sum == 0 {
+				share, sum = 1, 1
+			}
+			g.Localities, weights = append(g.Localities, l), append(weights, float64(l.Weight)*share/sum)
 		}
 		if len(g.Localities) > 0 {
 			setWeights(g.Localities, weights)
@@ -126,57 +132,47 @@ func (n Near) groups(p Priority) (groups []group) {
 	return groups
 }
 
-// distance returns a function that measures how near an endpoint of a locality is. If the locality
+// distance returns a function that measures how near an endpoint of a locality of p is. If the locality
 // has no endpoints, the endpoint is nil.
+//
+// Hints for nodes are used if all usable endpoints have them, and at least one of them names the
+// client's node. Otherwise, hints for zones are used if they meet the same conditions.
 func (n Near) distance(p Priority) func(*Locality, *Endpoint) nearness {
-	prefers := func(l *Locality, _ *Endpoint) bool {
-		return n.Place.SameZone(location.Location{Region: l.Region, Zone: l.Zone})
+	if n.Prefer == "zone" {
+		return func(l *Locality, _ *Endpoint) nearness {
+			switch place := (location.Location{Region: l.Region, Zone: l.Zone}); {
+			case n.Place.SameZone(place):
+				return nearest
+			case n.Place.SameRegion(place):
+				return sameRegion
+			}
+			return elsewhere
+		}
 	}
-	if n.Prefer == "hints" {
-		prefers = n.hinted(p)
+	hintsOf, client := func(e *Endpoint) []string { return e.ForNodes }, n.Place.Node
+	if !areHintsUseful(p, hintsOf, client) {
+		hintsOf, client = func(e *Endpoint) []string { return e.ForZones }, n.Place.Zone
 	}
-	return func(l *Locality, e *Endpoint) nearness {
-		switch {
-		case prefers(l, e):
+	useful := areHintsUseful(p, hintsOf, client)
+	return func(_ *Locality, e *Endpoint) nearness {
+		if useful && e != nil && slices.Contains(hintsOf(e), client) {
 			return nearest
-		case n.Prefer == "zone" && n.Place.SameRegion(location.Location{Region: l.Region}):
-			return sameRegion
 		}
 		return elsewhere
 	}
 }
 
-// hinted returns a function that reports whether an endpoint's hints prefer it for this client. Hints
-// for nodes are used if all usable endpoints have them, and at least one of them names the client's
-// node. Otherwise, hints for zones are used if they meet the same conditions.
-func (n Near) hinted(p Priority) func(*Locality, *Endpoint) bool {
-	for _, kind := range []struct {
-		client  string
-		hintsOf func(*Endpoint) []string
-	}{
-		{n.Place.Node, func(e *Endpoint) []string { return e.ForNodes }},
-		{n.Place.Zone, func(e *Endpoint) []string { return e.ForZones }},
-	} {
-		names := func(e *Endpoint) bool { return slices.Contains(kind.hintsOf(e), kind.client) }
-		allHave, oneNames := kind.client != "", false
-		for e := range endpointsOf(p) {
-			if isUsable(e.Health) {
-				allHave, oneNames = allHave && len(kind.hintsOf(e)) > 0, oneNames || names(e)
+func areHintsUseful(p Priority, hintsOf func(*Endpoint) []string, client string) bool {
+	found := false
+	for e := range endpointsOf(p) {
+		if isUsable(e.Health) {
+			if len(hintsOf(e)) == 0 {
+				return false
 			}
-		}
-		if allHave && oneNames {
-			return func(_ *Locality, e *Endpoint) bool { return e != nil && names(e) }
+			found = found || slices.Contains(hintsOf(e), client)
 		}
 	}
-	return func(*Locality, *Endpoint) bool { return false }
-}
-
-// shareOfWeight returns the part of a locality's weight that belongs to a part of its endpoints.
-func shareOfWeight(part, whole *Locality) float64 {
-	if total := usableWeight(whole.Endpoints); total > 0 {
-		return float64(whole.Weight) * usableWeight(part.Endpoints) / total
-	}
-	return float64(whole.Weight)
+	return found && client != ""
 }
 
 // setWeights sets the weights of localities. If the weights are not whole, it multiplies all of them
@@ -194,11 +190,9 @@ func setWeights(localities []Locality, weights []float64) {
 	}
 }
 
-func usableWeight(endpoints []Endpoint) (sum float64) {
-	for k := range endpoints {
-		if isUsable(endpoints[k].Health) {
-			sum += float64(weightOf(&endpoints[k]))
-		}
+func usableWeight(e *Endpoint) float64 {
+	if !isUsable(e.Health) {
+		return 0
 	}
-	return sum
+	return float64(weightOf(e))
 }

@@ -59,7 +59,11 @@ func describe(groups []group) (lines []string) {
 		line := fmt.Sprintf("%d %s:", g.sourcePriority, g.name)
 		for _, l := range g.Localities {
 			line += " " + NameOf(&l)
-			if float64(l.Weight) != max(1, usableWeight(l.Endpoints)) {
+			sum := 0.0
+			for k := range l.Endpoints {
+				sum += usableWeight(&l.Endpoints[k])
+			}
+			if float64(l.Weight) != max(1, sum) {
 				line += fmt.Sprintf("*%d", l.Weight)
 			}
 			for _, e := range l.Endpoints {
