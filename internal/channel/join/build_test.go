@@ -213,7 +213,7 @@ func TestTargetsThatCannotBeBuilt(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || r != nil || c.last() != "nothing" {
 				t.Errorf("Build(%s) = %v, %v and updates %s, want the error %s", test.target, r, err, c.last(), want)
 			}
-			if strings.HasSuffix(want, "no good") && built.last.ClientConn.UpdateState(resolver.State{}) == nil {
+			if strings.HasSuffix(want, "no good") && channelOf(built.last) == c {
 				t.Error("the ClientConn of a target that could not be started is not closed")
 			}
 		}
@@ -227,15 +227,20 @@ func TestClientConnOfTarget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn := built.last.ClientConn
-		if err := conn.UpdateState(resolver.State{}); err != nil || c.last() != "" {
-			t.Errorf("UpdateState = %v, and the channel got %q", err, c.last())
+		last := built.last
+		if channelOf(last) != c {
+			t.Error("the ClientConn does not lead to the channel")
 		}
 		r.Close()
-		if err := conn.UpdateState(resolver.State{}); err == nil {
+		if channelOf(last) == c || last.ClientConn.ParseServiceConfig("{}") == nil {
 			t.Error("the ClientConn is not closed with the channel")
 		}
 	})
+}
+
+// channelOf returns what discovery.FromResolver makes of the ClientConn of a target.
+func channelOf(t discovery.Target) resolver.ClientConn {
+	return t.ClientConn.(interface{ Channel() resolver.ClientConn }).Channel()
 }
 
 func TestUpdatesAreCounted(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func (c *Channel) close() {
 func (c *Channel) handle(m core.Message) error {
 	switch m.Kind {
 	case core.Send:
-		return c.send(m.List)
+		return c.send(slices.DeleteFunc(c.core.Statuses(), func(s core.Status) bool { return !s.IsInUse() }))
 	case core.Report: // ReportError gets a plain error, because a status error would fail calls that wait for ready.
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)

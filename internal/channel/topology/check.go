@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
 
@@ -29,7 +30,7 @@ type Checked struct {
 	Unusable  string
 }
 
-// Check checks an answer. It returns an *Invalid if the answer breaks the rules. last is the previous
+// Check checks an answer. It returns an error if the answer breaks the rules. last is the previous
 // answer, or nil: what it has is not checked again. The addresses of endpoints that cannot receive
 // calls are not checked, because the client does not connect to them.
 func Check(a *Answer, last *Checked) (*Checked, error) {
@@ -178,17 +179,10 @@ func (c *Checked) Normalized() []Priority {
 // NameOf returns the name of a locality.
 func NameOf(l *Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 
-// Invalid is the error of an answer that breaks a rule and is therefore rejected as a whole.
-type Invalid struct{ text string }
-
-// Error describes the broken rule in one line.
-func (e *Invalid) Error() string { return e.text }
-
-// Refused marks the error for discovery.Refused, so that metrics count the answer as refused.
-func (*Invalid) Refused() bool { return true }
-
+// invalid returns the error of an answer that breaks a rule and is therefore rejected as a whole. It
+// describes the rule in one line.
 func invalid(format string, args ...any) error {
-	return &Invalid{fmt.Sprintf(format, args...)}
+	return discovery.Refused(fmt.Errorf(format, args...))
 }
 
 // CheckNotEmpty returns an error if an answer has no endpoint and is not marked as Empty. Such an
@@ -206,7 +200,7 @@ func CheckNotEmpty(a *Answer) error {
 	if a.Why != "" {
 		problem = a.Why + ": " + problem
 	}
-	return &Invalid{problem}
+	return invalid("%s", problem)
 }
 
 // unusableReason returns the reason why no endpoint of the priorities can receive calls, such as "no

@@ -34,7 +34,7 @@ type Translator struct {
 // calls fail. The tree omits endpoints that cannot receive calls, but keeps their localities and
 // priorities. A priority without endpoints counts as failed.
 //
-// If the answer breaks a rule, Translate returns an *Invalid and keeps the state of the previous
+// If the answer breaks a rule, Translate returns an error and keeps the state of the previous
 // answer.
 func (t *Translator) Translate(a *Answer) (Tree, error) {
 	c, err := Check(a, nil)

@@ -133,10 +133,10 @@ type Core struct {
 	startingCount int       // number of sources that are being started
 	firstWait     time.Time // end of the wait of a channel without endpoints for the first mechanism that has not failed
 	lastTick      time.Time
-	hasSent       bool   // an update was sent
-	changed       bool   // Next may have a new message
-	lastRefused   bool   // the channel refused the last update although its endpoints looked usable
-	lastAwait     string // the last Await message
+	hasSent       bool // an update was sent
+	changed       bool // Next may have a new message
+	lastRefused   bool // the channel refused the last update although its endpoints looked usable
+	lastAwait     Message
 	closed        bool
 }
 

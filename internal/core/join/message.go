@@ -9,8 +9,7 @@ import (
 // Message is an update, an error or a notice for the channel.
 type Message struct {
 	Kind MessageKind
-	List []Status // for Send: the mechanisms that have answered or failed, in priority order
-	Text string   // for Report: the reason why there is no endpoint; for Await: what calls wait for
+	Text string // for Report: the reason why there is no endpoint; for Await: what calls wait for
 	Name string
 }
 
@@ -22,7 +21,7 @@ const (
 	Nothing MessageKind = iota
 	Await               // calls wait for a source, and nothing has been sent yet
 	Report              // no mechanism has answered, and at least one has failed: calls fail
-	Send                // an update; at least one mechanism has answered
+	Send                // an update with the mechanisms in use (see Status.IsInUse); at least one has answered
 )
 
 // Next returns the next message for the channel. After each batch of events, Next must be called
@@ -39,15 +38,9 @@ func (c *Core) Next() Message {
 	switch {
 	case c.hasSent || !waits && hasPhase(list, Answered): // answers stay in use, even if all sources have failed
 		c.hasSent = true
-		var shown []Status
-		for _, m := range list {
-			if m.Phase != Outstanding {
-				shown = append(shown, m.status())
-			}
-		}
-		return Message{Kind: Send, List: shown}
+		return Message{Kind: Send}
 	case !waits && hasPhase(list, Failed):
-		c.lastAwait = ""
+		c.lastAwait = Message{}
 		if len(list) == 1 && c.list[0].Name == "" {
 			return Message{Kind: Report, Name: list[0].Name, Text: list[0].Failure.Text}
 		}
@@ -59,11 +52,11 @@ func (c *Core) Next() Message {
 		return Message{}
 	}
 	m := Message{Kind: Await, Name: list[overdue].Name, Text: list[overdue].waitText()}
-	if text := m.Name + ": " + m.Text; text != c.lastAwait {
-		c.lastAwait = text
-		return m
+	if m == c.lastAwait {
+		return Message{}
 	}
-	return Message{}
+	c.lastAwait = m
+	return m
 }
 
 func noAnswerText(list []*mechanism) string {

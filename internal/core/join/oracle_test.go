@@ -329,7 +329,7 @@ func (r *comparison) recordMessage(m Message) {
 		r.received = "report " + m.Text
 	case Send:
 		var shown []string
-		for _, s := range m.List {
+		for _, s := range r.core.shown() {
 			switch {
 			case s.Phase == Failed:
 				shown = append(shown, s.Name+" failed: "+s.Failure.Text)
@@ -341,6 +341,11 @@ func (r *comparison) recordMessage(m Message) {
 		}
 		r.received = "send " + strings.Join(shown, ", ")
 	}
+}
+
+// shown returns the mechanisms in an update.
+func (c *Core) shown() []Status {
+	return slices.DeleteFunc(c.Statuses(), func(s Status) bool { return !s.IsInUse() })
 }
 
 func (r *comparison) compare() {

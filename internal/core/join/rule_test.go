@@ -42,7 +42,7 @@ func TestNextFollowsTheRule(t *testing.T) {
 			want := wantKind(phases, waitIsOver, hasSent)
 			hasSent = hasSent || want == Send
 			counts[want]++
-			if got.Kind != want && got.Kind != Nothing || want == Send && len(got.List) != len(phases)-count(phases, Outstanding) && got.Kind != Nothing {
+			if got.Kind != want && got.Kind != Nothing || want == Send && len(c.shown()) != len(phases)-count(phases, Outstanding) && got.Kind != Nothing {
 				t.Fatalf("phases %v, late %v, sent %v: told %v, want kind %d", phases, waitIsOver, hasSent, got, want)
 			}
 			if got.Kind == Nothing && !hasSent && want == Send {
@@ -100,9 +100,10 @@ func TestNewListChangesOutlierDetection(t *testing.T) {
 			}
 		}
 		got := c.Next()
-		if got.Kind != Send || len(got.List) != 1 || got.List[0].OutlierDetection != config || got.List[0].Answer.Content != "endpoints" {
-			t.Errorf("the message is %+v, want the answer with the %s configuration", got, config)
+		list := c.shown()
+		if got.Kind != Send || len(list) != 1 || list[0].OutlierDetection != config || list[0].Answer.Content != "endpoints" {
+			t.Errorf("the message is %+v of %+v, want the answer with the %s configuration", got, list, config)
 		}
-		c.Delivered(true, got.List[0].ID)
+		c.Delivered(true, list[0].ID)
 	}
 }

@@ -223,7 +223,7 @@ func (s *stage) deliver(m Message) {
 		s.printf("  report %s%s", strings.TrimPrefix(m.Name+": ", ": "), m.Text)
 	case Send:
 		var list []string
-		for _, m := range m.List {
+		for _, m := range s.core.shown() {
 			text := s.names[m.ID] + "=" + contents(m.Answer, nil)
 			switch {
 			case m.Phase == Failed:

@@ -89,6 +89,9 @@ type Status struct {
 	FailedAt  time.Time
 }
 
+// IsInUse reports whether the mechanism has answered or failed, and no list is in use instead.
+func (s *Status) IsInUse() bool { return !s.Listed && s.Phase != Outstanding }
+
 // Trouble returns the present problem. A failure matters more than a doubt.
 func (s *Status) Trouble() Trouble {
 	if s.Failure.Text != "" {

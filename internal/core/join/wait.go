@@ -46,17 +46,12 @@ func (m *mechanism) endAnswerWaits() {
 
 // Wake returns the time at which Tick must be called, or zero. Each event may change it.
 func (c *Core) Wake() (next time.Time) {
-	sooner := func(end time.Time) {
-		if end.After(c.lastTick) && (next.IsZero() || end.Before(next)) {
-			next = end
-		}
-	}
 	for _, m := range c.byID { // empty after Closed
-		sooner(c.firstWait)
-		sooner(m.waits.list)
-		sooner(m.waits.stored)
-		sooner(m.waits.calls)
-		sooner(m.waits.log)
+		for _, end := range []time.Time{c.firstWait, m.waits.list, m.waits.stored, m.waits.calls, m.waits.log} {
+			if end.After(c.lastTick) && (next.IsZero() || end.Before(next)) {
+				next = end
+			}
+		}
 	}
 	return next
 }
