@@ -66,13 +66,12 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 		return nil, b.Prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is an entry of another)"), target)
 	}
 	conn := newConn(cc)
-	mechanisms, given, err := b.readMechanisms(discovery.Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts})
+	config, given, err := b.configOf(discovery.Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts}, credsCarryName(opts))
 	if err != nil {
 		return nil, err
 	}
-	given.Here = newClientLocation(given.Settings, mechanisms, b.note)
+	given.Here = newClientLocation(given.Settings, config.Mechanisms, b.note)
 	given.ChannelSeed = seedOf(opts)
-	config := b.joinConfig(target, mechanisms, given, credsCarryName(opts))
 	config.OnClose, config.ServiceConfig, config.Settings = conn.close, given.ServiceConfig, topology.Settings(given.Settings)
 	config.InUse, _ = given.InUse.(*stateattr.InUseReporter)
 	config.Recorder, config.Logger = opts.MetricsRecorder, given.Logger
@@ -83,17 +82,16 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	return channel, nil
 }
 
-func (b *builder) readMechanisms(target discovery.Target) ([]discovery.Mechanism, options.ChannelOptions, error) {
+// configOf returns the part of the configuration of a Join that a target determines, and the target's
+// options. credsHaveName is the result of credsCarryName.
+func (b *builder) configOf(target discovery.Target, credsHaveName bool) (*Config, options.ChannelOptions, error) {
 	mechanisms, given, notes, err := b.Read(target)
 	for _, text := range notes {
 		b.note(text)
 	}
-	return mechanisms, given, b.Prefixed(err, target.Target)
-}
-
-// joinConfig converts the discovery mechanisms of a target for a Join. credsHaveName is the
-// result of credsCarryName.
-func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mechanism, given options.ChannelOptions, credsHaveName bool) *Config {
+	if err != nil {
+		return nil, given, b.Prefixed(err, target.Target)
+	}
 	redacted := printable.HideTarget(target.URL)
 	config := &Config{
 		Scheme:   b.Scheme(),
@@ -111,7 +109,7 @@ func (b *builder) joinConfig(target resolver.Target, mechanisms []discovery.Mech
 		}
 		config.Mechanisms = append(config.Mechanisms, m)
 	}
-	return config
+	return config, given, nil
 }
 
 func (b *builder) note(text string) {

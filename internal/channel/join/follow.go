@@ -46,12 +46,12 @@ func Follow(target string, given options.Program, onState func(State)) (stop fun
 	if err != nil {
 		return nil, err
 	}
-	mechanisms, all, err := b.readMechanisms(discovery.Target{Target: parsed, Channel: parsed, ClientConn: closedConn{}})
+	const credsHaveName = true // without credentials, server names have no effect
+	config, _, err := b.configOf(discovery.Target{Target: parsed, Channel: parsed, ClientConn: closedConn{}}, credsHaveName)
 	if err != nil {
 		return nil, err
 	}
-	const credsHaveName = true // without credentials, server names have no effect
-	followed, err := follow(b.joinConfig(parsed, mechanisms, all, credsHaveName), onState)
+	followed, err := follow(config, onState)
 	if err != nil {
 		return nil, b.Prefixed(err, parsed)
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
@@ -30,9 +29,9 @@ func (h *clientLocation) Location() location.Location {
 
 // newClientLocation returns the client's location from the settings, the environment and the
 // sources of mechanisms. It calls note for each setting that has no effect; note logs a text once.
-func newClientLocation(given options.Settings, mechanisms []discovery.Mechanism, note func(string)) *clientLocation {
+func newClientLocation(given options.Settings, mechanisms []Mechanism, note func(string)) *clientLocation {
 	h := &clientLocation{prefer: given.Prefer, note: note}
-	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p discovery.Mechanism) bool { return p.Prefer != "" }) {
+	if given.Prefer == "none" || given.Prefer == "" && !slices.ContainsFunc(mechanisms, func(p Mechanism) bool { return p.Prefer != "" }) {
 		return h
 	}
 	var notes []string

@@ -80,19 +80,19 @@ func TestLocationOfClient(t *testing.T) {
 	for name, test := range map[string]struct {
 		given       options.Settings
 		env         string
-		mechanisms  []discovery.Mechanism
+		mechanisms  []Mechanism
 		want        string // the zone
 		before, all int    // the number of notes before the location is needed, and afterwards
 	}{
-		"no preference":                {options.Settings{Zone: "a"}, "e", []discovery.Mechanism{{}}, "", 0, 0},
+		"no preference":                {options.Settings{Zone: "a"}, "e", []Mechanism{{}}, "", 0, 0},
 		"an option":                    {options.Settings{Prefer: "zone", Zone: "a"}, "e", nil, "a", 0, 0},
 		"the environment":              {options.Settings{Prefer: "zone"}, "e", nil, "e", 0, 0},
 		"nothing":                      {options.Settings{Prefer: "zone"}, "", nil, "", 1, 1},
-		"a source that will know":      {options.Settings{Prefer: "zone"}, "", []discovery.Mechanism{{}, {Source: knowing}}, "s", 0, 0},
-		"a source that does not":       {options.Settings{Prefer: "zone"}, "", []discovery.Mechanism{{Source: ignorant}}, "", 0, 1},
-		"an option before a source":    {options.Settings{Prefer: "zone", Zone: "a"}, "", []discovery.Mechanism{{Source: knowing}}, "a", 0, 0},
-		"a mechanism's preference":     {options.Settings{}, "e", []discovery.Mechanism{{}, {Prefer: "hints"}}, "e", 0, 0},
-		"one that cannot be fulfilled": {options.Settings{}, "", []discovery.Mechanism{{Prefer: "hints"}}, "", 0, 0},
+		"a source that will know":      {options.Settings{Prefer: "zone"}, "", []Mechanism{{}, {Mechanism: discovery.Mechanism{Source: knowing}}}, "s", 0, 0},
+		"a source that does not":       {options.Settings{Prefer: "zone"}, "", []Mechanism{{Mechanism: discovery.Mechanism{Source: ignorant}}}, "", 0, 1},
+		"an option before a source":    {options.Settings{Prefer: "zone", Zone: "a"}, "", []Mechanism{{Mechanism: discovery.Mechanism{Source: knowing}}}, "a", 0, 0},
+		"a mechanism's preference":     {options.Settings{}, "e", []Mechanism{{}, {Mechanism: discovery.Mechanism{Prefer: "hints"}}}, "e", 0, 0},
+		"one that cannot be fulfilled": {options.Settings{}, "", []Mechanism{{Mechanism: discovery.Mechanism{Prefer: "hints"}}}, "", 0, 0},
 		"a mistake":                    {options.Settings{Prefer: "zone", Zone: "a"}, " e", nil, "a", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

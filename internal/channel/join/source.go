@@ -103,7 +103,7 @@ func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
 	}
 	return new(discovery.Receiver).With(discovery.Hooks{
 		Update:  s.update,
-		Fail:    func(err error) { s.fail(err, resultOf(err)) },
+		Fail:    s.fail,
 		Confirm: func() { s.enqueueEvent(func(now time.Time) []core.Action { return j.core.Confirmed(now, s.id) }) },
 		Unconfirmed: func(err error, until time.Time) {
 			text := ""
@@ -146,10 +146,10 @@ func (s *slot) enqueueEvent(actions func(time.Time) []core.Action) {
 	s.join.events.Enqueue(s.join.event(actions))
 }
 
-func (s *slot) fail(err error, res result) {
+func (s *slot) fail(err error) {
 	text := s.join.textOf(err)
 	s.enqueueEvent(func(now time.Time) []core.Action {
-		s.join.count(s, res)
+		s.join.count(s, resultOf(err))
 		return s.join.core.Failed(now, s.id, text)
 	})
 }
@@ -172,7 +172,7 @@ func (s *slot) update(a discovery.Answer) error {
 			last, err = topology.Check(&a, last)
 		}
 		if err != nil {
-			s.fail(err, resultRefused)
+			s.fail(err)
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ func (s *slot) replace(mechanisms []discovery.Mechanism) {
 	for i := range mechanisms {
 		outliers, err := topology.ParseOutlierDetection(mechanisms[i].OutlierDetection)
 		if err != nil {
-			s.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err), resultFailed)
+			s.fail(fmt.Errorf("mechanism %q: %w", mechanisms[i].Name, err))
 			return
 		}
 		list = append(list, coreMechanism(&Mechanism{Mechanism: mechanisms[i], outliers: outliers}))

@@ -49,7 +49,8 @@ func CanonicalHost(host string) (canonical, problem string) {
 		}
 		return host, ""
 	}
-	if i := strings.IndexFunc(host, notInHost); i >= 0 {
+	isNotAllowed := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/\@?#,;[]"'<>{}|`, r) }
+	if i := strings.IndexFunc(host, isNotAllowed); i >= 0 {
 		return "", fmt.Sprintf("address %.100q has %q, which is not allowed in a host name", host, host[i:i+1])
 	}
 	return host, nameProblem(strings.TrimSuffix(host, "."))
@@ -71,8 +72,4 @@ func nameProblem(host string) string {
 		}
 	}
 	return ""
-}
-
-func notInHost(r rune) bool {
-	return r <= ' ' || r == 0x7f || strings.ContainsRune(`/\@?#,;[]"'<>{}|`, r)
 }

@@ -10,30 +10,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-type (
-	// Answer is discovery.Answer.
-	Answer = discovery.Answer
-	// Priority is discovery.Priority.
-	Priority = discovery.Priority
-	// Locality is discovery.Locality.
-	Locality = discovery.Locality
-	// Endpoint is discovery.Endpoint.
-	Endpoint = discovery.Endpoint
-	// Health is discovery.Health.
-	Health = discovery.Health
-)
-
 // isUsable reports whether endpoints with this health may receive calls (gRFC A27).
-func isUsable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
+func isUsable(h discovery.Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
 // healthOrder has the health states that are better than discovery.Unhealthy, the best last.
-var healthOrder = []Health{discovery.Draining, discovery.Unknown, discovery.Healthy}
+var healthOrder = []discovery.Health{discovery.Draining, discovery.Unknown, discovery.Healthy}
 
-func betterHealth(e, other *Endpoint) bool {
+func betterHealth(e, other *discovery.Endpoint) bool {
 	return slices.Index(healthOrder, e.Health) > slices.Index(healthOrder, other.Health)
 }
 
-func firstAddress(e *Endpoint) string {
+func firstAddress(e *discovery.Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
 	}
@@ -41,8 +28,8 @@ func firstAddress(e *Endpoint) string {
 }
 
 // endpointsOf yields the endpoints of priorities in order.
-func endpointsOf(priorities ...Priority) iter.Seq[*Endpoint] {
-	return func(yield func(*Endpoint) bool) {
+func endpointsOf(priorities ...discovery.Priority) iter.Seq[*discovery.Endpoint] {
+	return func(yield func(*discovery.Endpoint) bool) {
 		for _, p := range priorities {
 			for _, l := range p.Localities {
 				for k := range l.Endpoints {
@@ -55,16 +42,16 @@ func endpointsOf(priorities ...Priority) iter.Seq[*Endpoint] {
 	}
 }
 
-func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
+func weightOf(e *discovery.Endpoint) uint32 { return max(e.Weight, 1) }
 
 // Equal reports whether a and other have the same content: the same identity, or equal endpoints and
 // drops. It ignores versions.
-func Equal(a, other *Answer) bool {
+func Equal(a, other *discovery.Answer) bool {
 	return a == other || a.Why == other.Why && a.Empty == other.Empty && slices.Equal(a.Notes, other.Notes) &&
 		(a.Identity != "" && a.Identity == other.Identity || equalContents(a, other))
 }
 
-func equalContents(a, other *Answer) bool {
+func equalContents(a, other *discovery.Answer) bool {
 	return a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
 		slices.EqualFunc(a.Priorities, other.Priorities, equalPriorities) &&
 		stateattr.Same(func() bool { return slices.EqualFunc(a.Resolved, other.Resolved, equalResolved) })
@@ -74,20 +61,20 @@ func equalResolved(a, b resolver.Endpoint) bool {
 	return a.Attributes.Equal(b.Attributes) && slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal)
 }
 
-func equalPriorities(p, other Priority) bool {
-	return slices.EqualFunc(p.Localities, other.Localities, func(a, b Locality) bool {
+func equalPriorities(p, other discovery.Priority) bool {
+	return slices.EqualFunc(p.Localities, other.Localities, func(a, b discovery.Locality) bool {
 		return a.Region == b.Region && a.Zone == b.Zone && a.SubZone == b.SubZone && a.Weight == b.Weight &&
-			slices.EqualFunc(a.Endpoints, b.Endpoints, func(a, b Endpoint) bool { return equalEndpoints(&a, &b) })
+			slices.EqualFunc(a.Endpoints, b.Endpoints, func(a, b discovery.Endpoint) bool { return equalEndpoints(&a, &b) })
 	})
 }
 
-func equalEndpoints(e, other *Endpoint) bool {
+func equalEndpoints(e, other *discovery.Endpoint) bool {
 	return e.Weight == other.Weight && e.Health == other.Health && e.Hostname == other.Hostname && e.Node == other.Node &&
 		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
 }
 
 // Size returns the number of endpoints in an answer, including those that cannot receive calls.
-func Size(a *Answer) int {
+func Size(a *discovery.Answer) int {
 	n := len(a.Resolved)
 	for range endpointsOf(a.Priorities...) {
 		n++

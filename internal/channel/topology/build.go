@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/lb/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lb/inorder"
 )
@@ -23,7 +24,7 @@ type builtLocality struct {
 	attributes map[uint32]*attributes.Attributes
 }
 
-func (t *Translator) build(to []resolver.Endpoint, l *Locality, childPath path, last builtLocality) ([]resolver.Endpoint, builtLocality) {
+func (t *Translator) build(to []resolver.Endpoint, l *discovery.Locality, childPath path, last builtLocality) ([]resolver.Endpoint, builtLocality) {
 	b, before := builtLocality{attributes: make(map[uint32]*attributes.Attributes, len(last.attributes))}, len(to)
 	var search inorder.Search
 	for k := range l.Endpoints {

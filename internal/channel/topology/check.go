@@ -22,8 +22,8 @@ const maxWeight = math.MaxUint32
 type Checked struct {
 	// Answer is the answer as the channel uses it: all localities have weights, and no two endpoints
 	// have the same first address.
-	*Answer
-	Given *Answer // the answer as the source gave it
+	*discovery.Answer
+	Given *discovery.Answer // the answer as the source gave it
 	// Endpoints is the number of endpoints that can receive calls. If it is 0, Unusable is the reason.
 	// If the endpoints come from a gRPC resolver, Unusable is always "".
 	Endpoints int
@@ -33,7 +33,7 @@ type Checked struct {
 // Check checks an answer. It returns an error if the answer breaks the rules. last is the previous
 // answer, or nil: what it has is not checked again. The addresses of endpoints that cannot receive
 // calls are not checked, because the client does not connect to them.
-func Check(a *Answer, last *Checked) (*Checked, error) {
+func Check(a *discovery.Answer, last *Checked) (*Checked, error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
 			return nil, invalid("category %.100q drops %d of a million calls, want 0 to %d", d.Category, d.PerMillion, million)
@@ -74,7 +74,7 @@ func Check(a *Answer, last *Checked) (*Checked, error) {
 // checkLocality checks a locality, removes its duplicates, and sets its weight. The default is the sum
 // of the weights of its usable endpoints, whose number is returned. If no endpoint is usable, the
 // default is 1, so that the locality stays in the tree.
-func checkLocality(l *Locality, priority int, duplicates, isNew map[*Endpoint]bool) (usable int, err error) {
+func checkLocality(l *discovery.Locality, priority int, duplicates, isNew map[*discovery.Endpoint]bool) (usable int, err error) {
 	var sum uint64
 	given := l.Endpoints
 	if len(duplicates) > 0 {
@@ -117,12 +117,12 @@ func checkLocality(l *Locality, priority int, duplicates, isNew map[*Endpoint]bo
 // distinct. It also returns the endpoints to leave out, because another one has the same first
 // address: the healthiest or, if several are equally healthy, the first of these. Only new endpoints
 // can be equal to others.
-func (c *Checked) compare(a *Answer) (isNew, duplicates map[*Endpoint]bool) {
-	isNew, duplicates = make(map[*Endpoint]bool), make(map[*Endpoint]bool)
-	best := make(map[string]*Endpoint)
+func (c *Checked) compare(a *discovery.Answer) (isNew, duplicates map[*discovery.Endpoint]bool) {
+	isNew, duplicates = make(map[*discovery.Endpoint]bool), make(map[*discovery.Endpoint]bool)
+	best := make(map[string]*discovery.Endpoint)
 	for i, p := range a.Priorities {
 		for j, l := range p.Localities {
-			var before []Endpoint
+			var before []discovery.Endpoint
 			if c != nil && i < len(c.Priorities) && j < len(c.Priorities[i].Localities) {
 				before = c.Priorities[i].Localities[j].Endpoints
 			}
@@ -157,13 +157,13 @@ func (c *Checked) compare(a *Answer) (isNew, duplicates map[*Endpoint]bool) {
 
 // Normalized returns the priorities of the answer. The endpoints of a gRPC resolver form one priority
 // with one locality.
-func (c *Checked) Normalized() []Priority {
+func (c *Checked) Normalized() []discovery.Priority {
 	if c.Resolved == nil {
 		return c.Priorities
 	}
-	l := Locality{Weight: uint32(max(len(c.Resolved), 1))}
+	l := discovery.Locality{Weight: uint32(max(len(c.Resolved), 1))}
 	for _, r := range c.Resolved {
-		var e Endpoint
+		var e discovery.Endpoint
 		for _, address := range r.Addresses {
 			// gRPC's resolvers unix and unix-abstract give a path, or "@" and a name, without "unix:".
 			if strings.HasPrefix(address.Addr, "/") || strings.HasPrefix(address.Addr, "@") {
@@ -173,11 +173,11 @@ func (c *Checked) Normalized() []Priority {
 		}
 		l.Endpoints = append(l.Endpoints, e)
 	}
-	return []Priority{{Localities: []Locality{l}}}
+	return []discovery.Priority{{Localities: []discovery.Locality{l}}}
 }
 
 // NameOf returns the name of a locality.
-func NameOf(l *Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
+func NameOf(l *discovery.Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 
 // invalid returns the error of an answer that breaks a rule and is therefore rejected as a whole. It
 // describes the rule in one line.
@@ -188,7 +188,7 @@ func invalid(format string, args ...any) error {
 // CheckNotEmpty returns an error if an answer has no endpoint and is not marked as Empty. Such an
 // answer is usually a mistake. For example, gRPC's DNS resolver sends an empty answer when a name
 // temporarily does not exist.
-func CheckNotEmpty(a *Answer) error {
+func CheckNotEmpty(a *discovery.Answer) error {
 	problem := "its answer has no endpoints, and Answer.Empty is not set"
 	if a.Resolved != nil {
 		problem = "its resolver returned no addresses"
@@ -205,8 +205,8 @@ func CheckNotEmpty(a *Answer) error {
 
 // unusableReason returns the reason why no endpoint of the priorities can receive calls, such as "no
 // endpoint can take calls: 1 draining, 2 unhealthy".
-func unusableReason(priorities ...Priority) string {
-	counts := make(map[Health]int)
+func unusableReason(priorities ...discovery.Priority) string {
+	counts := make(map[discovery.Health]int)
 	for e := range endpointsOf(priorities...) {
 		counts[e.Health]++
 	}

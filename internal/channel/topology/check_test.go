@@ -13,7 +13,7 @@ import (
 func TestPreviousAnswerDoesNotChangeCheck(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	known, duplicates, invalid := 0, 0, 0
-	a := &Answer{Priorities: []Priority{{Localities: []Locality{{Region: "a"}, {Region: "b"}}}, {Localities: []Locality{{Region: "a"}}}}}
+	a := &discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{Region: "a"}, {Region: "b"}}}, {Localities: []discovery.Locality{{Region: "a"}}}}}
 	last, err := Check(a, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -30,9 +30,9 @@ func TestPreviousAnswerDoesNotChangeCheck(t *testing.T) {
 			if a = last.Given; invalid%10 > 0 {
 				continue
 			}
-			a = &Answer{Priorities: slices.Clone(a.Priorities)}
+			a = &discovery.Answer{Priorities: slices.Clone(a.Priorities)}
 			for i := range a.Priorities {
-				a.Priorities[i].Localities = []Locality{{Region: "a"}, {Region: "b"}}
+				a.Priorities[i].Localities = []discovery.Locality{{Region: "a"}, {Region: "b"}}
 			}
 			continue
 		}
@@ -49,7 +49,7 @@ func TestPreviousAnswerDoesNotChangeCheck(t *testing.T) {
 	}
 }
 
-func randomEdit(random *rand.Rand, a *Answer) *Answer {
+func randomEdit(random *rand.Rand, a *discovery.Answer) *discovery.Answer {
 	changed := *a
 	changed.Priorities = slices.Clone(a.Priorities)
 	for range 1 + random.IntN(3) {
@@ -67,7 +67,7 @@ func randomEdit(random *rand.Rand, a *Answer) *Answer {
 		case 2:
 			addresses = append(addresses, "10.1.0.1:1")
 		}
-		e := Endpoint{Addresses: addresses, Health: discovery.Health(random.IntN(4)), Weight: random.Uint32N(3)}
+		e := discovery.Endpoint{Addresses: addresses, Health: discovery.Health(random.IntN(4)), Weight: random.Uint32N(3)}
 		switch {
 		case k == len(l.Endpoints) || random.IntN(3) == 0 && len(l.Endpoints) < 40:
 			l.Endpoints = slices.Insert(l.Endpoints, k, e)

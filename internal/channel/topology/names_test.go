@@ -20,11 +20,11 @@ func groupsOf(localities, addresses string) (groups []group) {
 	for i, priority := range strings.Split(localities, ",") {
 		var g group
 		for name := range strings.FieldsSeq(priority) {
-			g.Localities = append(g.Localities, Locality{Region: name})
+			g.Localities = append(g.Localities, discovery.Locality{Region: name})
 		}
 		for _, field := range strings.Fields(endpoints[min(i, len(endpoints)-1)]) {
 			address, isDraining := strings.CutSuffix(field, "-")
-			e := Endpoint{Addresses: []string{address}}
+			e := discovery.Endpoint{Addresses: []string{address}}
 			if isDraining {
 				e.Health = discovery.Draining
 			}
@@ -157,9 +157,9 @@ func TestNamesAreStable(t *testing.T) {
 
 			grown := slices.Clone(groups)
 			index := rapid.IntRange(0, len(grown)).Draw(t, "where")
-			added := Locality{Region: "newcomer"}
+			added := discovery.Locality{Region: "newcomer"}
 			if index < len(grown) {
-				grown[index].Localities = append([]Locality{added}, grown[index].Localities...)
+				grown[index].Localities = append([]discovery.Locality{added}, grown[index].Localities...)
 			} else {
 				grown = append(grown, groupsOf("newcomer", "")...)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/config/options"
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
@@ -29,11 +30,11 @@ func (s Settings) Near() Near {
 // MissingFields returns the names of the fields that the preference needs, as in "zone or region",
 // if no endpoint of the answer has any of these fields. It returns "" if an endpoint has one of
 // them, or if the client's location is unknown.
-func (n Near) MissingFields(a *Answer) string {
+func (n Near) MissingFields(a *discovery.Answer) string {
 	needed := map[string]bool{"hints": n.Prefer == "hints", "zone": n.Prefer == "zone" && n.Place.Zone != "", "region": n.Prefer == "zone" && n.Place.Region != ""}
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
-			hasHints := slices.ContainsFunc(l.Endpoints, func(e Endpoint) bool { return len(e.ForZones)+len(e.ForNodes) > 0 })
+			hasHints := slices.ContainsFunc(l.Endpoints, func(e discovery.Endpoint) bool { return len(e.ForZones)+len(e.ForNodes) > 0 })
 			if needed["hints"] && hasHints || needed["zone"] && l.Zone != "" || needed["region"] && l.Region != "" {
 				return ""
 			}
@@ -60,7 +61,7 @@ var nearNames = map[string][elsewhere + 1]string{
 
 // group is a near group: the endpoints of a priority at the same distance from the client.
 type group struct {
-	Priority
+	discovery.Priority
 	sourcePriority int    // index of the priority that was split
 	name           string // the name for users, such as "same zone", or "" if the priority was not split
 }
@@ -85,7 +86,7 @@ func (n Near) split(c *Checked) (groups []group) {
 	return groups
 }
 
-func (n Near) groups(p Priority) (groups []group) {
+func (n Near) groups(p discovery.Priority) (groups []group) {
 	if n.Prefer == "" || !n.Place.Serves(n.Prefer) {
 		return nil
 	}
@@ -106,7 +107,7 @@ func (n Near) groups(p Priority) (groups []group) {
 		var weights []float64
 		for _, l := range p.Localities {
 			whole, share, sum := l.Endpoints, 0.0, 0.0
-			isIn := func(e *Endpoint) bool { d := distance(&l, e); return begin <= d && d <= end }
+			isIn := func(e *discovery.Endpoint) bool { d := distance(&l, e); return begin <= d && d <= end }
 			l.Endpoints = nil
 			for k := range whole {
 				e, weight := &whole[k], usableWeight(&whole[k])
@@ -137,9 +138,9 @@ func (n Near) groups(p Priority) (groups []group) {
 //
 // Hints for nodes are used if all usable endpoints have them, and at least one of them names the
 // client's node. Otherwise, hints for zones are used if they meet the same conditions.
-func (n Near) distance(p Priority) func(*Locality, *Endpoint) nearness {
+func (n Near) distance(p discovery.Priority) func(*discovery.Locality, *discovery.Endpoint) nearness {
 	if n.Prefer == "zone" {
-		return func(l *Locality, _ *Endpoint) nearness {
+		return func(l *discovery.Locality, _ *discovery.Endpoint) nearness {
 			switch place := (location.Location{Region: l.Region, Zone: l.Zone}); {
 			case n.Place.SameZone(place):
 				return nearest
@@ -149,12 +150,12 @@ func (n Near) distance(p Priority) func(*Locality, *Endpoint) nearness {
 			return elsewhere
 		}
 	}
-	hintsOf, client := func(e *Endpoint) []string { return e.ForNodes }, n.Place.Node
+	hintsOf, client := func(e *discovery.Endpoint) []string { return e.ForNodes }, n.Place.Node
 	if !areHintsUseful(p, hintsOf, client) {
-		hintsOf, client = func(e *Endpoint) []string { return e.ForZones }, n.Place.Zone
+		hintsOf, client = func(e *discovery.Endpoint) []string { return e.ForZones }, n.Place.Zone
 	}
 	useful := areHintsUseful(p, hintsOf, client)
-	return func(_ *Locality, e *Endpoint) nearness {
+	return func(_ *discovery.Locality, e *discovery.Endpoint) nearness {
 		if useful && e != nil && slices.Contains(hintsOf(e), client) {
 			return nearest
 		}
@@ -162,7 +163,7 @@ func (n Near) distance(p Priority) func(*Locality, *Endpoint) nearness {
 	}
 }
 
-func areHintsUseful(p Priority, hintsOf func(*Endpoint) []string, client string) bool {
+func areHintsUseful(p discovery.Priority, hintsOf func(*discovery.Endpoint) []string, client string) bool {
 	found := false
 	for e := range endpointsOf(p) {
 		if isUsable(e.Health) {
@@ -177,7 +178,7 @@ func areHintsUseful(p Priority, hintsOf func(*Endpoint) []string, client string)
 
 // setWeights sets the weights of localities. If the weights are not whole, it multiplies all of them
 // by a factor, so that rounding has little effect.
-func setWeights(localities []Locality, weights []float64) {
+func setWeights(localities []discovery.Locality, weights []float64) {
 	factor, sum := 1.0, 0.0
 	for _, w := range weights {
 		if sum += w; w != math.Trunc(w) {
@@ -190,7 +191,7 @@ func setWeights(localities []Locality, weights []float64) {
 	}
 }
 
-func usableWeight(e *Endpoint) float64 {
+func usableWeight(e *discovery.Endpoint) float64 {
 	if !isUsable(e.Health) {
 		return 0
 	}

@@ -5,19 +5,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/net/location"
 )
 
 // nearLocality parses "region/zone*weight:=address>zone>n=node address!". ">" begins a hint,
 // and "!" marks an unhealthy endpoint.
-func nearLocality(text string) Locality {
+func nearLocality(text string) discovery.Locality {
 	name, endpoints, _ := strings.Cut(text, ":=")
-	var l Locality
+	var l discovery.Locality
 	name, weight, _ := strings.Cut(name, "*")
 	l.Region, l.Zone, _ = strings.Cut(strings.TrimSpace(name), "/")
 	fmt.Sscan(weight, &l.Weight)
 	for word := range strings.FieldsSeq(endpoints) {
-		var e Endpoint
+		var e discovery.Endpoint
 		if word, isUnhealthy := strings.CutSuffix(word, "!"); isUnhealthy {
 			e.Health = 3
 			e.Addresses = []string{word}
@@ -40,10 +41,10 @@ func nearLocality(text string) Locality {
 	return l
 }
 
-func nearAnswer(priorities ...string) *Answer {
-	a := &Answer{}
+func nearAnswer(priorities ...string) *discovery.Answer {
+	a := &discovery.Answer{}
 	for _, text := range priorities {
-		var p Priority
+		var p discovery.Priority
 		for l := range strings.SplitSeq(text, ";") {
 			p.Localities = append(p.Localities, nearLocality(l))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/config/lbconfig"
 )
 
@@ -36,7 +37,7 @@ type Translator struct {
 //
 // If the answer breaks a rule, Translate returns an error and keeps the state of the previous
 // answer.
-func (t *Translator) Translate(a *Answer) (Tree, error) {
+func (t *Translator) Translate(a *discovery.Answer) (Tree, error) {
 	c, err := Check(a, nil)
 	if err != nil {
 		return Tree{}, err
@@ -101,7 +102,7 @@ func (g *group) title() string {
 	return title
 }
 
-func dropCategories(a *Answer) (drops []lbconfig.DropCategory) {
+func dropCategories(a *discovery.Answer) (drops []lbconfig.DropCategory) {
 	for _, d := range a.Drops {
 		drops = append(drops, lbconfig.DropCategory{Category: strings.ToValidUTF8(d.Category, "\uFFFD"), RequestsPerMillion: d.PerMillion})
 	}

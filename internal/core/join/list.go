@@ -34,11 +34,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 func (c *Core) setList(m *mechanism, list []Mechanism) {
 	m.endAnswerWaits()
 	before := m.listed()
-	added := c.buildNextList(m, list)
-	for _, p := range added {
-		c.startSource(p)
-	}
-	if len(added) > 0 && c.isOver(m.waits.list) {
+	if c.buildNextList(m, list) && c.isOver(m.waits.list) {
 		m.waits.list = time.Time{} // the list may wait again, because it has a new source
 	}
 	switch {
@@ -52,7 +48,8 @@ func (c *Core) setList(m *mechanism, list []Mechanism) {
 	c.useReadyLists()
 }
 
-func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism) {
+// buildNextList starts the sources that are new in the list, and reports whether there are any.
+func (c *Core) buildNextList(m *mechanism, list []Mechanism) (hasNew bool) {
 	before := m.listed()
 	m.nextList = nil
 	for _, given := range list {
@@ -62,26 +59,25 @@ func (c *Core) buildNextList(m *mechanism, list []Mechanism) (added []*mechanism
 		i := slices.IndexFunc(before, func(p *mechanism) bool {
 			return p.Name == given.Name && p.Source == given.Source && given.Source != nil
 		})
-		if i < 0 {
-			p := c.addMechanism(given, m)
+		var p *mechanism
+		if i >= 0 {
+			if p = before[i]; p.OutlierDetection != given.OutlierDetection {
+				p.Mechanism = given
+				c.markChanged(p)
+			}
+		} else {
+			p, hasNew = c.addMechanism(given, m), true
 			for _, predecessor := range before {
 				if predecessor.Name == given.Name {
 					c.keepConfirmed(predecessor)
 					p.waits.stored, p.hush = predecessor.waits.stored, predecessor.hush
 				}
 			}
-			added = append(added, p)
-			m.nextList = append(m.nextList, p)
-			continue
-		}
-		p := before[i]
-		if p.OutlierDetection != given.OutlierDetection {
-			p.Mechanism = given
-			c.markChanged(p)
+			c.startSource(p)
 		}
 		m.nextList = append(m.nextList, p)
 	}
-	return added
+	return hasNew
 }
 
 // useReadyLists replaces the list in use by the next list, for each mechanism whose next list no
