@@ -231,7 +231,7 @@ func (j *Join) execute(actions []core.Action) {
 		case core.TellFailing:
 			s.endpointsFailed.Enqueue(&j.calls, func() { j.call(s, func(s *discovery.Started) { s.EndpointsFailed() }) })
 		case core.Keep:
-			j.count(s, resultAccepted)
+			j.count(s, "accepted")
 			j.logNotes(s, a.Answer)
 			j.tell(s, a)
 			lastGood.keep(s.Key, core.Kept{Answer: a.Answer, List: a.List, Confirmed: a.At})

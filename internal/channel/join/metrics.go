@@ -17,33 +17,25 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-type result string
-
-const (
-	resultAccepted result = "accepted"
-	resultRefused  result = "refused"
-	resultFailed   result = "failed"
-)
-
 // count counts a report of a source in the metrics. For a mechanism in a list, the label is the
 // name of the mechanism whose source sent the list: a management server may send any number of
 // names, and each value of a label takes memory.
-func (j *Join) count(s *slot, r result) {
+func (j *Join) count(s *slot, result string) {
 	if j.config.Recorder == nil || j.closed.Load() || s.removed.Load() {
 		return
 	}
 	if s.parent != nil {
 		s = s.parent
 	}
-	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(cmp.Or(s.Name, j.config.Scheme)), string(r))
+	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(cmp.Or(s.Name, j.config.Scheme)), result)
 }
 
-func resultOf(err error) result {
+func resultOf(err error) string {
 	var r interface{ Refused() bool }
 	if errors.As(err, &r) && r.Refused() {
-		return resultRefused
+		return "refused"
 	}
-	return resultFailed
+	return "failed"
 }
 
 func isMistake(err error) bool {

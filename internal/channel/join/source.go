@@ -115,7 +115,7 @@ func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
 		Rejected: func(err error) {
 			text := j.textOf(err)
 			s.enqueueEvent(func(now time.Time) []core.Action {
-				j.count(s, resultRefused)
+				j.count(s, "refused")
 				j.core.Rejected(now, s.id, text)
 				return nil
 			})

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,11 +64,7 @@ func noAnswerText(list []*mechanism) string {
 	const maxCauses = 4
 	var causes []string
 	for _, m := range list[:min(len(list), maxCauses)] {
-		cause := m.Failure.Text
-		if m.Phase == Outstanding {
-			cause = m.waitText()
-		}
-		causes = append(causes, m.Name+": "+cause)
+		causes = append(causes, m.Name+": "+cmp.Or(m.Failure.Text, m.waitText()))
 	}
 	if more := len(list) - maxCauses; more > 0 {
 		causes = append(causes, "and "+strconv.Itoa(more)+" more")
