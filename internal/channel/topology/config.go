@@ -74,9 +74,9 @@ func (p *Policies) config(priorities []TreePriority) *lbconfig.Priority {
 	top.RemovedChildRetention = retention
 	last := p.last
 	p.last = make(map[string]configuredChild, len(priorities))
-	number, isSplit := -1, false // number is the source's priority to which the current child belongs
+	number := -1 // the source's priority to which the current child belongs
 	for _, c := range priorities {
-		if isSplit = isSplit || c.continuesPriority; !c.continuesPriority {
+		if !c.continuesPriority {
 			number++
 		}
 		top.SourcePriorities = append(top.SourcePriorities, number)
@@ -87,9 +87,6 @@ func (p *Policies) config(priorities []TreePriority) *lbconfig.Priority {
 		}
 		p.last[c.Child] = known
 		top.Children[c.Child] = lbconfig.PriorityChild{Config: known.policy, IgnoreReresolutionRequests: c.ignoreReresolution}
-	}
-	if !isSplit {
-		top.SourcePriorities = nil // this is the default if no priority is split
 	}
 	return top
 }

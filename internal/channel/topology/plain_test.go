@@ -48,7 +48,7 @@ func TestPlainTreesBecomePriorities(t *testing.T) {
 		`{"targets":{"/":{"weight":1,"childPolicy":[{"understudy_weighted_round_robin":{"startPoint":"random"}}]}},` +
 		`"removedChildRetention":"0s","startPoint":"random"}}]}}]}}],"ignoreReresolutionRequests":false}`
 	want = `[{"understudy_priority":{"children":{"east":` + child + `,"none":` + child + `,"west":` + child +
-		`},"priorities":["east","west","none"],` + durations + `}}]`
+		`},"priorities":["east","west","none"],"sourcePriorities":[0,1,2],` + durations + `}}]`
 	if got := lbtest.JSON(tree.Config()); got != want {
 		t.Errorf("config = %s\nwant     %s", got, want)
 	}
