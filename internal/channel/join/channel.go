@@ -154,16 +154,15 @@ func (c *Channel) tree(m *core.Status) topology.Tree {
 		}
 	}
 	s.content = content
-	tree, policy := s.tree, c.config.Settings.EndpointPolicy
-	if policy.IgnoresWeights() && tree.HasWeights() {
-		name, _ := policy.Split()
+	policy := c.config.Settings.EndpointPolicy
+	name, _ := policy.Split()
+	if policy.IgnoresWeights() && s.tree.HasWeights() {
 		c.warn(c.logged, "weights", m.Name, "the weights of endpoints have no effect with "+name)
 	}
 	if m.OutlierDetection != "" && c.policies.CannotEject {
-		name, _ := policy.Split()
 		c.warn(c.logged, "outlier_detection", m.Name, "outlier_detection of the cluster has no effect with "+name)
 	}
-	return tree.With(m.LookAgain, m.Given.(*Mechanism).outliers)
+	return s.tree.With(m.LookAgain, m.Given.(*Mechanism).outliers)
 }
 
 func (c *Channel) logPreference(s *slot, problem string) {

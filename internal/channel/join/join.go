@@ -90,7 +90,7 @@ type Join struct {
 	handle     func(core.Message) error // called with each message of core.Core
 	onClose    func()                   // may be nil
 	afterBatch func()                   // called after each batch of events; may be nil
-	caller     *caller                  // the running call of Update whose answer is being passed to the channel, or nil
+	caller     *caller                  // the running call of Update whose answer is being passed to the channel; empty if there is none
 
 	records serial.Records
 	reports serial.Limit
@@ -131,7 +131,7 @@ type caller struct {
 // in one update. A source that cannot be started counts as failed. If the only source cannot be
 // started and no answer is stored, start returns its error.
 func (j *Join) start() error {
-	j.slots = make(map[core.ID]*slot)
+	j.slots, j.caller = make(map[core.ID]*slot), new(caller)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shownSources.Store(new([]live.Source))
 	j.live = live.New(j.config.Target, func() []live.Source { return *j.shownSources.Load() }) // live is nil unless the debug page is enabled.
@@ -191,20 +191,16 @@ func (j *Join) flush() {
 			break
 		}
 		err := j.handle(m)
-		var notified core.ID
-		if j.caller != nil {
-			notified = j.caller.id
-		}
-		refused, actions := j.core.Delivered(err == nil, notified)
+		refused, actions := j.core.Delivered(err == nil, j.caller.id)
 		if refused && !errors.Is(err, balancer.ErrBadResolverState) { // the policies log a priority without endpoints, and the channel uses the others
 			logger.Warningf("%s: %s: the channel rejects the endpoints: %v", j.config.Scheme, j.config.Target, err)
 		}
-		if refused && j.caller != nil {
+		if refused {
 			j.caller.refusal.Store(&err)
 		}
 		j.execute(actions)
 	}
-	j.caller = nil
+	j.caller = new(caller)
 	j.setTimer()
 	if j.live != nil {
 		j.updateLive()

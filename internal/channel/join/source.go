@@ -121,9 +121,7 @@ func (s *slot) receiver(stored core.Kept) *discovery.Receiver {
 			})
 		},
 		Trying: func(text string) {
-			if text != "" {
-				text = j.textOf(errors.New(text))
-			}
+			text = j.textOf(errors.New(text))
 			s.enqueueEvent(func(now time.Time) []core.Action { return j.core.Trying(now, s.id, text) })
 		},
 		Mechanisms: s.replace,

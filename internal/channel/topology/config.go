@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -99,15 +100,9 @@ func (p *Policies) policy(c *TreePriority) lbconfig.Policy {
 		localities.Targets[l.name] = lbconfig.Target{Weight: l.weight, ChildPolicy: p.leaf}
 	}
 	drop := &lbconfig.Drop{DropCategories: c.drops, ChildPolicy: lbconfig.Named(weightedTargetName, localities)}
-	outliers := lbconfig.New[lbconfig.OutlierDetection]()
-	switch {
-	case p.own != nil:
-		*outliers = *p.own
-	case c.outlierDetection != nil:
-		*outliers = *c.outlierDetection
-	}
+	outliers := *cmp.Or(p.own, c.outlierDetection, lbconfig.New[lbconfig.OutlierDetection]())
 	outliers.ChildPolicy = lbconfig.Named(dropName, drop)
-	return lbconfig.Named(outlierDetectionName, outliers)
+	return lbconfig.Named(outlierDetectionName, &outliers)
 }
 
 // forFewEndpoints returns a configuration that also works with two endpoints and a few calls per

@@ -18,10 +18,7 @@ func ParseOutlierDetection(text string) (*lbconfig.OutlierDetection, error) {
 		return nil, fmt.Errorf("%s: %.100q given, want a JSON object (%v)", outlierDetectionName, text, err)
 	}
 	fields["childPolicy"] = json.RawMessage(`[{"` + weightedRoundRobinName + `":{}}]`)
-	given, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
+	given, _ := json.Marshal(fields) // all fields have been parsed
 	config := new(lbconfig.OutlierDetection)
 	if err := lbconfig.Parse(outlierDetectionName, given, config); err != nil {
 		return nil, err

@@ -144,14 +144,13 @@ type Core struct {
 // actions. The list must not be empty.
 func New(now time.Time, config Config, list []Mechanism) (*Core, []Action) {
 	c := &Core{config: config, byID: make(map[ID]*mechanism), now: now}
-	for _, m := range list {
-		c.list = append(c.list, c.addMechanism(m, nil))
-	}
 	if len(list) > 1 {
 		c.firstWait = now.Add(config.Patience)
 	}
-	for _, m := range c.list {
-		c.startSource(m)
+	for _, m := range list {
+		added := c.addMechanism(m, nil)
+		c.list = append(c.list, added)
+		c.startSource(added)
 	}
 	return c, c.takeActions()
 }

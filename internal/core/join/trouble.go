@@ -115,17 +115,13 @@ func (s *Status) Explained(noUsable string) string {
 func (c *Core) Statuses() (list []Status) {
 	for _, m := range c.list {
 		if m.list == nil || m.Failure.Text != "" || m.Doubt.Text != "" {
-			list = append(list, m.status())
+			s := m.Status
+			s.Listed = m.list != nil
+			list = append(list, s)
 		}
 		for _, p := range m.list {
-			list = append(list, p.status())
+			list = append(list, p.Status)
 		}
 	}
 	return list
-}
-
-func (m *mechanism) status() Status {
-	s := m.Status
-	s.Listed = m.list != nil
-	return s
 }
