@@ -65,7 +65,8 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if opts.DisableServiceConfig {
 		return nil, b.Prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is an entry of another)"), target)
 	}
-	conn := newConn(cc)
+	conn := new(conn)
+	conn.open(cc)
 	config, given, err := b.configOf(discovery.Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts}, credsCarryName(opts))
 	if err != nil {
 		return nil, err

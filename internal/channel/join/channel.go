@@ -38,7 +38,7 @@ type Channel struct {
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
 func Start(cc resolver.ClientConn, config *Config) (*Channel, error) {
 	c := &Channel{cc: cc, inUse: config.InUse.Channel(config.Target), logged: make(lastTexts)}
-	c.config, c.Join.handle, c.onClose = config, c.handle, c.close
+	c.config, c.Join.handle, c.onClose = config, c.handle, c.inUse.Close
 	if err := lbconfig.CheckServiceConfig(config.ServiceConfig); err != nil {
 		return nil, err
 	}
@@ -61,13 +61,6 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 // understudy_priority to which the endpoints belong. An unknown child is ignored.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.execute(c.core.EndpointsFail(c.childOf[child], ignored)) })
-}
-
-func (c *Channel) close() {
-	c.inUse.Close()
-	if c.config.OnClose != nil {
-		c.config.OnClose()
-	}
 }
 
 func (c *Channel) handle(m core.Message) error {

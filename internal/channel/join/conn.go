@@ -15,13 +15,9 @@ type conn struct {
 	cc                  atomic.Pointer[resolver.ClientConn]
 }
 
-func newConn(cc resolver.ClientConn) *conn {
-	c := &conn{}
-	c.cc.Store(&cc)
-	return c
-}
+func (c *conn) open(cc resolver.ClientConn) { c.cc.Store(&cc) }
 
-func (c *conn) close() { c.cc.Store(new(resolver.ClientConn(closedConn{}))) }
+func (c *conn) close() { c.open(closedConn{}) }
 
 // Channel returns the channel's ClientConn. If conn is closed, it returns that of a closed channel.
 func (c *conn) Channel() resolver.ClientConn { return *c.cc.Load() }

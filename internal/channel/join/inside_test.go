@@ -127,7 +127,8 @@ func TestLocationOfClient(t *testing.T) {
 }
 
 func TestClosedConn(t *testing.T) {
-	c := newConn(nil)
+	c := new(conn)
+	c.open(nil)
 	c.close()
 	if c.ParseServiceConfig("{}") == nil || c.Channel() != (closedConn{}) {
 		t.Error("a closed conn still has its channel")

@@ -170,16 +170,14 @@ func (j *Join) Close() {
 	j.calls.Run(func() {
 		j.events.Run(func() {
 			j.execute(j.core.Closed(time.Now()))
-			if j.onClose != nil {
-				j.onClose()
+			for _, f := range []func(){j.onClose, j.config.OnClose} {
+				if f != nil {
+					f()
+				}
 			}
 			j.live.Stop()
 		})
 	})
-}
-
-func (j *Join) event(actions func(now time.Time) []core.Action) func() {
-	return func() { j.execute(actions(time.Now())) }
 }
 
 // flush passes the messages of core.Core to the consumer. It is called at the end of each batch of
@@ -230,9 +228,9 @@ func (j *Join) execute(actions []core.Action) {
 			j.count(s, "accepted")
 			j.logNotes(s, a.Answer)
 			j.tell(s, a)
-			lastGood.keep(s.Key, core.Kept{Answer: a.Answer, List: a.List, Confirmed: a.At})
+			lastGood.keep(s.Key, a.Kept)
 		case core.Confirm:
-			j.calls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.At)) })
+			j.calls.Enqueue(func() { lastGood.confirm(s.Key, a.Answer, s.confirmedUntil(a.Confirmed)) })
 		case core.Warn, core.Say, core.Show, core.ShowRecovered:
 			j.log(s, a)
 		}
@@ -308,7 +306,7 @@ func (j *Join) line(name, text string) string {
 func (j *Join) setTimer() {
 	j.wake.Stop()
 	if at := j.core.Wake(); !at.IsZero() {
-		j.wake.Start(&j.events, time.Until(at), j.event(j.core.Tick))
+		j.wake.Start(&j.events, time.Until(at), func() { j.execute(j.core.Tick(time.Now())) })
 	}
 }
 

@@ -46,7 +46,7 @@ func (j *Join) startSource(s *slot) {
 			j.notStarted(s, err)
 		}
 	}
-	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, accepts) }))
+	j.events.Do(func() { j.execute(j.core.Started(time.Now(), s.id, accepts)) })
 }
 
 // kept returns the stored answer. If the mechanism succeeds another one, whose answer may still be in
@@ -141,7 +141,7 @@ func (s *slot) enqueueEvent(actions func(time.Time) []core.Action) {
 		return
 	}
 	s.queued.Store(nil)
-	s.join.events.Enqueue(s.join.event(actions))
+	s.join.events.Enqueue(func() { s.join.execute(actions(time.Now())) })
 }
 
 func (s *slot) fail(err error) {

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"slices"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/experimental/balancer/weight"
@@ -36,8 +37,9 @@ func (t *Translator) build(to []resolver.Endpoint, l *discovery.Locality, childP
 		if t.TrustNames {
 			serverName = cmp.Or(e.Hostname, serverName)
 		}
+		isSame := func(a resolver.Address, address string) bool { return a.Addr == address && a.ServerName == serverName }
 		var addresses []resolver.Address
-		if i := search.Find(len(last.endpoints), func(i int) bool { return equalAddresses(last.endpoints[i].Addresses, e.Addresses, serverName) }); i >= 0 {
+		if i := search.Find(len(last.endpoints), func(i int) bool { return slices.EqualFunc(last.endpoints[i].Addresses, e.Addresses, isSame) }); i >= 0 {
 			addresses = last.endpoints[i].Addresses
 		} else {
 			addresses = make([]resolver.Address, len(e.Addresses))
@@ -49,18 +51,6 @@ func (t *Translator) build(to []resolver.Endpoint, l *discovery.Locality, childP
 	}
 	b.endpoints = to[before:len(to):len(to)]
 	return to, b
-}
-
-func equalAddresses(known []resolver.Address, addresses []string, serverName string) bool {
-	if len(known) != len(addresses) {
-		return false
-	}
-	for i := range known {
-		if known[i].Addr != addresses[i] || known[i].ServerName != serverName {
-			return false
-		}
-	}
-	return true
 }
 
 func (b *builtLocality) attributesOf(w uint32, childPath path, last builtLocality) *attributes.Attributes {

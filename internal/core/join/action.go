@@ -13,9 +13,7 @@ type Action struct {
 	Whole ID // the mechanism whose source sent the list that contains this mechanism, or 0
 
 	Text    string        // one line, for Warn, Say and Show
-	Answer  Answer        // for Keep and Confirm
-	List    []Mechanism   // for Keep: the list to store instead of Answer
-	At      time.Time     // for Keep and Confirm: when the answer was valid
+	Kept                  // for Keep and Confirm
 	Failure bool          // for ShowRecovered: the problem was a failure
 	After   time.Duration // for ShowRecovered: how long the problem lasted
 }
@@ -38,8 +36,8 @@ const (
 	// Keep counts an answer or a list with new content, logs its notes, and stores it under the name of the mechanism, for a source that later fails
 	// before its first answer (see Config.Kept). It replaces what was stored.
 	Keep
-	// Confirm records that the stored answer was last known to be valid at the time At. The source is
-	// asked for a time that replaces At, if it knows one. The Confirm of a source that stops precedes
+	// Confirm records that the stored answer was last known to be valid at the given time. The source is
+	// asked for a time that replaces it, if it knows one. The Confirm of a source that stops precedes
 	// Stop, because a stopped source may no longer know the time.
 	Confirm
 

@@ -212,7 +212,7 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	} else {
 		c.confirmAnswer(m)
 		c.setAnswer(m, a)
-		c.addAction(Action{Kind: Keep, ID: m.ID, Answer: a, At: c.now})
+		c.addAction(Action{Kind: Keep, ID: m.ID, Kept: Kept{Answer: a, Confirmed: c.now}})
 		c.useReadyLists()
 	}
 	return c.takeActions()
@@ -295,7 +295,7 @@ func (c *Core) Confirmed(now time.Time, id ID) []Action {
 
 func (c *Core) confirm(m *mechanism) {
 	c.confirmAnswer(m)
-	c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.Answer, At: c.now})
+	c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.now}})
 }
 
 // keepConfirmed records until when the answer of m was valid, before its source fails, stops or is
@@ -303,7 +303,7 @@ func (c *Core) confirm(m *mechanism) {
 // is in doubt.
 func (c *Core) keepConfirmed(m *mechanism) {
 	if m.Phase == Answered && !m.stored && m.Failure.Text == "" {
-		c.addAction(Action{Kind: Confirm, ID: m.ID, Answer: m.Answer, At: c.validUntil(m)})
+		c.addAction(Action{Kind: Confirm, ID: m.ID, Kept: Kept{Answer: m.Answer, Confirmed: c.validUntil(m)}})
 	}
 }
 

@@ -25,7 +25,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	c.confirmAnswer(m)
 	c.setList(m, list)
 	m.stored = false
-	c.addAction(Action{Kind: Keep, ID: id, List: list, At: c.now})
+	c.addAction(Action{Kind: Keep, ID: id, Kept: Kept{List: list, Confirmed: c.now}})
 	return c.takeActions()
 }
 

@@ -195,11 +195,11 @@ func (s *stage) execute(actions []Action) {
 			s.printf("  start %s", name)
 		case Keep:
 			s.printf("  keep %s %s", name, contents(a.Answer, a.List))
-			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.List, a.At}
+			s.kept[strings.Split(name, "'")[0]] = a.Kept
 		case Confirm:
-			s.printf("  confirm %s%s, %v ago", name, withAnswer(a.Answer), s.now.Sub(a.At))
+			s.printf("  confirm %s%s, %v ago", name, withAnswer(a.Answer), s.now.Sub(a.Confirmed))
 			if k, isStored := s.kept[strings.Split(name, "'")[0]]; isStored {
-				k.Confirmed = a.At
+				k.Confirmed = a.Confirmed
 				s.kept[strings.Split(name, "'")[0]] = k
 			}
 		case ShowRecovered:

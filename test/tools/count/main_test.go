@@ -23,7 +23,7 @@ func TestRoomsStaySmall(t *testing.T) {
 	for room, limit := range map[string]int{
 		"discovery":                          2881,
 		"discovery/kubernetes":               1250,
-		"internal/channel/join":              3297,
+		"internal/channel/join":              2900,
 		"internal/core/priority":             560,
 		"internal/config/options":            950,
 		"internal/envoy/adsclient":           1500,
