@@ -6,15 +6,14 @@ import (
 	"strconv"
 )
 
-// member is a locality of a cluster or, if address is set, an endpoint of any.
-type member struct{ cluster, locality, address string }
+type member struct{ cluster, locality string }
 
-// child is a child of understudy_priority. Its members are localities and, only if a locality may be
-// in several children, the endpoints.
+// child is a child of understudy_priority. The addresses are those of its endpoints. They are set only
+// if a locality may be in several children.
 type child struct {
-	name    string
-	members []member
-	usable  []member // those that are endpoints and can receive calls
+	name              string
+	members           []member
+	addresses, usable []string // all, and those of endpoints that can receive calls
 }
 
 // childNames chooses the names of the children of understudy_priority, one for each priority. A
@@ -35,7 +34,7 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 	for i, g := range groups {
 		shared = shared || g.name != ""
 		for j := range g.Localities {
-			m := member{cluster, NameOf(&g.Localities[j]), ""}
+			m := member{cluster, NameOf(&g.Localities[j])}
 			shared = shared || holders[m]
 			holders[m] = true
 			children[i].members = append(children[i].members, m)
@@ -44,12 +43,9 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 	if shared || n.shared {
 		for i := range groups {
 			for e := range endpointsOf(groups[i].Priority) {
-				m := member{address: firstAddress(e)}
-				if m.address != "" {
-					children[i].members = append(children[i].members, m)
-				}
+				children[i].addresses = append(children[i].addresses, firstAddress(e))
 				if isUsable(e.Health) {
-					children[i].usable = append(children[i].usable, m)
+					children[i].usable = append(children[i].usable, firstAddress(e))
 				}
 			}
 		}
@@ -74,23 +70,26 @@ func (n *childNames) membersOf(groups []group, cluster string) []child {
 // usable endpoint, then all others. Otherwise, a priority whose endpoints are all draining could take
 // the name and the connections of a lower priority with the same locality.
 func (n *childNames) assign(children []child) {
-	holders := make(map[member][]int)
+	holders, holderOf := make(map[member][]int), make(map[string]int)
 	for i, c := range n.last {
 		for _, m := range c.members {
 			holders[m] = append(holders[m], i)
+		}
+		for _, address := range c.addresses {
+			holderOf[address] = i
 		}
 	}
 	order, classes := make([]int, len(children)), make([]int, len(children))
 	for i, c := range children {
 		order[i], classes[i] = i, 2-min(1, len(c.usable))
-		if slices.ContainsFunc(c.usable, func(m member) bool { return holders[m] != nil }) {
+		if slices.ContainsFunc(c.usable, func(address string) bool { _, known := holderOf[address]; return known }) {
 			classes[i] = 0
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return classes[a] - classes[b] })
 	taken := make([]bool, len(n.last))
 	for _, i := range order {
-		if best := n.bestPrevious(children[i], i, holders, taken); best >= 0 {
+		if best := n.bestPrevious(children[i], i, holders, holderOf, taken); best >= 0 {
 			taken[best] = true
 			children[i].name = n.last[best].name
 		} else {
@@ -103,15 +102,16 @@ func (n *childNames) assign(children []child) {
 
 // bestPrevious returns the index of the previous child whose name c takes over, or -1 if c must get
 // a new name.
-func (n *childNames) bestPrevious(c child, index int, holders map[member][]int, taken []bool) int {
+func (n *childNames) bestPrevious(c child, index int, holders map[member][]int, holderOf map[string]int, taken []bool) int {
 	localities, endpoints := make([]int, len(taken)), make([]int, len(taken))
 	for _, m := range c.members {
-		count := localities
-		if m.address != "" {
-			count = endpoints
-		}
 		for _, i := range holders[m] {
-			count[i]++
+			localities[i]++
+		}
+	}
+	for _, address := range c.addresses {
+		if i, known := holderOf[address]; known {
+			endpoints[i]++
 		}
 	}
 	best := -1
