@@ -15,8 +15,8 @@ import (
 // the source fails when the channel is used again, the stored answer is used. The same holds if a list
 // of mechanisms gives a name another source. An answer is stored while a source with its key is
 // running, and then for an hour after its last confirmation. Of the answers without a running source,
-// the store has at most 1,000 with 200,000 endpoints, and drops those first whose sources stopped first. Callers
-// pass the current time.
+// the store has at most 1,000 with 200,000 endpoints, and drops those first whose sources stopped
+// first. Callers pass the current time.
 var lastGood answerStore
 
 const (
