@@ -44,7 +44,7 @@ func (p *policy) apply(actions []core.Action) {
 			// As in A56, the core looks at the child's state after the child's update.
 			p.updateChild(a.Child)
 			p.handle(a.Child, p.core.Updated(a.Child))
-		case core.MakeStandby:
+		case core.CallStandbyDue:
 			// The standby is created in a separate event, so that the state of this batch is published
 			// first.
 			p.Event(func() { p.apply(p.core.StandbyDue()) })

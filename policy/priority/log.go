@@ -242,7 +242,7 @@ func (p *policy) logOutage(ready []string) {
 func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
 	all = p.shares.offers && !p.shares.inner && len(ready) > 0
 	for _, name := range p.config.Priorities {
-		all = all && p.children[name] != nil && !p.core.HasTime(name)
+		all = all && p.children[name] != nil && !p.core.Awaited(name)
 	}
 	for n, name := range ready {
 		s, goodAt := p.shares.intakes[name].look()

@@ -45,7 +45,7 @@ func (p *policy) reasonOf(child string) reason {
 		// shown, because the problem of the source may be older than the failure of the child.
 		r.text, r.failingSince = brief(errors.New(message)), time.Time{}
 	case p.timedOut(child):
-		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
+		r.text = "did not connect within " + printable.Duration(p.core.FailoverTimeout(child))
 		if err != nil && !errors.Is(err, shell.ErrUnknownFailure) && !errors.Is(err, shell.ErrNoEndpoints) {
 			r.text += ", last error: " + brief(err)
 		}

@@ -122,7 +122,7 @@ func (p *policy) readyChildren() (names []string) {
 
 func (p *policy) order() (order []share.Standing) {
 	for _, name := range p.config.Priorities {
-		standing := share.Standing{Awaited: p.core.HasTime(name)}
+		standing := share.Standing{Awaited: p.core.Awaited(name)}
 		if i := p.shares.intakes[name]; i != nil && i.ready {
 			standing = share.Standing{Ready: true, Tripped: i.current().depth == tripped}
 		}
@@ -163,7 +163,7 @@ func (p *policy) want(ready []string) {
 	}
 	if p.shares.wanted != below {
 		p.shares.wanted = below
-		p.apply(p.core.Want(below))
+		p.apply(p.core.WantStandbyBelow(below))
 	}
 }
 
