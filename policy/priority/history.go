@@ -2,12 +2,11 @@ package priority
 
 import "time"
 
-// slotTime is the length of a slot of a history, which has slots for ten minutes.
-const slotTime = 10 * time.Second
+const slotTime = 10 * time.Second // sixty are ten minutes
 
-// history keeps the lowest share in each slot, for debug pages. The zero value is a share of 1.
+// history keeps the lowest share of each slot for debug pages. The zero value is a share of 1.
 type history struct {
-	missing [60]float64 // the most that was missing to a share of 1
+	missing [60]float64 // 1 - the lowest share
 	slot    int         // number of the current one
 	current float64
 }
@@ -23,7 +22,6 @@ func (h *history) record(now time.Duration, fraction float64) {
 	*latest = max(*latest, h.current)
 }
 
-// lowest returns the lowest share in each slot, the oldest first.
 func (h *history) lowest() (shares []float64) {
 	for n := range h.missing {
 		shares = append(shares, 1-h.missing[(h.slot+1+n)%len(h.missing)])

@@ -37,8 +37,7 @@ type journal struct {
 	unusableSince time.Time // when the last usable priority failed; zero while a priority is usable
 }
 
-// recordFailover logs and counts a change of the child in use, and returns the reason for the
-// change. It ignores the first choice of a child, and changes from or to a configuration without
+// The first choice of a child is no failover, nor is a change from or to a configuration without
 // priorities.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
@@ -71,12 +70,12 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	return cause
 }
 
-// mayBeBackSoon reports whether a child with overflow has lost its connections less than a second ago,
-// as after a GOAWAY. Calls go to the next priority at once, but we report that only if it lasts.
+// After a GOAWAY a child is back within the second. With overflow, calls go to the next priority in
+// between, but we log a failover only if this lasts.
 func (p *policy) mayBeBackSoon(child string) bool {
 	i := p.shares.intakes[child]
 	state, exists := p.core.State(child)
-	if i == nil || !exists || i.ready || !i.wasReady || state == core.TransientFailure {
+	if i == nil || !exists || i.ready || state == core.TransientFailure {
 		return false
 	}
 	left := time.Second - time.Since(i.lostAt)
@@ -86,8 +85,6 @@ func (p *policy) mayBeBackSoon(child string) bool {
 	return left > 0
 }
 
-// updateLeftHighest records when calls left the highest priority, because of a failover or because
-// an update added priorities above the one in use.
 func (p *policy) updateLeftHighest() {
 	switch isLower := slices.Index(p.config.Priorities, p.inUse) > 0; {
 	case !isLower:
@@ -97,8 +94,6 @@ func (p *policy) updateLeftHighest() {
 	}
 }
 
-// metricReason returns the value of the metric label understudy.priority.reason for a change of the
-// child in use.
 func (p *policy) metricReason(from, to string) string {
 	oldIndex, newIndex := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	state, _ := p.core.State(from)
@@ -115,8 +110,6 @@ func (p *policy) metricReason(from, to string) string {
 	return "failed"
 }
 
-// logAvailability logs when no priority can take calls any longer, and when a priority can take
-// calls again.
 func (p *policy) logAvailability() {
 	unusableSince := &p.journal.unusableSince
 	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""
@@ -137,17 +130,15 @@ func (p *policy) log(message, text string, attrs ...slog.Attr) {
 	p.Warn("priority", message, text, attrs...)
 }
 
-// reportPause is the time between two log records of a kind.
-const reportPause = 10 * time.Second
+const reportPause = 10 * time.Second // between two log records of a kind
 
-// reports is what the log has of a share. It is used in events only.
+// reports is what we have logged of a share. Only events use it.
 type reports struct {
 	depth depth
 	at    [tripped + 1]time.Time
 }
 
-// logShare logs when a share leaves 1, falls below a half, is 0, and is back at 1. A share that goes
-// up and down by one of these steps is not news, and neither is that of a priority that returns.
+// It is no news that a share goes up and down by one step, or that a priority returns.
 func (p *policy) logShare(name string) {
 	i := p.shares.intakes[name]
 	now, last := i.current().depth, &i.reports
@@ -175,7 +166,6 @@ func (p *policy) logShare(name string) {
 	p.log("share", text, attrs...)
 }
 
-// shed is whether calls are refused.
 type shed struct {
 	begun atomic.Bool
 	calls atomic.Int64 // since the last look
@@ -184,7 +174,6 @@ type shed struct {
 	total int64
 }
 
-// logShed logs when calls begin to be refused, and when none has been for a while.
 func (p *policy) logShed() {
 	s, calls := &p.shares.shed, p.shares.shed.calls.Swap(0)
 	switch {
@@ -208,8 +197,7 @@ type outage struct {
 	logged       bool
 }
 
-// logOutage notes when calls begin to fail at every priority, and when one succeeds. It logs an
-// outage that begins soon after another one only if it lasts.
+// An outage soon after another one is logged only if it lasts.
 func (p *policy) logOutage(ready []string) {
 	o := &p.shares.outage
 	all, succeeded := p.failEverywhere(ready)
@@ -237,8 +225,7 @@ func (p *policy) logOutage(ready []string) {
 	p.children[ready[len(ready)-1]].StartTimer(outageTimer, time.Second, p.settle) // good answers of a share that is not 0 start no event
 }
 
-// failEverywhere reports whether no READY child has good answers and no other one may help, and
-// whether one has had some since the outage began.
+// all is false while a priority that connects may still help. succeeded is since the outage began.
 func (p *policy) failEverywhere(ready []string) (all, succeeded bool) {
 	all = p.shares.offers && !p.shares.inner && len(ready) > 0
 	for _, name := range p.config.Priorities {
@@ -277,15 +264,14 @@ func (p *policy) problem(child string) string {
 	return ""
 }
 
-// failbackReason returns the reason why calls move to a higher child although the lower child still
-// works.
+// failbackReason is for a lower child that still works.
 func (p *policy) failbackReason(child string) string {
 	text := p.title(child) + " can take calls"
 	n := p.statuses[child]
 	switch {
 	case n == nil || n.state == core.Connecting:
 		return p.title(child) + " is given time to connect"
-	case !n.healthy:
+	case !usable(n.state):
 		return fmt.Sprintf("%s is %v", p.title(child), n.state)
 	case n.wasHealthy:
 		text += " again"

@@ -9,12 +9,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/shell"
 )
 
-// errShed is a status, and so the one error with which this policy ends calls at once, even those
-// that wait for ready: more calls would make what is full fuller. gRPC does not retry it.
+// errShed is our one error that ends calls at once, even those that wait for ready: more calls
+// would make what is full fuller. gRPC does not retry it.
 var errShed = status.Error(codes.ResourceExhausted, "shed: every priority is full")
 
-// offerPicker offers each call to the READY priorities in order. A call that none of them takes is
-// a probe for one whose breaker is open. Otherwise it is refused, unless it may wait.
+// A call goes to the first READY priority that takes it. If none does, it becomes a probe for one
+// whose breaker is open; if none is, we refuse it, unless it may wait for a priority that connects.
 type offerPicker struct {
 	offers  []offer
 	awaited bool   // calls may wait for another priority
@@ -26,7 +26,7 @@ type offer struct {
 	picker balancer.Picker
 }
 
-// Pick tries the next priority if a picker has no connection. A status is a result: a drop is meant
+// Pick tries the next priority if a picker has no connection. A status is final: a drop is meant
 // for the call, wherever it would go.
 func (p *offerPicker) Pick(info balancer.PickInfo) (result balancer.PickResult, err error) {
 	for i := range p.offers {
@@ -69,8 +69,8 @@ func isFinal(err error) bool {
 	return isStatus
 }
 
-// offer offers a call to the priority. While all calls are taken, few are timed. Whether one is
-// timed depends on its subchannel, because a counter of all calls would make cores wait for each other.
+// While we take all calls we time only a few of them. Each subchannel counts its own: with one
+// counter for all, cores would wait for each other.
 func (o *offer) offer(info *balancer.PickInfo) (result balancer.PickResult, taken bool, err error) {
 	v := o.view.Load()
 	if !v.Free || v.Every == 1 {
@@ -127,7 +127,7 @@ func (o *offer) beginUntimed(s *subConn, result balancer.PickResult, v *share.Vi
 	return result
 }
 
-// unwrapper is the picker of a child whose share does not matter.
+// unwrapper is for a child whose share does not matter.
 type unwrapper struct{ balancer.Picker }
 
 func (u unwrapper) Pick(info balancer.PickInfo) (balancer.PickResult, error) {

@@ -12,15 +12,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// shares has the shares of the children while Overflow is on. The core chooses the priority in use,
-// which is the highest READY one if there is any, and which children are connected. Which of the
-// READY ones a call goes to is decided by their shares.
+// With overflow, the core still chooses the priority in use (the highest READY one, if there is
+// any) and who is connected. The shares choose the READY child that a call goes to.
 type shares struct {
 	start   time.Time
 	marks   atomic.Bool // subchannels are marked; stays true once it is
 	intakes map[string]*intake
 	inner   bool   // another priority policy with overflow is above
-	wanted  string // the priority below which one more is wanted, or ""
+	wanted  string // we want one more priority below this one, if it is not ""
 	offers  bool   // calls are offered to the READY children: the one in use is READY
 	shed    shed
 	outage  outage
@@ -28,14 +27,12 @@ type shares struct {
 
 // connection is what a child's share must know when its connections come back.
 type connection struct {
-	ready    bool
-	wasReady bool // at any time
-	lostAt   time.Time
+	ready  bool
+	lostAt time.Time // zero until the first loss
 }
 
 func newShares() shares { return shares{start: time.Now(), intakes: make(map[string]*intake)} }
 
-// beginShares is called when an update begins.
 func (p *policy) beginShares() {
 	p.shares.inner = stateattr.IsBelowOverflow(p.state)
 	if p.config.Overflow {
@@ -58,15 +55,13 @@ func (p *policy) intake(name string) *intake {
 	return i
 }
 
-// settle is called when a child has reported, or when the standing of a share has changed.
+// A child has reported, or the standing of a share has changed.
 func (p *policy) settle() {
 	if !p.Updating() { // then End does it
 		p.settleNow()
 	}
 }
 
-// settleNow tells the shares what has become of the other priorities, and the core whether one more
-// is wanted.
 func (p *policy) settleNow() {
 	if !p.config.Overflow {
 		return
@@ -140,20 +135,18 @@ func (p *policy) updateLast() {
 	}
 }
 
-// noteReturn is called when a child has become READY. While a lower one is, the child may be cold,
-// except for the first connections of a channel: the lower one may just have been quicker.
+// A child that returns while a lower one is READY may be cold. The first connections of a channel
+// are no return: the lower one may just have been quicker.
 func (p *policy) noteReturn(name string, ready []string) {
 	i := p.shares.intakes[name]
 	absent := time.Since(i.lostAt)
-	isStart := !i.wasReady && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
-	i.wasReady = true
+	isStart := i.lostAt.IsZero() && (!p.shares.offers || time.Since(p.shares.start) <= time.Duration(p.config.FailoverTimeout))
 	if name != ready[len(ready)-1] && !isStart {
 		i.with(func(s *share.Share, now time.Duration) { s.Returned(now, absent) })
 	}
 }
 
-// want asks for one more priority below the lowest READY one that cannot carry its calls. As long as
-// a share is less than 1, the priorities below it are kept.
+// As long as a share is less than 1, we keep what is below it.
 func (p *policy) want(ready []string) {
 	below := ""
 	for _, name := range ready {
@@ -167,8 +160,8 @@ func (p *policy) want(ready []string) {
 	}
 }
 
-// takesCalls reports whether calls are offered to a READY child: it is the highest one, or one above
-// it does not take all calls.
+// takesCalls is true for the highest READY child, and for the next one if that cannot take all
+// calls, and so on.
 func (p *policy) takesCalls(name string) bool {
 	if !p.shares.offers {
 		return false
@@ -184,7 +177,6 @@ func (p *policy) takesCalls(name string) bool {
 	return false
 }
 
-// withShares replaces the picker of the child in use by one that offers calls to all READY children.
 func (p *policy) withShares(state balancer.State) balancer.State {
 	if !p.shares.marks.Load() {
 		return state

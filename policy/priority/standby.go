@@ -16,21 +16,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/lb/stateattr"
 )
 
-// maxStandbyConnections is the maximum number of connections of a standby. If the standby has more
-// localities than that, it has one connection in each locality. The number is limited because a
-// connection costs 70 KiB of memory in client and server together, a health stream, and a ping
-// every 10 s. The other endpoints are connected when the standby comes into use.
+// A connection costs 70 KiB in client and server together, a health stream, and a ping every 10 s.
+// So a standby gets at most 20 of them, or one in each locality if it has more. The rest connect
+// when calls need it.
 const maxStandbyConnections = 20
 
 type standbyLimit struct {
-	seed    maphash.Seed    // differs between clients, so that they choose different endpoints
+	seed    maphash.Seed    // clients choose different endpoints
 	limited map[string]bool // standbys that have received only some of their endpoints
 }
 
 func newStandbyLimit() standbyLimit { return standbyLimit{maphash.MakeSeed(), make(map[string]bool)} }
 
-// updateChild passes a child its configuration and endpoints. A large standby gets only some of its
-// endpoints.
 func (p *policy) updateChild(name string) {
 	endpoints := p.groups[name]
 	if p.standby.limited[name] {
@@ -39,15 +36,13 @@ func (p *policy) updateChild(name string) {
 	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithOnlyEndpoints(endpoints, p.childState), p.labelsOf(name)))
 }
 
-// isLarge reports whether a child would make more connections than a standby may make.
 func (p *policy) isLarge(name string) bool {
 	endpoints := p.groups[name]
 	return len(endpoints) > maxStandbyConnections && p.countConnections(p.config.Children[name].Config, endpoints, maxStandbyConnections+1) > maxStandbyConnections
 }
 
-// choose returns the endpoints to which a large standby connects: at least one in each locality.
-// The choice depends only on the seed and the addresses, so that it changes little when the list
-// changes.
+// choose takes at least one endpoint in each locality. It depends only on the seed and the
+// addresses: a change of the list changes little.
 func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	numbers := make(map[int]uint64, len(endpoints))
 	for i, e := range endpoints {
@@ -79,7 +74,6 @@ func (s *standbyLimit) choose(endpoints []resolver.Endpoint) []resolver.Endpoint
 	return selected
 }
 
-// limitStandby limits the endpoints of a child if the child is a large standby.
 func (p *policy) limitStandby(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.standby.limited[name] = true
@@ -88,8 +82,7 @@ func (p *policy) limitStandby(name string) {
 	}
 }
 
-// removeLimit gives a large standby all of its endpoints. It updates the child in a separate event,
-// after the current state has been published.
+// We publish the current state before we update the child.
 func (p *policy) removeLimit(name string) {
 	if !p.standby.limited[name] {
 		return
@@ -103,8 +96,7 @@ func (p *policy) removeLimit(name string) {
 	})
 }
 
-// scheduleLimit limits a large standby again after ChildRetention. If the child is then in use or
-// not READY, scheduleLimit waits for the same time again.
+// scheduleLimit limits a large standby again after ChildRetention, once it is not needed and READY.
 func (p *policy) scheduleLimit(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.standby.limited[name] {
@@ -121,7 +113,7 @@ func (p *policy) scheduleLimit(name string) {
 	})
 }
 
-// removeLimitAfterFailure gives a standby all of its endpoints if the chosen endpoints have failed.
+// The endpoints that we chose may be the bad ones.
 func (p *policy) removeLimitAfterFailure(name string) {
 	if state, ok := p.core.State(name); !ok {
 		delete(p.standby.limited, name)
