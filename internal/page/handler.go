@@ -27,8 +27,7 @@ type handler struct {
 	page  *Page
 }
 
-// collect returns the page for a query. It reuses the last page for up to pageLifetime if the query
-// is the same.
+// Viewers that ask for the same within pageLifetime share a page.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +138,7 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 	answer(w, "application/json", append(encoded, '\n'))
 }
 
-// answer writes a response. For a HEAD request, net/http omits the body.
+// net/http omits the body for HEAD.
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

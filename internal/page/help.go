@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// hint names the first thing to check if a page shows Reason.
+// Look is the first thing to check if a page shows Reason.
 type hint struct{ Reason, Look string }
 
-// hints is the table in docs/log.md. It is repeated here so that the page can show it offline.
+// hints repeats the table in docs/log.md: the page must help offline, too.
 var hints = []hint{
 	{"connection refused by …", "whether the process runs and listens on this address, and whether a deployment has just stopped it"},
 	{"did not connect within …, i/o timeout", "the network: a firewall, a security group, a wrong route, a machine that is down"},

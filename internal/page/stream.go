@@ -26,8 +26,7 @@ func (v *viewers) enter() bool {
 
 func (v *viewers) leave() { v.n.Add(-1) }
 
-// serveEvents sends the page as a server-sent event whenever the page changes. For each viewer, it
-// collects pages for at most a twentieth of the time.
+// A viewer gets the page when it changes, and costs at most a twentieth of the time.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	if !h.viewers.enter() {
 		w.Header().Set("Retry-After", "10")

@@ -16,8 +16,8 @@ import (
 // wrapperURL is the type of the message in which a server may wrap any resource.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// received applies a response on s. If s is a second stream, it becomes the current one. received
-// returns after the watchers have been notified. A type that was never requested is not rejected.
+// A response on a second stream makes it the current one. received returns after the watchers have
+// been notified. We ignore a type that we never requested, and do not reject it.
 func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pingHeaders []string) {
 	t := c.topic(response.GetTypeUrl())
 	var resources []ads.Resource
@@ -28,7 +28,7 @@ func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pi
 	}
 	c.serial.Do(func() {
 		if s.ctx.Err() != nil {
-			return // s has been replaced or closed in the meantime
+			return // replaced or closed in the meantime
 		}
 		if s == c.second.stream && t != nil && s.requested[t.index] != nil {
 			c.takeOver(s)
@@ -72,8 +72,7 @@ func (c *client) apply(t *topic, response *discoveryv3.DiscoveryResponse, resour
 	c.endOutages()
 }
 
-// handleFirst handles the first response on the current stream. If the response ends an outage,
-// handleFirst restarts the timeouts of the resources that have not arrived.
+// After an outage, resources that have not arrived get their time again.
 func (c *client) handleFirst(pingHeaders []string) {
 	c.answered, c.ended, c.attempts = true, time.Time{}, 0
 	c.count(connectedMetric, 1)
@@ -86,8 +85,6 @@ func (c *client) handleFirst(pingHeaders []string) {
 	}
 }
 
-// countIgnored counts a response that is ignored because of its type. It logs the type unless the
-// last ignored response had the same type.
 func (c *client) countIgnored(typeURL string) {
 	if typeURL != c.ignoredType {
 		c.ignoredType = typeURL
@@ -96,7 +93,7 @@ func (c *client) countIgnored(typeURL string) {
 	c.count(responsesMetric, 1)
 }
 
-// decode returns a resource of a response. Its field Parsed is a *Resource if the resource is valid.
+// Parsed is a *Resource if the resource is valid.
 func (t *topic) decode(packed *anypb.Any) ads.Resource {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {

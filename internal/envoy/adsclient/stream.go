@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/text/printable"
 )
 
-// stream is an ADS stream with its own connection. The next stream gets a new connection, because
-// gRPC's backoff for connections would be added to the backoff for streams.
+// Each stream gets a connection of its own: gRPC's backoff for connections would come on top of
+// ours for streams.
 type stream struct {
 	ctx           context.Context
 	cancel        context.CancelCauseFunc // the cause is why the stream ended
@@ -34,13 +34,12 @@ func (c *client) newStream(frequentPings bool) *stream {
 	return &stream{ctx: ctx, cancel: cancel, mailboxes: newMailboxes(), frequentPings: frequentPings}
 }
 
-// run runs s. If s is the current stream when it ends, run opens one stream after another. As
-// elsewhere in gRPC, the backoff counts from the beginning of an attempt. If a stream has lasted
-// longer than its backoff, the next stream is therefore opened at once.
+// After the current stream we open the next one. As elsewhere in gRPC, the backoff counts from the
+// beginning of an attempt: after a stream that has lasted longer, we connect at once.
 func (c *client) run(s *stream) {
 	for c.ctx.Err() == nil {
 		start, isCurrent := time.Now(), false
-		// The errors of calls contain this text, so it must be short and printable.
+		// This text becomes part of the errors of calls: short and printable.
 		s.cancel(errors.New(printable.Text(printable.Brief(c.serve(s).Error()))))
 		c.serial.Do(func() { isCurrent = c.streamEnded(s, context.Cause(s.ctx)) })
 		if !isCurrent {
@@ -55,7 +54,6 @@ func (c *client) run(s *stream) {
 	}
 }
 
-// serve opens a stream, and returns why it has ended.
 func (c *client) serve(s *stream) error {
 	conn, err := grpc.NewClient(c.server.URI, c.dialOptions(s.frequentPings)...)
 	if err != nil {
@@ -86,9 +84,8 @@ func (c *client) serve(s *stream) error {
 
 var errRenewed = errors.New("replaced, to unsubscribe from clusters that nobody watches")
 
-// streamEnded handles the end of a stream. It reports whether this was the current stream, so that
-// the caller must open another one.
-func (c *client) streamEnded(s *stream, err error) bool {
+// The caller opens the next stream if wasCurrent.
+func (c *client) streamEnded(s *stream, err error) (wasCurrent bool) {
 	if s == c.second.stream && c.ctx.Err() == nil {
 		c.cancelSecond()
 		logger.Infof("eds: second stream to %s: %v; the first one stays in use", c.server.URI, err)
@@ -124,8 +121,7 @@ func (c *client) streamEnded(s *stream, err error) bool {
 	return true
 }
 
-// requestAll makes s the current stream and sends the requests for all subscriptions on it, except
-// those that were already sent on it.
+// requestAll does not repeat what a second stream has requested already.
 func (c *client) requestAll(s *stream) {
 	c.current = s
 	for i, t := range c.topics {
@@ -155,9 +151,8 @@ func (c *client) dialOptions(frequentPings bool) []grpc.DialOption {
 	return append(options, c.server.DialOptions...)
 }
 
-// send sends the requests from the mailboxes until the stream ends. It runs on its own goroutine,
-// because Send blocks while the server does not read. It ignores errors of Send, because Recv
-// returns more detailed ones.
+// Send blocks while the server does not read, so this has a goroutine of its own. Its errors are
+// less detailed than those of Recv.
 func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) {
 	node := c.server.Node // sent only in the first request
 	for {
@@ -182,12 +177,12 @@ func (c *client) send(s *stream, rpc discoveryv3.AggregatedDiscoveryService_Stre
 	}
 }
 
-// mailbox holds the next request of a topic. A new request replaces an unsent one, because each
-// request lists all subscriptions and acknowledges the last response. The mailbox therefore holds
-// at most one request, even if the server does not read.
+// mailbox holds the next request of a topic. Each request lists all subscriptions and acknowledges
+// the last response, so a new one can replace an unsent one: one is enough, even if the server
+// never reads.
 type mailbox chan *ads.Request
 
-// put replaces the request in the mailbox. It must not be called concurrently.
+// One caller at a time.
 func (m mailbox) put(r *ads.Request) {
 	select {
 	case unsent := <-m:
@@ -201,7 +196,6 @@ type mailboxes [2]mailbox
 
 func newMailboxes() mailboxes { return mailboxes{make(mailbox, 1), make(mailbox, 1)} }
 
-// take returns the next request and the index of its topic, or nil when ctx is done.
 func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	select {
 	case r := <-m[0]:
@@ -213,15 +207,13 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// pingHeader is the header by which a server allows a ping every 30 s. The command understudy serve
-// sends it.
+// With this header a server allows a ping every 30 s; understudy serve sends it.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
 )
 
-// pings determines how often the client pings the server on streams that it opens from now on. The
-// interval of a connection cannot be changed.
+// pings is for the streams that we open from now on: a connection cannot change its interval.
 type pings int
 
 const (
@@ -232,11 +224,9 @@ const (
 
 var errPingInterval = errors.New("replaced, to ping as often as the server allows")
 
-// applyPingHeader applies the ping header of a stream. A change of the interval needs a new stream.
-// If the server no longer allows frequent pings, the stream is renewed at once, before the server
-// closes the connection. If the server begins to allow them, the stream is renewed after 1 to 5
-// minutes, so that the clients of a server do not all reconnect at the same time. A second stream
-// always starts with the long interval.
+// A change needs a new stream. If the server no longer allows frequent pings, we renew at once,
+// before it closes the connection. If it begins to allow them, we take 1 to 5 minutes, so that its
+// clients do not all reconnect at once.
 func (c *client) applyPingHeader(s *stream, values []string) {
 	allowed := len(values) == 1 && values[0] == pingValue
 	switch {
