@@ -20,9 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy/messages"
 )
 
-// store keeps the served clusters in a file. After a restart, a cluster is served from this file
-// while its source is invalid. Entries are validated as strictly as endpoints files. A nil store
-// keeps nothing.
+// store keeps the served clusters in a file, for a restart while their sources are invalid. We
+// check entries as strictly as endpoints files. A nil store keeps nothing.
 type store struct {
 	path    string
 	limit   int64 // of the file, in bytes
@@ -47,7 +46,7 @@ const (
 	maxStore  = 256 << 20
 )
 
-// openStore returns the store in a directory. It logs and ignores what is not valid.
+// openStore logs and ignores what is not valid.
 func openStore(directory string, log *slog.Logger) (*store, []entry, error) {
 	if directory == "" {
 		return nil, nil, nil
@@ -110,9 +109,8 @@ func parseEntry(data []byte) (entry, error) {
 	return e, err
 }
 
-// offer makes the store hold exactly these clusters soon, in the background: writing thousands of
-// clusters takes seconds. It does nothing if they are the same as before, unless the last write has
-// failed.
+// Writing thousands of clusters takes seconds, so run does it. After a failure, any offer is
+// another attempt.
 func (s *store) offer(served map[string]servedCluster) {
 	if s == nil || maps.Equal(served, s.offered) && !s.failed.Load() {
 		return
@@ -125,8 +123,7 @@ func (s *store) offer(served map[string]servedCluster) {
 	s.latest <- s.offered
 }
 
-// close waits at most stopTimeout until the clusters are written. A process that is killed meanwhile
-// leaves the file as it was.
+// A process that is killed while we wait leaves the file as it was.
 func (s *store) close() {
 	if s == nil {
 		return
@@ -139,7 +136,6 @@ func (s *store) close() {
 	}
 }
 
-// run writes the clusters. The next offer after a failure is another attempt.
 func (s *store) run() {
 	defer close(s.done)
 	for served := range s.latest {
@@ -151,7 +147,7 @@ func (s *store) run() {
 	}
 }
 
-// write replaces the file in one step, so that a crash leaves either the old or the new content.
+// A crash leaves either the old file or the new one.
 func (s *store) write(served map[string]servedCluster) error {
 	entries := make([]entry, 0, len(served))
 	for _, name := range slices.Sorted(maps.Keys(served)) {
