@@ -61,13 +61,13 @@ func (o Options) ServerKeepalive() grpc.ServerOption {
 	return grpc.KeepaliveEnforcementPolicy(o.enforcement())
 }
 
-// enforcement allows twice as many pings as clients send, because a ping arrives early if the
-// previous one was delayed.
+// A ping may arrive early, after one that was delayed. So we allow twice as many pings as clients
+// send.
 func (o Options) enforcement() keepalive.EnforcementPolicy {
 	return keepalive.EnforcementPolicy{MinTime: o.Keepalive.Time / 2, PermitWithoutStream: o.Keepalive.PermitWithoutStream}
 }
 
-// overridable returns the dial options that a later dial option overrides.
+// A later dial option overrides these.
 func (o Options) overridable() []grpc.DialOption {
 	var all []grpc.DialOption
 	if o.Keepalive != (keepalive.ClientParameters{}) {
@@ -81,8 +81,7 @@ func (o Options) overridable() []grpc.DialOption {
 	return all
 }
 
-// resolvers returns the resolvers as a dial option. If several resolvers have the same scheme, gRPC
-// uses the first.
+// If several resolvers have the same scheme, gRPC uses the first.
 func (o Options) resolvers() []grpc.DialOption {
 	var all []resolver.Builder
 	for _, b := range options.Builders(o.program()) {
@@ -127,8 +126,8 @@ func (o Options) check() error {
 	return options.Check(o, options.ByField)
 }
 
-// check validates the target and the options, and returns the target as a URL that gRPC accepts. If
-// read is true, it also reads the files that the target names.
+// check returns the target as a URL that gRPC accepts. With read, it also reads the files that the
+// target names.
 func check(target string, opts Options, read bool) (string, error) {
 	url, err := accept.Accept(options.Builders(opts.program()), target, read)
 	if err == nil {

@@ -32,7 +32,7 @@ const (
 
 func (m mode) String() string { return [...]string{"killed", "serving", "full", "errors", "hung"}[m] }
 
-// backend is a server on a loopback address, which it keeps when it is killed and restored.
+// A backend keeps its address when it is killed and restored.
 type backend struct {
 	locality                         string // region/zone
 	priority, localityWeight, weight int
@@ -45,8 +45,7 @@ type backend struct {
 
 func (b *backend) current() mode { return mode(b.mode.Load()) }
 
-// set sets the mode. A backend that is killed ends its connections without a GOAWAY, as the end of a
-// process does.
+// Like a process that dies, a backend that is killed ends its connections without a GOAWAY.
 func (b *backend) set(m mode) error {
 	if m != killed && b.server == nil {
 		if err := b.start(); err != nil {
@@ -82,7 +81,7 @@ func (b *backend) start() error {
 	return nil
 }
 
-// listener accepts connections that transfer nothing while the gate is locked.
+// While the gate is locked, connections are accepted and transfer nothing.
 type listener struct {
 	net.Listener
 	gate *sync.RWMutex
