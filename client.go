@@ -58,13 +58,10 @@ func (o Options) DialOptions() []grpc.DialOption {
 // ServerKeepalive returns the enforcement policy that servers need to accept the keepalive pings of
 // clients with these options. A server without it closes their connections.
 func (o Options) ServerKeepalive() grpc.ServerOption {
-	return grpc.KeepaliveEnforcementPolicy(o.enforcement())
-}
-
-// A ping may arrive early, after one that was delayed. So we allow twice as many pings as clients
-// send.
-func (o Options) enforcement() keepalive.EnforcementPolicy {
-	return keepalive.EnforcementPolicy{MinTime: o.Keepalive.Time / 2, PermitWithoutStream: o.Keepalive.PermitWithoutStream}
+	return grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+		MinTime:             o.Keepalive.Time / 2, // a ping may arrive early, after one that was delayed
+		PermitWithoutStream: o.Keepalive.PermitWithoutStream,
+	})
 }
 
 // A later dial option overrides these.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +21,7 @@ func Handler() http.Handler { return &handler{} }
 func Now() *Page { return collect(query{}) }
 
 type handler struct {
-	viewers viewers
+	viewers atomic.Int64
 
 	mu    sync.Mutex
 	query query

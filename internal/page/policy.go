@@ -62,8 +62,8 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		}
 	}
 	c.fold(p)
-	if only := p.onlyChild(); only != nil {
-		p.absorb(only)
+	if len(p.Children) == 1 && p.Children[0].Name == "" && p.Children[0].Below != nil {
+		p.absorb(p.Children[0].Below)
 	}
 	p.markEjected(ejected, c.now)
 	return p
@@ -269,15 +269,7 @@ func (c *collection) fold(p *Policy) {
 	p.Children = p.Children[:limit]
 }
 
-// onlyChild is of a policy such as drop, whose single child has no name.
-func (p *Policy) onlyChild() *Policy {
-	if len(p.Children) == 1 && p.Children[0].Name == "" {
-		return p.Children[0].Below
-	}
-	return nil
-}
-
-// absorb shows the policy below in place of p, and p only as a layer above it.
+// A policy such as drop, whose single child has no name, is shown only as a layer above the policy below.
 func (p *Policy) absorb(below *Policy) {
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}

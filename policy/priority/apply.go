@@ -85,7 +85,9 @@ func (p *policy) withSourceError(child string, state balancer.State) balancer.St
 
 func (p *policy) setPublished(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
-		state = p.withReasons(name, state)
+		e := &exhaustedPicker{child: state.Picker, inUse: p.title(name)}
+		p.updateReasons(e)
+		state.Picker = e
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
 		p.scheduleLimit(p.chosen)

@@ -182,7 +182,3 @@ func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 	}
 	return nil
 }
-
-func (p *policy) labelsOf(child string) stateattr.Labels {
-	return stateattr.Labels{Priority: p.title(child), Service: stateattr.ChannelOf(p.state).Services[child]}
-}

@@ -1,6 +1,7 @@
 package priority
 
 import (
+	"hash/maphash"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -41,7 +42,16 @@ type policy struct {
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	p := &policy{Shell: s, core: core.New(), countConnections: connections, children: make(map[string]*shell.Child), statuses: make(map[string]*childStatus), standby: newStandbyLimit(), shares: newShares(), meter: meter{counted: make(map[labels]shareSum)}}
+	p := &policy{
+		Shell:            s,
+		core:             core.New(),
+		countConnections: connections,
+		children:         make(map[string]*shell.Child),
+		statuses:         make(map[string]*childStatus),
+		standby:          standbyLimit{maphash.MakeSeed(), make(map[string]bool)},
+		shares:           shares{start: time.Now(), intakes: make(map[string]*intake)},
+		meter:            meter{counted: make(map[labels]shareSum)},
+	}
 	s.ClientConn = &clientConn{s.ClientConn, &p.shares.marks}
 	return p
 }

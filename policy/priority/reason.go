@@ -99,13 +99,6 @@ type exhaustedPicker struct {
 	reasons atomic.Pointer[[]reason] // in priority order; we replace them while calls are picked
 }
 
-func (p *policy) withReasons(child string, state balancer.State) balancer.State {
-	e := &exhaustedPicker{child: state.Picker, inUse: p.title(child)}
-	p.updateReasons(e)
-	state.Picker = e
-	return state
-}
-
 func (p *policy) updateReasons(e *exhaustedPicker) {
 	var reasons []reason
 	for _, name := range p.config.Priorities {

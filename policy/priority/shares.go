@@ -31,8 +31,6 @@ type connection struct {
 	lostAt time.Time // zero until the first loss
 }
 
-func newShares() shares { return shares{start: time.Now(), intakes: make(map[string]*intake)} }
-
 func (p *policy) beginShares() {
 	p.shares.inner = stateattr.IsBelowOverflow(p.state)
 	if p.config.Overflow {

@@ -26,14 +26,13 @@ type standbyLimit struct {
 	limited map[string]bool // standbys that have received only some of their endpoints
 }
 
-func newStandbyLimit() standbyLimit { return standbyLimit{maphash.MakeSeed(), make(map[string]bool)} }
-
 func (p *policy) updateChild(name string) {
 	endpoints := p.groups[name]
 	if p.standby.limited[name] {
 		endpoints = p.standby.choose(endpoints)
 	}
-	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithOnlyEndpoints(endpoints, p.childState), p.labelsOf(name)))
+	labels := stateattr.Labels{Priority: p.title(name), Service: stateattr.ChannelOf(p.state).Services[name]}
+	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithOnlyEndpoints(endpoints, p.childState), labels))
 }
 
 func (p *policy) isLarge(name string) bool {

@@ -38,7 +38,11 @@ func (c *client) received(s *stream, response *discoveryv3.DiscoveryResponse, pi
 			c.cancelSecond()
 		}
 		if t == nil || s != c.current {
-			c.countIgnored(response.GetTypeUrl())
+			c.count(responsesMetric, 1)
+			if typeURL := response.GetTypeUrl(); typeURL != c.ignoredType {
+				c.ignoredType = typeURL
+				logger.Warningf("eds: ignored a response of type %q from %s", typeURL, c.server.URI)
+			}
 			return
 		}
 		c.apply(t, response, resources, pingHeaders)
@@ -53,7 +57,10 @@ func (c *client) apply(t *topic, response *discoveryv3.DiscoveryResponse, resour
 		c.handleFirst(pingHeaders)
 	}
 	for _, other := range c.topics {
-		other.serverResponded()
+		for _, silence := range other.silences {
+			silence.recovered.Store(true)
+		}
+		other.execute(other.subs.ServerResponds())
 		other.subs.OtherResponse()
 	}
 	a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), resources)
@@ -83,14 +90,6 @@ func (c *client) handleFirst(pingHeaders []string) {
 	for _, t := range c.topics {
 		t.execute(t.subs.RestartTimers())
 	}
-}
-
-func (c *client) countIgnored(typeURL string) {
-	if typeURL != c.ignoredType {
-		c.ignoredType = typeURL
-		logger.Warningf("eds: ignored a response of type %q from %s", typeURL, c.server.URI)
-	}
-	c.count(responsesMetric, 1)
 }
 
 // Parsed is a *Resource if the resource is valid.

@@ -186,10 +186,3 @@ func (t *topic) notifyLost(name string, o *Outage) {
 		w.Lost(o)
 	}
 }
-
-func (t *topic) serverResponded() {
-	for _, o := range t.silences {
-		o.recovered.Store(true)
-	}
-	t.execute(t.subs.ServerResponds())
-}
